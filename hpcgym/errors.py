@@ -1,0 +1,58 @@
+"""Errors a person can act on: every one says what came, where, and what is allowed."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class HpcgymError(Exception):
+    """Base of every error hpcgym raises on purpose."""
+
+
+class WorkloadError(HpcgymError, ValueError):
+    """A job table, an estimate or a machine size that cannot be simulated."""
+
+
+class PolicyError(HpcgymError, ValueError):
+    """An unknown policy, backfilling mode or setting of the scheduler."""
+
+
+class TraceError(HpcgymError, ValueError):
+    """A log that cannot be found, read, verified or cleaned."""
+
+
+class ScenarioError(HpcgymError, ValueError):
+    """A scenario that is unknown, misspelt or contradicts itself."""
+
+
+class CardError(HpcgymError, ValueError):
+    """An agent card that is unknown or cannot be honoured."""
+
+
+class ActionError(HpcgymError, ValueError):
+    """An action outside the action space."""
+
+
+class OutputError(HpcgymError, OSError):
+    """A file that cannot be written, or must not be overwritten."""
+
+
+def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
+    """Compose the message for a name that is not known, with the nearest valid one.
+
+    Args:
+        kind: What the name stands for, such as "policy".
+        name: What came.
+        allowed: Every valid name.
+
+    Returns:
+        One sentence: what came, the nearest valid name where one is near, and all that is allowed.
+
+    Example:
+        >>> unknown_name("policy", "SFA", ["FCFS", "SAF"])
+        "unknown policy 'SFA'; did you mean 'SAF'? Allowed: FCFS, SAF"
+    """
+    names = list(allowed)
+    by_folded = {candidate.casefold(): candidate for candidate in names}
+    near = difflib.get_close_matches(str(name).casefold(), by_folded, n=1)
+    hint = f"; did you mean {by_folded[near[0]]!r}?" if near else "."
+    return f"unknown {kind} {name!r}{hint} Allowed: {', '.join(names) or '(none)'}"
