@@ -1,0 +1,78 @@
+"""hpcgym: simulate HPC batch schedulers, and learn to schedule, through Gymnasium.
+
+Importing this package registers the environment `HPCBatch-v0`; every name below is loaded on
+first use, so that the import stays quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from gymnasium.envs.registration import register
+
+if TYPE_CHECKING:
+    from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
+    from hpcgym.core.simulator import SchedulerSettings, Simulator
+    from hpcgym.core.workload import Workload
+    from hpcgym.errors import HpcgymError
+    from hpcgym.evaluation import evaluate
+    from hpcgym.registry import add_folder
+    from hpcgym.scenario import Scenario, load_scenario, scenario_names
+    from hpcgym.schedule import Schedule, simulate
+    from hpcgym.trace import load_workload
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "HpcgymError": "hpcgym.errors",
+    "Policy": "hpcgym.core.policy",
+    "Scenario": "hpcgym.scenario",
+    "Schedule": "hpcgym.schedule",
+    "SchedulerSettings": "hpcgym.core.simulator",
+    "Simulator": "hpcgym.core.simulator",
+    "Workload": "hpcgym.core.workload",
+    "add_folder": "hpcgym.registry",
+    "as_policy": "hpcgym.core.policy",
+    "evaluate": "hpcgym.evaluation",
+    "load_scenario": "hpcgym.scenario",
+    "load_workload": "hpcgym.trace",
+    "policy_names": "hpcgym.core.policy",
+    "register_policy": "hpcgym.core.policy",
+    "scenario_names": "hpcgym.scenario",
+    "simulate": "hpcgym.schedule",
+}
+
+__all__ = [
+    "HpcgymError",
+    "Policy",
+    "Scenario",
+    "Schedule",
+    "SchedulerSettings",
+    "Simulator",
+    "Workload",
+    "add_folder",
+    "as_policy",
+    "evaluate",
+    "load_scenario",
+    "load_workload",
+    "policy_names",
+    "register_policy",
+    "scenario_names",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home on first use (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hpcgym' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List what is loaded and what would be."""
+    return sorted({*globals(), *__all__})
+
+
+register(id="HPCBatch-v0", entry_point="hpcgym.env.scheduling:SchedulingEnv")

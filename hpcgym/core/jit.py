@@ -1,0 +1,146 @@
+"""Compile kernels: one decorator with the house's flags, and a disk cache that cannot go stale."""
+
+import hashlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, overload
+
+import numba
+from numba.core import event
+
+KernelT = TypeVar("KernelT", bound=Callable[..., Any])
+
+_config: Any = numba.config  # its names are set at run time, which type checkers cannot see
+
+UNUSED_CACHE_LIFE_S = 30 * 86_400
+"""A cache folder no process has opened for this long is removed when a new one is made."""
+
+
+@overload
+def kernel(function: KernelT) -> KernelT: ...
+
+
+@overload
+def kernel(*, parallel: bool) -> Callable[[KernelT], KernelT]: ...
+
+
+def kernel(
+    function: KernelT | None = None, *, parallel: bool = False
+) -> KernelT | Callable[[KernelT], KernelT]:
+    """Compile a function in nopython mode with the house's flags, and cache it on disk.
+
+    The GIL is released, division by zero follows IEEE 754 as in numpy, and floating-point results
+    keep their order (no fastmath). Bounds are checked only where `NUMBA_BOUNDSCHECK=1`. Kernels
+    stand in `hpcgym/core`: every file there makes the key of the cache.
+
+    Args:
+        function: The function, when used as `@kernel`.
+        parallel: Whether `prange` loops share the work among threads, as `@kernel(parallel=True)`.
+
+    Returns:
+        The compiled function, typed as the one that came; compiled anew per set of argument types.
+
+    Source:
+        House rule: numba's own cache watches only the file that holds a function, so an edit of a
+        callee elsewhere would silently bring the old answer back. Here the cache folder is named
+        by a digest of all kernel sources, numba's version and its bounds check.
+
+    Example:
+        >>> @kernel
+        ... def twice(processors: int) -> int:
+        ...     return 2 * processors
+        >>> twice(64)
+        128
+    """
+    if function is None:
+        return lambda wrapped: _compiled(wrapped, parallel)
+    return _compiled(function, parallel)
+
+
+def _compiled(function: KernelT, parallel: bool) -> KernelT:
+    """Hand the function to numba while numba's cache folder is ours."""
+    is_cached = CACHE_FOLDER is not None and Path(function.__code__.co_filename).is_file()
+    compile_lazily: Any = numba.njit(
+        nogil=True, error_model="numpy", parallel=parallel, cache=is_cached
+    )
+    folder_before = _config.CACHE_DIR
+    _config.CACHE_DIR = str(CACHE_FOLDER or "")
+    try:
+        compiled: KernelT = compile_lazily(function)
+    finally:
+        _config.CACHE_DIR = folder_before
+    return compiled
+
+
+def _source_digest() -> str:
+    """Digest what compiled code depends on: all of `core`, numba, and the bounds check."""
+    digest = hashlib.sha256(f"{numba.__version__} {_config.BOUNDSCHECK}".encode())
+    core = Path(__file__).parent
+    for source in sorted(core.rglob("*.py")):
+        digest.update(f"\0{source.relative_to(core).as_posix()}\0".encode())
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_root() -> Path:
+    """Return `NUMBA_CACHE_DIR` where it is set, and the user's cache folder elsewhere."""
+    if _config.CACHE_DIR:
+        return Path(_config.CACHE_DIR)
+    import pooch
+
+    return Path(pooch.os_cache("hpcgym"))
+
+
+def _cache_folder() -> Path | None:
+    """Return the folder of this digest, made and found writable, or None."""
+    try:
+        folder = _cache_root() / f"kernels-{_source_digest()}"
+        is_new = not folder.is_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:  # a full disk shows here, not later
+            probe.write(bytes(4096))
+        if is_new:
+            _remove_unused(folder.parent)
+    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+        return None
+    return folder
+
+
+def _remove_unused(root: Path) -> None:
+    """Remove the cache folders of sources that nobody runs any more."""
+    for folder in root.glob("kernels-*"):
+        if folder.stat().st_mtime < time.time() - UNUSED_CACHE_LIFE_S:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Announcement(event.Listener):
+    """Say once, on standard error, that a kernel has to be compiled and why it takes a while."""
+
+    is_made = False
+
+    def on_start(self, compile_event: Any) -> None:
+        """Announce the first compilation of a kernel of this package."""
+        module = str(compile_event.data["dispatcher"].py_func.__module__)
+        if self.is_made or module.partition(".")[0] != __name__.partition(".")[0]:
+            return
+        self.is_made = True
+        again = (
+            f"kept in {CACHE_FOLDER}"
+            if CACHE_FOLDER
+            else "in every process: no cache folder can be written; set NUMBA_CACHE_DIR to one"
+        )
+        print(f"hpcgym: compiling its kernels ({again}) ...", file=sys.stderr, flush=True)
+
+    def on_end(self, compile_event: Any) -> None:
+        """Say nothing: the result follows."""
+
+
+CACHE_FOLDER = _cache_folder()
+"""Where compiled kernels are kept, or None where no folder can be written."""
+
+_register: Any = event.register
+_register("numba:compile", _Announcement())
