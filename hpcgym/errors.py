@@ -28,6 +28,10 @@ class CardError(HpcgymError, ValueError):
     """An agent card that is unknown or cannot be honoured."""
 
 
+class EvaluationError(HpcgymError, ValueError):
+    """An evaluation that compares nothing, or cannot be paired."""
+
+
 class ActionError(HpcgymError, ValueError):
     """An action outside the action space."""
 
