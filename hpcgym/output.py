@@ -1,0 +1,140 @@
+"""Writing files so that nothing is lost: refuse what exists, write beside, rename at the end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hpcgym.errors import OutputError
+
+
+def ensure_writable(path: str | Path, *, force: bool = False) -> None:
+    """Refuse a place where no file could, or should, be written.
+
+    A long run asks this first, so that it fails before its work and not after it.
+
+    Args:
+        path: The file to be written.
+        force: Whether a file that is already there may be replaced.
+
+    Raises:
+        OutputError: A file is there and `force` is False; something other than a plain file is
+            there; the folder is missing, is a file, or cannot be written to.
+
+    Source:
+        House rule: a person's file is never overwritten unasked.
+    """
+    partial = _create_partial(_target_of(path, force=force), path)
+    partial.unlink()
+
+
+@contextmanager
+def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
+    """Lend a fresh file beside `path`, and rename it to `path` when the block ends well.
+
+    The lent file ends in the same name, so libraries that go by the suffix see the right one. If
+    the block fails or is interrupted, the lent file is removed and what was at `path` stays.
+
+    Args:
+        path: The file to be written.
+        force: Whether a file that is already there may be replaced.
+
+    Yields:
+        The file to write instead; empty, in the same folder.
+
+    Raises:
+        OutputError: As `ensure_writable`; or the writing failed, as on a full disk.
+
+    Source:
+        House rule: a file is whole or absent.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with writing(Path(folder, "note.txt")) as file:
+        ...         _ = file.write_text("42 jobs")
+        ...     Path(folder, "note.txt").read_text()
+        '42 jobs'
+    """
+    target = _target_of(path, force=force)
+    partial = _create_partial(target, path)
+    try:
+        yield partial
+        with partial.open("r+b") as file:
+            os.fsync(file.fileno())
+        _target_of(path, force=force)
+        if target.exists():
+            shutil.copymode(target, partial)
+        partial.replace(target)
+    except OutputError:
+        raise
+    except OSError as error:
+        kept = "; the file that was there is untouched" if target.exists() else ""
+        raise OutputError(f"{path}: writing failed: {_reason(error)}{kept}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def make_folder(path: str | Path) -> Path:
+    """Make a folder, and those above it, unless it is there.
+
+    Args:
+        path: The folder.
+
+    Returns:
+        The folder, which now exists.
+
+    Raises:
+        OutputError: A file stands in the way, or the place cannot be written to.
+
+    Source:
+        House rule: errors say what came and where.
+    """
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot make this folder: {_reason(error)}") from error
+    return folder
+
+
+def _target_of(path: str | Path, *, force: bool) -> Path:
+    """Return where `path` points once links are followed, refusing what must not be replaced."""
+    try:
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise OutputError(f"{path}: is a folder; name a file in it")
+        if target.exists() and not target.is_file():
+            raise OutputError(f"{path}: is not a plain file; name another place")
+        if target.exists() and not force:
+            raise OutputError(
+                f"{path}: exists already; name another file, or replace it with force (--force)"
+            )
+    except OutputError:
+        raise
+    except (OSError, RuntimeError) as error:
+        raise OutputError(f"{path}: cannot be written: {_reason(error)}") from error
+    return target
+
+
+def _create_partial(target: Path, path: str | Path) -> Path:
+    """Create the empty file that is written in place of `target`, in the same folder."""
+    if not target.parent.exists():
+        raise OutputError(f"{path}: the folder {target.parent} does not exist; make it first")
+    partial = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    try:
+        partial.touch(exist_ok=False)
+    except OSError as error:
+        raise OutputError(
+            f"{path}: cannot write in the folder {target.parent}: {_reason(error)}"
+        ) from error
+    return partial
+
+
+def _reason(error: Exception) -> str:
+    """Return what the system said, without its number and the name of the lent file."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
