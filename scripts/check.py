@@ -1,0 +1,60 @@
+"""Check the whole project: lint, format, types, tests, doctests, and kernels run uncompiled.
+
+    python3 scripts/check.py
+
+Needs Python 3.11 or newer with pip and venv, and nothing else: it installs hpcgym with all that
+the tests need into `.venv` (or into the virtual environment it is started in). Every step runs,
+also after one that failed. Where HPCGYM_TRACES names a folder of real logs, they are tested too.
+"""
+
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+EXTRAS = "dev,render,report,train"
+TESTS = ["pytest", "-q", "-m", "not slow"]
+STEPS = [
+    ("lint", ["ruff", "check", "."], {}),
+    ("format", ["ruff", "format", "--check", "."], {}),
+    ("types", ["mypy"], {}),
+    ("tests and doctests", [*TESTS, "-n", "2", "--dist", "worksteal"], {}),
+    (
+        "kernels with bounds checked",
+        [*TESTS, "-n", "2", "--dist", "worksteal", "tests/core"],
+        {"NUMBA_BOUNDSCHECK": "1", "HPCGYM_TRACES": ""},
+    ),
+    (
+        "kernels uncompiled",
+        [*TESTS, "tests/core/test_golden_cases.py"],
+        {"NUMBA_DISABLE_JIT": "1", "HPCGYM_TRACES": ""},
+    ),
+]
+
+
+def main():
+    """Install, run every step, and sum up."""
+    install = [sys.executable, os.path.join(ROOT, "scripts", "install.py"), EXTRAS]
+    ready = subprocess.run(install, stdout=subprocess.PIPE)
+    if ready.returncode:
+        return ready.returncode
+    python = ready.stdout.decode().strip()
+    failed = [
+        title for title, step, variables in STEPS if not passes(python, title, step, variables)
+    ]
+    print(f"check: {'FAILED: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
+    return len(failed)
+
+
+def passes(python, title, step, variables):
+    """Run one step and tell whether it passed."""
+    print(f"check: {title}: {' '.join(step)}", flush=True)
+    started = time.time()
+    code = subprocess.call([python, "-m", *step], cwd=ROOT, env=dict(os.environ, **variables))
+    print(f"check: {title} took {time.time() - started:.0f} s", flush=True)
+    return code == 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Make hpcgym ready to run, and print the path of the Python that has it.
+
+    python3 scripts/install.py report,render
+
+Inside a virtual environment hpcgym goes there; elsewhere into `.venv` of this checkout, which is
+made if need be. Nothing is done twice: a stamp in the environment tells what it was given.
+quickstart.py and check.py run this as a program, never as a module. It needs Python's standard
+library only, and its text must parse on Python 3.6, so that an old one gets a clear answer.
+"""
+
+import hashlib
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OLDEST = (3, 11)
+STAMP = "hpcgym-installed.txt"
+
+
+def main():
+    """Find or make the environment, install what is missing, print its Python."""
+    extras = sorted(set(filter(None, ",".join(sys.argv[1:]).split(","))))
+    refuse_unfit_python()
+    python, prefix = environment()
+    key = installation_key()
+    already = read_stamp(prefix)
+    if already[:1] != [key] or not has_hpcgym(python):
+        already = []
+    if not already or not set(extras) <= set(already[1:]):
+        extras = sorted(set(extras) | set(already[1:]))
+        install(python, extras)
+        with open(os.path.join(prefix, STAMP), "w") as stamp:
+            stamp.write("\n".join([key, *extras]))
+    print(python)
+
+
+def refuse_unfit_python():
+    """Leave with one sentence where this Python cannot carry hpcgym."""
+    if sys.version_info < OLDEST:
+        sys.exit(
+            f"hpcgym needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is "
+            f"{sys.version.split()[0]}, at {sys.executable}. Run the command with a newer one, "
+            "such as python3.12."
+        )
+    if not is_virtual() and any(
+        importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")
+    ):
+        sys.exit(
+            f"This Python, {sys.executable}, cannot make a virtual environment: its venv module "
+            "is absent. On Debian or Ubuntu: apt install python3-venv; elsewhere, use a full "
+            "Python, or activate a virtual environment first."
+        )
+
+
+def is_virtual():
+    """Tell whether this Python runs inside a virtual environment."""
+    return sys.prefix != sys.base_prefix
+
+
+def environment():
+    """Return the Python and the folder of the environment to use, made if it does not run."""
+    if is_virtual():
+        return sys.executable, sys.prefix
+    prefix = os.path.join(ROOT, ".venv")
+    folder, suffix = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
+    python = os.path.join(prefix, folder, "python" + suffix)
+    if not runs(python, "import pip"):
+        tell(f"making a virtual environment in {prefix}")
+        make = [sys.executable, "-m", "venv", "--clear", prefix]
+        if subprocess.call(make, stdout=sys.stderr):
+            sys.exit(f"No virtual environment could be made in {prefix}; the reason is above.")
+    return python, prefix
+
+
+def runs(python, statement):
+    """Tell whether a Python exists and runs a statement."""
+    command = [python, "-c", statement]
+    try:
+        return subprocess.call(command, stderr=subprocess.DEVNULL, cwd=os.path.dirname(ROOT)) == 0
+    except OSError:
+        return False
+
+
+def has_hpcgym(python):
+    """Tell whether the environment still has the package."""
+    return runs(python, "import importlib.metadata as m; m.version('hpcgym')")
+
+
+def installation_key():
+    """Digest what decides an installation: this place, pyproject.toml, constraints.txt."""
+    digest = hashlib.sha256(ROOT.encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        with open(os.path.join(ROOT, name), "rb") as source:
+            digest.update(source.read())
+    return digest.hexdigest()
+
+
+def read_stamp(prefix):
+    """Return the lines of the stamp: the key, then the extras; none where there is no stamp."""
+    try:
+        with open(os.path.join(prefix, STAMP)) as stamp:
+            return stamp.read().split()
+    except OSError:
+        return []
+
+
+def install(python, extras):
+    """Install the package with its extras by pip, in the versions of constraints.txt."""
+    target = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
+    started = time.time()
+    tell("installing hpcgym and what it needs, once; this can take minutes")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    constraints = os.path.join(ROOT, "constraints.txt")
+    if subprocess.call([*pip, "-c", constraints, "-e", target], stdout=sys.stderr):
+        sys.exit("pip could not install hpcgym; its reason is above. Nothing else was done.")
+    tell(f"installed in {time.time() - started:.0f} s")
+
+
+def tell(message):
+    """Say what happens, on standard error: standard output is for the answer."""
+    print("hpcgym: " + message, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
