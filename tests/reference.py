@@ -16,6 +16,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import pairwise
 from typing import NamedTuple
 
 BSLD_BOUND_S = 10
@@ -72,8 +73,8 @@ MOVING_RULES: dict[str, Callable[[int, int, int, int], float]] = {  # evaluated 
     "LEXP": lambda wait, e, q, M: -((wait + e) / e),
     "WFP3": lambda wait, e, q, M: -((wait / e) * (wait / e) * (wait / e) * q),
     "UNICEF": lambda wait, e, q, M: -(wait / (math.log2(max(q, 2)) * e)),
-    "MULTIFACTOR": lambda wait, e, q, M: -(
-        1000 * min(wait / MULTIFACTOR_AGE_S, 1) + 1000 * (1 - q / M)
+    "MULTIFACTOR": lambda wait, e, q, M: (
+        -(1000 * min(wait / MULTIFACTOR_AGE_S, 1) + 1000 * (1 - q / M))
     ),
 }
 
@@ -168,13 +169,15 @@ class Machine:
         self.rankings = [self.primary, *([self.secondary] if backfill_order is not None else [])]
         self.free = processors
         self.releases: list[tuple[int, int]] = []  # (estimated end, j) of running jobs, ascending
-        self.ends: list[tuple[int, int]] = []  # (true end, j), a heap the scheduler cannot see
+        self.ends: list[tuple[int, int, int]] = []  # (true end, turn, j), a heap only we can see
+        self.one_by_one = False  # whether tied events have a turn each, as in pyss
         self.completed = {u: deque(ended, RING_JOBS) for u, ended in history.items()}
         self.arrived = 0  # jobs 0 .. arrived-1 have been submitted
+        self.started = 0
         self.starts: list[Start | None] = [None] * len(jobs)
 
     def first_score(self, ranking: Ranking, j: int) -> float:
-        """Return the score that job j keeps while it waits, from what is known at its submission."""
+        """Return the score that job j keeps while it waits, by what is known at its submission."""
         r, _, _, q, user = self.jobs[j]
         e = self.estimate[j]
         if ranking.moving:
@@ -194,12 +197,14 @@ class Machine:
         """Give job j its processors at t."""
         self.free -= self.jobs[j].processors
         insort(self.releases, (t + self.estimate[j], j))
-        heappush(self.ends, (t + self.executed[j], j))
+        turn = self.started if self.one_by_one else j
+        heappush(self.ends, (t + self.executed[j], turn, j))
+        self.started += 1
         self.starts[j] = Start(t, backfilled, self.is_thresholded(j, t))
 
     def complete(self) -> None:
         """Take the processors of the first job to end, and let its user's history know."""
-        end, j = heappop(self.ends)
+        end, _, j = heappop(self.ends)
         release = (end - self.executed[j] + self.estimate[j], j)
         at = bisect_left(self.releases, release)
         if self.releases[at : at + 1] == [release]:  # not yet counted as free
@@ -220,9 +225,9 @@ class Machine:
             yield j
         ranked = ranking.ranked
         if ranking.moving:
-            score, M = ranking.moving, self.processors
+            score, jobs, M = ranking.moving, self.jobs, self.processors
             ranked = sorted(
-                (score(t - self.jobs[j].submit_time, self.estimate[j], self.jobs[j].processors, M), j)
+                (score(t - jobs[j].submit_time, self.estimate[j], jobs[j].processors, M), j)
                 for j in ranking.score
             )
         for _, j in ranked:
@@ -245,7 +250,7 @@ class Machine:
         return shadow, free - needed
 
     def schedule(self, t: int) -> bool:
-        """Make one pass: start jobs in order, then backfill; say whether a zero-second one started."""
+        """Make one pass; say whether it started a zero-second job."""
         started = []
         head = None
         for j in self.in_order(self.primary, t):  # step 1
@@ -291,7 +296,7 @@ class Machine:
         return self.ends[0][0] if self.ends else math.inf
 
     def run_batch(self) -> None:
-        """Handle all completions of an instant, all submissions, one pass, until nothing is left.
+        """Handle all completions of an instant, all submissions, then make one pass.
 
         A zero-second job ends at the instant it starts, which asks for another round.
         """
@@ -307,9 +312,10 @@ class Machine:
     def run_pyss(self) -> None:
         """Handle the events of an instant one by one, submissions first, with a pass after each.
 
-        Before a pass every job whose estimated end has come counts as free, though its own
-        termination may not have been handled.
+        Terminations have their turn in the order of the starts. Before a pass every job whose
+        estimated end has come counts as free, though its termination may not have been handled.
         """
+        self.one_by_one = True
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
             if self.next_submission() == t:
                 self.submit()
@@ -352,7 +358,7 @@ def simulate(
         One `Start` per job.
     """
     table = [Job(*row) for row in jobs]
-    assert all(a.submit_time <= b.submit_time for a, b in zip(table, table[1:]))
+    assert all(a.submit_time <= b.submit_time for a, b in pairwise(table))
     assert all(1 <= job.processors <= processors for job in table)
     assert backfill in ("none", "easy") and event_semantics in ("batch", "pyss")
     executed = [
@@ -366,7 +372,7 @@ def simulate(
         estimate = [int(e) for e in estimates]
     assert len(estimate) == len(table) and min(estimate, default=1) >= 1
     if event_semantics == "pyss":  # counts jobs as free by estimate, so they must not outlive it
-        assert all(p <= e for p, e in zip(executed, estimate))
+        assert all(p <= e for p, e in zip(executed, estimate, strict=True))
     machine = Machine(
         table,
         processors,
