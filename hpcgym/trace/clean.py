@@ -1,0 +1,373 @@
+"""Turn a log into a job table by named steps, each reporting what it dropped or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.workload import UNKNOWN_USER, Workload
+from hpcgym.errors import TraceError, unknown_name
+from hpcgym.trace.swf import SwfLog
+
+MissingRequest = Literal["run", "max", "tsafrir", "drop"]
+
+MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
+"""What may stand in for a requested time that the log lacks."""
+
+SENTINEL_REQUEST_S = 2147483647
+"""Requests from here on mean "no limit" (the largest 32-bit integer)."""
+
+_WHOLE = (
+    "job_id",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "requested_processors",
+    "requested_time",
+    "user",
+)
+
+
+class Flurry(NamedTuple):
+    """A burst of one user's jobs that the archive's cleaning leaves out.
+
+    Attributes:
+        user: The user.
+        after_job: The burst's jobs have larger ids than this.
+        before_job: The burst's jobs have smaller ids than this.
+    """
+
+    user: int
+    after_job: int
+    before_job: int
+
+
+@dataclass(frozen=True)
+class CleaningStep:
+    """What one step of the cleaning met.
+
+    Attributes:
+        name: The step.
+        action: "dropped", "changed" or "kept" (worth knowing, nothing done).
+        jobs: Number of jobs concerned.
+        detail: What was done with them.
+    """
+
+    name: str
+    action: Literal["dropped", "changed", "kept"]
+    jobs: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class CleaningReport:
+    """What the cleaning of one log dropped, changed and noticed, in order.
+
+    Attributes:
+        name: The log.
+        records: Lines of jobs in the file, malformed ones included.
+        jobs: Jobs that remain.
+        machine_processors: Processors of the machine.
+        machine_source: Where that number comes from.
+        time_offset: Submit time, s on the log's clock, that became 0.
+        steps: Every step, also those that met no job.
+    """
+
+    name: str
+    records: int
+    jobs: int
+    machine_processors: int
+    machine_source: str
+    time_offset: int
+    steps: tuple[CleaningStep, ...]
+
+    def count(self, name: str) -> int:
+        """Return how many jobs a step met.
+
+        Args:
+            name: Name of the step, such as "no run time".
+
+        Returns:
+            The number of jobs.
+
+        Raises:
+            TraceError: No step has that name.
+
+        Source:
+            House rule: cleaning is never silent.
+        """
+        for step in self.steps:
+            if step.name == name:
+                return step.jobs
+        raise TraceError(unknown_name("cleaning step", name, [step.name for step in self.steps]))
+
+    def __str__(self) -> str:
+        """Lay the report out, one line per step that met a job."""
+        lines = [
+            f"{self.name}: {self.jobs} of {self.records} jobs kept",
+            f"  machine    {self.machine_processors} processors ({self.machine_source})",
+            f"  time 0     {self.time_offset} s on the log's clock",
+        ]
+        width = len(str(self.records))
+        lines += [
+            f"  {step.action:<10} {step.jobs:>{width}}  {step.name}: {step.detail}"
+            for step in self.steps
+            if step.jobs
+        ]
+        return "\n".join(lines)
+
+
+class CleaningOptions(TypedDict, total=False):
+    """Keywords of `clean`, for functions that hand them on."""
+
+    machine_processors: int | None
+    missing_request: MissingRequest
+    max_request: int | None
+    minimum_run_time: int
+    flurries: Sequence[Flurry]
+    seed: int
+
+
+def clean(
+    log: SwfLog,
+    *,
+    machine_processors: int | None = None,
+    missing_request: MissingRequest = "run",
+    max_request: int | None = None,
+    minimum_run_time: int = 0,
+    flurries: Sequence[Flurry] = (),
+    seed: int = 0,
+) -> tuple[Workload, CleaningReport]:
+    """Turn a log into a job table, and report every job dropped or changed.
+
+    A job with several faults is counted at the first step that drops it. Zero run times are kept.
+
+    Args:
+        log: The log as read.
+        machine_processors: Processors of the machine; default the header's MaxProcs, else MaxNodes.
+        missing_request: What stands in for a requested time that the log lacks: "run", the run time
+            (at least 1 s); "max", the largest request of the log; "tsafrir", seeded synthetic
+            estimates; "drop", nothing.
+        max_request: Longest request allowed, s; longer ones are cut to it. Default no cap.
+        minimum_run_time: Jobs with a shorter run time are dropped, s.
+        flurries: Bursts to leave out, for those who hold a log the archive has not cleaned.
+        seed: Seed of the synthetic estimates.
+
+    Returns:
+        The job table, whose time 0 is the smallest kept submit time, and the report.
+
+    Raises:
+        TraceError: The machine's size is stated nowhere, no job remains, an option is not allowed,
+            or "max" finds no request at all.
+
+    Source:
+        Specification, section 1, "Reading SWF".
+
+    Example:
+        >>> from hpcgym.trace import find_trace, read_swf
+        >>> workload, report = clean(read_swf(find_trace("tiny")))
+        >>> workload
+        Workload('tiny', 8 jobs, 4 processors)
+        >>> print(report)
+        tiny: 8 of 8 jobs kept
+          machine    4 processors (MaxProcs in the header)
+          time 0     0 s on the log's clock
+    """
+    if missing_request not in MISSING_REQUEST:
+        raise TraceError(unknown_name("missing_request", missing_request, MISSING_REQUEST))
+    if max_request is not None and max_request < 1:
+        raise TraceError(f"max_request must be at least 1 s, got {max_request}")
+    size, size_source = _machine_size(log, machine_processors)
+    table = _Table(log)
+    table.note(
+        "malformed line", "dropped", len(log.bad_lines), "fields missing, touching or not numbers"
+    )
+    table.drop_flurries(flurries)
+    table.drop("no run time", table["run_time"] < 0, "run time below 0: cancelled before the start")
+    table.drop("no submit time", table["submit_time"] < 0, "submit time below 0")
+    table.drop(
+        "short run time",
+        table["run_time"] < minimum_run_time,
+        f"run time below {minimum_run_time} s",
+    )
+    table.take_allocated_processors()
+    table.drop("no processors", table["processors"] <= 0, "neither requested nor allocated")
+    table.drop(
+        "larger than the machine", table["processors"] > size, f"more than {size} processors"
+    )
+    table.replace_sentinel_requests()
+    table.fill_missing_requests(missing_request, seed)
+    if max_request is not None:
+        long = table["requested_time"] > max_request
+        table.columns["requested_time"][long] = max_request
+        table.note("request capped", "changed", int(long.sum()), f"cut to {max_request} s")
+    if len(table) == 0:
+        dropped = ", ".join(
+            f"{step.name} {step.jobs}" for step in table.steps if step.action == "dropped"
+        )
+        raise TraceError(f"{log.name}: no job remains after cleaning; dropped: {dropped}")
+    table.note_oddities()
+    offset = int(table["submit_time"].min())
+    unix_start = log.header_number("UnixStartTime")
+    workload = Workload.from_arrays(
+        table["submit_time"] - offset,
+        table["run_time"],
+        table["requested_time"],
+        table["processors"],
+        machine_processors=size,
+        user=np.maximum(table["user"], UNKNOWN_USER),
+        job_id=table["job_id"],
+        wait_time=np.maximum(table["wait_time"], -1),
+        name=log.name,
+        time_offset=offset,
+        unix_start=None if unix_start is None or unix_start <= 0 else unix_start + offset,
+        source=log,
+        source_row=table["source_row"],
+    )
+    report = CleaningReport(
+        name=log.name,
+        records=len(log) + len(log.bad_lines),
+        jobs=len(workload),
+        machine_processors=size,
+        machine_source=size_source,
+        time_offset=offset,
+        steps=tuple(table.steps),
+    )
+    return workload, report
+
+
+def _machine_size(log: SwfLog, stated: int | None) -> tuple[int, str]:
+    """Return the machine's processors and where that number comes from."""
+    if stated is not None:
+        if stated < 1:
+            raise TraceError(f"{log.name}: a machine needs at least 1 processor, got {stated}")
+        return int(stated), "stated by the caller"
+    for key in ("MaxProcs", "MaxNodes"):
+        size = log.header_number(key)
+        if size is not None and size > 0:
+            return size, f"{key} in the header"
+    raise TraceError(
+        f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes; "
+        "say how many processors the machine has (machine_processors=N, --processors N)"
+    )
+
+
+class _Table:
+    """The columns while they are being cleaned, and the steps taken so far."""
+
+    def __init__(self, log: SwfLog) -> None:
+        self.log = log
+        self.steps: list[CleaningStep] = []
+        self.columns: dict[str, NDArray[np.int64]] = {}
+        fractional = np.zeros(len(log), dtype=bool)
+        for key in _WHOLE:
+            values = log.records[key].to_numpy()
+            if values.dtype.kind == "f":
+                whole = np.floor(values + 0.5)
+                fractional |= whole != values
+                values = whole
+            self.columns[key] = np.array(values, dtype=np.int64)
+        self.columns["source_row"] = np.arange(len(log))
+        self.note("decimals", "changed", int(fractional.sum()), "rounded to whole numbers")
+
+    def __len__(self) -> int:
+        return len(self.columns["job_id"])
+
+    def __getitem__(self, key: str) -> NDArray[np.int64]:
+        return self.columns[key]
+
+    def note(
+        self, name: str, action: Literal["dropped", "changed", "kept"], jobs: int, detail: str
+    ) -> None:
+        """Record a step."""
+        self.steps.append(CleaningStep(name, action, jobs, detail))
+
+    def drop(self, name: str, unwanted: NDArray[np.bool_], detail: str) -> None:
+        """Leave the unwanted jobs out, and record the step."""
+        self.note(name, "dropped", int(unwanted.sum()), detail)
+        if unwanted.any():
+            self.columns = {key: values[~unwanted] for key, values in self.columns.items()}
+
+    def drop_flurries(self, flurries: Sequence[Flurry]) -> None:
+        """Leave out the bursts that the caller names."""
+        unwanted = np.zeros(len(self), dtype=bool)
+        for user, after_job, before_job in flurries:
+            job_id = self["job_id"]
+            unwanted |= (self["user"] == user) & (after_job < job_id) & (job_id < before_job)
+        self.drop("flurry", unwanted, "bursts of single users, as named by the caller")
+
+    def take_allocated_processors(self) -> None:
+        """Size a job by what it asked for, or else by what it was given."""
+        asked = self["requested_processors"]
+        given = self["allocated_processors"]
+        self.columns["processors"] = np.where(asked > 0, asked, given)
+        instead = int(((asked <= 0) & (given > 0)).sum())
+        self.note("no requested processors", "changed", instead, "allocated processors taken")
+
+    def replace_sentinel_requests(self) -> None:
+        """Give requests that mean "no limit" the longest limit the log knows of."""
+        request = self["requested_time"]
+        sentinel = request >= SENTINEL_REQUEST_S
+        longest = self.log.header_number("MaxRuntime") or -1
+        source = "MaxRuntime in the header"
+        if longest <= 0:
+            longest = int(request[~sentinel].max(initial=-1))
+            source = "the largest other request"
+        request[sentinel] = longest
+        detail = f"replaced by {longest} s, {source}" if longest > 0 else "taken as missing"
+        self.note("unlimited request", "changed", int(sentinel.sum()), detail)
+
+    def fill_missing_requests(self, missing_request: MissingRequest, seed: int) -> None:
+        """Give jobs without a request what the caller chose, or drop them."""
+        request = self["requested_time"]
+        missing = request <= 0
+        n_missing = int(missing.sum())
+        if missing_request == "drop":
+            self.drop("no requested time", missing, "dropped by choice")
+            return
+        if missing_request == "run":
+            request[missing] = np.maximum(self["run_time"][missing], 1)
+            detail = "replaced by the run time; a scheduler then knows it"
+        elif missing_request == "max":
+            longest = int(request.max(initial=-1))
+            if n_missing and longest <= 0:
+                raise TraceError(
+                    f'{self.log.name}: missing_request="max" needs a job with a requested time, '
+                    'and this log has none; allowed instead: "run", "tsafrir", "drop"'
+                )
+            request[missing] = longest
+            detail = f"replaced by the largest request, {longest} s"
+        else:
+            from hpcgym.trace.estimates import tsafrir_estimates
+
+            if n_missing:
+                longest = max(int(request.max()), self.log.header_number("MaxRuntime") or -1)
+                request[missing] = tsafrir_estimates(
+                    self["run_time"][missing],
+                    np.random.default_rng(seed),
+                    maximum=longest if longest > 0 else None,
+                )
+            detail = f"replaced by synthetic estimates (Tsafrir 2005, seed {seed})"
+        self.note("no requested time", "changed", n_missing, detail)
+
+    def note_oddities(self) -> None:
+        """Record what a person should know of the jobs that remain."""
+        submit, run, request = self["submit_time"], self["run_time"], self["requested_time"]
+        backwards = int((np.diff(submit) < 0).sum())
+        self.note("submit goes backwards", "changed", backwards, "sorted by submit time")
+        self.note("run time 0", "kept", int((run == 0).sum()), "start and end at one instant")
+        self.note(
+            "run over request", "kept", int((run > request).sum()), "end at the request when killed"
+        )
+        no_wait = self["wait_time"] < 0
+        detail = "the log has none: its submit time is the start" if no_wait.all() else "unknown"
+        self.note("no wait time", "kept", int(no_wait.sum()), detail)
+        unknown_user = int((self["user"] < 0).sum())
+        self.note("no user", "kept", unknown_user, "all unknown users form one profile")
+        repeated = len(self) - len(np.unique(self["job_id"]))
+        self.note("repeated job id", "kept", repeated, "told apart by their position")

@@ -1,0 +1,365 @@
+"""Read and write the Standard Workload Format: one job a line, 18 numbers, comments after `;`."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+import warnings
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hpcgym.errors import TraceError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FIELDS = (
+    "job_id",
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "average_cpu_time",
+    "used_memory",
+    "requested_processors",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding_job",
+    "think_time",
+)
+"""The 18 fields of the format, in order; -1 stands for unknown in each."""
+
+LARGEST_NUMBER = 2**53
+"""Numbers in a log stay below this, so that float64 holds whole ones exactly."""
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class BadLine:
+    """A line that is neither a comment nor a job.
+
+    Attributes:
+        number: Line in the file, from 1.
+        reason: What is wrong with it.
+    """
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class SwfLog:
+    """A log as its file states it, nothing cleaned.
+
+    Attributes:
+        name: What tables and errors call it: the file's name without `.swf` and `.gz`.
+        path: The file, or None for a log made in memory.
+        header: The comment lines as found, without line ends.
+        records: One row per job in file order, columns `FIELDS`, all int64 but those in which the
+            file has decimals (float64).
+        bad_lines: Lines dropped by `on_bad_line="drop"`.
+    """
+
+    name: str
+    path: Path | None
+    header: tuple[str, ...]
+    records: pd.DataFrame
+    bad_lines: tuple[BadLine, ...] = ()
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        """Show the name and the size."""
+        return f"SwfLog({self.name!r}, {len(self)} jobs)"
+
+    def header_values(self, key: str) -> list[str]:
+        """Return every value the header gives for a key, such as `Note`.
+
+        Keys match in any case, with or without a space after the semicolon, indented or not.
+
+        Args:
+            key: The key, such as "MaxProcs".
+
+        Returns:
+            The text after the colon of each matching line, in order of the file.
+
+        Source:
+            The Standard Workload Format, "header comments"; quirks of the archive's files.
+        """
+        matches = (_HEADER_KEY.fullmatch(line) for line in self.header)
+        return [m[2] for m in matches if m and m[1].casefold() == key.casefold()]
+
+    def header_value(self, key: str) -> str | None:
+        """Return the first value the header gives for a key.
+
+        Args:
+            key: The key, such as "Computer".
+
+        Returns:
+            The text after the colon, or None where the key is missing or its text is empty.
+
+        Source:
+            The Standard Workload Format, "header comments".
+        """
+        return next((value for value in self.header_values(key) if value), None)
+
+    def header_number(self, key: str) -> int | None:
+        """Return the first whole number in the value of a key.
+
+        Args:
+            key: The key, such as "MaxNodes".
+
+        Returns:
+            338 for "338 (batch partition; 512 total)"; None for "N/A" or a missing key.
+
+        Source:
+            Specification, section 1, "Reading SWF".
+        """
+        for value in self.header_values(key):
+            if found := re.search(r"-?\d+", value):
+                return int(found[0])
+        return None
+
+
+def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
+    """Read a log in the Standard Workload Format, plain or gzipped.
+
+    Whether a file is gzipped is told from its first bytes. Reading changes nothing: what is to be
+    dropped or replaced is the matter of `hpcgym.trace.clean`.
+
+    Args:
+        path: The file.
+        on_bad_line: "raise", or "drop" to leave malformed lines out and list them in `bad_lines`.
+
+    Returns:
+        The log: header lines and records as found.
+
+    Raises:
+        TraceError: The file is missing, empty, cut short or not text, holds no job, or, unless they
+            are dropped, has a line with other than 18 fields or with something that is no number.
+
+    Source:
+        Specification, section 1, "Reading SWF".
+
+    Example:
+        >>> from hpcgym.trace import find_trace
+        >>> log = read_swf(find_trace("tiny"))
+        >>> len(log), log.header_number("MaxProcs")
+        (8, 4)
+    """
+    if on_bad_line not in ("raise", "drop"):
+        raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
+    path = Path(path)
+    content = read_bytes(path)
+    if b"\0" in content:
+        line = content.count(b"\n", 0, content.index(b"\0")) + 1
+        raise TraceError(f"{path}:{line}: not a text file, so not a log in SWF")
+    header = tuple(_comment_lines(content))
+    records = _parse(content)
+    bad_lines: tuple[BadLine, ...] = ()
+    if records is None:
+        lines, bad_lines = _sort_out(content)
+        if bad_lines and on_bad_line == "raise":
+            more = f" (and {len(bad_lines) - 1} more such lines)" if len(bad_lines) > 1 else ""
+            raise TraceError(f"{path}:{bad_lines[0].number}: {bad_lines[0].reason}{more}")
+        records = _parse("\n".join(lines).encode())
+    if records is None or records.empty:
+        dropped = f"; {len(bad_lines)} malformed lines were dropped" if bad_lines else ""
+        raise TraceError(f"{path}: no job in this file{dropped}")
+    return SwfLog(log_name(path), path, header, records, bad_lines)
+
+
+def write_swf(path: str | Path, log: SwfLog, *, force: bool = False) -> None:
+    """Write a log in the Standard Workload Format, gzipped where the name ends in `.gz`.
+
+    Equal logs give equal bytes: the gzip header carries no time and no name.
+
+    Args:
+        path: The file to write.
+        log: Header lines, written as they are, and records.
+        force: Whether to replace a file that is there.
+
+    Raises:
+        OutputError: The file exists and `force` is False, or it cannot be written.
+
+    Source:
+        The Standard Workload Format, version 2.2.
+    """
+    from hpcgym.output import writing
+
+    text = io.StringIO()
+    for line in log.header:
+        text.write(line + "\n")
+    log.records.to_csv(text, sep=" ", header=False, index=False, lineterminator="\n")
+    content = text.getvalue().encode("latin-1", "replace")
+    path = Path(path)
+    if path.suffix == ".gz":
+        content = gzip.compress(content, compresslevel=9, mtime=0)
+    with writing(path, force=force) as target:
+        target.write_bytes(content)
+
+
+def log_name(path: str | Path) -> str:
+    """Return the name of a log: its file's name without `.swf` and `.gz`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The name, such as "KTH-SP2-1996-2.1-cln".
+
+    Source:
+        House rule: a trace goes by the archive's name.
+
+    Example:
+        >>> log_name("logs/KTH-SP2-1996-2.1-cln.swf.gz")
+        'KTH-SP2-1996-2.1-cln'
+    """
+    return Path(path).name.removesuffix(".gz").removesuffix(".swf")
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the uncompressed bytes of a plain or gzipped file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content, unpacked when it begins as gzip does.
+
+    Raises:
+        TraceError: It cannot be read, is empty, is named `.gz` without being gzip, or is gzip that
+            is damaged or ends early; then the message says after which line.
+
+    Source:
+        House rule: a user's error is never a library's traceback.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
+    if not content:
+        raise TraceError(f"{path}: the file is empty")
+    if not content.startswith(_GZIP_MAGIC):
+        if path.suffix == ".gz":
+            raise TraceError(f"{path}: named .gz but not gzip; unpacked logs end in .swf")
+        return content
+    try:
+        return gzip.decompress(content)
+    except (OSError, EOFError, zlib.error) as error:
+        lines = _lines_before_damage(content)
+        what = "ends early" if isinstance(error, EOFError) else "is damaged"
+        raise TraceError(f"{path}:{lines + 1}: the gzip stream {what} here") from None
+
+
+def _lines_before_damage(content: bytes) -> int:
+    """Return how many whole lines a damaged gzip stream still gives."""
+    lines = 0
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            while chunk := stream.read1():
+                lines += chunk.count(b"\n")
+    except (OSError, EOFError, zlib.error):
+        pass
+    return lines
+
+
+def _comment_lines(content: bytes) -> Iterator[str]:
+    """Yield the lines whose first sign is a semicolon, wherever they stand."""
+    semicolon = content.find(b";")
+    while semicolon >= 0:
+        start = content.rfind(b"\n", 0, semicolon) + 1
+        end = content.find(b"\n", semicolon)
+        end = len(content) if end < 0 else end
+        if not content[start:semicolon].strip():
+            yield content[start:end].decode("latin-1").rstrip("\r")
+        semicolon = content.find(b";", end)
+
+
+def _parse(content: bytes) -> pd.DataFrame | None:
+    """Parse all lines at once with pandas' C reader; None when any of them is malformed."""
+    import pandas as pd
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(
+                io.BytesIO(content),
+                sep=r"\s+",
+                comment=";",
+                header=None,
+                names=(*FIELDS, "excess"),
+                index_col=False,
+                quoting=3,
+                na_values=[""],
+                keep_default_na=False,
+                encoding="latin-1",
+                low_memory=False,
+                engine="c",
+            )
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame(columns=list(FIELDS))
+    except (pd.errors.ParserError, pd.errors.ParserWarning, OverflowError):
+        return None
+    if frame.pop("excess").notna().any():
+        return None
+    for field in FIELDS:
+        values = frame[field].to_numpy()
+        if values.dtype.kind not in "if" or not len(values):
+            return None if len(values) else frame
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            return None
+        if values.min() < -LARGEST_NUMBER or values.max() > LARGEST_NUMBER:
+            return None
+        if values.dtype.kind == "f" and (values == np.floor(values)).all():
+            frame[field] = values.astype(np.int64)
+    return frame
+
+
+def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...]]:
+    """Tell good lines from malformed ones, one by one: the slow path of a file that has some."""
+    good: list[str] = []
+    bad: list[BadLine] = []
+    for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
+        fields = line.partition(";")[0].split()
+        if not fields:
+            continue
+        if reason := _fault(fields):
+            bad.append(BadLine(number, reason))
+        else:
+            good.append(" ".join(fields))
+    return good, tuple(bad)
+
+
+def _fault(fields: list[str]) -> str | None:
+    """Say what is wrong with the fields of one line, or None."""
+    for position, text in enumerate(fields[: len(FIELDS)], start=1):
+        if not _NUMBER.fullmatch(text):
+            shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
+            what = f"field {position} ({FIELDS[position - 1]}) is {shown!r}, which is not a number"
+            inner = [found[0] for found in _NUMBER.finditer(text)]
+            touching = len(inner) > 1 and "".join(inner) == text
+            return f"{what}; do two fields touch?" if touching else what
+        if abs(float(text)) > LARGEST_NUMBER:
+            return f"field {position} ({FIELDS[position - 1]}) is {text}, beyond {LARGEST_NUMBER}"
+    if len(fields) != len(FIELDS):
+        return f"{len(fields)} fields where the format has {len(FIELDS)}"
+    return None
