@@ -1,0 +1,444 @@
+"""A whole workload scheduled: when each job started and how, in figures, frames and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core import metrics
+from hpcgym.core.policy import Policy
+from hpcgym.core.simulator import (
+    Backfill,
+    Estimates,
+    EventSemantics,
+    SchedulerSettings,
+    Simulator,
+    executed_run_time,
+)
+from hpcgym.core.workload import Workload
+from hpcgym.errors import HpcgymError, OutputError, unknown_name
+from hpcgym.output import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from hpcgym.trace.swf import SwfLog
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+CSV_COLUMNS = (
+    "job_id",
+    "submit_time",
+    "start_time",
+    "run_time",
+    "requested_time",
+    "processors",
+    "backfilled",
+)
+"""Columns of the CSV file."""
+
+SUFFIXES = (".csv", ".swf", ".swf.gz")
+"""Endings of a file name that `Schedule.write` knows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """What became of each job of a workload.
+
+    Arrays have shape (n_jobs,), in the workload's order, and its clock. A schedule cut short has
+    jobs that have not started: their start, end and wait are -1.
+
+    Attributes:
+        workload: The jobs.
+        start_time: When each started, s, -1 = not yet.
+        run_time: Its run time as executed, s: cut at the request where jobs are killed at it.
+        backfilled: Whether it started out of order, before the head; the others started in order.
+        thresholded: Whether it had waited beyond the threshold when it started.
+        settings: The scheduler that made this, or None where an agent's decisions did.
+    """
+
+    workload: Workload
+    start_time: IntArray
+    run_time: IntArray
+    backfilled: BoolArray
+    thresholded: BoolArray
+    settings: SchedulerSettings | None = None
+
+    def __len__(self) -> int:
+        """Return the number of jobs."""
+        return len(self.workload)
+
+    def __repr__(self) -> str:
+        """Show the workload and the policy."""
+        policy = "" if self.settings is None else f", policy={self.settings.policy!r}"
+        return f"Schedule({self.workload.name!r}, {len(self)} jobs{policy})"
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether every job has started."""
+        return bool((self.start_time >= 0).all())
+
+    @property
+    def wait_time(self) -> IntArray:
+        """Wait of each job, start - submit, s."""
+        return np.where(self.start_time >= 0, self.start_time - self.workload.submit_time, -1)
+
+    @property
+    def end_time(self) -> IntArray:
+        """End of each job, start + run time as executed, s."""
+        return np.where(self.start_time >= 0, self.start_time + self.run_time, -1)
+
+    def bsld(self) -> NDArray[np.float64]:
+        """Return the bounded slowdown of each job (see `hpcgym.core.metrics.bsld`).
+
+        Returns:
+            Shape (n_jobs,); NaN for a job that has not started.
+
+        Source:
+            Carastan-Santos et al. 2019, equation 2.
+        """
+        return self.per_job()["bsld"]
+
+    def pp_bsld(self) -> NDArray[np.float64]:
+        """Return the bounded slowdown per processor of each job.
+
+        Returns:
+            Shape (n_jobs,); NaN for a job that has not started.
+
+        Source:
+            Carastan-Santos et al. 2019, equation 3.
+        """
+        return self.per_job()["pp_bsld"]
+
+    def per_job(self) -> dict[str, NDArray[np.float64]]:
+        """Return every figure that each job has.
+
+        Returns:
+            Arrays `wait_time`, `turnaround_time`, `slowdown`, `bsld` and `pp_bsld`, shape
+            (n_jobs,); NaN for a job that has not started.
+
+        Source:
+            `hpcgym.core.metrics.per_job`.
+        """
+        values = metrics.per_job(self.workload, self.start_time, self.run_time)
+        started = self.start_time >= 0
+        return {key: np.where(started, column, np.nan) for key, column in values.items()}
+
+    @overload
+    def metrics(self, by: None = None) -> dict[str, float]: ...
+
+    @overload
+    def metrics(self, by: Literal["class", "user"]) -> pd.DataFrame: ...
+
+    def metrics(
+        self, by: Literal["class", "user"] | None = None
+    ) -> dict[str, float] | pd.DataFrame:
+        """Sum the schedule up, as a whole or by group.
+
+        Args:
+            by: None for the whole; "class" for the four classes of requested time (up to 100 s,
+                1000 s, 10,000 s, longer), or "user".
+
+        Returns:
+            The record of `hpcgym.core.metrics.summary`; or a frame of one row per class or user,
+            with the columns of `hpcgym.core.metrics.summary_by`.
+
+        Raises:
+            HpcgymError: `by` is something else, or groups are asked of an unfinished schedule.
+
+        Source:
+            Specification, section 1, "Metrics", and section 7 for the classes.
+
+        Example:
+            >>> import hpcgym
+            >>> hpcgym.simulate(hpcgym.load_workload("tiny")).metrics()["n_jobs"]
+            8
+        """
+        columns = (self.start_time, self.run_time, self.backfilled, self.thresholded)
+        if by is None:
+            return metrics.summary(self.workload, *columns)
+        if by == "class":
+            labels = metrics.requested_time_class(self.workload.requested_time)
+        elif by == "user":
+            labels = self.workload.user
+        else:
+            raise HpcgymError(unknown_name("group", by, ("class", "user")))
+        self._refuse_unfinished("figures by group")
+        import pandas as pd
+
+        groups = metrics.summary_by(labels, self.workload, *columns)
+        return pd.DataFrame.from_dict(groups, orient="index").rename_axis(by)
+
+    def series(
+        self,
+        metric: str = "bsld",
+        *,
+        time: Literal["submit_time", "start_time", "end_time"] = "end_time",
+    ) -> pd.DataFrame:
+        """Average a figure week by week, and over all weeks so far.
+
+        Args:
+            metric: One of wait_time, turnaround_time, slowdown, bsld, pp_bsld.
+            time: The instant that puts a job into a week.
+
+        Returns:
+            One row per week from time 0: `week`, `n_jobs`, `mean` and `cumulative_mean`, as in
+            `hpcgym.core.metrics.weekly`.
+
+        Raises:
+            HpcgymError: Another metric or time, or an unfinished schedule.
+
+        Source:
+            Carastan-Santos et al. 2019, figure 1.
+        """
+        self._refuse_unfinished("a weekly series")
+        if metric not in metrics.JOB_METRICS:
+            raise HpcgymError(unknown_name("metric", metric, metrics.JOB_METRICS))
+        instants = {
+            "submit_time": self.workload.submit_time,
+            "start_time": self.start_time,
+            "end_time": self.end_time,
+        }
+        if time not in instants:
+            raise HpcgymError(unknown_name("time", time, instants))
+        import pandas as pd
+
+        return pd.DataFrame(metrics.weekly(self.per_job()[metric], instants[time]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row per job, with every figure and how the job was started.
+
+        Returns:
+            Columns job_id, submit_time, start_time, end_time, run_time (as executed),
+            requested_time, processors, user, wait_time, turnaround_time, slowdown, bsld, pp_bsld,
+            backfilled, thresholded, and `started`: "in_order", "backfilled" or "" (not yet). Times
+            are on the workload's clock; add `workload.time_offset` for the log's own.
+
+        Source:
+            House rule: every start is explained.
+
+        Example:
+            >>> import hpcgym
+            >>> frame = hpcgym.simulate(hpcgym.load_workload("tiny")).to_frame()
+            >>> set(frame["started"])  <= {"in_order", "backfilled"}
+            True
+        """
+        import pandas as pd
+
+        jobs = self.workload
+        how = np.where(self.backfilled, "backfilled", "in_order")
+        return pd.DataFrame(
+            {
+                "job_id": jobs.job_id,
+                "submit_time": jobs.submit_time,
+                "start_time": self.start_time,
+                "end_time": self.end_time,
+                "run_time": self.run_time,
+                "requested_time": jobs.requested_time,
+                "processors": jobs.processors,
+                "user": jobs.user,
+                **self.per_job(),
+                "wait_time": self.wait_time,
+                "backfilled": self.backfilled,
+                "thresholded": self.thresholded,
+                "started": np.where(self.start_time >= 0, how, ""),
+            }
+        )
+
+    def write(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the schedule in the format that the file's name asks for.
+
+        Args:
+            path: A file ending in .csv (`to_csv`), .swf or .swf.gz (`to_swf`).
+            force: Whether to replace a file that is there.
+
+        Raises:
+            OutputError: The name ends otherwise, or the file exists or cannot be written.
+
+        Source:
+            House rule: nothing is overwritten unasked.
+        """
+        if check_suffix(path) == ".csv":
+            self.to_csv(path, force=force)
+        else:
+            self.to_swf(path, force=force)
+
+    def to_csv(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one row per job, by submit time, then position, with the columns `CSV_COLUMNS`.
+
+        Times are in the log's own base, the run time is the executed one, `backfilled` is 0 or 1.
+
+        Args:
+            path: The file.
+            force: Whether to replace a file that is there.
+
+        Raises:
+            OutputError: The file exists and `force` is False, or it cannot be written.
+
+        Source:
+            House rule: what other tools may check us by, in whole numbers only.
+        """
+        frame = self.to_frame()[list(CSV_COLUMNS)]
+        offset = self.workload.time_offset
+        frame["submit_time"] += offset
+        frame["start_time"] = np.where(self.start_time >= 0, self.start_time + offset, -1)
+        frame["backfilled"] = frame["backfilled"].astype(np.int64)
+        with writing(path, force=force) as file:
+            frame.to_csv(file, index=False, lineterminator="\n")
+
+    def to_swf(self, path: str | Path, *, force: bool = False) -> None:
+        """Write the simulated jobs as a log in the Standard Workload Format.
+
+        Field 2 is the submit time in the log's own base, field 3 the simulated wait, field 4 the
+        executed run time; header and other fields are those of the log the workload came from. A
+        workload that came from none gets a header of its own, and -1 for what is unknown.
+
+        Args:
+            path: The file; gzipped where the name ends in `.gz`.
+            force: Whether to replace a file that is there.
+
+        Raises:
+            OutputError: The file exists and `force` is False, or it cannot be written.
+
+        Source:
+            The Standard Workload Format, version 2.2.
+        """
+        from hpcgym.trace.swf import write_swf
+
+        write_swf(path, self._as_log(), force=force)
+
+    def _as_log(self) -> SwfLog:
+        """Return the log that `to_swf` writes."""
+        import pandas as pd
+
+        from hpcgym.trace.swf import FIELDS, SwfLog
+
+        jobs = self.workload
+        changed = {
+            "submit_time": jobs.submit_time + jobs.time_offset,
+            "wait_time": self.wait_time,
+            "run_time": self.run_time,
+        }
+        if jobs.source is not None and jobs.source_row is not None:
+            records = jobs.source.records.iloc[jobs.source_row].assign(**changed)
+            return SwfLog(jobs.name, None, jobs.source.header, records)
+        known: dict[str, Any] = {
+            "job_id": jobs.job_id,
+            **changed,
+            "allocated_processors": jobs.processors,
+            "requested_processors": jobs.processors,
+            "requested_time": jobs.requested_time,
+            "user": jobs.user,
+        }
+        records = pd.DataFrame(
+            {field: known.get(field, -1) for field in FIELDS}, np.arange(len(jobs))
+        )
+        header = ["; Version: 2.2", f"; Computer: {jobs.name}", f"; MaxJobs: {len(jobs)}"]
+        header += [f"; MaxRecords: {len(jobs)}", f"; MaxProcs: {jobs.machine_processors}"]
+        if jobs.unix_start is not None:
+            header.append(f"; UnixStartTime: {jobs.unix_start - jobs.time_offset}")
+        header.append("; Note: a schedule simulated by hpcgym")
+        return SwfLog(jobs.name, None, tuple(header), records)
+
+    def _refuse_unfinished(self, what: str) -> None:
+        """Refuse what only a finished schedule has."""
+        if not self.complete:
+            waiting = int((self.start_time < 0).sum())
+            raise HpcgymError(
+                f"{self.workload.name}: {what} needs a finished schedule; "
+                f"{waiting} of {len(self)} jobs have not started"
+            )
+
+
+def simulate(
+    workload: Workload,
+    policy: str | Policy | Sequence[float] = "FCFS",
+    *,
+    backfill: Backfill = "easy",
+    backfill_order: str | Policy | Sequence[float] | None = None,
+    threshold: int | None = None,
+    kill_at_limit: bool = True,
+    estimates: Estimates | ArrayLike = "requested",
+    event_semantics: EventSemantics = "batch",
+) -> Schedule:
+    """Schedule a whole workload on an empty machine, from the first submission to the last end.
+
+    Args:
+        workload: The jobs and the machine.
+        policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as
+            text ("q=1,e=0.5") or as six numbers, or a `Policy`.
+        backfill: "easy", later jobs may start if they do not delay the head; "none", they may not.
+        backfill_order: Order in which jobs are tried as backfill; default the primary order.
+        threshold: Wait beyond which a job goes first, s; None for no threshold.
+        kill_at_limit: Whether a job ends at its request at the latest.
+        estimates: What the scheduler goes by: "requested", the users' requests; "exact", the
+            executed run times; or an array, shape (n_jobs,), s, >= 1.
+        event_semantics: What happens at one instant: "batch", all ends, all submissions, one pass;
+            "pyss", event by event, as simulators of the pyss family do.
+
+    Returns:
+        The schedule.
+
+    Raises:
+        PolicyError: An unknown policy or setting, or settings that contradict each other.
+        WorkloadError: Estimates of a wrong length or value.
+
+    Source:
+        Specification, section 1; Mu'alem and Feitelson 2001 for EASY.
+
+    Example:
+        >>> import hpcgym
+        >>> hpcgym.simulate(hpcgym.load_workload("tiny"), "SAF")
+        Schedule('tiny', 8 jobs, policy='SAF')
+    """
+    settings = SchedulerSettings(
+        policy=policy,
+        backfill=backfill,
+        backfill_order=backfill_order,
+        threshold=threshold,
+        kill_at_limit=kill_at_limit,
+        estimates=estimates,
+        event_semantics=event_semantics,
+    )
+    simulator = Simulator(workload, settings)
+    simulator.run()
+    return Schedule(
+        workload,
+        simulator.start_time,
+        executed_run_time(workload, kill_at_limit),
+        simulator.backfilled,
+        simulator.thresholded,
+        settings,
+    )
+
+
+def check_suffix(path: str | Path) -> str:
+    """Return which of `SUFFIXES` a file name ends in.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The ending, ".csv", ".swf" or ".swf.gz".
+
+    Raises:
+        OutputError: The name ends otherwise.
+
+    Source:
+        House rule: the name says the format.
+
+    Example:
+        >>> check_suffix("run.swf.gz")
+        '.swf.gz'
+    """
+    for suffix in SUFFIXES:
+        if str(path).endswith(suffix):
+            return suffix
+    raise OutputError(f"{path}: the name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
