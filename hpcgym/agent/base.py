@@ -1,0 +1,98 @@
+"""What an agent is: anything that predicts as Stable-Baselines3's models do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Observation = NDArray[Any] | dict[str, NDArray[Any]]
+"""One observation, or a batch of them with one more axis in front, (n_envs, ...)."""
+
+
+class Agent(Protocol):
+    """Anything that chooses actions: a rule, a planner, a network, a model of SB3."""
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose an action for one observation, or one for each of a batch.
+
+        Args:
+            observation: What the environment shows, or a batch of it, shape (n_envs, ...).
+            state: What the agent returned last time, None at first and for agents without memory.
+            episode_start: Which environments begin an episode, shape (n_envs,).
+            deterministic: Whether to take the best action rather than sample one.
+
+        Returns:
+            The action, or an array of n_envs actions, and the state to hand back next time.
+
+        Source:
+            Stable-Baselines3, `BaseAlgorithm.predict`, so that its `evaluate_policy` runs agents
+            as they are.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class NamedAgent:
+    """An agent with what an evaluation must know of it: its name and the env it plays in.
+
+    Wraps anything that predicts, such as a trained model of SB3.
+
+    Attributes:
+        name: What tables call it.
+        agent: The agent.
+        env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its action kind; whatever
+            they leave out is the scenario's or the environment's default.
+
+    Source:
+        House rule: "a card makes it named"; this is the same in Python.
+
+    Example:
+        >>> from hpcgym.agent.rule import RuleAgent
+        >>> NamedAgent("mine", RuleAgent("SAF"), {"action": "policy", "policies": ("SAF",)}).name
+        'mine'
+    """
+
+    name: str
+    agent: Agent
+    env_keywords: Mapping[str, Any] = field(default_factory=dict)
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose as the wrapped agent does; arguments and results as `Agent.predict`."""
+        return self.agent.predict(observation, state, episode_start, deterministic)
+
+
+def batch_size(observation: Observation) -> int | None:
+    """Count the observations of a batch.
+
+    Args:
+        observation: One observation, whose arrays have one axis, or a batch with two.
+
+    Returns:
+        n_envs, or None for a single observation.
+
+    Source:
+        House rule: every array of an observation has rank 1.
+
+    Example:
+        >>> batch_size({"cluster": np.zeros((3, 10))})
+        3
+    """
+    arrays = observation.values() if isinstance(observation, Mapping) else (observation,)
+    first = np.asarray(next(iter(arrays)))
+    return first.shape[0] if first.ndim > 1 else None

@@ -1,0 +1,213 @@
+"""Agent cards: strict TOML that says what an agent is, where it comes from and how good it is.
+
+A card has a part written by a person (`name`, `title`, `kind`, `source`, `description`, and the
+tables `parameters` and `environment`) and a part written by the command its results quote
+(`results`, one table per scenario).
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.errors import CardError, PolicyError, unknown_name
+
+RULE_ENVIRONMENT = ("action", "policies", "backfill", "backfill_order")
+"""Keywords of the environment that a rule's card may state."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Figures of one agent on one scenario, to the digits its command prints.
+
+    Attributes:
+        command: What printed them.
+        scenario: Name of the scenario.
+        n_weeks: Weeks it was run on.
+        replicas: Jittered copies of each week, besides the original.
+        mean_bsld: Mean over the weeks of the mean over a week's replicas.
+        sum_bsld: Sum over the weeks of the same.
+        ratio_to_saf: The sum over SAF's.
+        interval: Its paired bootstrap interval, low and high; absent where there is one week.
+        mean_log_ratio: Mean natural log of the paired ratio to SAF.
+        mean_pp_bsld: Mean bounded slowdown per processor.
+        p99_bsld: Mean over the weeks of the 99th percentile.
+        max_wait_time: Longest wait of any job, s.
+        utilisation: Mean over the weeks.
+    """
+
+    command: str
+    scenario: str
+    n_weeks: int
+    replicas: int
+    mean_bsld: float
+    sum_bsld: float
+    ratio_to_saf: float
+    mean_log_ratio: float
+    mean_pp_bsld: float
+    p99_bsld: float
+    max_wait_time: int
+    utilisation: float
+    interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Card:
+    """What the shelf says of one agent.
+
+    Attributes:
+        name: What tables call it; the file's stem in any case.
+        title: The name in words.
+        kind: How it is made into an agent, one of `KINDS`.
+        source: Paper or program the agent comes from.
+        description: A few sentences for a person choosing among agents.
+        parameters: What defines it, for a rule its policy and its score.
+        environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
+        results: Its figures, one per scenario.
+        path: The card's file.
+    """
+
+    name: str
+    title: str
+    kind: str
+    source: str
+    description: str
+    parameters: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    path: Path
+    results: tuple[Result, ...] = field(default=())
+
+    def agent(self) -> RuleAgent | NamedAgent:
+        """Make the agent.
+
+        Returns:
+            The agent, under the card's name.
+
+        Raises:
+            CardError: The card states what its kind of agent cannot honour.
+
+        Source:
+            House rule: a card makes an agent named.
+        """
+        try:
+            return KINDS[self.kind](self)
+        except (CardError, PolicyError) as error:
+            raise CardError(f"{self.path}: {error}") from None
+
+
+def read_card(path: Path) -> Card:
+    """Read and check a card.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The card.
+
+    Raises:
+        CardError: The file cannot be read, a key is missing, unknown or of another type, or the
+            agent cannot be made; the message names the file, the key and the nearest valid one.
+
+    Source:
+        House rule: what is not understood is an error, never ignored.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise CardError(f"{path}: not a text file in UTF-8: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise CardError(f"{path}: not valid TOML: {error}") from None
+    try:
+        card = _card_of(document, path)
+    except CardError as error:
+        raise CardError(f"{path}: {error}") from None
+    card.agent()
+    return card
+
+
+def _card_of(document: dict[str, Any], path: Path) -> Card:
+    """Check a parsed card, key by key."""
+    texts = ("name", "title", "kind", "source", "description")
+    tables = ("parameters", "environment")
+    _check_keys("card", document, needed=(*texts, *tables), allowed=(*texts, *tables, "results"))
+    for key in texts:
+        _check_type(key, document[key], str)
+    for key in tables:
+        _check_type(key, document[key], dict)
+    if document["name"].casefold() != path.stem:
+        raise CardError(
+            f"name is {document['name']!r}; a card's file is named after it in lower case, "
+            f"{document['name'].casefold()}.toml"
+        )
+    if document["kind"] not in KINDS:
+        raise CardError(unknown_name("kind", document["kind"], KINDS))
+    results = document.get("results", [])
+    _check_type("results", results, list)
+    return Card(
+        **{key: " ".join(document[key].split()) for key in texts},
+        **{key: document[key] for key in tables},
+        results=tuple(_result_of(table) for table in results),
+        path=path,
+    )
+
+
+def _result_of(table: object) -> Result:
+    """Check one table of results."""
+    _check_type("results", table, dict)
+    assert isinstance(table, dict)
+    types = {one.name: str(one.type) for one in fields(Result)}
+    needed = [key for key in types if key != "interval"]
+    _check_keys("results", table, needed=needed, allowed=types)
+    names = {"str": str, "int": int, "float": float}
+    for key in needed:
+        _check_type(f"results.{key}", table[key], names[types[key]])
+    interval = table.get("interval")
+    if interval is not None:
+        _check_type("results.interval", interval, list)
+        if len(interval) != 2 or not all(isinstance(end, float) for end in interval):
+            raise CardError(f"results.interval must be two numbers, got {interval}")
+        interval = (interval[0], interval[1])
+    return Result(**{key: table[key] for key in needed}, interval=interval)
+
+
+def _check_keys(
+    where: str, table: Mapping[str, Any], *, needed: Sequence[str], allowed: Mapping | Sequence[str]
+) -> None:
+    """Refuse a table that lacks a key or has one too many."""
+    for key in table:
+        if key not in allowed:
+            raise CardError(f"{where}: {unknown_name('key', key, allowed)}")
+    missing = [key for key in needed if key not in table]
+    if missing:
+        raise CardError(f"{where}: {', '.join(missing)} missing")
+
+
+def _check_type(key: str, value: object, wanted: type) -> None:
+    """Refuse a value of another type."""
+    if type(value) is not wanted:
+        words = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+        raise CardError(f"{key} must be {words.get(wanted, 'a list')}, got {value!r}")
+
+
+def _rule_agent(card: Card) -> RuleAgent:
+    """Make a rule agent of a card."""
+    environment = dict(card.environment)
+    _check_keys("parameters", card.parameters, needed=("policy",), allowed=card.parameters)
+    _check_keys(
+        "environment", environment, needed=("action", "policies"), allowed=RULE_ENVIRONMENT
+    )
+    if environment.pop("action") != "policy":
+        raise CardError('environment.action of a rule must be "policy"')
+    _check_type("environment.policies", environment["policies"], list)
+    return RuleAgent(card.parameters["policy"], name=card.name, **environment)
+
+
+KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {"rule": _rule_agent}
+"""How each kind of card becomes an agent."""

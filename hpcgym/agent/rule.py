@@ -1,0 +1,124 @@
+"""Rules as agents: a constant choice among the ordering policies of the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.base import Observation, batch_size
+from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.simulator import SchedulerSettings
+from hpcgym.errors import CardError, unknown_name
+
+
+@dataclass(frozen=True, init=False)
+class RuleAgent:
+    """An agent that always chooses the same ordering policy.
+
+    Through the environment it makes the schedule that `hpcgym.simulate` makes with its settings,
+    to the second, which is how an evaluation runs it.
+
+    Attributes:
+        name: What tables call it.
+        policy: The policy it chooses.
+        policies: What the environment offers to choose from, `policy` among them.
+        backfill: Backfilling mode it needs, or None for the scenario's.
+        backfill_order: Policy that orders the backfill candidates, or None for the scenario's.
+
+    Raises:
+        PolicyError: An unknown policy or backfilling mode.
+        CardError: The policy is not among those offered.
+
+    Source:
+        Specification, section 10, "Action semantics": a rule agent is a constant choice.
+
+    Example:
+        >>> RuleAgent("SAF", policies=["FCFS", "SAF"]).predict({"cluster": np.zeros(4)})
+        (array(1), None)
+    """
+
+    name: str
+    policy: Policy
+    policies: tuple[Policy, ...]
+    backfill: str | None
+    backfill_order: Policy | None
+
+    def __init__(
+        self,
+        policy: str | Policy | Sequence[float],
+        *,
+        policies: Sequence[str | Policy | Sequence[float]] | None = None,
+        backfill: str | None = None,
+        backfill_order: str | Policy | Sequence[float] | None = None,
+        name: str | None = None,
+    ) -> None:
+        chosen = as_policy(policy)
+        offered = (chosen,) if policies is None else tuple(map(as_policy, policies))
+        names = [each.name for each in offered]
+        if chosen.name not in names:
+            raise CardError(unknown_name("choice of policy", chosen.name, names))
+        order = None if backfill_order is None else as_policy(backfill_order)
+        object.__setattr__(self, "name", chosen.name if name is None else name)
+        object.__setattr__(self, "policy", offered[names.index(chosen.name)])
+        object.__setattr__(self, "policies", offered)
+        object.__setattr__(self, "backfill", backfill)
+        object.__setattr__(self, "backfill_order", order)
+        self.settings(SchedulerSettings())
+
+    @property
+    def env_keywords(self) -> dict[str, Any]:
+        """Keywords of `HPCBatch-v0` under which its action means its policy."""
+        stated = {"backfill": self.backfill, "backfill_order": self.backfill_order}
+        return {
+            "action": "policy",
+            "policies": self.policies,
+            **{key: value for key, value in stated.items() if value is not None},
+        }
+
+    def settings(self, scenario: SchedulerSettings) -> SchedulerSettings:
+        """Put the rule into a scenario's settings.
+
+        Args:
+            scenario: The scheduler of the scenario, which agents and baselines share.
+
+        Returns:
+            The same threshold, estimates and backfilling, except what the rule states itself.
+
+        Source:
+            Specification, section 10, "Episodes".
+
+        Example:
+            >>> RuleAgent("FCFS", backfill_order="SPF").settings(SchedulerSettings()).threshold
+        """
+        stated = {"backfill": self.backfill, "backfill_order": self.backfill_order}
+        kept = {key: value for key, value in stated.items() if value is not None}
+        return replace(scenario, policy=self.policy, **kept)
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...] | None]:
+        """Choose the rule's policy, whatever is observed.
+
+        Args:
+            observation: One observation, or a batch of them; only its batch axis is read.
+            state: Handed back as it came.
+            episode_start: Not used.
+            deterministic: Not used; a rule never samples.
+
+        Returns:
+            The index of the policy among `policies`, of shape () or (n_envs,), and `state`.
+
+        Source:
+            Stable-Baselines3, `BaseAlgorithm.predict`.
+        """
+        n_envs = batch_size(observation)
+        shape = () if n_envs is None else (n_envs,)
+        return np.full(shape, self.policies.index(self.policy), dtype=np.int64), state
