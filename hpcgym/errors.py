@@ -51,6 +51,9 @@ def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
     Returns:
         One sentence: what came, the nearest valid name where one is near, and all that is allowed.
 
+    Source:
+        House rule: an error says what came, what is allowed, and the nearest valid name.
+
     Example:
         >>> unknown_name("policy", "SFA", ["FCFS", "SAF"])
         "unknown policy 'SFA'; did you mean 'SAF'? Allowed: FCFS, SAF"

@@ -109,7 +109,7 @@ def find_entry(shelf: Shelf, name: str) -> Path:
 
     Args:
         shelf: Which shelf.
-        name: The entry's name.
+        name: The entry's name; its case matters only where two entries differ in nothing else.
 
     Returns:
         Its `.toml` file; what belongs to it (weights, a log) lies beside it.
@@ -126,6 +126,7 @@ def find_entry(shelf: Shelf, name: str) -> Path:
         hpcgym.errors.ScenarioError: unknown scenario 'tinny'; did you mean 'tiny'? Allowed: ...
     """
     entries = shelf_entries(shelf)
-    if name not in entries:
+    matches = [entry for entry in entries if entry.casefold() == name.casefold()]
+    if name not in entries and len(matches) != 1:
         raise _ERRORS[shelf](unknown_name(shelf.removesuffix("s"), name, entries))
-    return entries[name]
+    return entries[name if name in entries else matches[0]]

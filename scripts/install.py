@@ -17,7 +17,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OLDEST = (3, 11)
-STAMP = "hpcgym-installed.txt"
+HAS_HPCGYM = "import importlib.metadata as m; m.version('hpcgym')"
 
 
 def main():
@@ -26,14 +26,15 @@ def main():
     refuse_unfit_python()
     python, prefix = environment()
     key = installation_key()
-    already = read_stamp(prefix)
-    if already[:1] != [key] or not has_hpcgym(python):
-        already = []
-    if not already or not set(extras) <= set(already[1:]):
-        extras = sorted(set(extras) | set(already[1:]))
+    stamp = os.path.join(prefix, "hpcgym-installed.txt")  # the key, then the extras
+    done = read(stamp).split()
+    if done[:1] != [key] or not runs(python, HAS_HPCGYM):
+        done = []
+    if not done or not set(extras) <= set(done[1:]):
+        extras = sorted(set(extras) | set(done[1:]))
         install(python, extras)
-        with open(os.path.join(prefix, STAMP), "w") as stamp:
-            stamp.write("\n".join([key, *extras]))
+        with open(stamp, "w") as file:
+            file.write("\n".join([key, *extras]))
     print(python)
 
 
@@ -84,27 +85,19 @@ def runs(python, statement):
         return False
 
 
-def has_hpcgym(python):
-    """Tell whether the environment still has the package."""
-    return runs(python, "import importlib.metadata as m; m.version('hpcgym')")
-
-
 def installation_key():
     """Digest what decides an installation: this place, pyproject.toml, constraints.txt."""
-    digest = hashlib.sha256(ROOT.encode())
-    for name in ("pyproject.toml", "constraints.txt"):
-        with open(os.path.join(ROOT, name), "rb") as source:
-            digest.update(source.read())
-    return digest.hexdigest()
+    sources = [read(os.path.join(ROOT, name)) for name in ("pyproject.toml", "constraints.txt")]
+    return hashlib.sha256(repr([ROOT, sources]).encode()).hexdigest()
 
 
-def read_stamp(prefix):
-    """Return the lines of the stamp: the key, then the extras; none where there is no stamp."""
+def read(path):
+    """Return a file's text, and nothing where there is no file."""
     try:
-        with open(os.path.join(prefix, STAMP)) as stamp:
-            return stamp.read().split()
+        with open(path) as file:
+            return file.read()
     except OSError:
-        return []
+        return ""
 
 
 def install(python, extras):
@@ -112,7 +105,7 @@ def install(python, extras):
     target = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
     started = time.time()
     tell("installing hpcgym and what it needs, once; this can take minutes")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     constraints = os.path.join(ROOT, "constraints.txt")
     if subprocess.call([*pip, "-c", constraints, "-e", target], stdout=sys.stderr):
         sys.exit("pip could not install hpcgym; its reason is above. Nothing else was done.")

@@ -1,0 +1,140 @@
+"""The decorator of kernels: right after an edit, quick the second time, never in the way."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hpcgym.core import jit
+
+CALLER = """
+from copied.core.jit import kernel
+from copied.core.callee import triple
+
+@kernel
+def plus_one(x: int) -> int:
+    return triple(x) + 1
+"""
+CALLEE = """
+from copied.core.jit import kernel
+
+@kernel
+def triple(x: int) -> int:
+    return 3 * x
+"""
+PROGRAM = """
+from copied.core.caller import plus_one
+hits = plus_one(2), sum(plus_one.stats.cache_hits.values())
+print(*hits)
+"""
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package `copied` with our jit.py, a kernel, and the kernel it calls in another file."""
+    core = tmp_path / "copied" / "core"
+    core.mkdir(parents=True)
+    (core.parent / "__init__.py").touch()
+    (core / "__init__.py").touch()
+    shutil.copy(jit.__file__, core / "jit.py")
+    (core / "caller.py").write_text(CALLER)
+    (core / "callee.py").write_text(CALLEE)
+    return core
+
+
+def run(package, **variables):
+    """Run the program in a new process; return what it printed, and what it said meanwhile."""
+    root = package.parent.parent
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=root,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(root),
+            "NUMBA_CACHE_DIR": str(root / "cache"),
+            "NUMBA_BOUNDSCHECK": "0",
+            "NUMBA_DISABLE_JIT": "0",
+            **variables,
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split(), done.stderr
+
+
+def test_edited_callee_in_another_file_changes_the_answer_of_its_caller(package):
+    assert run(package)[0] == ["7", "0"]
+    (package / "callee.py").write_text(CALLEE.replace("3 * x", "5 * x"))
+    assert run(package)[0] == ["11", "0"]
+
+
+def test_second_process_takes_the_kernel_from_the_cache_and_says_nothing(package):
+    _, first = run(package)
+    printed, second = run(package)
+    assert first.count("compiling its kernels") == 1
+    assert printed == ["7", "1"]
+    assert second == ""
+
+
+def test_code_with_bounds_checks_and_code_without_are_kept_apart(package):
+    run(package)
+    assert run(package, NUMBA_BOUNDSCHECK="1")[0] == ["7", "0"]
+    assert run(package)[0] == ["7", "1"]
+
+
+def test_without_a_writable_cache_folder_kernels_compile_in_every_process(package, tmp_path):
+    (tmp_path / "blocked").touch()
+    for _ in range(2):
+        printed, said = run(package, NUMBA_CACHE_DIR=str(tmp_path / "blocked"))
+        assert printed == ["7", "0"]
+        assert "set NUMBA_CACHE_DIR" in said
+
+
+def test_cache_folders_nobody_has_opened_for_a_month_are_removed(package, tmp_path):
+    unused = tmp_path / "cache" / "kernels-0123456789abcdef"
+    unused.mkdir(parents=True)
+    os.utime(unused, (0, 0))
+    other = tmp_path / "cache" / "something-else"
+    other.mkdir()
+    os.utime(other, (0, 0))
+    run(package)
+    assert not unused.exists()
+    assert other.exists()
+
+
+def test_the_decorator_leaves_the_cache_folder_of_other_packages_alone():
+    import numba
+
+    before = numba.config.CACHE_DIR
+
+    @jit.kernel
+    def same(x: int) -> int:
+        return x
+
+    assert same(3) == 3
+    assert before == numba.config.CACHE_DIR
+
+
+def test_parallel_kernel_fills_every_row():
+    import numba
+
+    @jit.kernel(parallel=True)
+    def fill(rows: np.ndarray) -> None:
+        for i in numba.prange(len(rows)):
+            rows[i] = i
+
+    rows = np.zeros(100, dtype=np.int64)
+    fill(rows)
+    assert np.array_equal(rows, np.arange(100))
+
+
+def test_division_by_zero_follows_ieee_754():
+    @jit.kernel
+    def ratio(a: float, b: float) -> float:
+        return a / b
+
+    assert ratio(np.float64(1.0), np.float64(0.0)) == np.inf

@@ -1,0 +1,80 @@
+"""The script that makes hpcgym ready: one clear sentence where a Python cannot carry it."""
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+BEFORE_INSTALLATION = ["install.py", "quickstart.py", "check.py"]
+
+
+@pytest.fixture
+def install():
+    """The script as a module."""
+    spec = importlib.util.spec_from_file_location("install_script", SCRIPTS / "install.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_python_too_old_is_told_which_it_needs(install, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 2))
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11 or newer; this is .*, at .*python"):
+        install.refuse_unfit_python()
+
+
+@pytest.mark.parametrize("absent", ["venv", "ensurepip"])
+def test_python_without_venv_is_told_how_to_get_it(install, monkeypatch, absent):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == absent else real(name)
+    )
+    with pytest.raises(SystemExit, match="apt install python3-venv"):
+        install.refuse_unfit_python()
+
+
+def test_active_virtual_environment_is_used_as_it_is(install, monkeypatch):
+    monkeypatch.setattr(sys, "prefix", "elsewhere")
+    assert install.environment() == (sys.executable, "elsewhere")
+
+
+def test_checkout_that_cannot_be_written_is_told_so(install, monkeypatch, tmp_path):
+    (tmp_path / ".venv").write_text("a file stands where the folder should")
+    monkeypatch.setattr(install, "ROOT", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    with pytest.raises(SystemExit, match="No virtual environment could be made"):
+        install.environment()
+
+
+def test_second_run_installs_nothing_and_a_new_extra_is_added(install, monkeypatch, tmp_path):
+    """report, then report again, then render: two installations, the second with both."""
+    installed = []
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(install, "runs", lambda python, statement: True)
+    monkeypatch.setattr(install, "install", lambda python, extras: installed.append(extras))
+    for extra in ["report", "report", "render", "report,render"]:
+        monkeypatch.setattr(sys, "argv", ["install.py", extra])
+        install.main()
+    assert installed == [["report"], ["render", "report"]]
+
+
+@pytest.mark.parametrize("name", BEFORE_INSTALLATION)
+def test_scripts_that_run_before_installation_parse_on_old_pythons(name):
+    ast.parse((SCRIPTS / name).read_text(), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize("name", BEFORE_INSTALLATION)
+def test_scripts_that_run_before_installation_start_with_the_standard_library(name):
+    tree = ast.parse((SCRIPTS / name).read_text())
+    imported = {
+        alias.name.partition(".")[0]
+        for node in tree.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    assert not any(isinstance(node, ast.ImportFrom) for node in tree.body)
+    assert imported <= sys.stdlib_module_names
