@@ -1,0 +1,292 @@
+"""Cut a workload into weeks, months, windows of jobs or any stretch of time.
+
+A part is a workload like any other: its clock starts with it, the machine is empty then, and its
+history holds what was known of each user at that instant.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core.workload import Workload
+from hpcgym.errors import TraceError, unknown_name
+
+Rule = Literal["whole", "rr9212"]
+
+RULES = ("whole", "rr9212")
+"""How a period takes its jobs: all that it saw submitted, or only those that also ended in it."""
+
+WEEK_S = 604_800
+MONTH_S = 30 * 86_400
+"""A month counts 30 days, so that all are alike."""
+
+
+class Past:
+    """The jobs of a workload in the order they ended, to look back from any instant.
+
+    Args:
+        workload: The whole log.
+        held_out: Jobs to leave out, boolean, shape (n_jobs,): those of a held-out block.
+
+    Source:
+        Specification, section 10, "Information": the logged end, submit + wait + run, or
+        submit + run where the log has no wait.
+    """
+
+    def __init__(self, workload: Workload, held_out: ArrayLike | None = None) -> None:
+        end = logged_end_time(workload)
+        kept = np.ones(len(workload), dtype=bool)
+        if held_out is not None:
+            mask = np.asarray(held_out)
+            if mask.dtype != np.bool_ or mask.shape != kept.shape:
+                raise TraceError(
+                    f"{workload.name}: held_out must be a boolean array of shape "
+                    f"({len(workload)},), got {mask.dtype} of shape {mask.shape}"
+                )
+            kept = ~mask
+        order = np.flatnonzero(kept)
+        order = order[np.argsort(end[order], kind="stable")]
+        self._end_time = end[order]
+        self._columns = {
+            "user": workload.user[order],
+            "run_time": np.minimum(workload.run_time, workload.requested_time)[order],
+            "requested_time": workload.requested_time[order],
+            "end_time": self._end_time,
+        }
+
+    def until(self, instant: int) -> dict[str, NDArray[np.int64]]:
+        """Return the jobs that had ended by an instant, as `Workload.select` takes them.
+
+        Args:
+            instant: Time on the whole log's clock, s.
+
+        Returns:
+            Arrays user, run_time (as executed), requested_time and end_time, by end.
+
+        Source:
+            Specification, section 10, "Information".
+        """
+        n = int(np.searchsorted(self._end_time, instant, side="right"))
+        return {key: values[:n] for key, values in self._columns.items()}
+
+
+def logged_end_time(workload: Workload) -> NDArray[np.int64]:
+    """Return when each job ended in the log.
+
+    Args:
+        workload: Jobs with the waits the log recorded.
+
+    Returns:
+        Submit + wait + run, or submit + run where the log has no wait, shape (n_jobs,), s.
+
+    Source:
+        Specification, sections 6 and 10.
+    """
+    return workload.submit_time + np.maximum(workload.wait_time, 0) + workload.run_time
+
+
+def weeks(
+    workload: Workload,
+    *,
+    rule: Rule = "whole",
+    offset: int = 0,
+    held_out: ArrayLike | None = None,
+) -> list[Workload]:
+    """Cut a workload into weeks, without the first and the last partial one.
+
+    Week k holds the jobs submitted from offset + k * 604,800 s on; week 0 is left out, so the first
+    one returned is week 1. A week without jobs is left out too; the others keep their numbers.
+
+    Args:
+        workload: The whole log.
+        rule: "whole", every job submitted in the week; "rr9212", of these the ones whose logged end
+            lies in the same week.
+        offset: Where week 0 begins, s on the workload's clock, >= 0.
+        held_out: Jobs to leave out of histories, boolean, shape (n_jobs,).
+
+    Returns:
+        The weeks in order of time, named "<log> week <number>", with warm histories.
+
+    Raises:
+        TraceError: The rule is not known, the offset is negative, or no whole week remains.
+
+    Source:
+        Specification, section 10, "Episodes" ("whole"); Legrand 2018 (RR-9212), section 4, in the
+        reading of specification, section 6, "Weeks" ("rr9212").
+
+    Example:
+        >>> from hpcgym.trace import load_workload
+        >>> weeks(load_workload("synthetic-256"))[0].name
+        'synthetic-256 week 1'
+    """
+    return _periods(workload, WEEK_S, "week", rule, offset, held_out)
+
+
+def months(
+    workload: Workload,
+    *,
+    rule: Rule = "whole",
+    offset: int = 0,
+    held_out: ArrayLike | None = None,
+) -> list[Workload]:
+    """Cut a workload into months of 30 days, without the first and the last partial one.
+
+    Args:
+        workload: The whole log.
+        rule: "whole" or "rr9212", as in `weeks`.
+        offset: Where month 0 begins, s on the workload's clock, >= 0.
+        held_out: Jobs to leave out of histories, boolean, shape (n_jobs,).
+
+    Returns:
+        The months in order of time, named "<log> month <number>", numbered from 1, with warm
+        histories.
+
+    Raises:
+        TraceError: As `weeks`.
+
+    Source:
+        Legrand 2018 (RR-9212), section 6; house rule: months of 30 days, so that all are alike.
+    """
+    return _periods(workload, MONTH_S, "month", rule, offset, held_out)
+
+
+def windows(
+    workload: Workload, n_jobs: int, *, held_out: ArrayLike | None = None
+) -> list[Workload]:
+    """Cut a workload into consecutive windows of n jobs; a shorter rest is left out.
+
+    Args:
+        workload: The whole log.
+        n_jobs: Jobs in each window, >= 1.
+        held_out: Jobs to leave out of histories, boolean, shape (n_jobs,).
+
+    Returns:
+        The windows, each beginning with its first submission, named "<log> jobs 1-256", with warm
+        histories.
+
+    Raises:
+        TraceError: The log has fewer than n_jobs jobs, or n_jobs is below 1.
+
+    Source:
+        House rule: windows for those who compare with published ones.
+    """
+    _check_window(workload, n_jobs)
+    past = Past(workload, held_out)
+    firsts = range(0, len(workload) - n_jobs + 1, n_jobs)
+    return [window(workload, first, n_jobs, past=past) for first in firsts]
+
+
+def window(
+    workload: Workload, first_job: int, n_jobs: int, *, past: Past | None = None
+) -> Workload:
+    """Cut out n consecutive jobs.
+
+    Args:
+        workload: The whole log.
+        first_job: Index of the first job, from 0.
+        n_jobs: Jobs in the window, >= 1.
+        past: The log's past, where many windows are cut out of one log.
+
+    Returns:
+        The window, which begins with its first submission, with warm history.
+
+    Raises:
+        TraceError: The window reaches beyond the log.
+
+    Source:
+        House rule: windows for those who compare with published ones.
+    """
+    _check_window(workload, n_jobs)
+    if not 0 <= first_job <= len(workload) - n_jobs:
+        raise TraceError(
+            f"{workload.name}: a window of {n_jobs} jobs may begin at job 0 to "
+            f"{len(workload) - n_jobs}, not at {first_job}"
+        )
+    start = int(workload.submit_time[first_job])
+    past = Past(workload) if past is None else past
+    return workload.select(
+        np.arange(first_job, first_job + n_jobs),
+        start=start,
+        name=f"{workload.name} jobs {first_job + 1}-{first_job + n_jobs}",
+        past=past.until(start),
+    )
+
+
+def between(
+    workload: Workload, start: int, end: int, *, held_out: ArrayLike | None = None
+) -> Workload:
+    """Cut out the jobs submitted in a stretch of time.
+
+    Args:
+        workload: The whole log.
+        start: First instant, s on the workload's clock; it becomes time 0.
+        end: First instant after the stretch, s.
+        held_out: Jobs to leave out of the history, boolean, shape (n_jobs,).
+
+    Returns:
+        The part, named "<log> from <start> to <end> s", with warm history.
+
+    Raises:
+        TraceError: No job is submitted in that stretch.
+
+    Source:
+        House rule: a part is a workload like any other.
+    """
+    submit = workload.submit_time
+    first, last = np.searchsorted(submit, [start, end])
+    if start < 0 or last <= first:
+        raise TraceError(
+            f"{workload.name}: no job is submitted from {start} to {end} s; its jobs come from "
+            f"{submit[0]} to {submit[-1]} s"
+        )
+    return workload.select(
+        np.arange(first, last),
+        start=start,
+        name=f"{workload.name} from {start} to {end} s",
+        past=Past(workload, held_out).until(start),
+    )
+
+
+def _periods(
+    workload: Workload,
+    length: int,
+    word: str,
+    rule: Rule,
+    offset: int,
+    held_out: ArrayLike | None,
+) -> list[Workload]:
+    """Cut a workload into numbered periods of one length."""
+    if rule not in RULES:
+        raise TraceError(unknown_name("rule", rule, RULES))
+    if offset < 0:
+        raise TraceError(f"{workload.name}: offset must be at least 0 s, got {offset}")
+    submit, end = workload.submit_time, logged_end_time(workload)
+    past = Past(workload, held_out)
+    n_whole = max(int(submit[-1]) - offset, 0) // length
+    edges = np.searchsorted(submit, offset + length * np.arange(1, n_whole + 1))
+    parts = []
+    for number in range(1, n_whole):
+        start = offset + length * number
+        jobs = np.arange(edges[number - 1], edges[number])
+        if rule == "rr9212":
+            jobs = jobs[end[jobs] < start + length]
+        if len(jobs):
+            name = f"{workload.name} {word} {number}"
+            parts.append(workload.select(jobs, start=start, name=name, past=past.until(start)))
+    if not parts:
+        raise TraceError(
+            f"{workload.name}: no whole {word} remains after the first; its jobs come over "
+            f"{int(submit[-1]) - offset} s from the offset on, and a {word} has {length} s"
+        )
+    return parts
+
+
+def _check_window(workload: Workload, n_jobs: int) -> None:
+    """Refuse a window that no job or too many jobs would fill."""
+    if not 1 <= n_jobs <= len(workload):
+        raise TraceError(
+            f"{workload.name}: a window may hold 1 to {len(workload)} jobs, not {n_jobs}"
+        )
