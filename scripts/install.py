@@ -13,7 +13,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OLDEST = (3, 11)
@@ -103,13 +102,11 @@ def read(path):
 def install(python, extras):
     """Install the package with its extras by pip, in the versions of constraints.txt."""
     target = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
-    started = time.time()
     tell("installing hpcgym and what it needs, once; this can take minutes")
     pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     constraints = os.path.join(ROOT, "constraints.txt")
     if subprocess.call([*pip, "-c", constraints, "-e", target], stdout=sys.stderr):
         sys.exit("pip could not install hpcgym; its reason is above. Nothing else was done.")
-    tell(f"installed in {time.time() - started:.0f} s")
 
 
 def tell(message):
