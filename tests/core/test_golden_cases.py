@@ -1,0 +1,297 @@
+"""Schedules worked out by hand: the smallest workloads that tell two rules apart.
+
+Each case draws the machine: one line per processor, one column per second unless said.
+"""
+
+import pytest
+from engines import ENGINES, workload_of
+
+pytestmark = pytest.mark.parametrize("engine", ENGINES.values(), ids=list(ENGINES))
+
+
+def starts(engine, processors, *jobs, **settings):
+    """Return the start times of jobs given as (submit, run, request, processors, user = 0)."""
+    return [s.start_time for s in engine(workload_of(jobs, processors), **settings)]
+
+
+def at_once(*shapes):
+    """Return jobs all submitted at 0 that ask for exactly what they need, from (processors, s)."""
+    return [(0, run_time, run_time, processors) for processors, run_time in shapes]
+
+
+def test_backfilled_job_pushes_back_the_third_job(engine):
+    """One processor is extra beside the head H, so the long B may take it, and J pays.
+
+    ::
+
+        RRRRRRRRRRHHHHHHHHHH          R 2p x 10, H 3p x 10, J 4p x 5, B 1p x 1000
+        RRRRRRRRRRHHHHHHHHHH     JJJJJ
+        ..........HHHHHHHHHH ... JJJJJ
+        BBBBBBBBBBBBBBBBBBBB ... JJJJJ
+        0         10        20   1000
+    """
+    jobs = at_once((2, 10), (3, 10), (4, 5), (1, 1000))
+    schedule = engine(workload_of(jobs, 4))
+    assert [s.start_time for s in schedule] == [0, 10, 1000, 0]
+    assert [s.backfilled for s in schedule] == [False, False, False, True]
+
+
+def test_without_backfilling_nothing_overtakes_the_head(engine):
+    """The workload above; B waits for its turn."""
+    jobs = at_once((2, 10), (3, 10), (4, 5), (1, 1000))
+    assert starts(engine, 4, *jobs, backfill="none") == [0, 10, 20, 25]
+
+
+def test_job_of_exactly_the_extra_processors_starts(engine):
+    """Extra is 4 - 3 = 1 and B needs 1.
+
+    ::
+
+        RRRRRRRRRRHHHHHHHHHH          R 2p x 10, H 3p x 10, B 1p x 50
+        RRRRRRRRRRHHHHHHHHHH
+        ..........HHHHHHHHHH
+        BBBBBBBBBBBBBBBBBBBB...
+    """
+    assert starts(engine, 4, *at_once((2, 10), (3, 10), (1, 50))) == [0, 10, 0]
+
+
+def test_all_releases_tied_at_the_shadow_time_count_as_extra(engine):
+    """R2 alone would free enough for H, yet R1 ends at that instant too: extra is 2, not 1.
+
+    ::
+
+        1111111111HHHHHHHHHH          R1 1p x 10, R2 2p x 10, H 2p x 10, B 1p x 50
+        2222222222HHHHHHHHHH
+        2222222222..........
+        BBBBBBBBBBBBBBBBBBBB...
+    """
+    assert starts(engine, 4, *at_once((1, 10), (2, 10), (2, 10), (1, 50))) == [0, 0, 10, 0]
+
+
+def test_extra_processors_are_used_up(engine):
+    """B1 takes the one extra processor; B2 would delay H.
+
+    ::
+
+        RRRRRRRRRRHHHHHHHHHH2...      R 2p x 10, H 3p x 10, B1 and B2 1p x 50
+        RRRRRRRRRRHHHHHHHHHH
+        ..........HHHHHHHHHH
+        11111111111111111111...
+    """
+    assert starts(engine, 4, *at_once((2, 10), (3, 10), (1, 50), (1, 50))) == [0, 10, 0, 20]
+
+
+def test_job_that_ends_at_the_shadow_time_starts(engine):
+    """B is back at 10, exactly when H needs its processors.
+
+    ::
+
+        RRRRRRRRRRHHHHH               R 2p x 10, H 4p x 5, B 2p x 10
+        RRRRRRRRRRHHHHH
+        BBBBBBBBBBHHHHH
+        BBBBBBBBBBHHHHH
+    """
+    assert starts(engine, 4, *at_once((2, 10), (4, 5), (2, 10))) == [0, 10, 0]
+
+
+def test_job_back_before_the_shadow_time_leaves_the_extra_processors_alone(engine):
+    """B1 would fit the extra processor but is back in time, so B2 may have it.
+
+    ::
+
+        RRRRRRRRRRHHHHHHHHHH          R 2p x 10, H 3p x 10, B1 1p x 10, B2 1p x 50
+        RRRRRRRRRRHHHHHHHHHH
+        1111111111HHHHHHHHHH
+        22222222222222222222...
+    """
+    assert starts(engine, 4, *at_once((2, 10), (3, 10), (1, 10), (1, 50))) == [0, 10, 0, 0]
+
+
+def test_candidates_are_taken_greedily_in_order(engine):
+    """Seven processors are free until 100: EASY takes A (4) and C (2), though B and C would fill 7.
+
+    ::
+
+        R 3p x 100, H 10p x 10, A 4p x 50, B 5p x 50, C 2p x 50
+        A and C at 0, B at 50, H at 100
+    """
+    jobs = at_once((3, 100), (10, 10), (4, 50), (5, 50), (2, 50))
+    assert starts(engine, 10, *jobs) == [0, 100, 0, 50, 0]
+
+
+def test_backfill_order_may_differ_from_the_queue_order(engine):
+    """The workload above, shortest candidates first: C, one second shorter, precedes A and B.
+
+    C (2) and A (4) fill six of seven; with C shortest and B shorter than A, C and B fill all.
+    """
+    jobs = at_once((3, 100), (10, 10), (4, 50), (5, 49), (2, 48))
+    assert starts(engine, 10, *jobs) == [0, 100, 0, 50, 0]
+    assert starts(engine, 10, *jobs, backfill_order="SPF") == [0, 100, 49, 0, 0]
+
+
+def test_job_is_killed_at_its_limit_unless_told_otherwise(engine):
+    """R asks for 10 s and would run 20 s; N follows on one processor."""
+    jobs = [(0, 20, 10, 1), (0, 5, 5, 1)]
+    assert starts(engine, 1, *jobs) == [0, 10]
+    assert starts(engine, 1, *jobs, kill_at_limit=False) == [0, 20]
+
+
+def test_overdue_job_is_assumed_to_end_now(engine):
+    """At 12 R is past its request, so H's shadow time is 12 and not even a second may be filled.
+
+    ::
+
+        RRRRRRRRRRRRRRRRRRRRHHHHHB    R 1p runs 20 asks 10; H 2p x 5 at 12; B 1p x 1 at 12
+        ....................HHHHH
+        0           12      20   25
+    """
+    jobs = [(0, 20, 10, 1), (12, 5, 5, 2), (12, 1, 1, 1)]
+    assert starts(engine, 2, *jobs, kill_at_limit=False) == [0, 20, 25]
+
+
+def test_exact_estimates_open_holes_that_requests_hide(engine):
+    """R ends at 10 but asks for 100, so H seems to start at 100 and B seems to be back in time.
+
+    By requests B (1p x 50) starts at 0 and delays H to 50; by exact estimates it may not.
+    """
+    jobs = [(0, 10, 100, 1), (0, 5, 5, 2), (0, 50, 50, 1)]
+    assert starts(engine, 2, *jobs) == [0, 50, 0]
+    assert starts(engine, 2, *jobs, estimates="exact") == [0, 10, 15]
+    assert starts(engine, 2, *jobs, estimates=[10, 5, 50]) == [0, 10, 15]
+
+
+def test_threshold_is_strict_and_puts_old_jobs_first(engine):
+    """At 100 L has waited 99 s and S 98 s: with a threshold of 98 s only L is old enough.
+
+    ::
+
+        A 1p x 100 at 0, L 1p x 50 at 1, S 1p x 5 at 2; shortest first on one processor
+    """
+    jobs = [(0, 100, 100, 1), (1, 50, 50, 1), (2, 5, 5, 1)]
+    assert starts(engine, 1, *jobs, policy="SPF") == [0, 105, 100]
+    schedule = engine(workload_of(jobs, 1), policy="SPF", threshold=98)
+    assert [s.start_time for s in schedule] == [0, 100, 150]
+    assert [s.thresholded for s in schedule] == [False, True, True]
+    assert starts(engine, 1, *jobs, policy="SPF", threshold=99) == [0, 105, 100]
+
+
+def test_threshold_applies_to_the_backfill_order_too(engine):
+    """At 20 there is one hole until 30; the old L goes before the short S even among candidates.
+
+    ::
+
+        R 1p x 20, K 1p x 30 at 0; H 2p x 9 at 1; L 1p x 10 at 2; S 1p x 5 at 15
+        threshold 17: at 20 H has waited 19 and L 18, S only 5
+    """
+    jobs = [(0, 20, 20, 1), (0, 30, 30, 1), (1, 9, 9, 2), (2, 10, 10, 1), (15, 5, 5, 1)]
+    assert starts(engine, 2, *jobs, backfill_order="SPF") == [0, 0, 30, 39, 20]
+    schedule = engine(workload_of(jobs, 2), backfill_order="SPF", threshold=17)
+    assert [s.start_time for s in schedule] == [0, 0, 30, 20, 39]
+    assert [s.backfilled for s in schedule] == [False, False, False, True, False]
+
+
+def test_zero_second_job_holds_its_processors_for_one_round(engine):
+    """Z takes both processors and ends at once; A and B start in the next round of the instant."""
+    jobs = [(0, 0, 5, 2), (0, 5, 5, 1), (0, 5, 5, 1)]
+    schedule = engine(workload_of(jobs, 2))
+    assert [s.start_time for s in schedule] == [0, 0, 0]
+    assert not any(s.backfilled for s in schedule)
+
+
+def test_instant_lasts_until_no_zero_second_job_starts(engine):
+    """Three zero-second jobs and a real one follow each other on one processor at 7."""
+    jobs = [(7, 0, 5, 1), (7, 0, 5, 1), (7, 0, 5, 1), (7, 3, 5, 1), (8, 0, 5, 1)]
+    assert starts(engine, 1, *jobs) == [7, 7, 7, 7, 10]
+
+
+def test_batch_sees_all_submissions_of_an_instant_and_pyss_one_by_one(engine):
+    """L and S arrive when A ends; shortest first, pyss has no S to prefer when it looks at L."""
+    jobs = [(0, 10, 10, 2), (10, 9, 9, 2), (10, 5, 5, 2)]
+    assert starts(engine, 2, *jobs, policy="SPF") == [0, 15, 10]
+    assert starts(engine, 2, *jobs, policy="SPF", event_semantics="pyss") == [0, 10, 19]
+
+
+def test_pyss_frees_early_ends_one_by_one(engine):
+    """A and B both end early at 10; between the two pyss lets C fill the hole before H.
+
+    ::
+
+        A, B 1p run 10 ask 20 at 0; H 2p x 7 at 1; C 1p x 10 at 1
+        batch: H at 10, C at 17          pyss: C at 10, H at 20
+    """
+    jobs = [(0, 10, 20, 1), (0, 10, 20, 1), (1, 7, 7, 2), (1, 10, 10, 1)]
+    assert starts(engine, 2, *jobs) == [0, 0, 10, 17]
+    assert starts(engine, 2, *jobs, event_semantics="pyss") == [0, 0, 20, 10]
+
+
+def test_pyss_ends_jobs_in_the_order_of_their_starts(engine):
+    """X and Y both end early at 12; Y, started first, leaves room for neither H nor C.
+
+    ::
+
+        BBXXXXXXXXXXHHHHHHHHHCCCCC    B 3p x 2; X 3p runs 10 asks 30; Y 1p runs 12 asks 30
+        BBXXXXXXXXXXHHHHHHHHHCCCCC    H 4p x 9 and C 2p x 5 at 3
+        BBXXXXXXXXXXHHHHHHHHH
+        YYYYYYYYYYYYHHHHHHHHH         had X ended first, C would have filled its place
+    """
+    jobs = [(0, 2, 2, 3), (0, 10, 30, 3), (0, 12, 30, 1), (3, 9, 9, 4), (3, 5, 5, 2)]
+    assert starts(engine, 4, *jobs, event_semantics="pyss") == [0, 2, 0, 12, 21]
+
+
+def test_job_of_a_user_known_for_short_runs_goes_first_under_smith(engine):
+    """User 1 asked for 100 s and ran 2 s; when A ends at 103, J of user 1 may overtake K.
+
+    K, of a user not known, scores 100 / (1/100) = 10,000. For J, E[1/D] = (1/10 + 1/100)/2 = 0.055,
+    so it scores 100 / 0.055 = 1,818. By area the two tie.
+    """
+    jobs = [(0, 2, 100, 1, 1), (3, 100, 100, 1, 3), (4, 100, 100, 1, 2), (5, 100, 100, 1, 1)]
+    assert starts(engine, 1, *jobs, policy="SAF") == [0, 3, 103, 203]
+    assert starts(engine, 1, *jobs, policy="SMITH") == [0, 3, 203, 103]
+
+
+ORDERS = {
+    "FCFS": "ABCD",
+    "LCFS": "DCBA",
+    "SPF": "BDAC",
+    "LPF": "CADB",
+    "SQF": "CABD",
+    "LQF": "DBAC",
+    "SAF": "BCAD",
+    "LAF": "DACB",
+    "SRF": "BDAC",
+    "LRF": "CADB",
+    "SEXP": "CADB",
+    "LEXP": "BDAC",
+    "WFP3": "BDAC",
+    "UNICEF": "BCAD",
+    "F1": "CBAD",
+    "F2": "BCAD",
+    "F3": "BACD",
+    "F4": "BACD",
+    "MULTIFACTOR": "CABD",
+    "SMITH": "BACD",
+}
+
+
+@pytest.mark.parametrize(("policy", "expected"), ORDERS.items(), ids=list(ORDERS))
+def test_each_policy_orders_the_queue_as_its_formula_says(engine, policy, expected):
+    """Four jobs wait on 8 processors for R, which ends at 5000; no two of them fit together.
+
+    F is without 870, 25,600 ... times 3, which all four share; M the multifactor priority.
+
+    ===  ======  =====  ==  ======  =====  ======  ======  ======  ====  =====  ======  =====  ===
+    job  submit  e      q   e·q     e/q    wait/e  WFP3    UNICEF  F1    F2     F3      F4     M
+    ===  ======  =====  ==  ======  =====  ======  ======  ======  ====  =====  ======  =====  ===
+    A    1000    2,000  6   12,000  333    2.00    48      0.774   19.8  268.3  12,000  4,899  343
+    B    1001    400    7   2,800   57     10.00   6,995   3.561   18.6  151.1  5,778   1,288  218
+    C    1002    2,200  5   11,000  440    1.82    30      0.783   17.5  256.7  16,953  5,379  468
+    D    1003    1,800  8   14,400  225    2.22    88      0.740   27.2  372.7  23,324  5,781  93
+    ===  ======  =====  ==  ======  =====  ======  ======  ======  ====  =====  ======  =====  ===
+
+    SMITH scores e·e·q, since nobody's run times were known when the four were submitted.
+    """
+    shapes = {"A": (2000, 6), "B": (400, 7), "C": (2200, 5), "D": (1800, 8)}
+    jobs = [(0, 5000, 5000, 8)]
+    jobs += [(1000 + k, e, e, q) for k, (e, q) in enumerate(shapes.values())]
+    waiting = starts(engine, 8, *jobs, policy=policy)[1:]
+    assert "".join(sorted(shapes, key=lambda name: waiting["ABCD".index(name)])) == expected

@@ -1,0 +1,81 @@
+"""Hypothesis strategies: small workloads rich in whatever separates two schedulers.
+
+Times come from a handful of values, so that submissions, completions, estimated ends and scores
+tie all the time; many jobs take the whole machine, no time at all, or longer than they asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import reference
+from engines import workload_of
+from hypothesis import strategies as st
+
+from hpcgym.core.history import RING_JOBS, history_of
+from hpcgym.core.workload import Workload
+
+GAPS_S = (0, 0, 0, 1, 1, 2, 3, 5, 10, 40)
+RUN_TIMES_S = (0, 0, 1, 1, 2, 3, 5, 5, 10, 11, 20, 60)
+REQUESTED_TIMES_S = (1, 2, 3, 5, 5, 10, 11, 20, 60, 120)
+THRESHOLDS_S = (None, None, 1, 2, 5, 10, 30)
+WEIGHTS = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.1, 0.3, 1.0)
+
+weights = st.tuples(*[st.sampled_from(WEIGHTS)] * 6).filter(any)
+policies = st.sampled_from(reference.POLICIES) | weights
+
+
+@st.composite
+def jobs(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Job]:
+    """Draw a job table, in order of submit time."""
+    sizes = st.integers(1, processors) | st.just(processors) | st.just(1)
+    table = []
+    submit_time = 0
+    for _ in range(draw(st.integers(1, max_jobs))):
+        submit_time += draw(st.sampled_from(GAPS_S))
+        run_time = draw(st.sampled_from(RUN_TIMES_S))
+        requested_time = draw(st.sampled_from(REQUESTED_TIMES_S) | st.just(max(run_time, 1)))
+        user = draw(st.sampled_from((-1, 0, 0, 1)))
+        table.append(reference.Job(submit_time, run_time, requested_time, draw(sizes), user))
+    return table
+
+
+@st.composite
+def workloads(draw: st.DrawFn, max_jobs: int = 16) -> Workload:
+    """Draw a small workload, whose users may be known from jobs that ended before time 0."""
+    processors = draw(st.sampled_from((1, 2, 3, 4, 5, 8)))
+    workload = workload_of(draw(jobs(processors, max_jobs)), processors)
+    past = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from((-1, 0, 1, 2)),
+                st.sampled_from(RUN_TIMES_S),
+                st.sampled_from(REQUESTED_TIMES_S),
+                st.integers(-5, 0),
+            ),
+            max_size=2 * RING_JOBS,
+        )
+    )
+    columns = np.array(past, dtype=np.int64).reshape(-1, 4).T
+    return replace(workload, history=history_of(np.unique(workload.user), *columns))
+
+
+@st.composite
+def settings_for(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
+    """Draw any settings of the scheduler that the workload allows, except the policy."""
+    drawn: dict[str, Any] = {
+        "backfill": draw(st.sampled_from(("none", "easy", "easy", "easy"))),
+        "backfill_order": draw(st.none() | policies),
+        "threshold": draw(st.sampled_from(THRESHOLDS_S)),
+        "event_semantics": draw(st.sampled_from(("batch", "batch", "pyss"))),
+    }
+    if drawn["event_semantics"] == "pyss":
+        drawn["estimates"] = draw(st.sampled_from(("requested", "exact")))
+        return drawn
+    drawn["kill_at_limit"] = draw(st.booleans())
+    n = len(workload)
+    lists = st.lists(st.sampled_from(REQUESTED_TIMES_S), min_size=n, max_size=n)
+    drawn["estimates"] = draw(st.sampled_from(("requested", "exact")) | lists)
+    return drawn
