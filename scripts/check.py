@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 EXTRAS = "dev,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
 STEPS = [

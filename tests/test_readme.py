@@ -1,0 +1,103 @@
+"""What the documents tell a reader to type works, as printed and in the order printed.
+
+A fenced block is `python` or `bash`; all python blocks of a document share one session. Blocks
+marked `network` after the language, and the check command (it runs these tests), are only parsed.
+"""
+
+import ast
+import os
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
+CHECK = "scripts/check.py"
+FENCE = re.compile(r"^```(\w+)[ \t]*(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
+
+
+class Block(NamedTuple):
+    """One fenced block of a document."""
+
+    document: str
+    line: int
+    language: str
+    mark: str
+    text: str
+
+
+def blocks(document):
+    """Return the fenced blocks of a document, in order."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return [
+        Block(document, text.count("\n", 0, match.start()) + 2, *match.groups())
+        for match in FENCE.finditer(text)
+    ]
+
+
+def label(block):
+    """Name a block as test reports show it."""
+    return f"{block.document}:{block.line}"
+
+
+BASH = [b for document in DOCUMENTS for b in blocks(document) if b.language == "bash"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty folder that has the project's scripts where a checkout has them."""
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_readme_opens_with_the_two_commands():
+    first, second = blocks("README.md")[:2]
+    assert first.text == "python3 scripts/quickstart.py\n"
+    assert second.text == "python3 scripts/check.py\n"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_python_blocks_run_one_after_the_other(document, place):
+    session = {"__name__": "__main__"}
+    for block in blocks(document):
+        if block.language == "python":
+            code = "\n" * (block.line - 1) + block.text  # so that a traceback shows the line
+            exec(compile(code, document, "exec"), session)
+
+
+@pytest.mark.parametrize("block", BASH, ids=label)
+def test_bash_block_runs_to_its_end(block, place):
+    command = ["bash", "-n" if block.mark == "network" or CHECK in block.text else "-e"]
+    path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    done = subprocess.run(
+        [*command, "-o", "pipefail", "-c", block.text],
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_block_says_what_it_is(document):
+    for block in blocks(document):
+        assert block.language in ("bash", "python", "text", "toml", "bibtex"), label(block)
+        assert block.mark in ("", "network"), label(block)
+        if block.language == "python":
+            ast.parse(block.text)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [*DOCUMENTS, "hpcgym/README.md", "agents/README.md", "scenarios/README.md", "traces/README.md"],
+)
+def test_links_of_a_document_lead_somewhere(document):
+    path = ROOT / document
+    for target in LINK.findall(path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target

@@ -1,0 +1,55 @@
+"""What is installed from a wheel: the package with its shelves, and nothing else."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hpcgym.registry import SHELVES, shelf_entries
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder that holds what the wheel of this checkout unpacks to."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_wheel_puts_one_package_and_its_metadata_into_site_packages(installed):
+    names = sorted(path.name for path in installed.iterdir())
+    assert [name.partition("-")[0] for name in names] == ["hpcgym", "hpcgym"]
+    assert (installed / "hpcgym" / "py.typed").is_file()
+
+
+def test_shelves_are_found_inside_the_installed_package(installed):
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from hpcgym import registry\n"
+        "for shelf in registry.SHELVES:\n"
+        "    print(registry.shelf_folders(shelf)[0], *registry.shelf_entries(shelf))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(installed)],
+        cwd=installed,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for shelf, line in zip(SHELVES, done.stdout.splitlines(), strict=True):
+        folder, *entries = line.split()
+        assert Path(folder) == installed / "hpcgym" / "_data" / shelf
+        assert entries == list(shelf_entries(shelf))
