@@ -339,9 +339,15 @@ class Workload:
         """
         import pandas as pd
 
-        keys = (
-            "job_id submit_time run_time requested_time processors user wait_time"
-        ).split()
+        keys = [
+            "job_id",
+            "submit_time",
+            "run_time",
+            "requested_time",
+            "processors",
+            "user",
+            "wait_time",
+        ]
         return pd.DataFrame({key: getattr(self, key).copy() for key in keys})
 
     def __repr__(self) -> str:

@@ -1,0 +1,112 @@
+"""Invariants of the simulation, checked after every pass in a debug run."""
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.easy import backfills, reserve
+from hpcgym.core.kernels.queue import first_job, list_jobs
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.state import (
+    BACKFILL,
+    BACKFILL_EASY,
+    BATCH,
+    BY_BASE,
+    CHECKED_HEAD,
+    CHECKED_SHADOW,
+    DECIDE,
+    DECIDE_NEVER,
+    EXTRA,
+    FREE,
+    MACHINE_PROCESSORS,
+    N_RUNNING,
+    N_STARTED,
+    N_WAITING,
+    NEXT_JOB,
+    NOW,
+    ORDER_RULE,
+    SEMANTICS,
+    SHADOW,
+)
+
+CAPACITY_BROKEN = -1
+STARTED_EARLY = -2
+COUNT_BROKEN = -3
+NOT_MAXIMAL = -4
+HEAD_DELAYED = -5
+
+
+@kernel
+def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
+    """Look for a broken invariant, in O(n_waiting + n_running) steps.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, just after a pass.
+        finished: Whether the pass ran to its end.
+
+    Returns:
+        0, or a negative number that names the invariant.
+
+    Writes:
+        CHECKED_HEAD and CHECKED_SHADOW, for the next check; `scratch`.
+
+    Source:
+        Specification, section 1, "Invariants".
+    """
+    used = 0
+    for place in range(row.counter[N_RUNNING]):
+        job = row.ending_job[place]
+        used += jobs.processors[job]
+        if row.start_time[job] < jobs.submit_time[job]:
+            return STARTED_EARLY
+    if row.setting[SEMANTICS] == BATCH and (
+        row.counter[FREE] < 0 or used + row.counter[FREE] != row.setting[MACHINE_PROCESSORS]
+    ):
+        return CAPACITY_BROKEN
+    if (
+        row.counter[N_STARTED] + row.counter[N_WAITING] != row.counter[NEXT_JOB]
+        or list_jobs(row.base, row.scratch) != row.counter[N_WAITING]
+    ):
+        return COUNT_BROKEN
+    keeps_head = row.setting[ORDER_RULE] == BY_BASE and row.setting[DECIDE] == DECIDE_NEVER
+    if finished and keeps_head and row.setting[BACKFILL] == BACKFILL_EASY:
+        return find_pass_violation(jobs, row)
+    return 0
+
+
+@kernel
+def find_pass_violation(jobs: Jobs, row: Row) -> int:
+    """Look for a job that the pass should have started, and for a head moved later.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, just after a pass in the base order; `scratch` lists the waiting jobs.
+
+    Returns:
+        0, or a negative number that names the invariant.
+
+    Writes:
+        CHECKED_HEAD and CHECKED_SHADOW, for the next check.
+
+    Source:
+        Specification, section 1, "Invariants": maximality; the head's shadow time.
+    """
+    head = first_job(row.base)
+    if head < 0:
+        row.counter[CHECKED_HEAD] = -1
+        return 0
+    if jobs.processors[head] <= row.counter[FREE]:
+        return NOT_MAXIMAL
+    shadow = row.counter[SHADOW]
+    extra = row.counter[EXTRA]
+    reserve(jobs, row, head)
+    for place in range(row.counter[N_WAITING]):
+        job = row.scratch[place]
+        if job != head and backfills(jobs, row, job):
+            return NOT_MAXIMAL
+    later = row.counter[CHECKED_HEAD] == head and row.counter[SHADOW] > max(
+        row.counter[CHECKED_SHADOW], row.counter[NOW]
+    )
+    row.counter[CHECKED_HEAD] = head
+    row.counter[CHECKED_SHADOW] = row.counter[SHADOW]
+    row.counter[SHADOW] = shadow
+    row.counter[EXTRA] = extra
+    return HEAD_DELAYED if later else 0

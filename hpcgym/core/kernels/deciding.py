@@ -1,0 +1,169 @@
+"""How a decision sets the order of one pass."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.easy import sort_waiting
+from hpcgym.core.kernels.queue import clear_queue, list_jobs, put_in
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.running import is_overdue
+from hpcgym.core.state import (
+    FILL,
+    N_WAITING,
+    ORDERED,
+    PICK,
+    Float,
+)
+
+
+@kernel
+def order_by_rule(jobs: Jobs, row: Row, rule: int, weight: Float) -> None:
+    """Order this pass by a rule.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at a decision.
+        rule: The rule.
+        weight: Its parameters, shape (N_WEIGHTS,).
+
+    Writes:
+        The order queue, ORDERED.
+
+    Source:
+        Specification, "Action semantics", `weights` and `policy`.
+    """
+    sort_waiting(jobs, row, row.order, rule, weight)
+    row.counter[ORDERED] = 1
+
+
+@kernel
+def order_by_keys(jobs: Jobs, row: Row, which: int, listed: NDArray[np.int64], key: Float) -> None:
+    """Order this pass by the keys given with the listed jobs.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at a decision.
+        which: `ORDER` for the primary order, `FILL` for the backfill order.
+        listed: All waiting jobs, shape (n_waiting,).
+        key: Their keys in the same places, shape (n_waiting,).
+
+    Writes:
+        The queue and its keys, jobs beyond the threshold first, whatever their keys; ORDERED for
+        the primary order.
+
+    Source:
+        Specification, "Action semantics": thresholded jobs precede in every kind.
+    """
+    queue = row.fill if which == FILL else row.order
+    clear_queue(queue)
+    for place in range(len(listed)):
+        job = listed[place]
+        queue.key[job] = -np.inf if is_overdue(row.base, job) else key[place]
+        put_in(queue, jobs, job)
+    if which != FILL:
+        row.counter[ORDERED] = 1
+
+
+@kernel
+def order_visible_first(
+    jobs: Jobs,
+    row: Row,
+    slot: NDArray[np.int64],
+    score: NDArray[np.float32],
+    rule: int,
+    weight: Float,
+) -> None:
+    """Order this pass by scores of the visible jobs; the others follow in the order of a rule.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at a decision.
+        slot: Job in each slot, shape (n_slots,), -1 = empty.
+        score: Score of each slot, shape (n_slots,), lowest first; those of empty slots are ignored.
+        rule: The rule of the base order.
+        weight: Its parameters, shape (N_WEIGHTS,).
+
+    Writes:
+        The order queue, ORDERED.
+
+    Source:
+        Specification, "Action semantics", `order`.
+    """
+    queue = row.order
+    shown = 0
+    while shown < len(slot) and slot[shown] >= 0:
+        shown += 1
+    n = row.counter[N_WAITING]
+    if shown < n:
+        sort_waiting(jobs, row, queue, rule, weight)
+        list_jobs(queue, row.scratch)
+    clear_queue(queue)
+    if shown < n:
+        for place in range(n):
+            queue.key[row.scratch[place]] = 2.0 + place  # scores are at most 1
+    for place in range(shown):
+        queue.key[slot[place]] = np.float64(score[place])
+    for place in range(list_jobs(row.base, row.scratch)):
+        job = row.scratch[place]
+        if is_overdue(row.base, job):
+            queue.key[job] = -np.inf
+        put_in(queue, jobs, job)
+    row.counter[ORDERED] = 1
+
+
+@kernel
+def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float) -> None:
+    """Let one job go first in this pass, the others in the order of a rule.
+
+    If the job starts, the pass stops there and a new decision may be due at the same instant; if it
+    does not fit, it holds the reservation for this pass.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at a decision.
+        job: Index of a waiting job, -1 = the first of the base order.
+        rule: The rule of the base order.
+        weight: Its parameters, shape (N_WEIGHTS,).
+
+    Writes:
+        The order queue, ORDERED, PICK.
+
+    Source:
+        Specification, "Action semantics", `job`.
+    """
+    queue = row.order
+    sort_waiting(jobs, row, queue, rule, weight)
+    list_jobs(queue, row.scratch)
+    if job < 0:
+        job = row.scratch[0]
+    clear_queue(queue)
+    for place in range(row.counter[N_WAITING]):
+        other = row.scratch[place]
+        overdue = is_overdue(row.base, other)
+        queue.key[other] = -np.inf if overdue else np.float64(place)
+        if other == job and not overdue:
+            queue.key[other] = -1.0
+        put_in(queue, jobs, other)
+    row.counter[ORDERED] = 1
+    row.counter[PICK] = job
+
+
+@kernel
+def list_waiting(row: Row, listed: NDArray[np.int64]) -> int:
+    """List the waiting jobs in base order.
+
+    Args:
+        row: The simulation.
+        listed: Where to, shape (>= n_waiting,).
+
+    Returns:
+        Number of waiting jobs.
+
+    Writes:
+        `listed`.
+
+    Source:
+        House rule: one way to walk a queue.
+    """
+    return list_jobs(row.base, listed)

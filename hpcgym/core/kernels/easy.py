@@ -1,0 +1,277 @@
+"""One EASY pass: start in order, reserve for the head, backfill behind it."""
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.queue import clear_queue, first_job, list_jobs, put_in
+from hpcgym.core.kernels.records import Jobs, Queue, Row
+from hpcgym.core.kernels.running import is_overdue, start_job
+from hpcgym.core.kernels.score import keeps_order, score
+from hpcgym.core.state import (
+    BACKFILL,
+    BACKFILL_EASY,
+    BACKFILL_RULE,
+    BY_BASE,
+    EXTRA,
+    FILL,
+    FREE,
+    N_RELEASES,
+    N_WAITING,
+    NOW,
+    ORDER,
+    ORDER_RULE,
+    ORDERED,
+    PICK,
+    SHADOW,
+    Float,
+)
+
+
+@kernel
+def sort_waiting(jobs: Jobs, row: Row, queue: Queue, rule: int, weight: Float) -> None:
+    """Make a queue of all waiting jobs anew, by their scores at this instant.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        queue: The queue to make.
+        rule: The rule that scores.
+        weight: Its parameters, shape (N_WEIGHTS,).
+
+    Writes:
+        The queue and its keys; O(n log n) for n waiting jobs.
+
+    Source:
+        Specification, section 1, "Queue order": scores are evaluated at t.
+    """
+    clear_queue(queue)
+    for place in range(list_jobs(row.base, row.scratch)):
+        job = row.scratch[place]
+        if is_overdue(row.base, job):
+            queue.key[job] = -float("inf")
+        else:
+            queue.key[job] = score(jobs, row, rule, weight, job, row.counter[NOW])
+        put_in(queue, jobs, job)
+
+
+@kernel
+def make_orders(jobs: Jobs, row: Row) -> None:
+    """Make the orders that change with time, for this pass.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Writes:
+        The order queue and ORDERED, if a rule sets the primary order; the backfill queue, if its
+        rule does not keep its order.
+
+    Source:
+        Specification, section 1, "Queue order".
+    """
+    if row.setting[ORDER_RULE] != BY_BASE and row.counter[ORDERED] == 0:
+        sort_waiting(jobs, row, row.order, row.setting[ORDER_RULE], row.weight[ORDER])
+        row.counter[ORDERED] = 1
+    rule = row.setting[BACKFILL_RULE]
+    if rule != BY_BASE and not keeps_order(rule, row.weight[FILL]):
+        sort_waiting(jobs, row, row.fill, rule, row.weight[FILL])
+
+
+@kernel
+def primary_queue(row: Row) -> Queue:
+    """Return the queue that holds the primary order of this pass.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        The order made for this pass, or else the base order.
+
+    Source:
+        House rule: where any order gives the same starts, the base order serves.
+    """
+    if row.counter[ORDERED] == 1:
+        return row.order
+    return row.base
+
+
+@kernel
+def start_in_order(jobs: Jobs, row: Row) -> int:
+    """Start jobs from the front of the primary order while they fit (step 1).
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Returns:
+        The head: the first job that does not fit, -1 if none waits, -2 if the picked job started.
+
+    Writes:
+        What `start_job` writes.
+
+    Source:
+        Specification, section 1, "EASY pass", step 1.
+    """
+    pick = row.counter[PICK]
+    while row.counter[N_WAITING] > 0:
+        job = first_job(primary_queue(row))
+        if jobs.processors[job] > row.counter[FREE]:
+            return job
+        start_job(jobs, row, job, False)
+        if job == pick:
+            return -2
+    return -1
+
+
+@kernel
+def reserve(jobs: Jobs, row: Row, head: int) -> None:
+    """Find the head's reservation (step 2), in as many steps as releases come before it.
+
+    A running job past its estimate is taken to end now, never in the past.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        head: Index of a job that does not fit now.
+
+    Writes:
+        SHADOW: earliest instant at which the head fits by the estimated ends, s.
+        EXTRA: processors left over at that instant, all releases tied with it counted.
+
+    Source:
+        Specification, section 1, "EASY pass", step 2.
+    """
+    now = row.counter[NOW]
+    free = row.counter[FREE]
+    wanted = jobs.processors[head]
+    shadow = now
+    for place in range(row.counter[N_RELEASES]):
+        release = max(row.release_time[place], now)
+        if free >= wanted and release > shadow:
+            break
+        shadow = release
+        free += jobs.processors[row.release_job[place]]
+    row.counter[SHADOW] = shadow
+    row.counter[EXTRA] = free - wanted
+
+
+@kernel
+def backfills(jobs: Jobs, row: Row, job: int) -> bool:
+    """Tell whether a waiting job may start now without delaying the head.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, its reservation known.
+        job: Index of a waiting job that is not the head.
+
+    Returns:
+        True if it fits now, and ends by the shadow time or needs no more than the extra processors.
+
+    Source:
+        Specification, section 1, "EASY pass", step 3.
+    """
+    wanted = jobs.processors[job]
+    if wanted > row.counter[FREE]:
+        return False
+    return (
+        row.counter[NOW] + jobs.estimate[job] <= row.counter[SHADOW] or wanted <= row.counter[EXTRA]
+    )
+
+
+@kernel
+def start_backfilled(jobs: Jobs, row: Row, job: int) -> None:
+    """Start a job behind the head (step 3).
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a job for which `backfills` holds.
+
+    Writes:
+        What `start_job` writes; EXTRA, if the job outlasts the shadow time.
+
+    Source:
+        Specification, section 1, "EASY pass", step 3.
+    """
+    if row.counter[NOW] + jobs.estimate[job] > row.counter[SHADOW]:
+        row.counter[EXTRA] -= jobs.processors[job]
+    start_job(jobs, row, job, True)
+
+
+@kernel
+def backfill(jobs: Jobs, row: Row, queue: Queue, head: int) -> None:
+    """Start every job that may start behind the head, in backfill order (step 3).
+
+    One sweep suffices: a start never makes an earlier refused job eligible. The jobs are chosen
+    first and started after, so that the queue stays as it is while it is walked.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, its reservation known.
+        queue: The backfill order.
+        head: Index of the head.
+
+    Writes:
+        What `start_backfilled` writes; `scratch`.
+
+    Source:
+        Specification, section 1, "EASY pass", step 3.
+    """
+    free = row.counter[FREE]
+    extra = row.counter[EXTRA]
+    slack = row.counter[SHADOW] - row.counter[NOW]
+    chosen = 0
+    for place in range(queue.used[0]):
+        block = queue.order[place]
+        least = queue.processors[block]
+        if least > free or (queue.estimate[block] > slack and least > extra):
+            continue
+        for spot in range(queue.size[block]):
+            job = queue.job[block, spot]
+            wanted = jobs.processors[job]
+            if wanted > free or job == head:
+                continue
+            if jobs.estimate[job] > slack:
+                if wanted > extra:
+                    continue
+                extra -= wanted
+            free -= wanted
+            row.scratch[chosen] = job
+            chosen += 1
+        if free == 0:
+            break
+    for place in range(chosen):
+        start_backfilled(jobs, row, row.scratch[place])
+
+
+@kernel
+def easy_pass(jobs: Jobs, row: Row) -> bool:
+    """Make one scheduling pass.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, the orders of this pass made.
+
+    Returns:
+        False if the picked job started and the pass stopped there, for a new decision.
+
+    Writes:
+        What `start_job` writes; SHADOW and EXTRA, -1 where they were not needed.
+
+    Source:
+        Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
+    """
+    row.counter[SHADOW] = -1
+    head = start_in_order(jobs, row)
+    if head == -2:
+        return False
+    if (
+        head >= 0
+        and row.setting[BACKFILL] == BACKFILL_EASY
+        and row.counter[N_WAITING] > 1
+        and row.counter[FREE] > 0
+    ):
+        reserve(jobs, row, head)
+        if row.setting[BACKFILL_RULE] == BY_BASE:
+            backfill(jobs, row, primary_queue(row), head)
+        else:
+            backfill(jobs, row, row.fill, head)
+    return True

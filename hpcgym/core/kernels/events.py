@@ -1,0 +1,410 @@
+"""The clock: completions, submissions, one pass; on to the next decision.
+
+Cost of an event, with n waiting and k running jobs: an order that keeps in O(log n + BLOCK_JOBS),
+the running lists in O(log k) plus a shift, a pass in n / BLOCK_JOBS steps plus the blocks that may
+hold a job to start. A pass that cannot start anything is not made, and after an arrival that leaves
+head, free processors and reservation as they were only the newcomer is looked at. An order that
+changes with time is made anew, in O(n log n), at passes where it matters.
+"""
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.check import find_violation
+from hpcgym.core.kernels.easy import (
+    backfills,
+    easy_pass,
+    make_orders,
+    reserve,
+    start_backfilled,
+)
+from hpcgym.core.kernels.queue import first_job, least_processors, put_in, take_out
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.reward import accrue, begin_cost
+from hpcgym.core.kernels.running import complete_job, next_completion, release_estimated
+from hpcgym.core.kernels.score import base_key, keeps_order
+from hpcgym.core.kernels.user_history import expect_inverse, write_history_fields
+from hpcgym.core.state import (
+    AT_PASS,
+    BACKFILL,
+    BACKFILL_EASY,
+    BACKFILL_RULE,
+    BASE,
+    BASE_RULE,
+    BATCH,
+    BETWEEN,
+    BY_BASE,
+    CHECK,
+    DECIDE,
+    DECIDE_CONTESTED,
+    DECIDE_EVENT,
+    DECIDE_INTERVAL,
+    DECIDE_NEVER,
+    DECIDE_SECONDS,
+    DECISION,
+    DONE,
+    FILL,
+    FREE,
+    FULL_PASSES,
+    KEEP_HISTORY,
+    KEEP_REWARD,
+    LOG_LARGEST,
+    MOST_WAITING,
+    N_EVENTS,
+    N_JOBS,
+    N_NEWCOMERS,
+    N_OVERDUE,
+    N_PASSES,
+    N_RELEASES,
+    N_STARTED,
+    N_WAITING,
+    NEVER,
+    NEXT_DECISION,
+    NEXT_JOB,
+    NEXT_OVERDUE,
+    NOW,
+    ORDER_RULE,
+    ORDERED,
+    PASS_DUE,
+    PHASE,
+    PICK,
+    SEMANTICS,
+    SETTLED_HEAD,
+    SHADOW,
+    SUM_WAITING,
+    THRESHOLD,
+    WAITING_AREA,
+    WAITING_PROCESSORS,
+)
+
+
+@kernel
+def submit_job(jobs: Jobs, row: Row) -> None:
+    """Let the next job enter the queue.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, its clock at the submission.
+
+    Writes:
+        The queues, counts, reward rate and what is known of the job's user, frozen from now on.
+
+    Source:
+        Specification, section 1, "One instant".
+    """
+    job = row.counter[NEXT_JOB]
+    row.counter[NEXT_JOB] = job + 1
+    row.counter[N_EVENTS] += 1
+    if row.setting[KEEP_HISTORY] == 1:
+        row.inverse[job] = expect_inverse(jobs, row, job)
+        if len(row.history_field) > 0:
+            write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
+    row.base.key[job] = base_key(jobs, row, row.setting[BASE_RULE], row.weight[BASE], job)
+    put_in(row.base, jobs, job)
+    rule = row.setting[BACKFILL_RULE]
+    if rule != BY_BASE:
+        row.fill.key[job] = base_key(jobs, row, rule, row.weight[FILL], job)
+        put_in(row.fill, jobs, job)
+    row.counter[N_WAITING] += 1
+    row.counter[WAITING_PROCESSORS] += jobs.processors[job]
+    row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
+    if row.setting[KEEP_REWARD] == 1:
+        begin_cost(jobs, row, job)
+
+
+@kernel
+def next_submission(jobs: Jobs, row: Row) -> int:
+    """Return the instant of the next submission.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Returns:
+        s, `NEVER` if all jobs have been submitted.
+
+    Source:
+        House rule: one word per thing.
+    """
+    if row.counter[NEXT_JOB] == row.setting[N_JOBS]:
+        return NEVER
+    return jobs.submit_time[row.counter[NEXT_JOB]]
+
+
+@kernel
+def cross_threshold(jobs: Jobs, row: Row) -> bool:
+    """Move waiting jobs that have passed the threshold to the front of every order.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Returns:
+        True if some job was moved.
+
+    Writes:
+        Keys and places in the queues, N_OVERDUE, NEXT_OVERDUE; each job is looked at once.
+
+    Source:
+        Specification, section 1, "Queue order" and "Threshold scope".
+    """
+    threshold = row.setting[THRESHOLD]
+    if threshold < 0:
+        return False
+    moved = False
+    job = row.counter[NEXT_OVERDUE]
+    while job < row.counter[NEXT_JOB] and row.counter[NOW] - jobs.submit_time[job] > threshold:
+        if row.start_time[job] < 0:
+            take_out(row.base, jobs, job)
+            row.base.key[job] = -float("inf")
+            put_in(row.base, jobs, job)
+            if row.setting[BACKFILL_RULE] != BY_BASE:
+                take_out(row.fill, jobs, job)
+                row.fill.key[job] = -float("inf")
+                put_in(row.fill, jobs, job)
+            row.counter[N_OVERDUE] += 1
+            moved = True
+        job += 1
+    row.counter[NEXT_OVERDUE] = job
+    return moved
+
+
+@kernel
+def advance_clock(jobs: Jobs, row: Row) -> None:
+    """Move to the next instant and handle its completions and submissions.
+
+    In `pyss` semantics one event is handled, submissions before completions.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, jobs still to start.
+
+    Writes:
+        Everything that events move; SETTLED_HEAD = -1 unless one job or none has been submitted
+        and nothing else happened; PASS_DUE = 0 at an instant without events.
+
+    Source:
+        Specification, section 1, "One instant".
+    """
+    submission = next_submission(jobs, row)
+    completion = next_completion(row)
+    now = min(submission, completion)
+    if row.setting[DECIDE] == DECIDE_INTERVAL:
+        now = min(now, row.counter[NEXT_DECISION])
+    if row.setting[KEEP_REWARD] == 1:
+        accrue(jobs, row, now)
+    row.counter[NOW] = now
+    events = row.counter[N_EVENTS]
+    first = row.counter[NEXT_JOB]
+    if row.setting[SEMANTICS] == BATCH:
+        while next_completion(row) == now:
+            complete_job(jobs, row)
+            row.counter[SETTLED_HEAD] = -1
+        while next_submission(jobs, row) == now:
+            submit_job(jobs, row)
+    elif submission == now:
+        submit_job(jobs, row)
+    elif completion == now:
+        complete_job(jobs, row)
+    row.counter[PASS_DUE] = int(row.counter[N_EVENTS] > events)
+    row.counter[N_NEWCOMERS] = row.counter[NEXT_JOB] - first
+    if row.counter[PASS_DUE] == 1:
+        release_estimated(jobs, row)
+        if cross_threshold(jobs, row):
+            row.counter[SETTLED_HEAD] = -1
+
+
+@kernel
+def is_contested(row: Row) -> bool:
+    """Tell whether the order of the waiting jobs can matter at this pass.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        True if two or more jobs within the threshold wait, the waiting jobs do not all fit
+        together, and one of them fits now.
+
+    Source:
+        Specification, section 10, "Decision epochs".
+    """
+    return (
+        row.counter[N_WAITING] - row.counter[N_OVERDUE] >= 2
+        and row.counter[WAITING_PROCESSORS] > row.counter[FREE]
+        and least_processors(row.base) <= row.counter[FREE]
+    )
+
+
+@kernel
+def decision_due(row: Row) -> bool:
+    """Tell whether the agent is to decide before this pass.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        True at a decision epoch.
+
+    Writes:
+        NEXT_DECISION, where decisions come at fixed intervals.
+
+    Source:
+        Specification, section 10, "Decision epochs".
+    """
+    decide = row.setting[DECIDE]
+    if decide == DECIDE_CONTESTED:
+        return row.counter[PASS_DUE] == 1 and is_contested(row)
+    if decide == DECIDE_EVENT:
+        return row.counter[PASS_DUE] == 1 and row.counter[N_WAITING] > 0
+    if decide == DECIDE_INTERVAL and row.counter[NOW] == row.counter[NEXT_DECISION]:
+        row.counter[NEXT_DECISION] += row.setting[DECIDE_SECONDS]
+        return True
+    return False
+
+
+@kernel
+def is_settled(row: Row) -> bool:
+    """Tell whether only the newcomer can start at this pass.
+
+    Every other waiting job was refused under the same head and reservation with as many processors
+    free, and time has only passed since.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        False if a full pass is due.
+
+    Source:
+        House rule: no work per event that grows with the queue where it need not.
+    """
+    return (
+        row.counter[SETTLED_HEAD] >= 0
+        and row.counter[N_NEWCOMERS] == 1
+        and first_job(row.base) == row.counter[SETTLED_HEAD]
+        and (row.counter[N_RELEASES] == 0 or row.release_time[0] > row.counter[NOW])
+    )
+
+
+@kernel
+def pass_newcomer(jobs: Jobs, row: Row) -> None:
+    """Make a pass over the newcomer only.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, settled.
+
+    Writes:
+        What a pass writes.
+
+    Source:
+        House rule: equal to a full pass; a test compares them.
+    """
+    job = row.counter[NEXT_JOB] - 1
+    if row.setting[BACKFILL] != BACKFILL_EASY or jobs.processors[job] > row.counter[FREE]:
+        return
+    if row.counter[SHADOW] < 0:
+        reserve(jobs, row, row.counter[SETTLED_HEAD])
+    if backfills(jobs, row, job):
+        start_backfilled(jobs, row, job)
+
+
+@kernel
+def orders_keep(row: Row) -> bool:
+    """Tell whether both orders stay from pass to pass.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        True if the base order serves as the primary order and the backfill order keeps as well.
+
+    Source:
+        House rule: an order that stays is kept, not made anew.
+    """
+    rule = row.setting[BACKFILL_RULE]
+    return row.setting[ORDER_RULE] == BY_BASE and (
+        rule == BY_BASE or keeps_order(rule, row.weight[FILL])
+    )
+
+
+@kernel
+def make_pass(jobs: Jobs, row: Row) -> bool:
+    """Make the pass of this instant, as much of it as can start a job.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Returns:
+        False if the picked job started and a new decision may be due.
+
+    Writes:
+        What a pass writes; SETTLED_HEAD.
+
+    Source:
+        Specification, section 1, "EASY pass".
+    """
+    row.counter[N_PASSES] += 1
+    row.counter[SUM_WAITING] += row.counter[N_WAITING]
+    row.counter[MOST_WAITING] = max(row.counter[MOST_WAITING], row.counter[N_WAITING])
+    if row.counter[N_WAITING] == 0:
+        return True
+    full = row.setting[FULL_PASSES] == 1
+    if not full and row.counter[ORDERED] == 0:
+        if is_settled(row):
+            pass_newcomer(jobs, row)
+            return True
+        if least_processors(row.base) > row.counter[FREE]:
+            row.counter[SHADOW] = -1
+            row.counter[SETTLED_HEAD] = first_job(row.base)
+            return True
+    keep = orders_keep(row)
+    if not keep and (full or row.counter[ORDERED] == 1 or is_contested(row)):
+        make_orders(jobs, row)
+    finished = easy_pass(jobs, row)
+    settles = (
+        keep
+        and not full
+        and row.counter[ORDERED] == 0
+        and row.setting[SEMANTICS] == BATCH
+        and row.setting[DECIDE] == DECIDE_NEVER
+        and row.counter[N_WAITING] > 0
+    )
+    row.counter[SETTLED_HEAD] = first_job(row.base) if settles else -1
+    return finished
+
+
+@kernel
+def run(jobs: Jobs, row: Row) -> int:
+    """Run to the next decision, or until every job has started.
+
+    Args:
+        jobs: The job table.
+        row: The simulation; at a decision, the order of this pass made.
+
+    Returns:
+        `DECISION`, `DONE`, or a negative number that names the invariant found broken.
+
+    Writes:
+        The simulation.
+
+    Source:
+        Specification, section 1.
+    """
+    while row.counter[N_STARTED] < row.setting[N_JOBS]:
+        if row.counter[PHASE] == BETWEEN:
+            advance_clock(jobs, row)
+            row.counter[PHASE] = AT_PASS
+            if decision_due(row):
+                return DECISION
+        finished = row.counter[PASS_DUE] == 0 or make_pass(jobs, row)
+        row.counter[ORDERED] = 0
+        row.counter[PICK] = -1
+        if finished:
+            row.counter[PHASE] = BETWEEN
+        if row.setting[CHECK] == 1:
+            violation = find_violation(jobs, row, finished)
+            if violation < 0:
+                return violation
+        if not finished and decision_due(row):
+            return DECISION
+    return DONE

@@ -1,0 +1,237 @@
+"""Jobs on the machine: in order of their true ends, and in order of their estimated ends.
+
+The simulation moves by the true ends; the scheduler sees the estimated ones. Both lists are kept
+sorted: a start or an end costs a binary search and a shift of at most n_running entries.
+"""
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.queue import take_out
+from hpcgym.core.kernels.records import Jobs, Queue, Row
+from hpcgym.core.kernels.reward import end_cost
+from hpcgym.core.kernels.user_history import record_completion
+from hpcgym.core.state import (
+    BACKFILL_RULE,
+    BACKFILLED,
+    BY_BASE,
+    FREE,
+    KEEP_HISTORY,
+    KEEP_REWARD,
+    N_EVENTS,
+    N_OVERDUE,
+    N_RELEASES,
+    N_RUNNING,
+    N_STARTED,
+    N_WAITING,
+    NEVER,
+    NOW,
+    ORDERED,
+    PYSS,
+    SEMANTICS,
+    THRESHOLDED,
+    WAITING_AREA,
+    WAITING_PROCESSORS,
+)
+
+
+@kernel
+def is_overdue(queue: Queue, job: int) -> bool:
+    """Tell whether a waiting job is beyond the threshold.
+
+    Args:
+        queue: The base queue.
+        job: Index of a waiting job.
+
+    Returns:
+        True if it was found beyond the threshold at this pass or an earlier one.
+
+    Source:
+        Specification, section 1, "Queue order": crossing is not an event.
+    """
+    return queue.key[job] == -float("inf")
+
+
+@kernel
+def add_running(jobs: Jobs, row: Row, job: int) -> None:
+    """Enter a job that starts now into both lists.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of the job.
+
+    Writes:
+        `ending_*` (ties: the earlier job ends first) and `release_*`, N_RUNNING, N_RELEASES.
+
+    Source:
+        House rule: struct of arrays.
+    """
+    now = row.counter[NOW]
+    end = now + jobs.run_time[job]
+    place = row.counter[N_RUNNING]
+    row.counter[N_RUNNING] = place + 1
+    while place > 0 and (
+        row.ending_time[place - 1] < end
+        or (row.ending_time[place - 1] == end and row.ending_job[place - 1] < job)
+    ):
+        row.ending_time[place] = row.ending_time[place - 1]
+        row.ending_job[place] = row.ending_job[place - 1]
+        place -= 1
+    row.ending_time[place] = end
+    row.ending_job[place] = job
+
+    release = now + jobs.estimate[job]
+    place = row.counter[N_RELEASES]
+    row.counter[N_RELEASES] = place + 1
+    while place > 0 and row.release_time[place - 1] > release:
+        row.release_time[place] = row.release_time[place - 1]
+        row.release_job[place] = row.release_job[place - 1]
+        place -= 1
+    row.release_time[place] = release
+    row.release_job[place] = job
+
+
+@kernel
+def remove_release(jobs: Jobs, row: Row, job: int) -> bool:
+    """Strike a job out of the list of estimated ends.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a job that has started.
+
+    Returns:
+        False if it had been struck out before.
+
+    Writes:
+        `release_*`, N_RELEASES.
+
+    Source:
+        House rule: struct of arrays.
+    """
+    release = row.start_time[job] + jobs.estimate[job]
+    low = 0
+    high = row.counter[N_RELEASES]
+    while low < high:
+        middle = (low + high) // 2
+        if row.release_time[middle] < release:
+            low = middle + 1
+        else:
+            high = middle
+    n = row.counter[N_RELEASES]
+    while low < n and row.release_time[low] == release and row.release_job[low] != job:
+        low += 1
+    if low == n or row.release_time[low] != release:
+        return False
+    for place in range(low, n - 1):
+        row.release_time[place] = row.release_time[place + 1]
+        row.release_job[place] = row.release_job[place + 1]
+    row.counter[N_RELEASES] = n - 1
+    return True
+
+
+@kernel
+def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
+    """Start a waiting job now.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job that fits.
+        backfilled: Whether it started in step 3 of the pass.
+
+    Writes:
+        The job's start and flags, the queues it stands in, both running lists, all counts.
+
+    Source:
+        Specification, section 1, "EASY pass".
+    """
+    flag = BACKFILLED if backfilled else 0
+    if is_overdue(row.base, job):
+        flag |= THRESHOLDED
+        row.counter[N_OVERDUE] -= 1
+    take_out(row.base, jobs, job)
+    if row.setting[BACKFILL_RULE] != BY_BASE:
+        take_out(row.fill, jobs, job)
+    if row.counter[ORDERED] == 1:
+        take_out(row.order, jobs, job)
+    row.start_time[job] = row.counter[NOW]
+    row.flag[job] = flag
+    row.counter[FREE] -= jobs.processors[job]
+    row.counter[N_STARTED] += 1
+    row.counter[N_WAITING] -= 1
+    row.counter[WAITING_PROCESSORS] -= jobs.processors[job]
+    row.counter[WAITING_AREA] -= jobs.processors[job] * jobs.estimate[job]
+    add_running(jobs, row, job)
+    if row.setting[KEEP_REWARD] == 1:
+        end_cost(jobs, row, job)
+
+
+@kernel
+def next_completion(row: Row) -> int:
+    """Return the instant at which the next running job ends.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        s, `NEVER` if nothing runs.
+
+    Source:
+        House rule: one word per thing.
+    """
+    if row.counter[N_RUNNING] == 0:
+        return NEVER
+    return row.ending_time[row.counter[N_RUNNING] - 1]
+
+
+@kernel
+def complete_job(jobs: Jobs, row: Row) -> None:
+    """Let the next running job end.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, its clock at that job's end.
+
+    Writes:
+        Both running lists, FREE, the user's history. In `pyss` semantics the processors of a job
+        whose estimated end has come are free already.
+
+    Source:
+        Specification, section 1, "One instant".
+    """
+    last = row.counter[N_RUNNING] - 1
+    job = row.ending_job[last]
+    row.counter[N_RUNNING] = last
+    row.counter[N_EVENTS] += 1
+    if remove_release(jobs, row, job):
+        row.counter[FREE] += jobs.processors[job]
+    if row.setting[KEEP_HISTORY] == 1:
+        record_completion(jobs, row, job)
+
+
+@kernel
+def release_estimated(jobs: Jobs, row: Row) -> None:
+    """Count as free the processors of every job whose estimated end has come (`pyss` semantics).
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Writes:
+        `release_*`, N_RELEASES, FREE.
+
+    Source:
+        Specification, section 1, `event_semantics="pyss"`.
+    """
+    if row.setting[SEMANTICS] != PYSS:
+        return
+    n = row.counter[N_RELEASES]
+    due = 0
+    while due < n and row.release_time[due] <= row.counter[NOW]:
+        row.counter[FREE] += jobs.processors[row.release_job[due]]
+        due += 1
+    if due > 0:
+        for place in range(due, n):
+            row.release_time[place - due] = row.release_time[place]
+            row.release_job[place - due] = row.release_job[place]
+        row.counter[N_RELEASES] = n - due

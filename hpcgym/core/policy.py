@@ -1,0 +1,333 @@
+"""Policies: rules that order the waiting jobs, by name, by weights, by formula or by keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core.state import (
+    N_WEIGHTS,
+    RULE_F1,
+    RULE_F2,
+    RULE_F3,
+    RULE_F4,
+    RULE_KEYS,
+    RULE_MULTIFACTOR,
+    RULE_SMITH,
+    RULE_SUBMIT,
+    RULE_UNICEF,
+    RULE_WEIGHTS,
+    RULE_WFP3,
+)
+from hpcgym.errors import PolicyError, unknown_name
+
+if TYPE_CHECKING:
+    from hpcgym.core.workload import Workload
+
+FEATURES = ("q", "e", "wait", "rho", "exp", "area")
+"""Features of a job that weights apply to: processors, estimate (s), wait (s), e/q, (wait+e)/e, e*q."""
+
+MAX_AGE_S = 43_200
+"""Wait at which the age factor of MULTIFACTOR is full, s."""
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features of jobs at one instant, as a registered formula sees them; arrays (n_jobs,).
+
+    Attributes:
+        q: Processors.
+        e: Estimate, s.
+        wait: Wait so far, s.
+        submit_time: Submit time, s.
+        user: Dense index of the user.
+    """
+
+    q: NDArray[np.float64]
+    e: NDArray[np.float64]
+    wait: NDArray[np.float64]
+    submit_time: NDArray[np.float64]
+    user: NDArray[np.int64]
+
+
+Formula = Callable[[Features], ArrayLike]
+KeyMaker = Callable[["Workload"], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A rule that orders the waiting jobs: lowest score first, ties by (submit, position).
+
+    Attributes:
+        name: Name, as tables show it.
+        rule: Code of the compiled rule.
+        parameters: Its parameters, shape (N_WEIGHTS,).
+        source: Where the rule comes from.
+        keys: Makes one key per job of a workload; rule `RULE_KEYS` only.
+        formula: Scores the waiting jobs at each contested pass, in Python; `RULE_KEYS` only.
+    """
+
+    name: str
+    rule: int
+    parameters: NDArray[np.float64]
+    source: str = ""
+    keys: KeyMaker | None = None
+    formula: Formula | None = None
+
+    @property
+    def needs_history(self) -> bool:
+        """Tell whether users' completed jobs must be recorded."""
+        return self.rule == RULE_SMITH
+
+    def __repr__(self) -> str:
+        """Show the name."""
+        return f"Policy({self.name!r})"
+
+
+def _parameters(*values: float) -> NDArray[np.float64]:
+    """Pad the parameters of a rule to the length the kernels expect."""
+    row = np.zeros(N_WEIGHTS)
+    row[: len(values)] = values
+    row.flags.writeable = False
+    return row
+
+
+def _weighted(name: str, weights: Sequence[float], source: str) -> Policy:
+    """Return a mixed policy with raw features."""
+    return Policy(name, RULE_WEIGHTS, _parameters(*weights, *(1.0,) * 6), source)
+
+
+def _vertex(name: str, feature: str, sign: float) -> Policy:
+    """Return a pure policy: a vertex of the weights' unit ball."""
+    if feature == "wait":
+        return Policy(name, RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
+    weights = [sign if other == feature else 0.0 for other in FEATURES]
+    return _weighted(name, weights, "RR-9212, section 4.2")
+
+
+_SC17 = "Carastan-Santos and de Camargo 2017 (SC)"
+_TANG = "Tang et al. 2009 (Cluster)"
+_POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        _vertex("FCFS", "wait", -1.0),
+        _vertex("LCFS", "wait", 1.0),
+        _vertex("SPF", "e", 1.0),
+        _vertex("LPF", "e", -1.0),
+        _vertex("SQF", "q", 1.0),
+        _vertex("LQF", "q", -1.0),
+        _vertex("SAF", "area", 1.0),
+        _vertex("LAF", "area", -1.0),
+        _vertex("SRF", "rho", 1.0),
+        _vertex("LRF", "rho", -1.0),
+        _vertex("SEXP", "exp", 1.0),
+        _vertex("LEXP", "exp", -1.0),
+        Policy("WFP3", RULE_WFP3, _parameters(), _TANG),
+        Policy("UNICEF", RULE_UNICEF, _parameters(), _TANG),
+        Policy("F1", RULE_F1, _parameters(), _SC17),
+        Policy("F2", RULE_F2, _parameters(), _SC17),
+        Policy("F3", RULE_F3, _parameters(), _SC17),
+        Policy("F4", RULE_F4, _parameters(), _SC17),
+        Policy(
+            "MULTIFACTOR",
+            RULE_MULTIFACTOR,
+            _parameters(MAX_AGE_S, 1000.0, 1000.0),
+            "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
+        ),
+        Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
+    )
+}
+_BUILT_IN = tuple(_POLICIES)
+
+
+def policy_names() -> tuple[str, ...]:
+    """Return the name of every policy, those registered by a user last.
+
+    Returns:
+        Names in the order of the specification.
+
+    Source:
+        Specification, sections 3, 6, 8 and 10.
+    """
+    return tuple(_POLICIES)
+
+
+def register_policy(
+    name: str, *, keys: KeyMaker | None = None, formula: Formula | None = None, source: str = ""
+) -> Policy:
+    """Add a policy of your own, to be used by name like any other.
+
+    Args:
+        name: A new name: a letter, then letters, digits, `_` or `-`.
+        keys: Called once per workload; returns one key per job, shape (n_jobs,), lowest first.
+            The cheapest form, for orders that do not change with time.
+        formula: Called at every pass at which the order can matter, with the `Features` of all
+            waiting jobs; returns their scores, lowest first. Exactly one of the two is given.
+        source: Where the rule comes from.
+
+    Returns:
+        The policy.
+
+    Raises:
+        PolicyError: The name is taken or malformed, or not exactly one rule is given.
+
+    Source:
+        House rule: a user's policy runs through the same dynamics as ours.
+
+    Example:
+        >>> policy = register_policy("WIDEST", keys=lambda workload: -workload.processors)
+        >>> as_policy("widest").name
+        'WIDEST'
+        >>> unregister_policy("WIDEST")
+    """
+    folded = {known.casefold() for known in _POLICIES}
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        raise PolicyError(f"policy name {name!r}: a letter, then letters, digits, '_' or '-'")
+    if name.casefold() in folded:
+        raise PolicyError(f"policy {name!r} is taken; names taken: {', '.join(_POLICIES)}")
+    if (keys is None) == (formula is None):
+        raise PolicyError(f"policy {name!r}: give exactly one of keys and formula")
+    policy = Policy(name, RULE_KEYS, _parameters(), source, keys=keys, formula=formula)
+    _POLICIES[name] = policy
+    return policy
+
+
+def unregister_policy(name: str) -> None:
+    """Forget a policy that `register_policy` added.
+
+    Args:
+        name: Its name.
+
+    Raises:
+        PolicyError: No such policy was registered.
+
+    Source:
+        House rule: what can be added can be taken away.
+    """
+    if name in _BUILT_IN or name not in _POLICIES:
+        registered = [known for known in _POLICIES if known not in _BUILT_IN]
+        raise PolicyError(unknown_name("registered policy", name, registered))
+    del _POLICIES[name]
+
+
+def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Policy:
+    """Return the policy that scores by a weighted sum of the six features.
+
+    Args:
+        weights: Weights of (q, e, wait, rho, exp, area), shape (6,); L1-normalised here, all zero
+            means FCFS.
+        divisors: What each feature is divided by, shape (6,), > 0; default 1, the raw features.
+
+    Returns:
+        The policy.
+
+    Raises:
+        PolicyError: Not six finite numbers.
+
+    Source:
+        RR-9212, equation 3; specification, "Action semantics".
+
+    Example:
+        >>> mixed_policy([0, 0, 0, 0, 0, 2])
+        Policy('area=1')
+    """
+    w = np.asarray(weights, dtype=np.float64)
+    if w.shape != (6,) or not np.isfinite(w).all():
+        raise PolicyError(
+            f"weights must be 6 finite numbers for {', '.join(FEATURES)}; got {np.asarray(weights)}"
+        )
+    total = float(np.abs(w).sum())
+    if total == 0.0:
+        return _POLICIES["FCFS"]
+    w = w / total
+    if np.count_nonzero(w) == 1 and w[2] != 0.0:
+        return _POLICIES["FCFS" if w[2] < 0.0 else "LCFS"]
+    d = np.ones(6) if divisors is None else np.asarray(divisors, dtype=np.float64)
+    if d.shape != (6,) or not (np.isfinite(d).all() and (d > 0).all()):
+        raise PolicyError(f"divisors must be 6 numbers above 0; got {np.asarray(divisors)}")
+    name = ",".join(
+        f"{feature}={weight:g}" for feature, weight in zip(FEATURES, w, strict=True) if weight
+    )
+    return Policy(name, RULE_WEIGHTS, _parameters(*w, *d), "RR-9212, equation 3")
+
+
+def as_policy(policy: str | Policy | Sequence[float] | NDArray[np.float64]) -> Policy:
+    """Return the policy meant by a name, by weights or by text that gives weights.
+
+    Args:
+        policy: A name in any case; `"q=..,e=..,wait=..,rho=..,exp=..,area=.."` with any of the
+            six; six weights; or a policy.
+
+    Returns:
+        The policy.
+
+    Raises:
+        PolicyError: Unknown name or feature, or a weight that is not a number.
+
+    Source:
+        House rule: one name space for policies.
+
+    Example:
+        >>> as_policy("saf"), as_policy("wait=-1,area=1")
+        (Policy('SAF'), Policy('wait=-0.5,area=0.5'))
+    """
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str):
+        return mixed_policy(policy)
+    if "=" in policy:
+        return mixed_policy(_weights_of(policy))
+    by_folded = {name.casefold(): known for name, known in _POLICIES.items()}
+    known = by_folded.get(policy.strip().casefold())
+    if known is None:
+        raise PolicyError(unknown_name("policy", policy, _POLICIES))
+    return known
+
+
+def _weights_of(text: str) -> list[float]:
+    """Read weights from text such as "e=1,wait=-0.5"."""
+    weights = dict.fromkeys(FEATURES, 0.0)
+    seen = set()
+    for part in text.split(","):
+        feature, _, value = (piece.strip() for piece in part.partition("="))
+        if feature not in weights:
+            raise PolicyError(unknown_name("feature", feature, FEATURES))
+        if feature in seen:
+            raise PolicyError(f"weight of {feature} is given twice in {text!r}")
+        seen.add(feature)
+        try:
+            weights[feature] = float(value)
+        except ValueError:
+            raise PolicyError(f"weight of {feature} must be a number, got {value!r}") from None
+    return list(weights.values())
+
+
+def features_of(
+    q: NDArray[np.int64],
+    e: NDArray[np.int64],
+    submit_time: NDArray[np.int64],
+    user: NDArray[np.int64],
+    now: int,
+) -> Features:
+    """Gather what a formula sees of jobs at one instant.
+
+    Args:
+        q: Processors, shape (n_jobs,).
+        e: Estimates, shape (n_jobs,), s.
+        submit_time: Submit times, shape (n_jobs,), s.
+        user: Dense user indices, shape (n_jobs,).
+        now: The instant, s.
+
+    Returns:
+        The features as float64.
+
+    Source:
+        RR-9212, section 4.1.
+    """
+    submit = submit_time.astype(np.float64)
+    return Features(q.astype(np.float64), e.astype(np.float64), now - submit, submit, user)

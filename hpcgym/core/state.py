@@ -1,0 +1,270 @@
+"""What the kernels work on: arrays that stay (`JobTable`) and arrays that move (`State`).
+
+Every array of `State` carries a leading axis n_envs, so that one simulation and sixty-four are the
+same struct of arrays; kernels see one row of it, in which that axis is gone (`row` in
+`hpcgym.core.kernels.rows`). Whole numbers that move stand in named columns of `counter`, those that
+are fixed for an episode in named columns of `setting`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.history import RING_JOBS
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+
+NEVER = 2**62
+"""An instant that does not come, s."""
+
+BLOCK_JOBS = 32
+"""Jobs in one block of a queue."""
+
+# Columns of `State.setting`: fixed for an episode.
+N_JOBS = 0
+FIRST_JOB = 1
+MACHINE_PROCESSORS = 2
+THRESHOLD = 3  # s, -1 = none
+BACKFILL = 4
+SEMANTICS = 5
+BASE_RULE = 6
+ORDER_RULE = 7  # the rule of the primary order, `BY_BASE` while the base order itself serves
+BACKFILL_RULE = 8  # `BY_BASE` while the backfill order is the primary order
+DECIDE = 9
+DECIDE_SECONDS = 10
+KEEP_HISTORY = 11
+KEEP_REWARD = 12
+FULL_PASSES = 13
+CHECK = 14
+N_SETTINGS = 15
+
+# Columns of `State.counter`: what moves.
+NOW = 0
+FREE = 1
+NEXT_JOB = 2
+N_RUNNING = 3
+N_WAITING = 4
+N_STARTED = 5
+N_OVERDUE = 6  # waiting jobs beyond the threshold
+NEXT_OVERDUE = 7  # first job not yet looked at for the threshold
+WAITING_PROCESSORS = 8
+WAITING_AREA = 9
+PHASE = 10
+SETTLED_HEAD = 11  # head under which every waiting job was refused, -1 = a full pass is due
+SHADOW = 12  # s, -1 = not known
+EXTRA = 13
+NEXT_DECISION = 14  # s, next instant of decisions at fixed intervals
+ORDERED = 15  # 1 while the order queue holds the decided order of this pass
+PICK = 16  # job that goes first in this pass and ends it by starting, -1 = none
+PASS_DUE = 17  # 0 at an instant without events
+N_ONSETS = 18
+N_PASSES = 19
+N_EVENTS = 20
+N_RELEASES = 21
+HOUR_AGO = 22  # first job submitted within the last hour
+DAY_AGO = 23  # first job submitted within the last day
+SUM_WAITING = 24  # waiting jobs summed over passes
+MOST_WAITING = 25
+N_NEWCOMERS = 26  # jobs submitted at this instant
+CHECKED_HEAD = 27
+CHECKED_SHADOW = 28
+N_COUNTERS = 29
+
+# Columns of `State.gauge`: real numbers.
+RATE = 0  # reward rate of the waiting jobs, 1/s
+ACCRUED = 1  # what the waiting jobs have cost so far
+LOG_LARGEST = 2  # natural logarithm of the scenario's largest request in s
+N_GAUGES = 3
+
+# Values.
+BY_BASE = -1
+BACKFILL_NONE, BACKFILL_EASY = 0, 1
+BATCH, PYSS = 0, 1
+DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
+BETWEEN, AT_PASS = 0, 1
+DONE, DECISION = 0, 1
+
+# Bits of `State.flag`.
+BACKFILLED, THRESHOLDED = 1, 2
+
+# Queues: the base order, the backfill order where it is another one, the order of this pass.
+BASE, FILL, ORDER = 0, 1, 2
+N_QUEUES = 3
+# Columns of `State.queue_used`.
+N_BLOCKS, LENGTH = 0, 1
+
+# Rules that score a job; parameters stand in rows of `State.weight`.
+(
+    RULE_WEIGHTS,
+    RULE_SUBMIT,
+    RULE_WFP3,
+    RULE_UNICEF,
+    RULE_F1,
+    RULE_F2,
+    RULE_F3,
+    RULE_F4,
+    RULE_MULTIFACTOR,
+    RULE_SMITH,
+    RULE_KEYS,
+) = range(11)
+N_WEIGHTS = 12
+"""Parameters of a rule: for `RULE_WEIGHTS` six weights, then what each feature is divided by."""
+
+N_STATIC_FIELDS = 4
+N_HISTORY_FIELDS = 6
+
+
+class JobTable(NamedTuple):
+    """What stays of the jobs during an episode; arrays of shape (n_jobs,) unless said.
+
+    Attributes:
+        submit_time: Time the job enters the queue, s.
+        run_time: Executed run time, s; read at completions only.
+        estimate: What the scheduler takes the run time to be, s, >= 1.
+        requested_time: The user's limit, s.
+        processors: Processors requested.
+        user: Dense index of the user.
+        keys: Keys of policies given by one number per job, shape (n_keys, n_jobs).
+        reward_rate: What a second of waiting costs, 1/s; empty where no reward is kept.
+        reward_onset: Instant from which waiting costs, s; empty likewise.
+        field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS); empty likewise.
+    """
+
+    submit_time: Int
+    run_time: Int
+    estimate: Int
+    requested_time: Int
+    processors: Int
+    user: Int
+    keys: Float
+    reward_rate: Float
+    reward_onset: Int
+    field: NDArray[np.float32]
+
+
+class State(NamedTuple):
+    """What moves; every array has a leading axis n_envs that the list below leaves out.
+
+    Attributes:
+        setting: Whole numbers fixed for an episode, shape (N_SETTINGS,), see the column names.
+        weight: Parameters of the rules of each queue, shape (N_QUEUES, N_WEIGHTS).
+        counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
+        gauge: Real numbers, shape (N_GAUGES,).
+        start_time: Start of each job, shape (n_jobs,), s, -1 = not started.
+        flag: `BACKFILLED` and `THRESHOLDED` bits, shape (n_jobs,).
+        ending_time: True ends of the running jobs, descending, shape (n_running_max,), s.
+        ending_job: The jobs that end then, shape (n_running_max,).
+        release_time: Ends of the running jobs by estimate, ascending, shape (n_running_max,), s.
+        release_job: The jobs released then, shape (n_running_max,).
+        key: Key of each waiting job, -inf beyond the threshold, shape (N_QUEUES, n_jobs).
+        queue_used: Blocks and jobs in use, shape (N_QUEUES, 2).
+        block_order: Blocks in queue order, unused ones last, shape (N_QUEUES, n_blocks).
+        block_size: Jobs in each block, shape (N_QUEUES, n_blocks).
+        block_processors: Least processors in each block, shape (N_QUEUES, n_blocks).
+        block_estimate: Least estimate in each block, shape (N_QUEUES, n_blocks), s.
+        block_job: Jobs of each block in order, shape (N_QUEUES, n_blocks, BLOCK_JOBS).
+        onset: Heap of waiting jobs that cost nothing yet, by onset, shape (n_jobs,).
+        history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
+        history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
+        history_completed: Jobs completed, shape (n_users,).
+        history_last_end_time: Latest end, shape (n_users,), s.
+        inverse: E[1/D] of each job, frozen at its submission, shape (n_jobs,), 1/s.
+        history_field: Observation fields frozen at submission, shape (n_jobs, N_HISTORY_FIELDS).
+        scratch: Room for a list of waiting jobs, shape (n_jobs,).
+    """
+
+    setting: Int
+    weight: Float
+    counter: Int
+    gauge: Float
+    start_time: Int
+    flag: NDArray[np.uint8]
+    ending_time: Int
+    ending_job: Int
+    release_time: Int
+    release_job: Int
+    key: Float
+    queue_used: Int
+    block_order: Int
+    block_size: Int
+    block_processors: Int
+    block_estimate: Int
+    block_job: Int
+    onset: Int
+    history_run_time: Int
+    history_requested_time: Int
+    history_completed: Int
+    history_last_end_time: Int
+    inverse: Float
+    history_field: NDArray[np.float32]
+    scratch: Int
+
+
+def allocate(
+    n_envs: int,
+    n_jobs: int,
+    n_users: int,
+    machine_processors: int,
+    *,
+    history: bool,
+    reward: bool,
+    fields: bool,
+) -> State:
+    """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each.
+
+    Memory that no job ever needs is never touched: the operating system hands out a page when it
+    is first written, and a queue or a running list is written no further than it was long.
+
+    Args:
+        n_envs: Simulations side by side.
+        n_jobs: Most jobs of an episode.
+        n_users: Most users of an episode.
+        machine_processors: Processors of the largest machine; it bounds the running jobs.
+        history: Whether users' completed jobs are recorded.
+        reward: Whether a reward is kept.
+        fields: Whether observations are made.
+
+    Returns:
+        A state that must be reset before use.
+
+    Source:
+        House rule: allocate once, reset often.
+    """
+    n_running = min(2 * machine_processors, n_jobs)  # pyss: ends of one instant overlap starts
+    n_blocks = 4 * n_jobs // BLOCK_JOBS + 4
+    known = n_users if history else 0
+    order = np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64)
+    order[:] = np.arange(n_blocks)
+    return State(
+        setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
+        weight=np.zeros((n_envs, N_QUEUES, N_WEIGHTS)),
+        counter=np.zeros((n_envs, N_COUNTERS), dtype=np.int64),
+        gauge=np.zeros((n_envs, N_GAUGES)),
+        start_time=np.empty((n_envs, n_jobs), dtype=np.int64),
+        flag=np.empty((n_envs, n_jobs), dtype=np.uint8),
+        ending_time=np.empty((n_envs, n_running), dtype=np.int64),
+        ending_job=np.empty((n_envs, n_running), dtype=np.int64),
+        release_time=np.empty((n_envs, n_running), dtype=np.int64),
+        release_job=np.empty((n_envs, n_running), dtype=np.int64),
+        key=np.empty((n_envs, N_QUEUES, n_jobs)),
+        queue_used=np.zeros((n_envs, N_QUEUES, 2), dtype=np.int64),
+        block_order=order,
+        block_size=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
+        block_processors=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
+        block_estimate=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
+        block_job=np.empty((n_envs, N_QUEUES, n_blocks, BLOCK_JOBS), dtype=np.int64),
+        onset=np.empty((n_envs, n_jobs if reward else 0), dtype=np.int64),
+        history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
+        history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
+        history_completed=np.zeros((n_envs, known), dtype=np.int64),
+        history_last_end_time=np.zeros((n_envs, known), dtype=np.int64),
+        inverse=np.empty((n_envs, n_jobs if history else 0)),
+        history_field=np.empty(
+            (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
+        ),
+        scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
+    )
