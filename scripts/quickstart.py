@@ -1,0 +1,43 @@
+"""Compare batch-scheduling policies on the bundled workload: a table, a picture, a CSV.
+
+    python3 scripts/quickstart.py
+
+Needs Python 3.11 or newer with pip and venv, and nothing else: it installs hpcgym into `.venv`
+(or into the virtual environment it is started in) and then runs there.
+"""
+
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+RULES = ["FCFS", "SPF", "SAF", "SMITH", "EASY-SJBF"]
+SCENARIO = "synthetic-256-weeks"
+
+
+def main():
+    """Go where hpcgym is installed, evaluate there, and say where the results are."""
+    install = [sys.executable, os.path.join(ROOT, "scripts", "install.py"), "report"]
+    ready = subprocess.run(install, stdout=subprocess.PIPE)
+    if ready.returncode:
+        return ready.returncode
+    python = ready.stdout.decode().strip()
+    if python != sys.executable:
+        return subprocess.call([python, os.path.abspath(__file__)])
+    return compare()
+
+
+def compare():
+    """Evaluate the rules and every trained agent of the shelf, by the `hpcgym` command."""
+    from hpcgym.agent.shelf import load_cards
+    from hpcgym.cli import app
+
+    trained = [card.name for card in load_cards().values() if card.kind != "rule"]
+    words = ["evaluate", "--agents", ",".join(RULES + trained), "--scenario", SCENARIO]
+    words += ["--output", os.path.join("runs", "quickstart"), "--force"]
+    print("hpcgym " + " ".join(words), flush=True)
+    return app(words, standalone_mode=False)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
