@@ -8,7 +8,7 @@ tables `parameters` and `environment`) and a part written by the command its res
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -150,8 +150,9 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
         raise CardError(unknown_name("kind", document["kind"], KINDS))
     results = document.get("results", [])
     _check_type("results", results, list)
+    read: dict[str, Any] = {key: " ".join(document[key].split()) for key in texts}
     return Card(
-        **{key: " ".join(document[key].split()) for key in texts},
+        **read,
         **{key: document[key] for key in tables},
         results=tuple(_result_of(table) for table in results),
         path=path,
@@ -178,7 +179,7 @@ def _result_of(table: object) -> Result:
 
 
 def _check_keys(
-    where: str, table: Mapping[str, Any], *, needed: Sequence[str], allowed: Mapping | Sequence[str]
+    where: str, table: Mapping[str, Any], *, needed: Sequence[str], allowed: Iterable[str]
 ) -> None:
     """Refuse a table that lacks a key or has one too many."""
     for key in table:
@@ -200,9 +201,7 @@ def _rule_agent(card: Card) -> RuleAgent:
     """Make a rule agent of a card."""
     environment = dict(card.environment)
     _check_keys("parameters", card.parameters, needed=("policy",), allowed=card.parameters)
-    _check_keys(
-        "environment", environment, needed=("action", "policies"), allowed=RULE_ENVIRONMENT
-    )
+    _check_keys("environment", environment, needed=("action", "policies"), allowed=RULE_ENVIRONMENT)
     if environment.pop("action") != "policy":
         raise CardError('environment.action of a rule must be "policy"')
     _check_type("environment.policies", environment["policies"], list)

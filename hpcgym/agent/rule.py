@@ -72,12 +72,7 @@ class RuleAgent:
     @property
     def env_keywords(self) -> dict[str, Any]:
         """Keywords of `HPCBatch-v0` under which its action means its policy."""
-        stated = {"backfill": self.backfill, "backfill_order": self.backfill_order}
-        return {
-            "action": "policy",
-            "policies": self.policies,
-            **{key: value for key, value in stated.items() if value is not None},
-        }
+        return {"action": "policy", "policies": self.policies, **self._stated}
 
     def settings(self, scenario: SchedulerSettings) -> SchedulerSettings:
         """Put the rule into a scenario's settings.
@@ -94,9 +89,13 @@ class RuleAgent:
         Example:
             >>> RuleAgent("FCFS", backfill_order="SPF").settings(SchedulerSettings()).threshold
         """
+        return replace(scenario, policy=self.policy, **self._stated)
+
+    @property
+    def _stated(self) -> dict[str, Any]:
+        """What the rule states of the scheduler besides its policy."""
         stated = {"backfill": self.backfill, "backfill_order": self.backfill_order}
-        kept = {key: value for key, value in stated.items() if value is not None}
-        return replace(scenario, policy=self.policy, **kept)
+        return {key: value for key, value in stated.items() if value is not None}
 
     def predict(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -152,9 +153,9 @@ def index_markdown(cards: Mapping[str, Card]) -> str:
         "# Agents",
         "",
         "One `.toml` card per agent. `hpcgym agents info NAME` shows a card, and",
-        "`hpcgym evaluate --agents NAME,NAME --scenario SCENARIO` compares agents. Columns: the sum",
-        "over weeks of the mean bounded slowdown as a ratio to SAF's, lower is better, with its",
-        "95 % paired bootstrap interval over weeks.",
+        "`hpcgym evaluate --agents NAME,NAME --scenario SCENARIO` compares agents. Columns: the",
+        "sum over weeks of the mean bounded slowdown as a ratio to SAF's, lower is better, with",
+        "its 95 % paired bootstrap interval over weeks.",
         "",
         "| agent | what it does | " + " | ".join(scenarios) + " |",
         "|---|---|" + "---:|" * len(scenarios),
@@ -188,5 +189,5 @@ def _toml(result: Result) -> str:
 def _toml_value(value: object) -> str:
     """Write a text, a number or a pair of numbers as TOML."""
     if isinstance(value, str):
-        return f'"{value}"'
+        return json.dumps(value)  # quotes as TOML does
     return str(list(value) if isinstance(value, tuple) else value)

@@ -1,0 +1,16 @@
+"""Judging agents: the same weeks for all, paired ratios to SAF, bootstrap intervals."""
+
+from hpcgym.evaluation.protocol import evaluate, play
+from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.table import Evaluation, Summary
+
+__all__ = [
+    "Estimate",
+    "Evaluation",
+    "Summary",
+    "draw_weeks",
+    "evaluate",
+    "mean_log_ratio",
+    "play",
+    "ratio_of_sums",
+]

@@ -1,0 +1,254 @@
+"""The evaluation protocol: the same weeks and the same jittered copies of them for every agent."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.shelf import load_agent
+from hpcgym.core.workload import Workload
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.table import Evaluation
+from hpcgym.scenario.build import Episodes
+from hpcgym.schedule import Schedule, simulate
+from hpcgym.trace.resample import jitter as jittered
+
+if TYPE_CHECKING:
+    from hpcgym.env.scheduling import SchedulingEnv
+    from hpcgym.scenario.spec import Scenario
+
+DEFAULT_SCENARIO = "synthetic-256-weeks"
+"""Scenario of an evaluation that names none; bundled."""
+
+REFERENCE = "SAF"
+"""Agent every ratio is taken to."""
+
+Row = dict[str, Any]
+
+
+def evaluate(
+    agents: Sequence[str | RuleAgent | NamedAgent],
+    scenario: str | Path | Scenario | Episodes = DEFAULT_SCENARIO,
+    *,
+    weeks: str | None = None,
+    jitter: int = 0,
+    replicas: int = 0,
+    seed: int = 0,
+    processes: int = 1,
+    progress: bool = True,
+) -> Evaluation:
+    """Run agents on the weeks of a scenario and compare each with SAF, in pairs.
+
+    Each week is run as it is and on `replicas` copies whose submit times are jittered, the same
+    copies for every agent. The scenario's threshold, backfilling and estimates hold for all, except
+    what an agent's card states. Rules run in the simulator, all other agents through the
+    environment, which give a rule the same schedule. SAF is added where it is not asked for.
+
+    Args:
+        agents: Names on the shelf, names of registered policies, weights such as "e=1,q=0.5", or
+            agents; no name twice.
+        scenario: A name, a path, a scenario, or its episodes.
+        weeks: Numbers of the weeks to run, such as "65-100"; default all.
+        jitter: Largest shift of a submit time in a copy, s.
+        replicas: Jittered copies of each week, besides the original.
+        seed: Seed of the copies and of the bootstrap.
+        processes: How many processes to spread the weeks over; the result is the same. A script
+            that asks for more than one must guard its entry with `if __name__ == "__main__"`.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        Every figure of every run, its summary, table and CSV.
+
+    Raises:
+        EvaluationError: No agent, one name twice, copies without jitter or jitter without copies,
+            or an agent that does not finish a week.
+        CardError: No such agent.
+        ScenarioError: No such scenario or week.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", steps 2 to 4; input shaking: Tsafrir,
+        Ouaknine, Feitelson 2007.
+
+    Example:
+        >>> evaluate(["FCFS"], "tiny", progress=False).frame[["agent", "n_jobs"]]
+          agent  n_jobs
+        0  FCFS       8
+        1   SAF       8
+    """
+    if jitter < 0 or replicas < 0 or (jitter > 0) != (replicas > 0):
+        raise EvaluationError(
+            f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
+            "(such as 600 and 10), the original alone needs neither"
+        )
+    if processes < 1:
+        raise EvaluationError(f"at least 1 process is needed, got {processes}")
+    episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
+    if weeks is not None:
+        episodes = episodes.select(weeks)
+    runner = _Runner(_named(agents), episodes, jitter, replicas, seed)
+    tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
+    rows: list[Row] = []
+    with _bar(len(tasks), episodes.scenario.name, shown=progress) as advance:
+        for some in _run_all(runner, tasks, processes):
+            rows.extend(some)
+            advance()
+    import pandas as pd
+
+    return Evaluation(
+        frame=pd.DataFrame(rows),
+        scenario=episodes.scenario.name,
+        reference=REFERENCE,
+        jitter=jitter,
+        replicas=replicas,
+        seed=seed,
+    )
+
+
+@dataclass
+class _Runner:
+    """Runs one agent on one week and its copies; pickled once into every process."""
+
+    agents: list[RuleAgent | NamedAgent]
+    episodes: Episodes
+    jitter: int
+    replicas: int
+    seed: int
+    envs: dict[str, SchedulingEnv] = field(default_factory=dict)
+
+    def run(self, task: tuple[int, int]) -> list[Row]:
+        """Return the figures of one week and one agent, one row per replica."""
+        week, agent = task
+        number, label = self.episodes.numbers[week], self.episodes.labels[week]
+        rows = []
+        for replica in range(self.replicas + 1):
+            workload = self.replica(week, replica)
+            schedule = self.schedule(self.agents[agent], workload)
+            if not schedule.complete:
+                raise EvaluationError(
+                    f"{self.agents[agent].name} left jobs waiting at the end of {label}; an "
+                    "evaluation needs episodes that drain (no max_episode_steps)"
+                )
+            key = {"agent": self.agents[agent].name, "week": number, "label": label}
+            rows.append({**key, "replica": replica, **schedule.metrics()})
+        return rows
+
+    def replica(self, week: int, replica: int) -> Workload:
+        """Return a week, or the same jittered copy of it whoever asks, in whatever process."""
+        workload = self.episodes.workload(week)
+        if replica == 0:
+            return workload
+        generator = np.random.default_rng([self.seed, self.episodes.numbers[week], replica])
+        return jittered(workload, generator, seconds=self.jitter)
+
+    def schedule(self, agent: RuleAgent | NamedAgent, workload: Workload) -> Schedule:
+        """Let an agent schedule a workload."""
+        if isinstance(agent, RuleAgent):
+            return simulate(workload, **vars(agent.settings(self.episodes.settings)))
+        if agent.name not in self.envs:
+            from hpcgym.env.scheduling import SchedulingEnv
+
+            self.envs[agent.name] = SchedulingEnv(scenario=self.episodes, **agent.env_keywords)
+        return play(agent, self.envs[agent.name], workload)
+
+
+def play(agent: RuleAgent | NamedAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
+    """Let an agent play one episode through the environment, deterministically.
+
+    Args:
+        agent: The agent.
+        env: The environment, made with the keywords the agent needs.
+        workload: The jobs of the episode.
+
+    Returns:
+        The schedule at the end of the episode.
+
+    Source:
+        Stable-Baselines3, `evaluate_policy`.
+    """
+    observation, _ = env.reset(options={"workload": workload})
+    state, start, done = None, np.ones(1, dtype=np.bool_), False
+    while not done:
+        action, state = agent.predict(observation, state, start, True)
+        observation, _, terminated, truncated, _ = env.step(action)
+        start, done = np.zeros(1, dtype=np.bool_), terminated or truncated
+    return env.schedule()
+
+
+def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | NamedAgent]:
+    """Return the agents, the reference among them."""
+    if isinstance(agents, str) or not agents:
+        raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
+    named = [load_agent(agent) if isinstance(agent, str) else agent for agent in agents]
+    names = [agent.name for agent in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise EvaluationError(f"two agents are called {name}; each name may stand once")
+    return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
+
+
+def _run_all(runner: _Runner, tasks: list[tuple[int, int]], processes: int) -> Iterator[list[Row]]:
+    """Yield the rows of every task, in order."""
+    if processes == 1:
+        yield from map(runner.run, tasks)
+        return
+    try:
+        pickle.dumps(runner)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise EvaluationError(
+            f"an agent cannot be sent to another process ({error}); evaluate it with processes=1"
+        ) from None
+    context = get_context("spawn")  # a forked child dies of its parent's threads
+    pool = ProcessPoolExecutor(processes, context, _begin_worker, (runner,))
+    try:
+        yield from pool.map(_run_in_worker, tasks)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_worker: _Runner
+
+
+def _begin_worker(runner: _Runner) -> None:
+    """Keep what a spawned process works with."""
+    global _worker
+    _worker = runner
+
+
+def _run_in_worker(task: tuple[int, int]) -> list[Row]:
+    """Run one task in a spawned process."""
+    return _worker.run(task)
+
+
+@contextmanager
+def _bar(total: int, name: str, *, shown: bool) -> Iterator[Callable[[], None]]:
+    """Show a progress bar on the error stream, and lend what moves it on by one."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    disable = not (shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=disable) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda: bar.advance(task)

@@ -1,0 +1,249 @@
+"""What an evaluation found: every run, one summary line per agent, a table and a CSV file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.output import writing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One agent over all weeks; a week's figure is the mean over its replicas.
+
+    Attributes:
+        agent: Its name.
+        mean_bsld: Mean over the weeks of the weekly mean bounded slowdown.
+        sum_bsld: Sum over the weeks of the same.
+        ratio: The sum over the reference's, with its interval.
+        log_ratio: Mean natural log of the paired ratio to the reference, with its interval.
+        mean_pp_bsld: Mean over the weeks of the mean bounded slowdown per processor.
+        p99_bsld: Mean over the weeks of the 99th percentile of the bounded slowdown.
+        max_wait_time: Longest wait of any job in any run, s.
+        utilisation: Mean over the weeks.
+    """
+
+    agent: str
+    mean_bsld: float
+    sum_bsld: float
+    ratio: Estimate
+    log_ratio: Estimate
+    mean_pp_bsld: float
+    p99_bsld: float
+    max_wait_time: int
+    utilisation: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What `hpcgym.evaluation.evaluate` found.
+
+    Attributes:
+        frame: One row per agent, week and replica (0 = the original): `agent`, `week` (its number),
+            `label`, `replica`, and every figure of `hpcgym.core.metrics.summary`.
+        scenario: Name of the scenario.
+        reference: Agent the ratios are taken to.
+        jitter: Largest shift of a submit time in a copy, s.
+        replicas: Jittered copies of each week, besides the original.
+        seed: Seed of the copies and of the bootstrap.
+    """
+
+    frame: pd.DataFrame
+    scenario: str
+    reference: str
+    jitter: int
+    replicas: int
+    seed: int
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents, in the order asked for."""
+        return tuple(self.frame["agent"].unique())
+
+    @property
+    def weeks(self) -> tuple[int, ...]:
+        """Numbers of the weeks, ascending."""
+        return tuple(int(week) for week in self.frame["week"].unique())
+
+    @property
+    def unit(self) -> str:
+        """What a "week" is called: another kind of episode than a week is an "episode"."""
+        return "week" if self.frame["label"].iloc[0].startswith("week ") else "episode"
+
+    def values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
+        """Return one figure of one agent, run by run.
+
+        Args:
+            agent: Its name.
+            metric: A column of `frame`.
+
+        Returns:
+            Shape (n_weeks, n_replicas); column 0 is the original week.
+
+        Source:
+            House rule: pairs are formed by week and replica.
+        """
+        rows = self.frame.loc[self.frame["agent"] == agent, metric]
+        runs = np.asarray(rows, dtype=np.float64)
+        return runs.reshape(len(self.weeks), self.replicas + 1)
+
+    @cached_property
+    def summaries(self) -> tuple[Summary, ...]:
+        """One summary per agent, in the order asked for."""
+        draws = draw_weeks(len(self.weeks), seed=self.seed)
+        reference = self.values(self.reference)
+        return tuple(self._summary(agent, reference, draws) for agent in self.agents)
+
+    def _summary(
+        self, agent: str, reference: NDArray[np.float64], draws: NDArray[np.float64]
+    ) -> Summary:
+        """Sum one agent up against the reference."""
+        bsld = self.values(agent)
+        return Summary(
+            agent=agent,
+            mean_bsld=float(bsld.mean()),
+            sum_bsld=float(bsld.mean(axis=1).sum()),
+            ratio=ratio_of_sums(bsld, reference, draws),
+            log_ratio=mean_log_ratio(bsld, reference, draws),
+            mean_pp_bsld=float(self.values(agent, "mean_pp_bsld").mean()),
+            p99_bsld=float(self.values(agent, "p99_bsld").mean()),
+            max_wait_time=int(self.values(agent, "max_wait_time").max()),
+            utilisation=float(self.values(agent, "utilisation").mean()),
+        )
+
+    def ranked(self) -> tuple[Summary, ...]:
+        """Return the summaries, best ratio first.
+
+        Returns:
+            One summary per agent.
+
+        Source:
+            RR-9212, tables 2 to 6.
+        """
+        return tuple(sorted(self.summaries, key=lambda one: one.ratio.value))
+
+    def summary(self) -> pd.DataFrame:
+        """Return one row per agent, in the order asked for.
+
+        Returns:
+            Columns agent, n_weeks, mean_bsld, sum_bsld, ratio, ratio_low, ratio_high, log_ratio,
+            log_ratio_low, log_ratio_high (intervals are NaN where there is one week),
+            mean_pp_bsld, p99_bsld, max_wait_time (s) and utilisation; see `Summary`.
+
+        Source:
+            Specification, section 10, "Evaluation protocol".
+        """
+        import pandas as pd
+
+        def flat(name: str, estimate: Estimate) -> dict[str, float | None]:
+            return {
+                name: estimate.value,
+                f"{name}_low": estimate.low,
+                f"{name}_high": estimate.high,
+            }
+
+        rows = [
+            {
+                "agent": one.agent,
+                "n_weeks": len(self.weeks),
+                "mean_bsld": one.mean_bsld,
+                "sum_bsld": one.sum_bsld,
+                **flat("ratio", one.ratio),
+                **flat("log_ratio", one.log_ratio),
+                "mean_pp_bsld": one.mean_pp_bsld,
+                "p99_bsld": one.p99_bsld,
+                "max_wait_time": one.max_wait_time,
+                "utilisation": one.utilisation,
+            }
+            for one in self.summaries
+        ]
+        frame = pd.DataFrame(rows)
+        ends = [name for name in frame if str(name).endswith(("_low", "_high"))]
+        return frame.astype(dict.fromkeys(ends, float))
+
+    def to_csv(self, path: str | Path, *, force: bool = False) -> None:
+        """Write `frame`, one row per run.
+
+        Args:
+            path: The file.
+            force: Whether to replace a file that is there.
+
+        Raises:
+            OutputError: The file exists and `force` is False, or it cannot be written.
+
+        Source:
+            House rule: a table can be worked out again from what is written.
+        """
+        with writing(path, force=force) as file:
+            self.frame.to_csv(file, index=False, lineterminator="\n")
+
+    @property
+    def conditions(self) -> str:
+        """What was run, in one line."""
+        weeks = f"{len(self.weeks)} {self.unit}" + "s" * (len(self.weeks) != 1)
+        if not self.replicas:
+            return f"{self.scenario}: {weeks}"
+        copies = f"{self.replicas} cop{'y' if self.replicas == 1 else 'ies'}"
+        return f"{self.scenario}: {weeks}, each with {copies} jittered by ±{self.jitter} s"
+
+    def table(self) -> Table:
+        """Lay the summaries out for a terminal, best ratio first.
+
+        Returns:
+            A table to print with rich.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 5.
+        """
+        from rich.table import Table
+
+        if len(self.weeks) > 1:
+            how = f"95 % interval by paired bootstrap over {self.unit}s"
+        else:
+            how = f"one {self.unit}: no interval"
+        table = Table(
+            title=self.conditions,
+            caption=f"ratio: sum of bsld against {self.reference}'s, lower is better; {how}",
+            box=None,  # whole figures in 80 columns
+            padding=(0, 1, 0, 0),
+        )
+        table.add_column("\nagent", no_wrap=True)
+        titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.reference}", "95 %\ninterval")
+        more = ("log\nratio", "pp-\nbsld", "p99\nbsld", "max\nwait s", "utili-\nsation")
+        for title in (*titles, *more):
+            table.add_column(title, justify="right", no_wrap=True)
+        for one in self.ranked():
+            table.add_row(
+                one.agent,
+                *_cells(one),
+                style="bold" if one.agent == self.reference else None,
+            )
+        return table
+
+
+def _cells(one: Summary) -> Sequence[str]:
+    """Write an agent's figures, to the digits that cards quote."""
+    low, high = one.ratio.low, one.ratio.high
+    return (
+        f"{one.mean_bsld:.2f}",
+        f"{one.sum_bsld:.2f}",
+        f"{one.ratio.value:.3f}",
+        "" if low is None or high is None else f"{low:.3f}-{high:.3f}",
+        f"{one.log_ratio.value:+.3f}",
+        f"{one.mean_pp_bsld:.2f}",
+        f"{one.p99_bsld:.1f}",
+        f"{one.max_wait_time}",
+        f"{one.utilisation:.3f}",
+    )

@@ -1,0 +1,5 @@
+"""Figures of what an evaluation found."""
+
+from hpcgym.report.figures import draw_evaluation, evaluation_figure
+
+__all__ = ["draw_evaluation", "evaluation_figure"]

@@ -1,0 +1,165 @@
+"""The shelf of agents: every card loads, and what is misspelt is an error with a hint."""
+
+from pathlib import Path
+
+import pytest
+
+from hpcgym import registry
+from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
+from hpcgym.agent.card import Result, read_card
+from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
+from hpcgym.core.policy import policy_names, register_policy, unregister_policy
+from hpcgym.errors import CardError
+
+RESULT = Result(
+    command='hpcgym evaluate --agents "SAF"',
+    scenario="tiny",
+    n_weeks=2,
+    replicas=0,
+    mean_bsld=2.5,
+    sum_bsld=5.0,
+    ratio_to_saf=1.25,
+    interval=(1.0, 1.5),
+    mean_log_ratio=0.2,
+    mean_pp_bsld=1.5,
+    p99_bsld=8.0,
+    max_wait_time=40,
+    utilisation=0.75,
+)
+
+
+@pytest.fixture
+def card_text() -> str:
+    """The card of SAF, without its results."""
+    return load_card("saf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+
+
+@pytest.fixture
+def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's own folder with one card, added to the shelf."""
+    path = tmp_path / "agents" / "mine.toml"
+    path.parent.mkdir()
+    path.write_text(card_text.replace('name = "SAF"', 'name = "Mine"'), encoding="utf-8")
+    monkeypatch.setattr(registry, "_user_folders", [])
+    registry.add_folder(tmp_path)
+    return path
+
+
+def test_every_policy_has_a_card_and_so_has_easy_sjbf() -> None:
+    assert agent_names() == (*policy_names(), "EASY-SJBF")
+
+
+def test_every_card_makes_the_agent_it_names() -> None:
+    for name, card in load_cards().items():
+        agent = card.agent()
+        assert isinstance(agent, RuleAgent)
+        assert agent.name == name
+        assert agent.policy.name == card.parameters["policy"]
+        assert agent.env_keywords.keys() == card.environment.keys()
+        assert card.source and card.description and card.parameters["score"]
+
+
+def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
+    agent = load_agent("Easy-sjbf")
+    assert isinstance(agent, RuleAgent)
+    assert agent.policy.name == "FCFS"
+    assert agent.backfill_order is not None
+    assert (agent.backfill, agent.backfill_order.name) == ("easy", "SPF")
+
+
+def test_names_go_in_any_case_and_weights_and_own_policies_are_agents_too() -> None:
+    assert load_agent("sAf").name == "SAF"
+    assert load_agent("area=1").name == "area=1"
+    register_policy("WIDEST", keys=lambda workload: -workload.processors)
+    try:
+        assert load_agent("widest").name == "WIDEST"
+    finally:
+        unregister_policy("WIDEST")
+
+
+def test_unknown_agent_names_the_nearest() -> None:
+    with pytest.raises(CardError, match="unknown agent 'SMIHT'; did you mean 'SMITH'"):
+        load_agent("SMIHT")
+    with pytest.raises(CardError, match="did you mean 'EASY-SJBF'"):
+        load_card("easy_sjbf")
+
+
+def test_card_of_a_users_own_folder_is_on_the_shelf(mine: Path) -> None:
+    assert "Mine" in agent_names()
+    assert load_agent("MINE").name == "Mine"
+    assert load_card(str(mine)).path == mine
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title =", "titel =", "unknown key 'titel'; did you mean 'title'"),
+        ('title = "Smallest estimated area first"', "", "title missing"),
+        ('kind = "rule"', 'kind = "rules"', "unknown kind 'rules'; did you mean 'rule'"),
+        ('title = "Smallest estimated area first"', "title = 3", "title must be a text, got 3"),
+        ('name = "Mine"', 'name = "Yours"', "named after it in lower case, yours.toml"),
+        ('policy = "SAF"', 'policy = "SMIHT"', "unknown policy 'SMIHT'; did you mean 'SMITH'"),
+        ('policy = "SAF"', "", "parameters: policy missing"),
+        ('policies = ["SAF"]', 'policies = ["LAF"]', "unknown choice of policy 'SAF'"),
+        ('policies = ["SAF"]', 'policies = "SAF"', "environment.policies must be a list"),
+        ('action = "policy"', 'action = "job"', 'must be "policy"'),
+        ('action = "policy"', 'actoin = "policy"', "did you mean 'action'"),
+        ("[environment]", "[environment", "not valid TOML"),
+    ],
+)
+def test_card_that_is_not_understood_names_file_and_key(
+    mine: Path, old: str, new: str, message: str
+) -> None:
+    text = mine.read_text(encoding="utf-8")
+    assert old in text
+    mine.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(CardError) as caught:
+        load_agent("mine")
+    assert str(caught.value).startswith(f"{mine}: ")
+    assert message in str(caught.value)
+
+
+def test_card_that_is_not_text_or_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(CardError, match="not a text file"):
+        read_card(binary)
+    with pytest.raises(CardError, match="cannot be read"):
+        load_agent(str(tmp_path / "absent.toml"))
+
+
+def test_results_are_written_below_the_hand_written_part_and_read_again(mine: Path) -> None:
+    before = mine.read_text(encoding="utf-8")
+    alone = Result(**{**vars(RESULT), "scenario": "tiny", "interval": None})
+    for results in ([RESULT], [RESULT, alone]):
+        write_results(read_card(mine), results)
+        assert read_card(mine).results == tuple(results)
+    text = mine.read_text(encoding="utf-8")
+    assert text.startswith(before.rstrip())
+    assert text.count(RESULTS_MARK) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("n_weeks = 2", "n_weeks = 2.0", "results.n_weeks must be a whole number"),
+        ("interval = [1.0, 1.5]", "interval = [1.0]", "results.interval must be two numbers"),
+        ("sum_bsld", "sum_bslt", "unknown key 'sum_bslt'; did you mean 'sum_bsld'"),
+        ("replicas = 0\n", "", "results: replicas missing"),
+    ],
+)
+def test_results_that_are_not_understood_are_refused(
+    mine: Path, old: str, new: str, message: str
+) -> None:
+    write_results(read_card(mine), [RESULT])
+    mine.write_text(mine.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(CardError, match=message):
+        read_card(mine)
+
+
+def test_index_is_current() -> None:
+    cards = load_cards()
+    readme = next(iter(cards.values())).path.parent / "README.md"
+    if not readme.exists():
+        pytest.skip("an installed package carries the cards; the index stays in the source")
+    assert readme.read_text(encoding="utf-8") == index_markdown(cards)
