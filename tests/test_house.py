@@ -207,7 +207,7 @@ def test_no_file_of_the_package_grows_beyond_what_can_be_read_at_once():
 
 def test_tests_mirror_the_package():
     rooms = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if path.is_dir()}
-    stems = [path.stem for path in TESTS]
+    stems = [path.stem for path in TESTS if path.stem != "conftest"]
     assert len(stems) == len(set(stems)), "two test files share a name"
     for path in TESTS:
         folder = path.parent.relative_to(ROOT / "tests").as_posix()
@@ -237,6 +237,8 @@ def is_overload(function):
 def test_every_public_function_tells_its_source():
     missing = []
     for path in MODULES:
+        if room(path) == "cli":  # a subcommand's docstring is its help text
+            continue
         for node in tree(path).body:
             is_public = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
             is_public = is_public and not is_overload(node)
