@@ -1,0 +1,215 @@
+"""From a scenario to its episodes: the log is read once and cut beforehand, then drawn from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.core.simulator import SchedulerSettings
+from hpcgym.core.workload import Workload
+from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.scenario.cut import Part, cut_log, cut_workload
+from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.select import parse_numbers
+from hpcgym.scenario.spec import Scenario, SchedulerSpec, WeekEpisodes
+from hpcgym.trace.clean import CleaningReport
+
+
+class Episodes:
+    """The episodes of a scenario, in time order, numbered from 1.
+
+    A log is read and cut once in a process, however many objects ask for it. Pickling carries the
+    scenario only, unless the jobs were handed in; unpickling reads the log again.
+
+    Args:
+        scenario: A name, a path, or a scenario.
+        workload: Jobs to use in place of the scenario's log.
+
+    Attributes:
+        scenario: The scenario.
+        settings: The scheduler that agents and baselines share.
+        largest_request: Largest request of the scenario, s.
+        numbers: Number of each episode, ascending.
+        labels: Name of each episode, such as "week 7".
+        report: What the cleaning of the log changed, or None where the jobs were handed in.
+
+    Raises:
+        ScenarioError: No such scenario or no such episode, or a request is larger than stated.
+        TraceError: The log cannot be found, read, cleaned or cut.
+
+    Source:
+        Specification, section 10, "Episodes".
+
+    Example:
+        >>> episodes = Episodes("tiny")
+        >>> episodes.labels, episodes.workload(0)
+        (('whole',), Workload('tiny', 8 jobs, 4 processors))
+    """
+
+    def __init__(
+        self, scenario: str | Path | Scenario, *, workload: Workload | None = None
+    ) -> None:
+        self.scenario = load_scenario(scenario)
+        self._given = workload
+        self._build(None)
+
+    def _build(self, numbers: tuple[int, ...] | None) -> None:
+        """Read and cut the log; keep the episodes of these numbers, or those of the scenario."""
+        scenario = self.scenario
+        self.report: CleaningReport | None = None
+        if self._given is None:
+            log, self.report, cut = cut_log(scenario)
+        else:
+            log, cut = self._given, cut_workload(self._given, scenario.episode)
+        if log.machine_processors != scenario.machine.processors:
+            raise ScenarioError(
+                f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet "
+                f"{log.name} was made for {log.machine_processors}"
+            )
+        if log.largest_request > scenario.machine.largest_request_s:
+            raise ScenarioError(
+                f"{scenario.name}: requests reach {log.largest_request} s, yet [machine] "
+                f"largest_request_s is {scenario.machine.largest_request_s}; state "
+                f"{log.largest_request}, or cut the requests with [trace] max_request_s"
+            )
+        stated = scenario.episode.weeks if isinstance(scenario.episode, WeekEpisodes) else None
+        if numbers is None and stated is not None:
+            what = f"{scenario.name}: [episode] weeks"
+            numbers = parse_numbers(stated, tuple(cut.labels), what=what)
+        self.numbers = tuple(cut.labels) if numbers is None else numbers
+        self.labels = tuple(cut.labels[number] for number in self.numbers)
+        self.settings = scheduler_settings(scenario.scheduler)
+        self.largest_request = scenario.machine.largest_request_s
+        self._cut = cut
+
+    def __len__(self) -> int:
+        """Return the number of episodes."""
+        return len(self.numbers)
+
+    def workload(self, index: int) -> Workload:
+        """Return the jobs of one episode.
+
+        Args:
+            index: Position among the episodes, from 0.
+
+        Returns:
+            The job table; the same object at every call.
+
+        Source:
+            House rule: cut beforehand, so that a reset costs nothing.
+        """
+        return self._cut.workload(self.numbers[index])
+
+    def position(self, episode: int | str) -> int:
+        """Return where an episode stands.
+
+        Args:
+            episode: Its number, or its label, such as "week 7".
+
+        Returns:
+            Position among the episodes, from 0.
+
+        Raises:
+            ScenarioError: There is no such episode.
+
+        Source:
+            House rule: an error names the nearest valid name.
+
+        Example:
+            >>> Episodes("tiny").position("whole")
+            0
+        """
+        among: tuple[int | str, ...] = self.labels if isinstance(episode, str) else self.numbers
+        if episode not in among:
+            raise ScenarioError(
+                f"{self.scenario.name}: {unknown_name('episode', episode, map(str, among))}"
+            )
+        return among.index(episode)
+
+    def draw(self, generator: np.random.Generator) -> Part:
+        """Draw an episode at random.
+
+        Weeks and windows are drawn uniformly from those there are; random windows and resampled
+        logs are made anew, unless episodes were selected.
+
+        Args:
+            generator: Source of randomness, moved on.
+
+        Returns:
+            Label and jobs of the episode.
+
+        Source:
+            House rule: a draw depends on the state of the generator alone.
+        """
+        if self._cut.make is not None and len(self.numbers) == len(self._cut.labels):
+            return self._cut.make(generator)
+        index = int(generator.integers(len(self.numbers)))
+        return self.labels[index], self.workload(index)
+
+    def select(self, text: str) -> Episodes:
+        """Keep some episodes, by their numbers.
+
+        Args:
+            text: Numbers and ranges, such as "65-100" or "1,3,5-7".
+
+        Returns:
+            Those episodes, in time order.
+
+        Raises:
+            ScenarioError: The text is not understood, or names an episode there is not.
+
+        Source:
+            House rule: a selection that cannot be met is an error, never a shorter selection.
+
+        Example:
+            >>> Episodes("tiny").select("2")
+            Traceback (most recent call last):
+            hpcgym.errors.ScenarioError: tiny: episodes "2": there is no 2; allowed are 1
+        """
+        what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
+        numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
+        chosen = object.__new__(Episodes)
+        chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
+        return chosen
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what the episodes can be made from again."""
+        return {"scenario": self.scenario, "given": self._given, "numbers": self.numbers}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read and cut the log again, or take what this process already holds of it."""
+        self.scenario, self._given = state["scenario"], state["given"]
+        self._build(state["numbers"])
+
+    def __repr__(self) -> str:
+        """Show the scenario and the number of episodes."""
+        return f"Episodes({self.scenario.name!r}, {len(self)} of kind {self.scenario.episode.kind})"
+
+
+def scheduler_settings(spec: SchedulerSpec) -> SchedulerSettings:
+    """Turn a scenario's scheduler table into settings of the simulator.
+
+    Args:
+        spec: The table.
+
+    Returns:
+        The settings.
+
+    Source:
+        House rule: units stand in the names of files, not in those of code.
+
+    Example:
+        >>> scheduler_settings(SchedulerSpec(threshold_s=72_000)).threshold
+        72000
+    """
+    return SchedulerSettings(
+        policy=spec.policy,
+        backfill=spec.backfill,
+        backfill_order=spec.backfill_order,
+        threshold=spec.threshold_s,
+        kill_at_limit=spec.kill_at_limit,
+        estimates=spec.estimates,
+        event_semantics=spec.event_semantics,
+    )

@@ -1,0 +1,183 @@
+"""Strict reading of scenario files: what is not understood is an error, never ignored."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import MISSING, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.registry import find_entry, shelf_entries
+from hpcgym.scenario.spec import (
+    EPISODE_KINDS,
+    EpisodeSpec,
+    MachineSpec,
+    Scenario,
+    SchedulerSpec,
+    TraceSpec,
+)
+
+TableT = TypeVar("TableT")
+
+TABLES: dict[str, tuple[type[Any], ...]] = {
+    "trace": (TraceSpec,),
+    "machine": (MachineSpec,),
+    "episode": tuple(EPISODE_KINDS.values()),
+    "scheduler": (SchedulerSpec,),
+}
+"""The tables of a scenario file and the classes that hold their keys."""
+
+
+def scenario_names() -> tuple[str, ...]:
+    """Return the name of every scenario on the shelf, sorted.
+
+    Returns:
+        Names that `load_scenario` takes.
+
+    Source:
+        House rule: an entry's name is its file's stem.
+    """
+    return tuple(sorted(shelf_entries("scenarios")))
+
+
+def load_scenario(scenario: str | Path | Scenario) -> Scenario:
+    """Find and check a scenario by name or path.
+
+    A text that ends in `.toml` is a path, any other a name on the shelf; a `Scenario` is handed
+    back as it is. The log itself is not opened.
+
+    Args:
+        scenario: A name, a path, or a scenario.
+
+    Returns:
+        The scenario, with the path of its log made absolute.
+
+    Raises:
+        ScenarioError: No such scenario, or the file says what is not understood or contradicts
+            itself; the message names the file, the table, the key and the nearest valid one.
+
+    Source:
+        House rule: a setting with a typo must not run.
+    """
+    if isinstance(scenario, Scenario):
+        return scenario
+    is_path = isinstance(scenario, Path) or str(scenario).endswith(".toml")
+    path = Path(scenario) if is_path else find_entry("scenarios", str(scenario))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise ScenarioError(f"{path}: not a text file in UTF-8: {error}") from None
+    try:
+        return parse_scenario(text, name=path.stem, folder=path.parent)
+    except ScenarioError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+
+
+def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scenario:
+    """Check the text of a scenario file.
+
+    Args:
+        text: TOML: a description and the tables trace, machine, episode and scheduler.
+        name: Name of the scenario.
+        folder: Where a relative path of a log starts; None = the working directory.
+
+    Returns:
+        The scenario.
+
+    Raises:
+        ScenarioError: As `load_scenario`, without the file's name.
+
+    Source:
+        House rule: a setting with a typo must not run.
+
+    Example:
+        >>> parse_scenario(
+        ...     '''
+        ...     description = "All of tiny."
+        ...     trace = { name = "tiny", missing_request = "drop" }
+        ...     machine = { processors = 4, largest_request_s = 100 }
+        ...     episode = { kind = "week", week = 3 }
+        ...     ''',
+        ...     name="mine",
+        ... )
+        Traceback (most recent call last):
+        hpcgym.errors.ScenarioError: [episode] unknown key 'week'; did you mean 'weeks'? \
+Allowed: kind, rule, offset_s, weeks, warm_history
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"not valid TOML: {error}") from None
+    allowed = ("description", *TABLES)
+    for key in document:
+        if key not in allowed:
+            raise ScenarioError(unknown_name("table or key", key, allowed) + _home_of(key, None))
+    for key in ("description", "trace", "machine", "episode"):
+        if key not in document:
+            what = f"[{key}]" if key in TABLES else key
+            raise ScenarioError(f"{what} is missing")
+    if not isinstance(document["description"], str):
+        raise ScenarioError(f"description must be a text, got {document['description']!r}")
+    for key in TABLES.keys() & document.keys():
+        if not isinstance(document[key], dict):
+            raise ScenarioError(f"{key} must be a table, got {document[key]!r}")
+    trace = _read_table(TraceSpec, "trace", document["trace"])
+    if trace.file is not None:
+        trace = replace(trace, file=str(((folder or Path()) / trace.file).absolute()))
+    return Scenario(
+        name=name,
+        description=document["description"],
+        trace=trace,
+        machine=_read_table(MachineSpec, "machine", document["machine"]),
+        episode=_read_episode(document["episode"]),
+        scheduler=_read_table(SchedulerSpec, "scheduler", document.get("scheduler", {})),
+    )
+
+
+def _read_episode(table: dict[str, Any]) -> EpisodeSpec:
+    """Return the episode table as the class its `kind` names."""
+    if "kind" not in table:
+        raise ScenarioError(f"[episode] kind is missing. Allowed: {', '.join(EPISODE_KINDS)}")
+    kind = table["kind"]
+    if not isinstance(kind, str) or kind not in EPISODE_KINDS:
+        raise ScenarioError(f"[episode] {unknown_name('kind', kind, EPISODE_KINDS)}")
+    return _read_table(EPISODE_KINDS[kind], "episode", table, kind=kind)
+
+
+def _read_table(
+    cls: type[TableT], name: str, table: dict[str, Any], *, kind: str | None = None
+) -> TableT:
+    """Return a table as the class that holds its keys; what that refuses is an error."""
+    allowed = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
+    for key in table:
+        if key not in allowed:
+            raise ScenarioError(
+                f"[{name}] {unknown_name('key', key, allowed)}" + _home_of(key, kind)
+            )
+    for key, field in allowed.items():
+        if key not in table and field.default is MISSING:
+            raise ScenarioError(f"[{name}] {key} is missing")
+    return cls(**table)
+
+
+def _home_of(key: str, kind: str | None) -> str:
+    """Say to which table, or to which kind of episode, a misplaced key belongs."""
+    if kind is not None:
+        kinds = [
+            other
+            for other, cls in EPISODE_KINDS.items()
+            if key in {field.name for field in fields(cls)}
+        ]
+        if kinds:
+            return f'. In an episode of kind "{kind}" it has no meaning; it belongs to ' + (
+                " and ".join(f'"{other}"' for other in kinds)
+            )
+    homes = [
+        table
+        for table, classes in TABLES.items()
+        if any(key in {field.name for field in fields(cls)} for cls in classes)
+    ]
+    return f". The key belongs to [{'], ['.join(homes)}]" if homes else ""

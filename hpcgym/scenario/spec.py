@@ -1,0 +1,433 @@
+"""What a scenario states: trace, machine, episode and scheduler, each with its unit in the name.
+
+The field names are the keys of a scenario file, so one list serves both, and a scenario written in
+Python passes the same checks as one read from a file.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from hpcgym.core.policy import as_policy
+from hpcgym.errors import PolicyError, ScenarioError, unknown_name
+
+MissingRequest = Literal["run", "max", "tsafrir", "drop"]
+
+
+def _check_type(table: str, key: str, value: object, hint: Any) -> None:
+    """Refuse a value that is not of the annotated type."""
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if value is None and type(None) in options:
+        return
+    (wanted,) = (option for option in options if option is not type(None))
+    if get_origin(wanted) is Literal:
+        if value not in get_args(wanted):
+            raise ScenarioError(f"[{table}] {unknown_name(key, value, get_args(wanted))}")
+    elif type(value) is not wanted:
+        words = {int: "a whole number", str: "a text", bool: "true or false"}
+        raise ScenarioError(
+            f"[{table}] {key} must be {words[wanted]}, got {type(value).__name__} {value!r}"
+        )
+
+
+class _Table:
+    """One table of a scenario file; `TABLE` is its name there."""
+
+    TABLE: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Refuse values of another type, unknown names and, in subclasses, contradictions."""
+        hints = get_type_hints(type(self))
+        for key in (one.name for one in fields(self)):  # type: ignore[arg-type]
+            _check_type(self.TABLE, key, getattr(self, key), hints[key])
+        self.check()
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+
+    def at_least(self, key: str, lowest: int) -> None:
+        """Refuse a number below `lowest`; None passes."""
+        value = getattr(self, key)
+        if value is not None and value < lowest:
+            raise ScenarioError(f"[{self.TABLE}] {key} is {value}; at least {lowest} is needed")
+
+    def contradiction(self, text: str) -> ScenarioError:
+        """Return the error of two keys of this table that cannot both be meant."""
+        return ScenarioError(f"[{self.TABLE}] {text}")
+
+
+@dataclass(frozen=True)
+class TraceSpec(_Table):
+    """Which log, and how it is cleaned.
+
+    Attributes:
+        missing_request: What stands in for a request the log lacks: "run", "max", "tsafrir",
+            "drop".
+        name: Name in the catalogue or on the shelf; None where `file` is given.
+        file: Path of a log; in a scenario file relative to that file. None where `name` is given.
+        tsafrir_seed: Seed of the synthetic requests; given with missing_request "tsafrir" only.
+        max_request_s: Longer requests are cut to this, s; None = as the log has them.
+        minimum_run_time_s: Jobs that ran shorter are dropped, s.
+
+    Raises:
+        ScenarioError: A value out of range, or keys that contradict each other.
+
+    Source:
+        Specification, section 1, "Reading SWF".
+
+    Example:
+        >>> TraceSpec(name="KTH-SP2-1996-2.1-cln", missing_request="max").log
+        'KTH-SP2-1996-2.1-cln'
+    """
+
+    TABLE: ClassVar[str] = "trace"
+
+    missing_request: MissingRequest
+    name: str | None = None
+    file: str | None = None
+    tsafrir_seed: int | None = None
+    max_request_s: int | None = None
+    minimum_run_time_s: int = 0
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        if (self.name is None) == (self.file is None):
+            came = "neither" if self.name is None else "both"
+            raise self.contradiction(f"needs either name or file, got {came}")
+        synthetic = self.missing_request == "tsafrir"
+        if synthetic and self.tsafrir_seed is None:
+            raise self.contradiction(
+                'missing_request = "tsafrir" makes synthetic requests and needs tsafrir_seed'
+            )
+        if not synthetic and self.tsafrir_seed is not None:
+            raise self.contradiction(
+                f'tsafrir_seed contradicts missing_request = "{self.missing_request}"; '
+                'it belongs to "tsafrir"'
+            )
+        self.at_least("tsafrir_seed", 0)
+        self.at_least("max_request_s", 1)
+        self.at_least("minimum_run_time_s", 0)
+
+    @property
+    def log(self) -> str:
+        """The name or the path of the log."""
+        return str(self.name if self.file is None else self.file)
+
+
+@dataclass(frozen=True)
+class MachineSpec(_Table):
+    """The machine the jobs run on.
+
+    Attributes:
+        processors: Its size.
+        largest_request_s: Largest request of the whole cleaned log, s; observations and weights are
+            scaled by it, so every episode of a scenario has the same scale.
+
+    Raises:
+        ScenarioError: A value out of range.
+
+    Source:
+        Specification, section 10, "Observation" and "Action semantics".
+
+    Example:
+        >>> MachineSpec(processors=100, largest_request_s=216_000).processors
+        100
+    """
+
+    TABLE: ClassVar[str] = "machine"
+
+    processors: int
+    largest_request_s: int
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        self.at_least("processors", 1)
+        self.at_least("largest_request_s", 1)
+
+
+@dataclass(frozen=True)
+class WholeEpisode(_Table):
+    """The whole log is one episode.
+
+    Attributes:
+        kind: "whole".
+
+    Source:
+        House rule: the setting of whole-log studies (specification, section 2).
+    """
+
+    TABLE: ClassVar[str] = "episode"
+
+    kind: Literal["whole"] = "whole"
+
+
+@dataclass(frozen=True)
+class WeekEpisodes(_Table):
+    """Each week of the log is an episode, on an empty machine, numbered from 1.
+
+    Attributes:
+        kind: "week".
+        rule: "whole" takes every job submitted in the week; "rr9212" leaves out those that the log
+            shows ending in another week.
+        offset_s: Where week 0 begins, s after the log's first submit.
+        weeks: Which weeks, such as "1-100" or "1,3,5-7"; None = all.
+        warm_history: Whether what the log shows of each user's earlier jobs is known at the start.
+
+    Raises:
+        ScenarioError: A value out of range.
+
+    Source:
+        Specification, section 6, "Weeks", and section 10, "Episodes".
+
+    Example:
+        >>> WeekEpisodes(rule="rr9212", weeks="1-45").warm_history
+        True
+    """
+
+    TABLE: ClassVar[str] = "episode"
+
+    kind: Literal["week"] = "week"
+    rule: Literal["whole", "rr9212"] = "whole"
+    offset_s: int = 0
+    weeks: str | None = None
+    warm_history: bool = True
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        self.at_least("offset_s", 0)
+
+
+@dataclass(frozen=True)
+class WindowEpisodes(_Table):
+    """Each run of `n_jobs` consecutive jobs is an episode, one after the other, numbered from 1.
+
+    Attributes:
+        n_jobs: Jobs in an episode; the last, shorter run is left out.
+        kind: "window".
+        warm_history: Whether what the log shows of each user's earlier jobs is known at the start.
+
+    Raises:
+        ScenarioError: A value out of range.
+
+    Source:
+        House rule: the setting of RLScheduler (SC 2020), without overlap.
+
+    Example:
+        >>> WindowEpisodes(n_jobs=256).kind
+        'window'
+    """
+
+    TABLE: ClassVar[str] = "episode"
+
+    n_jobs: int
+    kind: Literal["window"] = "window"
+    warm_history: bool = True
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        self.at_least("n_jobs", 1)
+
+
+@dataclass(frozen=True)
+class RandomWindowEpisodes(_Table):
+    """Runs of `n_jobs` consecutive jobs that begin at a random job.
+
+    Attributes:
+        n_jobs: Jobs in an episode.
+        episodes: How many stand fixed for evaluation, numbered from 1; a draw makes a fresh one.
+        seed: Seed of the fixed ones.
+        kind: "random_window".
+        warm_history: Whether what the log shows of each user's earlier jobs is known at the start.
+
+    Raises:
+        ScenarioError: A value out of range.
+
+    Source:
+        House rule: the setting of RLScheduler (SC 2020), 10 windows from one seed.
+
+    Example:
+        >>> RandomWindowEpisodes(n_jobs=1024, episodes=10, seed=1).kind
+        'random_window'
+    """
+
+    TABLE: ClassVar[str] = "episode"
+
+    n_jobs: int
+    episodes: int
+    seed: int
+    kind: Literal["random_window"] = "random_window"
+    warm_history: bool = True
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        self.at_least("n_jobs", 1)
+        self.at_least("episodes", 1)
+        self.at_least("seed", 0)
+
+
+@dataclass(frozen=True)
+class ResampledEpisodes(_Table):
+    """Synthetic logs made of each user's real weeks in another order, without warm history.
+
+    Attributes:
+        episodes: How many stand fixed for evaluation, numbered from 1; a draw makes a fresh one.
+        seed: Seed of the fixed ones.
+        kind: "resampled".
+        mode: "permute" permutes each user's weeks, "draw" draws them with replacement.
+        part: "whole" sample, or one "week" of it, drawn uniformly.
+
+    Raises:
+        ScenarioError: A value out of range.
+
+    Source:
+        Carastan-Santos et al. 2019, Algorithm 1 (specification, section 3, "Resampler").
+
+    Example:
+        >>> ResampledEpisodes(episodes=10, seed=0).mode
+        'permute'
+    """
+
+    TABLE: ClassVar[str] = "episode"
+
+    episodes: int
+    seed: int
+    kind: Literal["resampled"] = "resampled"
+    mode: Literal["permute", "draw"] = "permute"
+    part: Literal["whole", "week"] = "whole"
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        self.at_least("episodes", 1)
+        self.at_least("seed", 0)
+
+
+EpisodeSpec: TypeAlias = (
+    WholeEpisode | WeekEpisodes | WindowEpisodes | RandomWindowEpisodes | ResampledEpisodes
+)
+
+EPISODE_KINDS: dict[str, type[EpisodeSpec]] = {
+    "week": WeekEpisodes,
+    "window": WindowEpisodes,
+    "random_window": RandomWindowEpisodes,
+    "resampled": ResampledEpisodes,
+    "whole": WholeEpisode,
+}
+"""Every kind of episode a scenario can have, by its name in a file."""
+
+
+@dataclass(frozen=True)
+class SchedulerSpec(_Table):
+    """The scheduler that agents and baselines share.
+
+    Attributes:
+        policy: Base order: of the jobs an agent does not see, and of the default baseline.
+        backfill: "none" or "easy".
+        backfill_order: Policy that orders the backfill candidates; None = the primary order.
+        threshold_s: Wait beyond which a job goes first, s; None = never.
+        kill_at_limit: Whether a job is killed at its request.
+        estimates: What the scheduler plans with: "requested", or "exact" (clairvoyant).
+        event_semantics: How events at one instant are handled: "batch" or "pyss".
+
+    Raises:
+        ScenarioError: A value out of range, an unknown policy, or keys that contradict each other.
+
+    Source:
+        Specification, section 1.
+
+    Example:
+        >>> SchedulerSpec(threshold_s=200_000).policy
+        'SAF'
+    """
+
+    TABLE: ClassVar[str] = "scheduler"
+
+    policy: str = "SAF"
+    backfill: Literal["none", "easy"] = "easy"
+    backfill_order: str | None = None
+    threshold_s: int | None = None
+    kill_at_limit: bool = True
+    estimates: Literal["requested", "exact"] = "requested"
+    event_semantics: Literal["batch", "pyss"] = "batch"
+
+    def check(self) -> None:
+        """Refuse values that are out of range or contradict each other."""
+        for key in ("policy", "backfill_order"):
+            value = getattr(self, key)
+            if value is not None:
+                try:
+                    as_policy(value)
+                except PolicyError as error:
+                    raise ScenarioError(f"[scheduler] {key}: {error}") from None
+        self.at_least("threshold_s", 0)
+        if self.backfill == "none" and self.backfill_order is not None:
+            raise self.contradiction('backfill_order contradicts backfill = "none"')
+        if self.event_semantics == "pyss" and not self.kill_at_limit:
+            raise self.contradiction(
+                'kill_at_limit = false contradicts event_semantics = "pyss", '
+                "which knows running jobs by their requested ends only"
+            )
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A named setting: everything that defines the episodes of an experiment.
+
+    Attributes:
+        name: What tables and errors call it; the file's stem.
+        description: One or two sentences for a person choosing among scenarios.
+        trace: Which log, and how it is cleaned.
+        machine: The machine.
+        episode: How the log is cut into episodes.
+        scheduler: The scheduler that agents and baselines share.
+
+    Raises:
+        ScenarioError: Tables that contradict each other.
+
+    Source:
+        Specification, section 10, "Episodes".
+
+    Example:
+        >>> Scenario(
+        ...     name="mine",
+        ...     description="My log, whole.",
+        ...     trace=TraceSpec(name="tiny", missing_request="drop"),
+        ...     machine=MachineSpec(processors=4, largest_request_s=100),
+        ...     episode=WholeEpisode(),
+        ... ).scheduler.policy
+        'SAF'
+    """
+
+    name: str
+    description: str
+    trace: TraceSpec
+    machine: MachineSpec
+    episode: EpisodeSpec
+    scheduler: SchedulerSpec = field(default_factory=SchedulerSpec)
+
+    def __post_init__(self) -> None:
+        """Refuse tables that contradict each other."""
+        missing, estimates = self.trace.missing_request, self.scheduler.estimates
+        if missing == "run" and estimates != "exact":
+            raise ScenarioError(
+                '[trace] missing_request = "run" shows true run times to the agent; it needs '
+                f'[scheduler] estimates = "exact", got "{estimates}". '
+                "Allowed otherwise: max, tsafrir, drop"
+            )
+        if missing == "tsafrir" and estimates == "exact":
+            raise ScenarioError(
+                '[scheduler] estimates = "exact" contradicts [trace] missing_request = "tsafrir": '
+                "synthetic requests that nobody plans with"
+            )
+        cap = self.trace.max_request_s
+        if cap is not None and self.machine.largest_request_s > cap:
+            raise ScenarioError(
+                f"[machine] largest_request_s = {self.machine.largest_request_s} contradicts "
+                f"[trace] max_request_s = {cap}, which cuts every request to {cap} s"
+            )
+
+    @property
+    def has_synthetic_requests(self) -> bool:
+        """Whether requests the log lacks are generated rather than recorded."""
+        return self.trace.missing_request == "tsafrir"
