@@ -1,0 +1,5 @@
+"""The `hpcgym` command: thin, each subcommand arguments in and one call."""
+
+from hpcgym.cli.app import app
+
+__all__ = ["app"]

@@ -1,0 +1,83 @@
+"""The command's root: its subcommands, `--version`, and what an error looks like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hpcgym.cli import evaluate, shelves, simulate, traces
+from hpcgym.errors import HpcgymError
+
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+
+class HouseGroup(TyperGroup):
+    """Turns every error made on purpose into one line and exit code 2, and Ctrl-C into 130."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the subcommand.
+
+        Args:
+            ctx: The command line as parsed.
+
+        Returns:
+            What the subcommand returned.
+
+        Raises:
+            typer.Exit: With code 2 for a `HpcgymError`, 130 for Ctrl-C.
+
+        Source:
+            House rule: a user's error is never a traceback.
+        """
+        try:
+            return super().invoke(ctx)
+        except HpcgymError as error:
+            typer.echo(f"hpcgym: {error}", err=True)
+            raise typer.Exit(EXIT_ERROR) from error
+        except KeyboardInterrupt as error:
+            typer.echo("hpcgym: interrupted; files named as written are whole", err=True)
+            raise typer.Exit(EXIT_INTERRUPTED) from error
+
+
+app = typer.Typer(
+    cls=HouseGroup,
+    name="hpcgym",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.command("simulate")(simulate.simulate_log)
+app.command("evaluate")(evaluate.evaluate_agents)
+app.add_typer(traces.app, name="traces")
+app.add_typer(shelves.agents, name="agents")
+app.add_typer(shelves.scenarios, name="scenarios")
+
+
+def show_version(asked: bool) -> None:
+    """Print the version and exit, where it is asked for.
+
+    Args:
+        asked: Whether it is.
+
+    Raises:
+        typer.Exit: After the version.
+    """
+    if asked:
+        import hpcgym
+
+        typer.echo(f"hpcgym {hpcgym.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Simulate HPC batch schedulers on real logs, and compare agents that schedule."""

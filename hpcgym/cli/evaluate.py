@@ -1,0 +1,160 @@
+"""`hpcgym evaluate`: agents side by side on the weeks of a scenario, or of a person's own log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.evaluation import Evaluation
+
+FILES = ("runs.csv", "summary.csv", "comparison.png")
+"""What stands in the output folder: every run, one line per agent, the picture."""
+
+
+def evaluate_agents(
+    agents: Annotated[
+        list[str],
+        typer.Option(
+            "--agents",
+            "-a",
+            help="Names, cards (.toml) or weights, parted by commas; may be given more than once.",
+        ),
+    ] = ["FCFS,SPF,SAF,SMITH"],  # noqa: B006 - read by typer, never changed
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", "-s", help="A name or a .toml; default synthetic-256-weeks."),
+    ] = None,
+    weeks: Annotated[
+        str | None, typer.Option(help="Weeks to run, such as 65-100 or 1,3,5.")
+    ] = None,
+    jitter: Annotated[
+        int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
+    ] = 0,
+    replicas: Annotated[int, typer.Option(help="Jittered copies of each week.")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of copies, intervals and synthetic requests.")
+    ] = 0,
+    processes: Annotated[int, typer.Option(help="Processes to spread the weeks over.")] = 1,
+    log: Annotated[
+        str | None, typer.Option(help="A log of your own, in place of a scenario.")
+    ] = None,
+    processors: Annotated[
+        int | None,
+        typer.Option(help="With --log: size of the machine; default as its header says."),
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="With --log: wait beyond which a job goes first; default 200000, 0 for none.",
+        ),
+    ] = None,
+    missing_request: Annotated[
+        str | None,
+        typer.Option(
+            metavar="max|tsafrir|drop",
+            help="With --log: what stands in for requested times it lacks; default max.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help=f"Folder to write {', '.join(FILES)} to."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+) -> None:
+    """Run agents on the same weeks and compare each with SAF, in pairs.
+
+    Results are per week: mean and sum of the bounded slowdown, and its ratio to SAF with a paired
+    bootstrap interval.
+    """
+    from hpcgym.evaluation import evaluate
+    from hpcgym.evaluation.protocol import DEFAULT_SCENARIO
+    from hpcgym.output import ensure_writable, make_folder
+    from hpcgym.scenario.own_log import THRESHOLD_S, episodes_of_log
+
+    names = [name for given in agents for name in split_agents(given)]
+    needs_log = {
+        "--processors": processors,
+        "--threshold": threshold,
+        "--missing-request": missing_request,
+    }
+    for option, value in needs_log.items():
+        if value is not None and log is None:
+            raise HpcgymError(f"{option} goes with --log only; a scenario states its own")
+    if log is not None and scenario is not None:
+        raise HpcgymError("--log and --scenario are both given; give one of them")
+    if output is not None:
+        folder = make_folder(output)
+        for name in FILES:
+            ensure_writable(folder / name, force=force)
+    setting: Any = scenario or DEFAULT_SCENARIO
+    if log is not None:
+        wait = THRESHOLD_S if threshold is None else threshold
+        setting, report = episodes_of_log(
+            log,
+            processors=processors,
+            missing_request=cast(Any, missing_request or "max"),
+            threshold=wait or None,
+            seed=seed,
+        )
+        typer.echo(report)
+    result = evaluate(
+        names,
+        setting,
+        weeks=weeks,
+        jitter=jitter,
+        replicas=replicas,
+        seed=seed,
+        processes=processes,
+    )
+    Console().print(result.table())
+    if output is not None:
+        _write(result, output, force=force)
+
+
+def split_agents(text: str) -> list[str]:
+    """Part a list of agents at its commas, but not at those inside weights.
+
+    Args:
+        text: Names, cards or weights, such as "FCFS,q=1,e=0.5,SAF".
+
+    Returns:
+        One text per agent.
+
+    Raises:
+        HpcgymError: Nothing stands between two commas.
+
+    Example:
+        >>> split_agents("FCFS,q=1,e=0.5,SAF")
+        ['FCFS', 'q=1,e=0.5', 'SAF']
+    """
+    names: list[str] = []
+    for part in (part.strip() for part in text.split(",")):
+        if not part:
+            raise HpcgymError(f"--agents {text!r}: an agent is missing at a comma")
+        if "=" in part and names and "=" in names[-1]:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return names
+
+
+def _write(result: Evaluation, folder: Path, *, force: bool) -> None:
+    """Write the runs, the summary and the picture, and say where."""
+    from hpcgym.output import writing
+    from hpcgym.report import draw_evaluation
+
+    runs, summary, picture = (folder / name for name in FILES)
+    result.to_csv(runs, force=force)
+    typer.echo(f"wrote {runs}")
+    with writing(summary, force=force) as file:
+        result.summary().to_csv(file, index=False, lineterminator="\n")
+    typer.echo(f"wrote {summary}")
+    draw_evaluation(result, picture, force=force)
+    typer.echo(f"wrote {picture}")

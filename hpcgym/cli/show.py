@@ -1,0 +1,141 @@
+"""What the subcommands print: tables that fit a terminal, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_STATISTICS = ("mean", "median", "p90", "p99", "max")
+_JOB_METRICS = {
+    "wait_time": "wait, s",
+    "turnaround_time": "turnaround, s",
+    "slowdown": "slowdown",
+    "bsld": "bsld",
+    "pp_bsld": "pp-bsld",
+}
+_SHARES = {
+    "share_bsld_1": "= 1",
+    "share_bsld_1_10": "1 to 10",
+    "share_bsld_10_100": "10 to 100",
+    "share_bsld_100": "100 and more",
+}
+
+
+def show_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    text_columns: int = 1,
+) -> None:
+    """Print a table, numbers to the right.
+
+    Args:
+        columns: Headings.
+        rows: Cells; numbers are written with separators, None as nothing.
+        title: What stands above.
+        text_columns: How many columns, from the left, are text.
+    """
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    for place, column in enumerate(columns):
+        is_text = place < text_columns
+        table.add_column(column, justify="left" if is_text else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(number, row))
+    Console().print(table)
+
+
+def show_pairs(pairs: Mapping[str, object]) -> None:
+    """Print names and values below each other, leaving out what is empty.
+
+    Args:
+        pairs: Value by name.
+    """
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for key, value in pairs.items():
+        if value is not None and value != "":
+            table.add_row(key, number(value))
+    Console().print(table)
+
+
+def show_figures(figures: Mapping[str, float], title: str) -> None:
+    """Print the record of a whole schedule.
+
+    Args:
+        figures: As `hpcgym.core.metrics.summary` gives it.
+        title: What stands above.
+    """
+    rows = [
+        [label, *(figures[f"{kind}_{key}"] for kind in _STATISTICS)]
+        for key, label in _JOB_METRICS.items()
+    ]
+    show_table(["", *_STATISTICS], rows, title=title)
+    shares = [f"{figures[key]:.1%} {label}" for key, label in _SHARES.items()]
+    show_pairs(
+        {
+            "bsld": ", ".join(shares),
+            "jobs": figures["n_jobs"],
+            "backfilled": figures["n_backfilled"],
+            "thresholded": figures["n_thresholded"],
+            "zero run time": f"{number(figures['n_zero_run_time'])} (not in the slowdown)",
+            "utilisation": f"{figures['utilisation']:.2%}",
+            "makespan": f"{number(figures['makespan'])} s",
+        }
+    )
+
+
+def show_groups(frame: pd.DataFrame, title: str) -> None:
+    """Print the figures of each class or user, one line each.
+
+    Args:
+        frame: As `hpcgym.Schedule.metrics` gives it by group.
+        title: What stands above.
+    """
+    keys = {
+        "n_jobs": "jobs",
+        "mean_wait_time": "mean wait, s",
+        "max_wait_time": "max wait, s",
+        "mean_bsld": "mean bsld",
+        "p99_bsld": "p99 bsld",
+        "mean_pp_bsld": "mean pp-bsld",
+        "n_backfilled": "backfilled",
+        "share_of_work": "work share",
+    }
+    rows = [
+        [str(name), *(row[key].item() for key in keys)]
+        for name, row in zip(frame.index, frame.to_records(index=False), strict=True)
+    ]
+    show_table([str(frame.index.name), *keys.values()], rows, title=title)
+
+
+def number(value: object) -> str:
+    """Write a cell: whole numbers with separators, others to 2 decimals, small ones to 4.
+
+    Args:
+        value: A number, a text or None.
+
+    Returns:
+        The text.
+
+    Example:
+        >>> number(28476), number(92.5765), number(0.01234), number(float("nan")), number(None)
+        ('28,476', '92.58', '0.0123', '-', '')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if value != value:
+        return "-"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.4f}" if 0 < abs(value) < 1 else f"{value:,.2f}"

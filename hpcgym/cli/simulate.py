@@ -1,0 +1,109 @@
+"""`hpcgym simulate`: one log, one scheduler, the figures, and the schedule as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from hpcgym.cli.show import show_figures, show_groups
+
+
+def simulate_log(
+    log: Annotated[
+        str, typer.Argument(metavar="LOG", help="A file in SWF (.swf, .swf.gz) or a log's name.")
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(
+            "--policy", "-p", help="Order of the waiting jobs: a policy, or q=..,e=..,wait=.."
+        ),
+    ] = "FCFS",
+    backfill: Annotated[str, typer.Option(metavar="easy|none", help="Backfilling mode.")] = "easy",
+    backfill_order: Annotated[
+        str | None, typer.Option(help="Order of backfill candidates; default as --policy.")
+    ] = None,
+    threshold: Annotated[
+        int | None,
+        typer.Option(metavar="SECONDS", help="Wait beyond which a job goes first."),
+    ] = None,
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the machine; default as the log's header says.")
+    ] = None,
+    estimates: Annotated[
+        str,
+        typer.Option(metavar="requested|exact", help="What the scheduler takes run times for."),
+    ] = "requested",
+    kill_at_limit: Annotated[
+        bool,
+        typer.Option(
+            "--kill-at-limit/--no-kill-at-limit", help="Whether a job ends at its request."
+        ),
+    ] = True,
+    event_semantics: Annotated[
+        str, typer.Option(metavar="batch|pyss", help="What happens at one instant.")
+    ] = "batch",
+    missing_request: Annotated[
+        str,
+        typer.Option(
+            metavar="run|max|tsafrir|drop",
+            help="What stands in for requested times the log lacks.",
+        ),
+    ] = "run",
+    max_request: Annotated[
+        int | None, typer.Option(metavar="SECONDS", help="Cut longer requests to this.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of --missing-request tsafrir.")] = 0,
+    on_bad_line: Annotated[
+        str, typer.Option(metavar="raise|drop", help="What to do with malformed lines.")
+    ] = "raise",
+    by: Annotated[
+        str | None, typer.Option(metavar="class|user", help="Show the figures by group, too.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the schedule: .csv, .swf or .swf.gz."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Schedule a whole log and show how good the schedule is.
+
+    The output holds one row per simulated job by submit time, in the log's own base, with its run
+    time as executed.
+    """
+    from hpcgym.core.simulator import SchedulerSettings
+    from hpcgym.output import ensure_writable
+    from hpcgym.schedule import check_suffix, simulate
+    from hpcgym.trace import load_with_report
+
+    settings: dict[str, Any] = {
+        "policy": policy,
+        "backfill": backfill,
+        "backfill_order": backfill_order,
+        "threshold": threshold,
+        "kill_at_limit": kill_at_limit,
+        "estimates": estimates,
+        "event_semantics": event_semantics,
+    }
+    SchedulerSettings(**settings)  # refuse before the log is read
+    if output is not None:
+        check_suffix(output)
+        ensure_writable(output, force=force)
+    workload, report = load_with_report(
+        log,
+        on_bad_line=cast(Any, on_bad_line),
+        machine_processors=processors,
+        missing_request=cast(Any, missing_request),
+        max_request=max_request,
+        seed=seed,
+    )
+    typer.echo(report)
+    schedule = simulate(workload, **settings)
+    title = f"{workload.name}: {policy}, backfill {backfill}"
+    show_figures(schedule.metrics(), title)
+    if by is not None:
+        show_groups(schedule.metrics(cast(Any, by)), f"By {by}")
+    if output is not None:
+        schedule.write(output, force=force)
+        typer.echo(f"wrote {output}")

@@ -1,0 +1,154 @@
+"""`hpcgym traces`: which logs there are, getting them, and what a person's own log holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcgym.cli.show import show_pairs, show_table
+from hpcgym.errors import TraceError
+
+if TYPE_CHECKING:
+    from hpcgym.trace.swf import SwfLog
+
+app = typer.Typer(help="Logs: list, download, verify, check.", no_args_is_help=True)
+
+CHECKED_FIELDS = (
+    "submit_time",
+    "wait_time",
+    "run_time",
+    "allocated_processors",
+    "requested_processors",
+    "requested_time",
+    "user",
+    "group",
+    "executable",
+    "queue",
+)
+"""Fields of a log that hpcgym or its users read."""
+
+SHOWN_LINES = 5
+
+
+@app.command("list")
+def list_traces() -> None:
+    """List the logs known by name, and whether each is here."""
+    from hpcgym.trace.catalogue import catalogue
+
+    rows = [
+        (entry.name, entry.jobs, entry.processors, _place(entry.name))
+        for entry in catalogue().values()
+    ]
+    show_table(["log", "jobs", "processors", "here"], rows)
+
+
+@app.command("info")
+def show_trace(
+    name: Annotated[str, typer.Argument(help="A log's name; see `hpcgym traces list`.")],
+) -> None:
+    """Show what is known of a log, and whom to acknowledge for it."""
+    from hpcgym.trace.catalogue import entry
+
+    known = entry(name)
+    show_pairs(
+        {
+            "name": known.name,
+            "description": known.description,
+            "version": known.version,
+            "jobs": known.jobs,
+            "processors": known.processors,
+            "span": None if known.span_days is None else f"{known.span_days} days",
+            "utilisation": known.utilisation,
+            "published": known.url,
+            "sha256": known.sha256 or "(none on record: a download is unverified)",
+            "acknowledge": known.acknowledge,
+            "notes": known.notes.strip(),
+            "here": _place(known.name),
+        }
+    )
+
+
+@app.command("download")
+def download_traces(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of logs.")],
+    unverified: Annotated[
+        bool, typer.Option("--unverified", help="Take logs of which no digest is on record.")
+    ] = False,
+) -> None:
+    """Fetch logs from where the archive publishes them; what is here already is kept."""
+    from hpcgym.trace.catalogue import download, entry
+
+    for known in [entry(name) for name in names]:
+        path = download(known.name, unverified=unverified)
+        typer.echo(f"{known.name}: {path}")
+        if known.acknowledge:
+            typer.echo(f"  Please acknowledge: {known.acknowledge}")
+
+
+@app.command("verify")
+def verify_traces(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="Default all that are here.")
+    ] = None,
+) -> None:
+    """Compare the logs that are here with the digests on record; a difference exits with 2."""
+    from hpcgym.trace.catalogue import verify
+
+    found = verify(names or None)
+    show_table(
+        ["log", "status", "file"], [(v.name, v.status, str(v.path)) for v in found], text_columns=3
+    )
+    differing = [one.name for one in found if one.status == "differs"]
+    if differing:
+        raise TraceError(f"not the logs on record: {', '.join(differing)}")
+
+
+@app.command("check")
+def check_log(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A log in SWF, or a log's name.")],
+    processors: Annotated[
+        int | None, typer.Option(help="Size of the machine; default as the log's header says.")
+    ] = None,
+) -> None:
+    """Show what a log has, what it lacks, and which jobs a simulation would lose or change."""
+    from hpcgym.trace import clean, find_trace, read_swf
+
+    log = read_swf(find_trace(file), on_bad_line="drop")
+    _show_content(log)
+    if log.bad_lines:
+        typer.echo(
+            f"{len(log.bad_lines)} malformed lines, which only --on-bad-line drop passes over:"
+        )
+        for bad in log.bad_lines[:SHOWN_LINES]:
+            typer.echo(f"  line {bad.number}: {bad.reason}")
+    typer.echo("A simulation would start from:")
+    typer.echo(clean(log, machine_processors=processors)[1])
+
+
+def _place(name: str) -> str:
+    """Return the file of a log by name, or nothing where it is not here."""
+    from hpcgym.trace.catalogue import find_trace
+
+    try:
+        return str(find_trace(name))
+    except TraceError:
+        return ""
+
+
+def _show_content(log: SwfLog) -> None:
+    """Show each field's share of known values and their range."""
+    rows = []
+    for key in CHECKED_FIELDS:
+        column = log.records[key]
+        known = column[column > 0] if key.endswith("processors") else column[column >= 0]
+        share = f"{len(known) / len(log):.1%}" if len(known) else "none"
+        ends = (known.min().item(), known.max().item()) if len(known) else (None, None)
+        rows.append((key, share, *ends))
+    title = f"{log.name}: {len(log):,} jobs"
+    show_table(["field", "known", "smallest", "largest"], rows, title=title)
+    header = {key: log.header_value(key) for key in ("Computer", "MaxProcs", "MaxNodes")}
+    header |= {
+        key: log.header_value(key) for key in ("MaxRuntime", "UnixStartTime", "TimeZoneString")
+    }
+    show_pairs({key: value or "(not in the header)" for key, value in header.items()})

@@ -1,0 +1,211 @@
+"""`hpcgym simulate`: what it prints and writes, and that bad input loses nothing."""
+
+import gzip
+import resource
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hpcgym import load_workload, simulate
+from hpcgym.trace import read_swf
+
+Command = Callable[..., str]
+
+LOG = """\
+; MaxProcs: 4
+ 1 100 -1  10  4 -1 -1  4  20 -1  1  1 -1 -1 -1 -1 -1 -1
+ 2 105 -1  30  4 -1 -1  4  30 -1  1  1 -1 -1 -1 -1 -1 -1
+ 3 110 -1  -1  1 -1 -1  1  -1 -1  5  2 -1 -1 -1 -1 -1 -1
+ 4 112 -1   5  2 -1 -1  2  10 -1  1  2 -1 -1 -1 -1 -1 -1
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.swf"
+    path.write_text(LOG)
+    return path
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_report_and_figures_are_printed(run: Command, log: Path) -> None:
+    printed = run("simulate", log)
+    assert "mine: 3 of 4 jobs kept" in printed
+    assert "no run time" in printed
+    assert "mine: FCFS, backfill easy" in printed
+    assert "utilisation" in printed
+    assert "pp-bsld" in printed
+
+
+def test_csv_is_in_the_base_of_the_log(run: Command, log: Path, tmp_path: Path) -> None:
+    run("simulate", log, "--output", tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text() == (
+        "job_id,submit_time,start_time,run_time,requested_time,processors,backfilled\n"
+        "1,100,100,10,20,4,0\n"
+        "2,105,110,30,30,4,0\n"
+        "4,112,140,5,10,2,0\n"
+    )
+    assert names_in(tmp_path) == ["mine.swf", "out.csv"]
+
+
+@pytest.mark.parametrize("name", ["out.swf", "out.swf.gz"])
+def test_swf_is_written_where_the_name_says_so(
+    run: Command, log: Path, tmp_path: Path, name: str
+) -> None:
+    assert f"wrote {tmp_path / name}" in run("simulate", log, "-o", tmp_path / name)
+    written = read_swf(tmp_path / name)
+    assert written.records["wait_time"].tolist() == [0, 5, 28]
+    assert (tmp_path / name).read_bytes().startswith(b"\x1f\x8b") is name.endswith(".gz")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords"),
+    [
+        (["-p", "saf"], {"policy": "SAF"}),
+        (["--policy", "SMITH"], {"policy": "SMITH"}),
+        (["--policy", "q=1,e=-0.5,wait=.1"], {"policy": [1, -0.5, 0.1, 0, 0, 0]}),
+        (["--backfill", "none"], {"backfill": "none"}),
+        (["--backfill-order", "SPF"], {"backfill_order": "SPF"}),
+        (["--threshold", "20"], {"threshold": 20}),
+        (["--estimates", "exact"], {"estimates": "exact"}),
+        (["--no-kill-at-limit"], {"kill_at_limit": False}),
+        (["--event-semantics", "pyss"], {"event_semantics": "pyss"}),
+    ],
+)
+def test_every_option_reaches_the_simulation(
+    run: Command, tmp_path: Path, arguments: list[str], keywords: dict[str, object]
+) -> None:
+    run("simulate", "tiny", *arguments, "--output", tmp_path / "out.csv")
+    expected = simulate(load_workload("tiny"), **keywords)
+    assert pd.read_csv(tmp_path / "out.csv")["start_time"].tolist() == expected.start_time.tolist()
+
+
+def test_options_of_the_cleaning_reach_it(run: Command, log: Path, tmp_path: Path) -> None:
+    log.write_text(LOG.replace("2  10 -1", "2  -1 -1") + "a line that is none\n")
+    out = tmp_path / "out.csv"
+    clean = ("--on-bad-line", "drop", "--missing-request", "max", "--max-request", "25")
+    run("simulate", log, *clean, "--processors", "8", "-o", out)
+    frame = pd.read_csv(out)
+    assert frame["requested_time"].tolist() == [20, 25, 25]
+    assert frame["run_time"].tolist() == [10, 25, 5]
+    assert frame["start_time"].tolist() == [100, 105, 112]
+    run("simulate", log, "--on-bad-line", "drop", "--missing-request", "drop", "-o", out, "--force")
+    assert pd.read_csv(out)["job_id"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("by", ["class", "user"])
+def test_figures_by_group_follow(run: Command, log: Path, by: str) -> None:
+    assert f"By {by}" in run("simulate", log, "--by", by)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--policy", "SFP"], ["unknown policy 'SFP'", "did you mean 'SPF'"]),
+        (["--policy", "q=1,ee=2"], ["unknown feature 'ee'", "did you mean 'e'"]),
+        (["--policy", "q=one"], ["weight of q must be a number"]),
+        (["--backfill", "esay"], ["did you mean 'easy'"]),
+        (["--backfill-order", "SPFF"], ["did you mean 'SPF'"]),
+        (["--threshold", "-5"], ["threshold", "-5"]),
+        (["--estimates", "exat"], ["did you mean 'exact'"]),
+        (["--event-semantics", "pys"], ["did you mean 'pyss'"]),
+        (["--event-semantics", "pyss", "--no-kill-at-limit"], ["pyss"]),
+        (["--missing-request", "maxx"], ["did you mean 'max'"]),
+        (["--on-bad-line", "dorp"], ["on_bad_line", "drop"]),
+        (["--processors", "0"], ["at least 1 processor"]),
+        (["--processors", "-4"], ["at least 1 processor"]),
+        (["--processors", "1"], ["no job remains"]),
+        (["--max-request", "0"], ["max_request"]),
+        (["--by", "usr"], ["did you mean 'user'"]),
+        (["--output", "out.txt"], ["must end in .csv, .swf or .swf.gz"]),
+        (["--output", "no/such/folder/out.csv"], ["does not exist"]),
+    ],
+)
+def test_wrong_options_are_one_clear_line(
+    refuse: Command, log: Path, tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    message = refuse("simulate", log, *arguments)
+    assert all(word in message for word in words), message
+
+
+def test_unknown_log_is_answered_with_the_nearest(refuse: Command) -> None:
+    assert "did you mean 'tiny'" in refuse("simulate", "tinny")
+    assert "no such file" in refuse("simulate", "no/such/log.swf")
+
+
+def test_broken_logs_are_refused_by_name_and_line(refuse: Command, tmp_path: Path) -> None:
+    whole = gzip.compress(LOG.encode() * 50)
+    broken = {
+        "short.swf": LOG.replace("1 -1 -1 -1 -1 -1 -1\n", "1 -1\n", 1).encode(),
+        "word.swf": LOG.replace("105", "1o5").encode(),
+        "binary.swf": bytes(range(256)) * 20,
+        "truncated.swf.gz": whole[: len(whole) // 2],
+        "notgzip.swf.gz": b"\x1f\x8bthis is no gzip",
+        "empty.swf": b"",
+        "comments.swf": b"; MaxProcs: 4\n",
+    }
+    for name, content in broken.items():
+        (tmp_path / name).write_bytes(content)
+        message = refuse("simulate", tmp_path / name, "-o", tmp_path / "out.csv")
+        assert name in message
+        assert not (tmp_path / "out.csv").exists()
+    assert f"{tmp_path / 'short.swf'}:2" in refuse("simulate", tmp_path / "short.swf")
+    assert f"{tmp_path / 'word.swf'}:3" in refuse("simulate", tmp_path / "word.swf")
+
+
+def test_machine_size_must_be_stated_somewhere(refuse: Command, run: Command, log: Path) -> None:
+    log.write_text(LOG.replace("; MaxProcs: 4\n", ""))
+    assert "--processors" in refuse("simulate", log)
+    run("simulate", log, "--processors", "4")
+
+
+def test_output_that_exists_is_kept_unless_forced(
+    refuse: Command, run: Command, log: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    out.write_text("precious")
+    assert "exists already" in refuse("simulate", log, "--output", out)
+    assert out.read_text() == "precious"
+    run("simulate", log, "--output", out, "--force")
+    assert out.read_text().startswith("job_id,")
+
+
+def test_impossible_output_is_refused_before_the_log_is_read(
+    refuse: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file" / "out.csv", tmp_path / "none" / "out.csv", "/proc/out.csv"):
+        message = refuse("simulate", "no-such-log", "--output", out)
+        assert str(out) in message
+    assert names_in(tmp_path) == ["file"]
+
+
+@pytest.fixture
+def almost_full_disk(log: Path) -> Iterator[None]:
+    """Let no file grow beyond 50 bytes from now on, as on a disk with as much space left."""
+    simulate(load_workload(log))  # compiled code goes to a cache of its own
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+@pytest.mark.usefixtures("almost_full_disk")
+@pytest.mark.parametrize("name", ["out.csv", "out.swf", "out.swf.gz"])
+def test_full_disk_is_a_clear_error_and_keeps_the_old_file(
+    refuse: Command, log: Path, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("precious")
+    message = refuse("simulate", log, "--output", tmp_path / name, "--force")
+    assert "writing failed" in message
+    assert "untouched" in message
+    assert (tmp_path / name).read_text() == "precious"
+    assert names_in(tmp_path) == sorted(["mine.swf", name])
