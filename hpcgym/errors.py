@@ -60,6 +60,8 @@ def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
     """
     names = list(allowed)
     by_folded = {candidate.casefold(): candidate for candidate in names}
-    near = difflib.get_close_matches(str(name).casefold(), by_folded, n=1)
+    folded = str(name).casefold()
+    near = difflib.get_close_matches(folded, by_folded, n=5)
+    near.sort(key=lambda candidate: sorted(candidate) != sorted(folded))  # swapped letters first
     hint = f"; did you mean {by_folded[near[0]]!r}?" if near else "."
     return f"unknown {kind} {name!r}{hint} Allowed: {', '.join(names) or '(none)'}"
