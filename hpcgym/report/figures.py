@@ -213,8 +213,9 @@ def _plain_numbers(axes: Axes, which: str) -> None:
 
     axis = axes.xaxis if which == "x" else axes.yaxis
     low, high = axis.get_view_interval()
-    wide = high / max(low, 1e-9) > 100
-    axis.set_major_locator(LogLocator(subs=(1.0,) if wide else (1.0, 2.0, 5.0)))
+    decades = np.log10(high / low)
+    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0)
+    axis.set_major_locator(LogLocator(subs=steps if decades < 3 else (1.0,)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 

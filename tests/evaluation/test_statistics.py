@@ -85,9 +85,7 @@ def test_interval_covers_the_true_ratio_about_as_often_as_it_says() -> None:
     ],
     ids=["replicas differ", "not as drawn", "flat", "nan", "zero"],
 )
-def test_tables_that_cannot_be_paired_are_refused(
-    agent: np.ndarray, reference: np.ndarray
-) -> None:
+def test_tables_that_cannot_be_paired_are_refused(agent: np.ndarray, reference: np.ndarray) -> None:
     draws = draw_weeks(3, resamples=10)
     for compare in (ratio_of_sums, mean_log_ratio):
         with pytest.raises(EvaluationError):

@@ -1,0 +1,199 @@
+"""The evaluation protocol: the same weeks and the same shaken copies for every agent."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.agent import NamedAgent, RuleAgent
+from hpcgym.core.policy import register_policy, unregister_policy
+from hpcgym.core.workload import Workload
+from hpcgym.errors import CardError, EvaluationError, ScenarioError
+from hpcgym.evaluation import Evaluation, draw_weeks, evaluate, ratio_of_sums
+from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
+from hpcgym.schedule import simulate
+from hpcgym.trace.resample import jitter
+
+WEEK_S = 604_800
+
+
+@pytest.fixture(scope="module")
+def episodes() -> Episodes:
+    """Four whole weeks of a busy little machine, with a threshold and requests beyond run times."""
+    generator = np.random.default_rng(7)
+    n = 900
+    run = generator.lognormal(8.0, 1.5, n).astype(np.int64) + 1
+    workload = Workload.from_arrays(
+        np.sort(generator.integers(0, 6 * WEEK_S, n)),
+        run,
+        run * generator.integers(1, 5, n),
+        generator.integers(1, 33, n),
+        machine_processors=32,
+        user=generator.integers(0, 9, n),
+        name="busy",
+    )
+    scenario = Scenario(
+        name="busy-weeks",
+        description="Weeks of a busy little machine.",
+        trace=TraceSpec(name="busy", missing_request="drop"),
+        machine=MachineSpec(processors=32, largest_request_s=workload.largest_request),
+        episode=WeekEpisodes(warm_history=False),
+        scheduler=SchedulerSpec(threshold_s=20_000),
+    )
+    return Episodes(scenario, workload=workload)
+
+
+@pytest.fixture(scope="module")
+def evaluation(episodes: Episodes) -> Evaluation:
+    """Three agents on every week and two copies of each."""
+    agents = ["FCFS", "SAF", "EASY-SJBF"]
+    return evaluate(agents, episodes, jitter=600, replicas=2, seed=3, progress=False)
+
+
+def test_every_agent_week_and_replica_has_one_row(
+    evaluation: Evaluation, episodes: Episodes
+) -> None:
+    keys = evaluation.frame[["agent", "week", "replica"]]
+    expected = [
+        (agent, week, replica)
+        for week in episodes.numbers
+        for agent in ("FCFS", "SAF", "EASY-SJBF")
+        for replica in range(3)
+    ]
+    assert list(keys.itertuples(index=False, name=None)) == expected
+    assert evaluation.frame["complete"].all()
+    assert evaluation.weeks == episodes.numbers
+
+
+def test_original_week_is_replica_0_and_scheduled_as_simulate_does(
+    evaluation: Evaluation, episodes: Episodes
+) -> None:
+    settings = episodes.settings
+    originals = evaluation.frame.query("replica == 0").set_index(["agent", "week"])
+    for index, week in enumerate(episodes.numbers):
+        for agent, policy, order in (
+            ("FCFS", "FCFS", None),
+            ("SAF", "SAF", None),
+            ("EASY-SJBF", "FCFS", "SPF"),
+        ):
+            schedule = simulate(
+                episodes.workload(index),
+                policy,
+                backfill_order=order,
+                threshold=settings.threshold,
+            )
+            row = originals.loc[(agent, week)]
+            assert row["mean_bsld"] == schedule.bsld().mean()
+            assert row["max_wait_time"] == schedule.wait_time.max()
+            assert row["n_thresholded"] == schedule.thresholded.sum()
+
+
+def test_threshold_of_the_scenario_holds_for_all(evaluation: Evaluation) -> None:
+    by_agent = evaluation.frame.groupby("agent")["n_thresholded"].sum()
+    assert (by_agent > 0).all()
+
+
+def test_copies_are_the_same_for_every_agent_and_differ_from_each_other(
+    episodes: Episodes,
+) -> None:
+    """FCFS under another name meets the very same copies, so every figure agrees."""
+    twin = RuleAgent("FCFS", name="twin")
+    found = evaluate(["FCFS", twin], episodes, jitter=600, replicas=3, progress=False)
+    assert np.array_equal(found.values("FCFS"), found.values("twin"))
+    for week in found.values("FCFS"):
+        assert len(set(week)) == 4
+
+
+def test_copy_is_jittered_by_its_seed_week_and_replica_only(episodes: Episodes) -> None:
+    all_weeks = evaluate(["FCFS"], episodes, jitter=600, replicas=2, seed=5, progress=False)
+    last = episodes.numbers[-1]
+    alone = evaluate(
+        ["SAF", "FCFS"], episodes, weeks=str(last), jitter=600, replicas=1, seed=5, progress=False
+    )
+    assert np.array_equal(alone.values("FCFS")[0], all_weeks.values("FCFS")[-1, :2])
+    copy = jitter(
+        episodes.workload(len(episodes) - 1), np.random.default_rng([5, last, 1]), seconds=600
+    )
+    threshold = episodes.settings.threshold
+    assert alone.values("FCFS")[0, 1] == simulate(copy, "FCFS", threshold=threshold).bsld().mean()
+
+
+def test_reference_is_added_where_it_is_not_asked_for(episodes: Episodes) -> None:
+    found = evaluate(["LQF"], episodes, weeks="1", progress=False)
+    assert found.agents == ("LQF", "SAF")
+
+
+def test_one_seed_gives_one_result_and_spawned_processes_the_same(
+    evaluation: Evaluation, episodes: Episodes
+) -> None:
+    agents = ["FCFS", "SAF", "EASY-SJBF"]
+    again = evaluate(
+        agents, episodes, jitter=600, replicas=2, seed=3, processes=2, progress=False
+    )
+    pd.testing.assert_frame_equal(again.frame, evaluation.frame)
+
+
+def test_agent_that_cannot_be_sent_to_another_process_is_a_clear_error(
+    episodes: Episodes,
+) -> None:
+    register_policy("WIDEST", keys=lambda workload: -workload.processors)
+    try:
+        with pytest.raises(EvaluationError, match="processes=1"):
+            evaluate(["WIDEST"], episodes, processes=2, progress=False)
+        assert evaluate(["WIDEST"], episodes, progress=False).agents == ("WIDEST", "SAF")
+    finally:
+        unregister_policy("WIDEST")
+
+
+def test_summary_is_the_statistics_of_the_frame(evaluation: Evaluation) -> None:
+    summary = evaluation.summary().set_index("agent")
+    weekly = evaluation.frame.groupby(["agent", "week"], sort=False)["mean_bsld"].mean()
+    for agent in evaluation.agents:
+        assert summary.loc[agent, "sum_bsld"] == pytest.approx(weekly[agent].sum())
+        assert summary.loc[agent, "mean_bsld"] == pytest.approx(weekly[agent].mean())
+        ratio = ratio_of_sums(
+            evaluation.values(agent),
+            evaluation.values("SAF"),
+            draw_weeks(len(evaluation.weeks), seed=3),
+        )
+        assert summary.loc[agent, "ratio"] == ratio.value
+        assert (summary.loc[agent, "ratio_low"], summary.loc[agent, "ratio_high"]) == (
+            ratio.low,
+            ratio.high,
+        )
+    longest = evaluation.frame.groupby("agent")["max_wait_time"].max()
+    assert summary.loc["FCFS", "max_wait_time"] == longest["FCFS"]
+
+
+def test_single_week_has_no_interval_and_says_so(episodes: Episodes) -> None:
+    found = evaluate(["FCFS"], episodes, weeks="2", progress=False)
+    assert found.summary()["ratio_low"].isna().all()
+    assert "one week: no interval" in str(found.table().caption)
+
+
+@pytest.mark.parametrize(
+    ("agents", "options", "message"),
+    [
+        ([], {}, "at least one agent"),
+        ("SAF", {}, "give a list"),
+        (["FCFS", "fcfs"], {}, "two agents are called FCFS"),
+        (["FCFS"], {"jitter": 600}, "need both"),
+        (["FCFS"], {"replicas": 3}, "need both"),
+        (["FCFS"], {"jitter": -1, "replicas": 3}, "need both"),
+        (["FCFS"], {"processes": 0}, "at least 1 process"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(
+    episodes: Episodes, agents: list[str], options: dict[str, int], message: str
+) -> None:
+    with pytest.raises(EvaluationError, match=message):
+        evaluate(agents, episodes, progress=False, **options)
+
+
+def test_unknown_agents_scenarios_and_weeks_are_refused_by_name(episodes: Episodes) -> None:
+    with pytest.raises(CardError, match="did you mean 'FCFS'"):
+        evaluate(["FCSF"], episodes, progress=False)
+    with pytest.raises(ScenarioError, match="did you mean 'tiny'"):
+        evaluate(["FCFS"], "tinny", progress=False)
+    with pytest.raises(ScenarioError, match="99"):
+        evaluate(["FCFS"], episodes, weeks="99", progress=False)

@@ -1,0 +1,65 @@
+"""What an evaluation shows and writes."""
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from rich.console import Console
+
+from hpcgym.errors import OutputError
+from hpcgym.evaluation import Evaluation, evaluate
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> Evaluation:
+    """Two agents on the bundled weeks, with one copy of each."""
+    return evaluate(["FCFS", "SMITH"], jitter=600, replicas=1, progress=False)
+
+
+def printed(evaluation: Evaluation, width: int) -> str:
+    """Return the table as a terminal of some width shows it."""
+    console = Console(file=io.StringIO(), width=width)
+    console.print(evaluation.table())
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_table_shows_every_figure_whole_in_80_columns(evaluation: Evaluation) -> None:
+    text = printed(evaluation, 80)
+    assert "…" not in text
+    for one in evaluation.summaries:
+        assert f"{one.sum_bsld:.2f}" in text
+        assert f"{one.ratio.low:.3f}-{one.ratio.high:.3f}" in text
+    assert "synthetic-256-weeks" in text
+    assert "each with 1 copy jittered by ±600 s" in text
+
+
+def test_table_stands_best_first(evaluation: Evaluation) -> None:
+    ratios = [one.ratio.value for one in evaluation.ranked()]
+    assert ratios == sorted(ratios)
+    lines = [line.split()[0] for line in printed(evaluation, 80).splitlines() if line.strip()]
+    names = [one.agent for one in evaluation.ranked()]
+    assert [name for name in lines if name in names] == names
+
+
+def test_csv_holds_every_run(evaluation: Evaluation, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    evaluation.to_csv(path)
+    pd.testing.assert_frame_equal(pd.read_csv(path), evaluation.frame, check_dtype=False)
+
+
+def test_file_that_exists_is_kept_unless_forced(evaluation: Evaluation, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("precious")
+    with pytest.raises(OutputError, match="exists already"):
+        evaluation.to_csv(path)
+    assert path.read_text() == "precious"
+    evaluation.to_csv(path, force=True)
+    assert path.read_text().startswith("agent,week")
+
+
+def test_episodes_that_are_no_weeks_are_called_episodes() -> None:
+    found = evaluate(["FCFS"], "tiny", progress=False)
+    assert found.conditions == "tiny: 1 episode"
+    assert "one episode: no interval" in str(found.table().caption)
