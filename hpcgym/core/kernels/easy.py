@@ -10,6 +10,7 @@ from hpcgym.core.state import (
     BACKFILL_EASY,
     BACKFILL_RULE,
     BY_BASE,
+    CHECKED_HEAD,
     EXTRA,
     FILL,
     FREE,
@@ -116,6 +117,7 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
         if jobs.processors[job] > row.counter[FREE]:
             return job
         start_job(jobs, row, job, False)
+        row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
         if job == pick:
             return -2
     return -1

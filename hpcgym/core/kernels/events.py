@@ -348,29 +348,47 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
     row.counter[MOST_WAITING] = max(row.counter[MOST_WAITING], row.counter[N_WAITING])
     if row.counter[N_WAITING] == 0:
         return True
-    full = row.setting[FULL_PASSES] == 1
-    if not full and row.counter[ORDERED] == 0:
+    keep = orders_keep(row)
+    if row.setting[FULL_PASSES] == 0 and row.counter[ORDERED] == 0:
         if is_settled(row):
             pass_newcomer(jobs, row)
             return True
         if least_processors(row.base) > row.counter[FREE]:
             row.counter[SHADOW] = -1
-            row.counter[SETTLED_HEAD] = first_job(row.base)
+            row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
             return True
-    keep = orders_keep(row)
-    if not keep and (full or row.counter[ORDERED] == 1 or is_contested(row)):
+    decided = row.counter[ORDERED] == 1
+    if not keep and (decided or row.setting[FULL_PASSES] == 1 or is_contested(row)):
         make_orders(jobs, row)
     finished = easy_pass(jobs, row)
-    settles = (
+    row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
+    return finished
+
+
+@kernel
+def head_to_settle(row: Row, keep: bool) -> int:
+    """Return the head under which every job now waiting has been refused.
+
+    Args:
+        row: The simulation, after a pass.
+        keep: Whether both orders stay from pass to pass.
+
+    Returns:
+        Index of the head; -1 where no job waits, or where the next pass may stand under another
+        head or find processors freed before their job has ended.
+
+    Source:
+        House rule: no work per event that grows with the queue where it need not.
+    """
+    if (
         keep
-        and not full
         and row.counter[ORDERED] == 0
+        and row.setting[FULL_PASSES] == 0
         and row.setting[SEMANTICS] == BATCH
         and row.setting[DECIDE] == DECIDE_NEVER
-        and row.counter[N_WAITING] > 0
-    )
-    row.counter[SETTLED_HEAD] = first_job(row.base) if settles else -1
-    return finished
+    ):
+        return first_job(row.base)
+    return -1
 
 
 @kernel

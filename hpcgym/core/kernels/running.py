@@ -60,7 +60,8 @@ def add_running(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the job.
 
     Writes:
-        `ending_*` (ties: the earlier job ends first) and `release_*`, N_RUNNING, N_RELEASES.
+        `ending_*` (ties: the earlier job ends first; in `pyss` semantics, the one that started
+        first) and `release_*`, N_RUNNING, N_RELEASES.
 
     Source:
         House rule: struct of arrays.
@@ -69,9 +70,10 @@ def add_running(jobs: Jobs, row: Row, job: int) -> None:
     end = now + jobs.run_time[job]
     place = row.counter[N_RUNNING]
     row.counter[N_RUNNING] = place + 1
+    in_turn = row.setting[SEMANTICS] == PYSS
     while place > 0 and (
         row.ending_time[place - 1] < end
-        or (row.ending_time[place - 1] == end and row.ending_job[place - 1] < job)
+        or (row.ending_time[place - 1] == end and (in_turn or row.ending_job[place - 1] < job))
     ):
         row.ending_time[place] = row.ending_time[place - 1]
         row.ending_job[place] = row.ending_job[place - 1]
