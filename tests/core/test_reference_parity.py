@@ -1,0 +1,114 @@
+"""The package against the plain-Python reference: every start time and both flags, job by job."""
+
+from functools import cache
+
+import pytest
+import reference
+from engines import first_difference
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import policies, settings_for, weights, workloads
+
+import hpcgym
+
+KTH = "KTH-SP2-1996-2.1-cln"
+CTC = "CTC-SP2-1996-3.1-cln"
+SDSC = "SDSC-SP2-1998-4.2-cln"
+
+WEEK_S = 604_800
+
+
+@cache
+def whole(path):
+    """Read a whole log once per process."""
+    return hpcgym.load_workload(path)
+
+
+def test_reference_and_package_know_the_same_policies():
+    assert set(reference.POLICIES) == set(hpcgym.policy_names())
+
+
+@pytest.mark.parametrize("policy", reference.POLICIES)
+@given(data=st.data())
+def test_policy_starts_every_drawn_job_as_the_reference_does(policy, data):
+    workload = data.draw(workloads())
+    settings = data.draw(settings_for(workload))
+    assert not first_difference(workload, policy=policy, **settings)
+
+
+@given(data=st.data())
+def test_weights_start_every_drawn_job_as_the_reference_does(data):
+    workload = data.draw(workloads())
+    settings = data.draw(settings_for(workload))
+    assert not first_difference(workload, policy=data.draw(weights), **settings)
+
+
+@given(data=st.data())
+def test_crowded_workloads_start_as_the_reference_does(data):
+    workload = data.draw(workloads(max_jobs=60))
+    settings = data.draw(settings_for(workload))
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("threshold", [None, 200_000, 72_000])
+@pytest.mark.parametrize("backfill_order", [None, "SPF"])
+@pytest.mark.parametrize("policy", reference.POLICIES)
+def test_kth_whole_starts_as_the_reference_does(real_log, policy, backfill_order, threshold):
+    workload = whole(real_log(KTH))
+    assert not first_difference(
+        workload, policy=policy, backfill_order=backfill_order, threshold=threshold
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"event_semantics": "pyss"},
+        {"event_semantics": "pyss", "estimates": "exact", "policy": "SAF"},
+        {"event_semantics": "pyss", "backfill_order": "SPF"},
+        {"kill_at_limit": False, "policy": "SAF", "threshold": 200_000},
+        {"kill_at_limit": False, "policy": "WFP3", "backfill_order": "SMITH"},
+        {"estimates": "exact", "policy": "LEXP"},
+        {"backfill": "none", "policy": "SMITH"},
+        {"policy": (0.1, 0.2, -0.3, 0.1, 0.2, 0.1), "threshold": 200_000},
+        {"policy": "FCFS", "backfill_order": "LEXP", "threshold": 72_000},
+    ],
+    ids=str,
+)
+def test_kth_under_other_rules_starts_as_the_reference_does(real_log, settings):
+    assert not first_difference(whole(real_log(KTH)), **settings)
+
+
+@pytest.mark.parametrize("log", [CTC, SDSC])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": "FCFS"},
+        {"policy": "SAF", "backfill_order": "SPF", "threshold": 200_000},
+        {"policy": "SMITH", "threshold": 72_000},
+    ],
+    ids=str,
+)
+def test_larger_logs_whole_start_as_the_reference_does(real_log, log, settings):
+    assert not first_difference(whole(real_log(log)), **settings)
+
+
+@pytest.mark.parametrize("policy", ["SMITH", "SAF", "LEXP"])
+def test_a_week_with_warm_history_starts_as_the_reference_does(real_log, policy):
+    log = whole(real_log(SDSC))
+    end_time = log.submit_time + log.wait_time + log.run_time
+    for week in (3, 40, 77):
+        start = week * WEEK_S
+        ended = end_time <= start
+        part = log.select(
+            (log.submit_time >= start) & (log.submit_time < start + WEEK_S),
+            start=start,
+            past={
+                "user": log.user[ended],
+                "run_time": log.run_time[ended],
+                "requested_time": log.requested_time[ended],
+                "end_time": end_time[ended],
+            },
+        )
+        assert part.history.completed.sum() > 0
+        assert not first_difference(part, policy=policy, threshold=200_000)
