@@ -163,7 +163,7 @@ def index_markdown(cards: Mapping[str, Card]) -> str:
     for card in cards.values():
         ratios = {result.scenario: _ratio(result) for result in card.results}
         cells = [ratios.get(scenario, "") for scenario in scenarios]
-        link = f"[{card.name}]({card.path.name})"
+        link = f"[`{card.name}`]({card.path.name})"
         lines.append(f"| {link} | {card.title} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.journal import Journal, Row, digest
 from hpcgym.evaluation.table import Evaluation
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule, simulate
@@ -33,8 +34,6 @@ DEFAULT_SCENARIO = "synthetic-256-weeks"
 REFERENCE = "SAF"
 """Agent every ratio is taken to."""
 
-Row = dict[str, Any]
-
 
 def evaluate(
     agents: Sequence[str | RuleAgent | NamedAgent],
@@ -45,6 +44,7 @@ def evaluate(
     replicas: int = 0,
     seed: int = 0,
     processes: int = 1,
+    resume: str | Path | None = None,
     progress: bool = True,
 ) -> Evaluation:
     """Run agents on the weeks of a scenario and compare each with SAF, in pairs.
@@ -64,6 +64,8 @@ def evaluate(
         seed: Seed of the copies and of the bootstrap.
         processes: How many processes to spread the weeks over; the result is the same. A script
             that asks for more than one must guard its entry with `if __name__ == "__main__"`.
+        resume: File in which finished weeks are kept, and from which a run that was cut off goes
+            on; see `hpcgym.evaluation.journal`.
         progress: Whether to show a progress bar, on a terminal.
 
     Returns:
@@ -71,7 +73,7 @@ def evaluate(
 
     Raises:
         EvaluationError: No agent, one name twice, copies without jitter or jitter without copies,
-            or an agent that does not finish a week.
+            an agent that does not finish a week, or a file to resume from that is none.
         CardError: No such agent.
         ScenarioError: No such scenario or week.
 
@@ -97,9 +99,17 @@ def evaluate(
         episodes = episodes.select(weeks)
     runner = _Runner(_named(agents), episodes, jitter, replicas, seed)
     tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
+    journal = None if resume is None else Journal(resume)
+    keys = ["" if journal is None else runner.key(task) for task in tasks]
+    kept = [None if journal is None else journal.find(key) for key in keys]
+    todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
+    fresh = _run_all(runner, todo, processes)
     rows: list[Row] = []
     with _bar(len(tasks), episodes.scenario.name, shown=progress) as advance:
-        for some in _run_all(runner, tasks, processes):
+        for key, found in zip(keys, kept, strict=True):
+            some = next(fresh) if found is None else found
+            if journal is not None and found is None:
+                journal.keep(key, some)
             rows.extend(some)
             advance()
     import pandas as pd
@@ -141,6 +151,18 @@ class _Runner:
             key = {"agent": self.agents[agent].name, "week": number, "label": label}
             rows.append({**key, "replica": replica, **schedule.metrics()})
         return rows
+
+    def key(self, task: tuple[int, int]) -> str:
+        """Return the digest of all that decides the rows of a task."""
+        week, agent = task[0], self.agents[task[1]]
+        return digest(
+            self.episodes.workload(week),
+            agent.name,
+            sorted(agent.env_keywords.items()),
+            self.episodes.settings,
+            (self.episodes.numbers[week], self.episodes.labels[week]),
+            (self.jitter, self.replicas, self.seed),
+        )
 
     def replica(self, week: int, replica: int) -> Workload:
         """Return a week, or the same jittered copy of it whoever asks, in whatever process."""

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.agent import NamedAgent, RuleAgent
+from hpcgym.agent import RuleAgent
 from hpcgym.core.policy import register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
@@ -127,9 +127,7 @@ def test_one_seed_gives_one_result_and_spawned_processes_the_same(
     evaluation: Evaluation, episodes: Episodes
 ) -> None:
     agents = ["FCFS", "SAF", "EASY-SJBF"]
-    again = evaluate(
-        agents, episodes, jitter=600, replicas=2, seed=3, processes=2, progress=False
-    )
+    again = evaluate(agents, episodes, jitter=600, replicas=2, seed=3, processes=2, progress=False)
     pd.testing.assert_frame_equal(again.frame, evaluation.frame)
 
 

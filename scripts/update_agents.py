@@ -1,0 +1,53 @@
+"""Evaluate the agents of the shelf on every weekly scenario; rewrite their cards and the index.
+
+    python scripts/update_agents.py [--scenario NAME]... [--processes N]
+
+Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) are left as
+the cards have them.
+"""
+
+import argparse
+import sys
+
+from hpcgym.agent.shelf import index_markdown, load_cards, write_results
+from hpcgym.errors import HpcgymError, TraceError
+from hpcgym.evaluation.shelf_results import merged, shelf_results
+from hpcgym.output import writing
+from hpcgym.registry import shelf_folders
+from hpcgym.scenario.load import scenario_names
+
+
+def main() -> int:
+    """Update what can be, and say what was left."""
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--scenario", action="append", metavar="NAME")
+    arguments.add_argument("--processes", type=int, default=1, metavar="N")
+    options = arguments.parse_args()
+    weekly = [name for name in scenario_names() if name.endswith("-weeks")]
+    try:
+        for scenario in options.scenario or weekly:
+            update(scenario, options.processes)
+        folder = shelf_folders("agents")[0]
+        with writing(folder / "README.md", force=True) as file:
+            file.write_text(index_markdown(load_cards()), encoding="utf-8")
+    except HpcgymError as error:
+        sys.exit(f"update_agents: {error}")
+    return 0
+
+
+def update(scenario: str, processes: int) -> None:
+    """Evaluate every agent on one scenario and write its figures into the cards."""
+    cards = load_cards()
+    try:
+        results = shelf_results(cards, scenario, processes=processes)
+    except TraceError as error:
+        print(f"{scenario}: left as it was; {error}")
+        return
+    for name, result in results.items():
+        card = merged(cards[name], result)
+        write_results(card, card.results)
+    print(f"{scenario}: {len(results)} cards written")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
