@@ -147,6 +147,8 @@ def split_agents(text: str) -> list[str]:
 
 def _write(result: Evaluation, folder: Path, *, force: bool) -> None:
     """Write the runs, the summary and the picture, and say where."""
+    from importlib.util import find_spec
+
     from hpcgym.output import writing
     from hpcgym.report import draw_evaluation
 
@@ -156,5 +158,8 @@ def _write(result: Evaluation, folder: Path, *, force: bool) -> None:
     with writing(summary, force=force) as file:
         result.summary().to_csv(file, index=False, lineterminator="\n")
     typer.echo(f"wrote {summary}")
+    if find_spec("matplotlib") is None:
+        typer.echo("no picture: matplotlib is not installed (pip install 'hpcgym[report]')")
+        return
     draw_evaluation(result, picture, force=force)
     typer.echo(f"wrote {picture}")

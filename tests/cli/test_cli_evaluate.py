@@ -1,0 +1,181 @@
+"""`hpcgym evaluate`: agents on a scenario or on a log of one's own, and what it writes."""
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpcgym.cli.evaluate import FILES, split_agents
+from hpcgym.core.metrics import WEEK_S
+from hpcgym.core.workload import Workload
+from hpcgym.errors import HpcgymError
+from hpcgym.schedule import simulate
+
+Command = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log of four weeks, busy enough that policies differ, as a person might hold it."""
+    generator = np.random.default_rng(5)
+    n_jobs = 400
+    run_time = generator.integers(1, 40_000, n_jobs)
+    jobs = Workload.from_arrays(
+        np.sort(generator.integers(0, 4 * WEEK_S, n_jobs)),
+        run_time,
+        run_time * generator.integers(1, 4, n_jobs),
+        generator.integers(1, 7, n_jobs),
+        user=generator.integers(0, 9, n_jobs),
+        machine_processors=8,
+    )
+    path = tmp_path_factory.mktemp("log") / "mine.swf"
+    simulate(jobs).to_swf(path)
+    return path
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_agents_stand_side_by_side_with_saf_among_them(run: Command) -> None:
+    printed = run("evaluate", "--scenario", "tiny", "--agents", "FCFS,EASY-SJBF")
+    assert all(name in printed for name in ("FCFS", "EASY-SJBF", "SAF"))
+    assert "4.68" in printed
+    assert "1.961" in printed
+
+
+def test_weights_are_agents(run: Command) -> None:
+    printed = run("evaluate", "-s", "tiny", "-a", "FCFS,q=1,e=2", "-a", "area=1,wait=-1")
+    assert "q=0.333333,e=0.666667" in printed or "q=1,e=2" in printed
+    assert "wait=-" in printed
+
+
+def test_runs_and_summary_and_picture_are_written(
+    run: Command, refuse: Command, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "new" / "results"
+    command = ("evaluate", "-s", "tiny", "-a", "FCFS,SAF", "--output", folder)
+    printed = run(*command)
+    assert names_in(folder) == sorted(FILES)
+    assert all(f"wrote {folder / name}" in printed for name in FILES)
+    runs = pd.read_csv(folder / "runs.csv")
+    assert runs["agent"].tolist() == ["FCFS", "SAF"]
+    assert runs["mean_bsld"].round(4).tolist() == [4.6771, 2.3854]
+    summary = pd.read_csv(folder / "summary.csv").set_index("agent")
+    assert summary.loc["FCFS", "ratio"] == pytest.approx(4.6771 / 2.3854, rel=1e-4)
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+
+    before = (folder / "runs.csv").stat().st_mtime_ns
+    assert "exists already" in refuse(*command)
+    assert (folder / "runs.csv").stat().st_mtime_ns == before
+    run(*command, "--force")
+
+
+def test_missing_matplotlib_costs_the_picture_only(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec",
+        lambda name, *rest: None if name == "matplotlib" else find_spec(name, *rest),
+    )
+    printed = run("evaluate", "-s", "tiny", "-a", "FCFS", "-o", tmp_path)
+    assert names_in(tmp_path) == ["runs.csv", "summary.csv"]
+    assert "hpcgym[report]" in printed
+
+
+def test_own_log_is_cut_into_weeks(run: Command, log: Path, tmp_path: Path) -> None:
+    printed = run(
+        *("evaluate", "--log", log, "--processors", 10, "--agents", "FCFS", "--weeks", "1-2"),
+        *("--jitter", 600, "--replicas", 2, "--seed", 3, "--output", tmp_path),
+    )
+    assert "400 of 400 jobs kept" in printed
+    assert "10 processors" in printed
+    runs = pd.read_csv(tmp_path / "runs.csv")
+    assert sorted(runs["week"].unique()) == [1, 2]
+    assert sorted(runs["replica"].unique()) == [0, 1, 2]
+    assert set(runs["agent"]) == {"FCFS", "SAF"}
+
+
+def test_own_log_of_less_than_two_weeks_is_one_episode(run: Command) -> None:
+    assert "tiny: 1 episode" in run("evaluate", "--log", "tiny", "--agents", "FCFS")
+
+
+def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: Path) -> None:
+    counts = {}
+    for threshold in (0, 5000):
+        folder = tmp_path / str(threshold)
+        run(
+            *("evaluate", "--log", log, "-a", "FCFS"),
+            *("--threshold", threshold, "--output", folder),
+        )
+        counts[threshold] = pd.read_csv(folder / "runs.csv")["n_thresholded"].sum()
+    assert counts[0] == 0
+    assert counts[5000] > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--agents", "FCSF"], ["unknown agent 'FCSF'", "did you mean 'FCFS'"]),
+        (["--agents", "FCFS,,SAF"], ["missing at a comma"]),
+        (["--agents", "FCFS,fcfs"], ["two agents are called FCFS"]),
+        (["--agents", "ee=1"], ["unknown feature 'ee'"]),
+        (["--weeks", "2"], ["there is no 2", "allowed are 1"]),
+        (["--weeks", "one"], ["'one' is neither a number nor a range"]),
+        (["--jitter", "600"], ["jitter is 600 s and replicas 0"]),
+        (["--replicas", "-1"], ["replicas -1"]),
+        (["--processes", "0"], ["at least 1 process"]),
+        (["--processors", "4"], ["--processors goes with --log only"]),
+        (["--threshold", "4"], ["--threshold goes with --log only"]),
+        (["--missing-request", "max"], ["--missing-request goes with --log only"]),
+        (["--log", "tiny"], ["--log and --scenario are both given"]),
+    ],
+)
+def test_wrong_options_are_one_clear_line(
+    refuse: Command, arguments: list[str], words: list[str]
+) -> None:
+    message = refuse("evaluate", "--scenario", "tiny", *arguments)
+    assert all(word in message for word in words), message
+
+
+def test_wrong_logs_and_scenarios_are_one_clear_line(refuse: Command, log: Path) -> None:
+    assert "did you mean 'tiny'" in refuse("evaluate", "--scenario", "tinny")
+    assert "no such file" in refuse("evaluate", "--log", "no/such.swf")
+    assert "at least 1 processor" in refuse("evaluate", "--log", log, "--processors", "0")
+    assert "true run times" in refuse("evaluate", "--log", log, "--missing-request", "run")
+
+
+def test_output_that_cannot_be_is_refused_before_any_work(refuse: Command, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "folder", "/proc/folder"):
+        message = refuse("evaluate", "-s", "no-such-scenario", "--output", folder)
+        assert str(folder) in message
+    assert names_in(tmp_path) == ["file"]
+
+
+def test_interrupted_evaluation_exits_with_130_and_writes_nothing_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from hpcgym.cli import app
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hpcgym.evaluation.evaluate", interrupted)
+    result = CliRunner().invoke(app, ["evaluate", "-s", "tiny", "-o", str(tmp_path)])
+    assert result.exit_code == 130
+    assert names_in(tmp_path) == []
+
+
+def test_list_of_agents_is_parted_at_commas_outside_weights() -> None:
+    assert split_agents("FCFS, SAF") == ["FCFS", "SAF"]
+    assert split_agents("q=1,e=2,SAF,wait=-1") == ["q=1,e=2", "SAF", "wait=-1"]
+    with pytest.raises(HpcgymError):
+        split_agents("FCFS,")

@@ -1,0 +1,65 @@
+"""`hpcgym agents` and `hpcgym scenarios`: every entry is listed, and each can be shown."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpcgym.agent.shelf import load_cards
+from hpcgym.scenario.load import scenario_names
+
+Command = Callable[..., str]
+
+
+def test_every_agent_is_listed(run: Command) -> None:
+    listed = run("agents", "list")
+    for name, card in load_cards().items():
+        assert name in listed
+        assert card.title in listed
+
+
+@pytest.mark.parametrize("name", load_cards())
+def test_every_agent_shows_its_card(run: Command, name: str) -> None:
+    shown = run("agents", "info", name.lower())
+    card = load_cards()[name]
+    assert card.title in shown
+    assert all(result.scenario in shown for result in card.results)
+
+
+def test_unknown_agent_is_answered_with_the_nearest(refuse: Command) -> None:
+    assert "did you mean 'SAF'" in refuse("agents", "info", "SFA")
+    assert "no-such-card.toml" in refuse("agents", "info", "no-such-card.toml")
+
+
+def test_every_scenario_is_listed(run: Command) -> None:
+    listed = run("scenarios", "list")
+    assert all(name in listed for name in scenario_names())
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_scenario_shows_what_it_states(run: Command, name: str) -> None:
+    shown = run("scenarios", "info", name)
+    for key in ("trace.missing_request", "machine.processors", "episode.kind", "scheduler.policy"):
+        assert key in shown
+
+
+def test_scenario_of_a_person_is_shown_by_its_path(
+    run: Command, refuse: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'description = "Mine."\n'
+        '[trace]\nname = "tiny"\nmissing_request = "drop"\n'
+        "[machine]\nprocessors = 4\nlargest_request_s = 120\n"
+        '[episode]\nkind = "whole"\n'
+        '[scheduler]\npolicy = "SPF"\n'
+    )
+    assert "SPF" in run("scenarios", "info", path)
+    path.write_text(path.read_text().replace("policy =", "polciy ="))
+    message = refuse("scenarios", "info", path)
+    assert str(path) in message
+    assert "did you mean 'policy'" in message
+
+
+def test_unknown_scenario_is_answered_with_the_nearest(refuse: Command) -> None:
+    assert "did you mean 'kth-sp2-weeks'" in refuse("scenarios", "info", "kth-sp2-week")
