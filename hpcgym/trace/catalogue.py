@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from hpcgym import registry
 from hpcgym.errors import TraceError, unknown_name
+from hpcgym.output import make_folder, writing
+from hpcgym.trace.swf import read_bytes, read_swf
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """Environment variable: folders of logs, separated as in PATH."""
+
+ARCHIVE_REQUEST = (
+    "name the Parallel Workloads Archive as the source and cite D. G. Feitelson, D. Tsafrir, "
+    "D. Krakov: Experience with using the Parallel Workloads Archive, J. Parallel Distrib. "
+    "Comput. 74(10), 2014"
+)
+"""What the archive asks of those who use one of its logs."""
 
 _SUFFIXES = (".swf.gz", ".swf")
 
@@ -29,7 +41,7 @@ class TraceEntry:
         processors: Processors of the machine, or None where we do not know.
         span_days: First submit to last end, days, or None.
         utilisation: Processor-seconds used over those there were in the span, or None.
-        url: Where the archive publishes it, or None for a log made by hpcgym.
+        url: Where the archive publishes it, or None where it does not.
         acknowledge: The acknowledgement its provider asks for.
         sha256: Digest of the uncompressed text, or None where we do not hold the archive's own.
         notes: What to know before using it.
@@ -146,18 +158,25 @@ def find_trace(name_or_path: str | Path) -> Path:
     name = str(name_or_path)
     if len(path.parts) > 1 or name.endswith((".swf", ".gz")):
         raise TraceError(f"{name_or_path}: no such file")
-    for folder in _folders():
-        for suffix in _SUFFIXES:
-            if (file := folder / f"{name}{suffix}").is_file():
-                return file
+    if found := _here(name):
+        return found
     known = entry(name)
-    if known.name != name:
-        return find_trace(known.name)
+    if found := _here(known.name):
+        return found
     where = ", ".join(str(folder) for folder in _folders())
     get = f"; `hpcgym traces download {name}` fetches it from {known.url}" if known.url else ""
     raise TraceError(
         f"{name} is not here (looked in {where}){get}, or set {FOLDERS_VARIABLE} to its folder"
     )
+
+
+def _here(name: str) -> Path | None:
+    """Return the file of a log in the nearest folder that has one."""
+    for folder in _folders():
+        for suffix in _SUFFIXES:
+            if (file := folder / f"{name}{suffix}").is_file():
+                return file
+    return None
 
 
 def _folders() -> list[Path]:
@@ -179,6 +198,167 @@ def cache_folder() -> Path:
     import pooch
 
     return Path(pooch.os_cache("hpcgym")) / "traces"
+
+
+def download(
+    name: str,
+    *,
+    unverified: bool = False,
+    mirror: str | None = None,
+    folder: str | Path | None = None,
+) -> Path:
+    """Fetch a log from where the archive publishes it, unless it is in the folder already.
+
+    The file is whole and, where a digest is on record, the one we know, or it is not there: it is
+    fetched into a folder of its own, checked, and only then moved to its place.
+
+    Args:
+        name: Name of the log.
+        unverified: Whether to take a log of which no digest is on record.
+        mirror: Address of a folder that holds `<name>.swf.gz`, instead of the archive.
+        folder: Where it goes; default the user's cache, where `find_trace` looks.
+
+    Returns:
+        The file.
+
+    Raises:
+        TraceError: The name is not known; the archive does not publish it; no digest is on record
+            and `unverified` is False; it cannot be fetched; or what came is not the log on record.
+        OutputError: The folder cannot be written to.
+
+    Source:
+        House rule: a wrong hash leaves nothing behind.
+    """
+    known = entry(name)
+    if known.url is None:
+        where = f"; it is bundled: {find_trace(known.name)}" if known.folder else ""
+        raise TraceError(f"{known.name} is not published by the archive{where}")
+    url = known.url if mirror is None else f"{mirror.rstrip('/')}/{known.name}.swf.gz"
+    target = make_folder(cache_folder() if folder is None else folder) / f"{known.name}.swf.gz"
+    if target.is_file() and _is_good(known, target):
+        return target
+    if known.sha256 is None and not unverified:
+        raise TraceError(
+            f"{known.name} is unverified: no digest of the archive's own text is on record; "
+            f"to take what {url} sends, say --unverified (unverified=True)"
+        )
+    with tempfile.TemporaryDirectory(prefix="hpcgym-") as scratch:
+        fetched = _fetch(url, Path(scratch) / target.name)
+        found = _status(known, fetched)
+        if found.status == "differs":
+            raise TraceError(
+                f"{url}: not the log on record: sha256 of the uncompressed text is "
+                f"{found.sha256}, expected {known.sha256}; nothing was kept"
+            )
+        if found.status == "unverified":
+            read_swf(fetched)
+        with writing(target, force=True) as file:
+            file.write_bytes(fetched.read_bytes())
+    return target
+
+
+def verify(names: Iterable[str] | None = None) -> list[Verification]:
+    """Compare logs that are here with the digests on record.
+
+    Args:
+        names: Which logs; default all that are here.
+
+    Returns:
+        One verdict per log.
+
+    Raises:
+        TraceError: A name is not known, a named log is not here, or a file cannot be read.
+
+    Source:
+        House rule: digests are of the uncompressed text, so that another compression is no
+        difference.
+
+    Example:
+        >>> verify(["tiny"])[0].status
+        'ok'
+    """
+    if names is not None:
+        return [_status(entry(name), find_trace(name)) for name in names]
+    here = {known.name: _here(known.name) for known in catalogue().values()}
+    return [_status(entry(name), path) for name, path in here.items() if path is not None]
+
+
+def _status(known: TraceEntry, path: Path) -> Verification:
+    """Compare one file with the digest on record."""
+    digest = hashlib.sha256(read_bytes(path)).hexdigest()
+    if known.sha256 is None:
+        return Verification(known.name, path, "unverified", digest)
+    status: Literal["ok", "differs"] = "ok" if digest == known.sha256 else "differs"
+    return Verification(known.name, path, status, digest)
+
+
+def shelf_index() -> str:
+    """Write the index of the shelf `traces/`, as its README holds it.
+
+    Returns:
+        Markdown: the bundled logs, then those of the archive.
+
+    Source:
+        House rule: a shelf's README is generated, and tested to be current.
+    """
+    known = catalogue().values()
+    bundled = [log for log in known if log.folder]
+    published = [log for log in known if not log.folder]
+    return "\n".join(
+        [
+            "# Traces",
+            "",
+            "Logs in the Standard Workload Format; the code that reads, makes and fetches them is in",
+            "`hpcgym/trace/`. This page is written by `python scripts/make_traces.py`.",
+            "",
+            "## Bundled",
+            "",
+            "One `.toml` each, which says what it is, with the log beside it.",
+            "",
+            *_index_table(bundled),
+            "",
+            "## Published by the Parallel Workloads Archive",
+            "",
+            "Listed in `catalogue.toml`, not bundled: `hpcgym traces download NAME` fetches one, and",
+            f"`{FOLDERS_VARIABLE}` names folders where you keep them. Of all, please",
+            f"{ARCHIVE_REQUEST}; and acknowledge the provider",
+            "whom `hpcgym traces info NAME` names. Where no digest is on record, a download is",
+            "unverified and asks for `--unverified`.",
+            "",
+            *_index_table(published),
+            "",
+        ]
+    )
+
+
+def _index_table(logs: Iterable[TraceEntry]) -> list[str]:
+    """Lay entries out as a Markdown table."""
+    rows = ["| name | what | jobs | processors | digest |", "|---|---|---:|---:|---|"]
+    for log in logs:
+        sizes = " | ".join("" if n is None else str(n) for n in (log.jobs, log.processors))
+        digest = "yes" if log.sha256 else "none"
+        rows.append(f"| {log.name} | {log.description} | {sizes} | {digest} |")
+    return rows
+
+
+def _is_good(known: TraceEntry, path: Path) -> bool:
+    """Return whether a file is whole and does not differ from the one on record."""
+    try:
+        return _status(known, path).status != "differs"
+    except TraceError:
+        return False
+
+
+def _fetch(url: str, target: Path) -> Path:
+    """Download one file with pooch, turning its errors into ours."""
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent)
+    except (OSError, ValueError) as error:
+        raise TraceError(f"{url}: cannot be fetched: {error}") from None
+    return target
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import io
 import re
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,8 @@ from hpcgym.errors import TraceError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpcgym.core.workload import Workload
 
 FIELDS = (
     "job_id",
@@ -215,6 +217,49 @@ def write_swf(path: str | Path, log: SwfLog, *, force: bool = False) -> None:
         content = gzip.compress(content, compresslevel=9, mtime=0)
     with writing(path, force=force) as target:
         target.write_bytes(content)
+
+
+def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
+    """Lay a workload out as a log, with submit times in the log's own base.
+
+    Args:
+        workload: The jobs.
+        header: Further comment lines, with their semicolon, after those that state the sizes.
+
+    Returns:
+        A log whose other fields are -1.
+
+    Source:
+        The Standard Workload Format, version 2.2.
+
+    Example:
+        >>> from hpcgym.trace import load_workload
+        >>> log_of(load_workload("tiny")).header_number("MaxProcs")
+        4
+    """
+    import pandas as pd
+
+    known = {
+        "job_id": workload.job_id,
+        "submit_time": workload.submit_time + workload.time_offset,
+        "wait_time": workload.wait_time,
+        "run_time": workload.run_time,
+        "requested_processors": workload.processors,
+        "requested_time": workload.requested_time,
+        "user": workload.user,
+    }
+    records = pd.DataFrame({field: known.get(field, -1) for field in FIELDS})
+    sizes: dict[str, str | int] = {
+        "Version": "2.2",
+        "Computer": workload.name,
+        "MaxJobs": len(workload),
+        "MaxRecords": len(workload),
+        "MaxProcs": workload.machine_processors,
+    }
+    if workload.unix_start is not None:
+        sizes["UnixStartTime"] = workload.unix_start - workload.time_offset
+    lines = tuple(f"; {key}: {value}" for key, value in sizes.items())
+    return SwfLog(workload.name, None, (*lines, *header), records)
 
 
 def log_name(path: str | Path) -> str:

@@ -1,0 +1,205 @@
+"""User estimates as Tsafrir models them: few distinct round values, most of them far too long."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.errors import TraceError
+
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+MINUTE_S = 60
+HOUR_S = 3600
+
+HEAD_S = (
+    *(minutes * MINUTE_S for minutes in (5, 10, 15, 20, 30, 45)),
+    *(hours * HOUR_S for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 24, 36, 48)),
+)
+"""The popular estimates after the maximum, which ranks first, s."""
+
+N_HEAD = 1 + len(HEAD_S)
+HEAD_SHARE = 0.89
+TAIL_SHARE = 0.11
+
+_DISTINCT_TABLE = (
+    (0, 0),
+    (20, 10),
+    (200, 20),
+    (1000, 35),
+    (10_000, 90),
+    (70_000, 340),
+    (250_000, 565),
+)
+_ROUND_STEPS_S = (HOUR_S, 1800, 900, 600, 300, 60, 10, 1)
+
+
+def tsafrir_estimates(
+    run_time: ArrayLike, generator: np.random.Generator, *, maximum: int | None = None
+) -> IntArray:
+    """Draw a requested time for each job such that none ends after its request.
+
+    The estimates are fixed first, then handed out at random: the longest job first, each uniformly
+    among those left that are long enough. Where none is left the job takes the maximum.
+
+    Args:
+        run_time: Run times, shape (n_jobs,), s, >= 0.
+        generator: Source of the random numbers.
+        maximum: Longest estimate, s; raised to the longest run time where it is below that.
+            Default: the longest run time rounded up to whole hours.
+
+    Returns:
+        Requested times, shape (n_jobs,), s, each at least max(run time, 1).
+
+    Raises:
+        TraceError: `maximum` is below 1 s.
+
+    Source:
+        Tsafrir, Etsion and Feitelson 2005; specification, section 9, "Tsafrir estimates".
+
+    Example:
+        >>> import numpy as np
+        >>> requests = tsafrir_estimates([30, 600, 4000], np.random.default_rng(0))
+        >>> bool((requests >= [30, 600, 4000]).all())
+        True
+    """
+    if maximum is not None and maximum < 1:
+        raise TraceError(f"the longest estimate must be at least 1 s, got {maximum}")
+    run = np.maximum(np.asarray(run_time, dtype=np.int64), 1)
+    if len(run) == 0:
+        return run
+    longest_run = int(run.max())
+    if maximum is None:
+        maximum = -(-longest_run // HOUR_S) * HOUR_S
+    maximum = max(maximum, longest_run)
+    values, shares = estimate_distribution(len(run), generator, maximum)
+    pool = np.repeat(values, _apportion(shares, len(run)))
+    return _hand_out(run, pool, maximum, generator)
+
+
+def n_distinct_estimates(n_jobs: int) -> int:
+    """Return how many different estimates the users of a log give (K).
+
+    Args:
+        n_jobs: Jobs in the log, >= 1.
+
+    Returns:
+        K, >= 1; linear between the model's points, a power law beyond, never falling.
+
+    Source:
+        Specification, section 9, "Tsafrir estimates".
+
+    Example:
+        >>> n_distinct_estimates(10_000)
+        90
+    """
+    jobs, distinct = zip(*_DISTINCT_TABLE, strict=True)
+    if n_jobs <= jobs[-1]:
+        return max(1, round(float(np.interp(n_jobs, jobs, distinct))))
+    return int(max(distinct[-1], round(0.653566 * n_jobs**0.547761)))
+
+
+def estimate_distribution(
+    n_jobs: int, generator: np.random.Generator, maximum: int
+) -> tuple[IntArray, FloatArray]:
+    """Return the distinct estimates and the share of the jobs that each one gets.
+
+    Args:
+        n_jobs: Jobs in the log, >= 1.
+        generator: Source of the random numbers; it ranks the values of the tail.
+        maximum: Longest estimate, s.
+
+    Returns:
+        The values by rank (the first 20 are the head, the maximum first), shape (K,), s, and their
+        shares, shape (K,), which sum to 1. K shrinks where a maximum is too short for K values.
+
+    Source:
+        Specification, section 9, "Tsafrir estimates".
+    """
+    n_distinct = min(n_distinct_estimates(n_jobs), maximum)
+    head = _head_values(min(n_distinct, N_HEAD), maximum)
+    tail = _tail_values(n_distinct, head, maximum)
+    head_shares = head_rank_shares()[: len(head)]
+    if len(tail) == 0:
+        return head, head_shares / head_shares.sum()
+    ranks = np.arange(N_HEAD + 1, N_HEAD + 1 + len(tail))
+    tail_shares = 795.6 * ranks**-2.267
+    tail_shares *= TAIL_SHARE / tail_shares.sum()
+    return (
+        np.concatenate([head, generator.permutation(tail)]),
+        np.concatenate([head_shares, tail_shares]),
+    )
+
+
+def head_rank_shares() -> FloatArray:
+    """Return the share of the jobs that each rank of the head gets.
+
+    Returns:
+        Shares of ranks 1 to 20, shape (20,), which sum to 0.89; rank 1 takes what the others leave.
+
+    Source:
+        Specification, section 9, "Tsafrir estimates".
+    """
+    ranks = np.arange(2, N_HEAD + 1)
+    others = (14.0491 * np.exp(-0.177531 * ranks) + 0.462513) / 100
+    return np.concatenate([[HEAD_SHARE - others.sum()], others])
+
+
+def _head_values(n_head: int, maximum: int) -> IntArray:
+    """Return the popular estimates by rank, those above the maximum replaced by round ones."""
+    rounder = (range(step, maximum, step) for step in _ROUND_STEPS_S)
+    head = [maximum, *(value for value in HEAD_S if value < maximum)][:n_head]
+    for value in chain.from_iterable(rounder):
+        if len(head) >= n_head:
+            break
+        if value not in head:
+            head.append(value)
+    return np.array(head, dtype=np.int64)
+
+
+def _tail_values(n_distinct: int, head: IntArray, maximum: int) -> IntArray:
+    """Return the rare estimates: fractions of the maximum, denser among the short ones."""
+    if n_distinct <= len(head):
+        return np.empty(0, dtype=np.int64)
+    a = 1 + 12.1039 * n_distinct**-0.6026
+    x = np.linspace(0, 1, n_distinct - len(head) + 2)[1:-1]
+    values = np.ceil(maximum * (a - 1) * x / (a - x)).astype(np.int64)
+    return np.setdiff1d(values, head)
+
+
+def _apportion(shares: FloatArray, total: int) -> IntArray:
+    """Divide a total into whole parts as near to the shares as can be (largest remainders)."""
+    exact = shares * total
+    parts = np.floor(exact).astype(np.int64)
+    missing = total - int(parts.sum())
+    parts[np.argsort(parts - exact, kind="stable")[:missing]] += 1
+    return parts
+
+
+def _hand_out(
+    run: IntArray, pool: IntArray, maximum: int, generator: np.random.Generator
+) -> IntArray:
+    """Give each job, the longest first, one of the remaining estimates that are long enough.
+
+    With the estimates in falling order, those long enough for a job are the first ones, and more
+    of them for every later job: a Fisher-Yates shuffle whose range grows.
+    """
+    remaining = np.sort(pool)[::-1]
+    jobs = np.argsort(-run, kind="stable")
+    long_enough = np.searchsorted(-remaining, -run[jobs], side="right").tolist()
+    luck = generator.random(len(jobs)).tolist()
+    estimates = remaining.tolist()
+    given = [maximum] * len(jobs)
+    used = 0
+    for k, end in enumerate(long_enough):
+        if end > used:
+            pick = used + int(luck[k] * (end - used))
+            given[k] = estimates[pick]
+            estimates[pick] = estimates[used]
+            used += 1
+    requests = np.empty(len(jobs), dtype=np.int64)
+    requests[jobs] = given
+    return requests

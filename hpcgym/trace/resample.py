@@ -1,0 +1,155 @@
+"""Make other workloads out of one: by resampling its users' weeks, by jitter, by another load."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.workload import Workload
+from hpcgym.errors import TraceError, unknown_name
+from hpcgym.trace.split import WEEK_S
+
+Mode = Literal["permute", "draw"]
+
+MODES = ("permute", "draw")
+"""How a user's weeks are taken: each once in another order, or independently with replacement."""
+
+
+def resample(
+    workload: Workload, generator: np.random.Generator, mode: Mode = "permute"
+) -> Workload:
+    """Make a sample of a log by giving each user's weeks to other weeks.
+
+    All users are cut by one grid of weeks from time 0. Each week of the sample takes one week of
+    each user, empty ones included, and its jobs keep their time of week; the last partial week
+    counts as a week. All unknown users form one profile.
+
+    Args:
+        workload: The whole log.
+        generator: Source of the random numbers.
+        mode: "permute", each user's weeks in random order, so that all work is kept; "draw",
+            uniform draws with replacement.
+
+    Returns:
+        The sample: jobs renumbered from 1 by (new submit time, old position), no recorded waits and
+        no history.
+
+    Raises:
+        TraceError: The mode is not known.
+
+    Source:
+        Carastan-Santos 2019, Algorithm 1; specification, section 3, "Resampler".
+
+    Example:
+        >>> import numpy as np
+        >>> from hpcgym.trace import load_workload
+        >>> resample(load_workload("synthetic-256"), np.random.default_rng(1))
+        Workload('synthetic-256 resampled', 10000 jobs, 256 processors)
+    """
+    if mode not in MODES:
+        raise TraceError(unknown_name("mode", mode, MODES))
+    week, time_of_week = np.divmod(workload.submit_time, WEEK_S)
+    n_weeks = int(week[-1]) + 1
+    users, user = np.unique(workload.user, return_inverse=True)
+    if mode == "permute":
+        source = np.arange(len(workload))
+        order = np.argsort(generator.random((len(users), n_weeks)), axis=1, kind="stable")
+        new_week = order[user, week]
+    else:
+        taken = generator.integers(n_weeks, size=(len(users), n_weeks))
+        source, new_week = _copies(user * n_weeks + week, taken)
+    submit = new_week * WEEK_S + time_of_week[source]
+    order = np.lexsort((source, submit))
+    source = source[order]
+    return Workload.from_arrays(
+        submit[order],
+        workload.run_time[source],
+        workload.requested_time[source],
+        workload.processors[source],
+        machine_processors=workload.machine_processors,
+        user=workload.user[source],
+        name=f"{workload.name} resampled",
+        time_offset=workload.time_offset,
+        unix_start=workload.unix_start,
+        source=workload.source,
+        source_row=None if workload.source_row is None else workload.source_row[source],
+    )
+
+
+def jitter(workload: Workload, generator: np.random.Generator, seconds: int = 600) -> Workload:
+    """Move every submission by a random number of seconds, and sort again.
+
+    Args:
+        workload: An episode.
+        generator: Source of the random numbers.
+        seconds: Largest move to either side, s; times before 0 become 0.
+
+    Returns:
+        The shaken workload, with the same users and history.
+
+    Raises:
+        TraceError: `seconds` is negative.
+
+    Source:
+        Tsafrir, Ouaknine and Feitelson 2007 (input shaking); specification, section 10,
+        "Evaluation protocol".
+
+    Example:
+        >>> import numpy as np
+        >>> from hpcgym.trace import load_workload
+        >>> jitter(load_workload("tiny"), np.random.default_rng(1))
+        Workload('tiny', 8 jobs, 4 processors)
+    """
+    if seconds < 0:
+        raise TraceError(f"jitter must be at least 0 s, got {seconds}")
+    moved = workload.submit_time + generator.integers(-seconds, seconds + 1, size=len(workload))
+    return workload.resubmitted(np.maximum(moved, 0))
+
+
+def scale_load(workload: Workload, factor: float) -> Workload:
+    """Multiply the load by shortening all gaps between submissions.
+
+    Args:
+        workload: The workload.
+        factor: Times the load, > 0: 1.1 makes jobs arrive a tenth faster.
+
+    Returns:
+        The same jobs at submit times divided by the factor, rounded to whole seconds.
+
+    Raises:
+        TraceError: The factor is not a positive finite number.
+
+    Source:
+        Specification, section 9: load is set by scaling the gaps.
+
+    Example:
+        >>> from hpcgym.trace import load_workload
+        >>> scale_load(load_workload("tiny"), 2).submit_time.tolist()
+        [0, 0, 0, 0, 3, 8, 15, 15]
+    """
+    if not (np.isfinite(factor) and factor > 0):
+        raise TraceError(f"a load factor must be a positive number, got {factor}")
+    scaled = np.floor(workload.submit_time / factor + 0.5)
+    return workload.resubmitted(scaled, name=f"{workload.name} at {factor:g} times the load")
+
+
+def _copies(
+    split: NDArray[np.int64], taken: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return which jobs appear in the sample, and in which week, when splits may repeat.
+
+    Args:
+        split: Each job's user * n_weeks + week, shape (n_jobs,).
+        taken: The week whose jobs each user sends in each week, shape (n_users, n_weeks).
+    """
+    n_users, n_weeks = taken.shape
+    by_split = np.argsort(split, kind="stable")
+    edges = np.searchsorted(split[by_split], np.arange(n_users * n_weeks + 1))
+    wanted = (taken + n_weeks * np.arange(n_users)[:, np.newaxis]).ravel()
+    sizes = edges[wanted + 1] - edges[wanted]
+    first_of_copy = np.repeat(edges[wanted] - (np.cumsum(sizes) - sizes), sizes)
+    source = by_split[first_of_copy + np.arange(sizes.sum())]
+    new_week = np.repeat(np.tile(np.arange(n_weeks), n_users), sizes)
+    return source, new_week

@@ -1,0 +1,112 @@
+"""A whole synthetic log: Lublin-Feitelson jobs, users with habits, and Tsafrir's estimates."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.workload import Workload
+from hpcgym.errors import TraceError
+from hpcgym.trace.estimates import HOUR_S, tsafrir_estimates
+from hpcgym.trace.lublin import lublin_workload
+from hpcgym.trace.resample import scale_load
+from hpcgym.trace.split import WEEK_S
+
+LONGEST_REQUEST_S = 48 * HOUR_S
+
+RUN_TIME_SPREAD = 3.0
+"""How far a user's jobs stray from the user's usual logarithm of run time."""
+
+SIZE_SPREAD = 1.5
+"""How far they stray from the user's usual log2 of processors."""
+
+QUIET_WEEK = 0.05
+"""A user's activity in a quiet week, relative to a busy one; half of the weeks are quiet."""
+
+
+def synthetic_workload(
+    n_jobs: int,
+    generator: np.random.Generator,
+    *,
+    machine_processors: int = 256,
+    n_users: int = 64,
+    load: float = 0.9,
+    name: str = "synthetic",
+) -> Workload:
+    """Draw a log with users and user estimates, busy enough that policies differ.
+
+    Jobs come from the combined process of the Lublin-Feitelson model and requests from Tsafrir's.
+    Users are laid over the jobs without changing either: each has a popularity (Zipf), a usual run
+    time, a usual size and busy weeks, and a job goes to a user with a probability that grows with
+    how well they match, so that a user's past says a little about the next job.
+
+    Args:
+        n_jobs: Jobs to draw, >= 1.
+        generator: Source of the random numbers.
+        machine_processors: Processors of the machine, >= 32.
+        n_users: Users, >= 1.
+        load: Processor-seconds of all jobs over those the machine has until the last submission.
+        name: Name of the workload.
+
+    Returns:
+        The workload, users numbered from 1 by popularity.
+
+    Raises:
+        TraceError: A number is out of range.
+
+    Source:
+        Specification, section 9; house rule: users with habits.
+
+    Example:
+        >>> import numpy as np
+        >>> synthetic_workload(1000, np.random.default_rng(1))
+        Workload('synthetic', 1000 jobs, 256 processors)
+    """
+    if n_users < 1:
+        raise TraceError(f"n_users must be at least 1, got {n_users}")
+    if not 0 < load < np.inf:
+        raise TraceError(f"load must be a positive number, got {load}")
+    base = lublin_workload(
+        n_jobs, generator, machine_processors=machine_processors, job_types=False
+    )
+    offered = int(base.run_time @ base.processors) / machine_processors
+    base = scale_load(base, load * int(base.submit_time[-1]) / offered)
+    return Workload.from_arrays(
+        base.submit_time,
+        base.run_time,
+        tsafrir_estimates(base.run_time, generator, maximum=LONGEST_REQUEST_S),
+        base.processors,
+        machine_processors=machine_processors,
+        user=draw_users(base, n_users, generator),
+        name=name,
+    )
+
+
+def draw_users(
+    workload: Workload, n_users: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Lay users with habits over the jobs of a workload.
+
+    Args:
+        workload: The jobs.
+        n_users: Users, >= 1.
+        generator: Source of the random numbers.
+
+    Returns:
+        The user of each job, 1 to n_users by popularity, shape (n_jobs,).
+
+    Source:
+        House rule: a job's user is drawn with probability proportional to popularity 1/rank, times
+        the user's activity in that week, times Gaussian closeness to the user's usual job.
+    """
+    n_jobs = len(workload)
+    log_run = np.log(np.maximum(workload.run_time, 1))
+    log_size = np.log2(workload.processors)
+    usual = generator.integers(n_jobs, size=n_users)
+    week = workload.submit_time // WEEK_S
+    busy = generator.random((int(week[-1]) + 1, n_users)) < 0.5
+    score = -np.log(np.arange(1, n_users + 1)) + np.log(np.where(busy, 1.0, QUIET_WEEK))[week]
+    score -= ((log_run[:, np.newaxis] - log_run[usual]) / RUN_TIME_SPREAD) ** 2 / 2
+    score -= ((log_size[:, np.newaxis] - log_size[usual]) / SIZE_SPREAD) ** 2 / 2
+    chosen = np.argmax(score + generator.gumbel(size=score.shape), axis=1)
+    return chosen.astype(np.int64) + 1
