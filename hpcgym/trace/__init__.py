@@ -1,21 +1,43 @@
 """Logs: read, clean, find, download, split, resample and make them."""
 
-from hpcgym.trace.catalogue import TraceEntry, catalogue, entry, find_trace
+from hpcgym.trace.catalogue import TraceEntry, catalogue, download, entry, find_trace, verify
+from hpcgym.trace.check import LogCheck, check_log
 from hpcgym.trace.clean import CleaningReport, Flurry, clean
+from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.load import load_with_report, load_workload
-from hpcgym.trace.swf import SwfLog, read_swf, write_swf
+from hpcgym.trace.lublin import lublin_workload
+from hpcgym.trace.resample import jitter, resample, scale_load
+from hpcgym.trace.split import between, months, weeks, window, windows
+from hpcgym.trace.swf import SwfLog, log_of, read_swf, write_swf
+from hpcgym.trace.synthetic import synthetic_workload
 
 __all__ = [
     "CleaningReport",
     "Flurry",
+    "LogCheck",
     "SwfLog",
     "TraceEntry",
+    "between",
     "catalogue",
+    "check_log",
     "clean",
+    "download",
     "entry",
     "find_trace",
+    "jitter",
     "load_with_report",
     "load_workload",
+    "log_of",
+    "lublin_workload",
+    "months",
     "read_swf",
+    "resample",
+    "scale_load",
+    "synthetic_workload",
+    "tsafrir_estimates",
+    "verify",
+    "weeks",
+    "window",
+    "windows",
     "write_swf",
 ]

@@ -26,6 +26,28 @@ ARCHIVE_REQUEST = (
 )
 """What the archive asks of those who use one of its logs."""
 
+_INDEX = """\
+# Traces
+
+Logs in the Standard Workload Format. The code that reads, makes and fetches them is in
+`hpcgym/trace/`; this page is written by `python scripts/make_traces.py`.
+
+## Bundled
+
+One `.toml` each, which says what it is, with the log beside it.
+
+{bundled}
+
+## Published by the Parallel Workloads Archive
+
+Listed in `catalogue.toml`, not bundled: `hpcgym traces download NAME` fetches one, and
+`{folders}` names folders where you keep them. Where no digest is on record, a download is
+unverified and asks for `--unverified`. Of all of them, please {request};
+and acknowledge the provider whom `hpcgym traces info NAME` names.
+
+{published}
+"""
+
 _SUFFIXES = (".swf.gz", ".swf")
 
 
@@ -304,30 +326,11 @@ def shelf_index() -> str:
     known = catalogue().values()
     bundled = [log for log in known if log.folder]
     published = [log for log in known if not log.folder]
-    return "\n".join(
-        [
-            "# Traces",
-            "",
-            "Logs in the Standard Workload Format; the code that reads, makes and fetches them is in",
-            "`hpcgym/trace/`. This page is written by `python scripts/make_traces.py`.",
-            "",
-            "## Bundled",
-            "",
-            "One `.toml` each, which says what it is, with the log beside it.",
-            "",
-            *_index_table(bundled),
-            "",
-            "## Published by the Parallel Workloads Archive",
-            "",
-            "Listed in `catalogue.toml`, not bundled: `hpcgym traces download NAME` fetches one, and",
-            f"`{FOLDERS_VARIABLE}` names folders where you keep them. Of all, please",
-            f"{ARCHIVE_REQUEST}; and acknowledge the provider",
-            "whom `hpcgym traces info NAME` names. Where no digest is on record, a download is",
-            "unverified and asks for `--unverified`.",
-            "",
-            *_index_table(published),
-            "",
-        ]
+    return _INDEX.format(
+        folders=FOLDERS_VARIABLE,
+        request=ARCHIVE_REQUEST,
+        bundled="\n".join(_index_table(bundled)),
+        published="\n".join(_index_table(published)),
     )
 
 
@@ -337,7 +340,7 @@ def _index_table(logs: Iterable[TraceEntry]) -> list[str]:
     for log in logs:
         sizes = " | ".join("" if n is None else str(n) for n in (log.jobs, log.processors))
         digest = "yes" if log.sha256 else "none"
-        rows.append(f"| {log.name} | {log.description} | {sizes} | {digest} |")
+        rows.append(f"| `{log.name}` | {log.description} | {sizes} | {digest} |")
     return rows
 
 

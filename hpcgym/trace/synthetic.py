@@ -108,5 +108,5 @@ def draw_users(
     score = -np.log(np.arange(1, n_users + 1)) + np.log(np.where(busy, 1.0, QUIET_WEEK))[week]
     score -= ((log_run[:, np.newaxis] - log_run[usual]) / RUN_TIME_SPREAD) ** 2 / 2
     score -= ((log_size[:, np.newaxis] - log_size[usual]) / SIZE_SPREAD) ** 2 / 2
-    chosen = np.argmax(score + generator.gumbel(size=score.shape), axis=1)
-    return chosen.astype(np.int64) + 1
+    chosen: NDArray[np.int64] = np.argmax(score + generator.gumbel(size=score.shape), axis=1)
+    return chosen + 1

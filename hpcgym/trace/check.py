@@ -1,0 +1,113 @@
+"""What a person's own log has, what it lacks, and what a simulation would lose of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hpcgym.errors import TraceError
+from hpcgym.trace.clean import CleaningReport, clean
+from hpcgym.trace.swf import FIELDS, SwfLog
+
+_LACKS = {
+    "wait_time": "wait times: the submit time is taken as it stands, though it may be the start",
+    "requested_time": (
+        "requested times: by default the run time stands in, which shows a job's end to the "
+        'scheduler; missing_request="tsafrir" makes synthetic ones'
+    ),
+    "requested_processors": "requested processors: the allocated ones are taken",
+    "user": "users: no policy can learn from a user's past",
+}
+_LACKS_OF_HEADER = {
+    "UnixStartTime": "UnixStartTime: the hour of the week is not known",
+    "MaxRuntime": "MaxRuntime: the longest request stands in where a limit is needed",
+}
+
+
+@dataclass(frozen=True)
+class FieldContent:
+    """What one field of a log holds.
+
+    Attributes:
+        name: The field.
+        known: Jobs that have it.
+        smallest: Smallest known value, or None where no job has it.
+        largest: Largest known value, or None where no job has it.
+    """
+
+    name: str
+    known: int
+    smallest: float | None
+    largest: float | None
+
+
+@dataclass(frozen=True)
+class LogCheck:
+    """What a log has, what it lacks, and what cleaning it would drop or change.
+
+    Attributes:
+        log: The log.
+        fields: The content of each of the 18 fields.
+        lacks: What no job, or not the header, says, and what follows from that.
+        cleaning: What cleaning with default options does, or None where it cannot be done.
+        refusal: Why it cannot be done, or None.
+    """
+
+    log: SwfLog
+    fields: tuple[FieldContent, ...]
+    lacks: tuple[str, ...]
+    cleaning: CleaningReport | None
+    refusal: str | None
+
+    def __str__(self) -> str:
+        """Lay the findings out for a person."""
+        n_jobs = len(self.log)
+        lines = [f"{self.log.name}: {n_jobs} jobs", "", f"{'field':<21}{'known':>8}{'range':>30}"]
+        for field in self.fields:
+            ends = f"{field.smallest:.10g} to {field.largest:.10g}" if field.known else "-"
+            lines.append(f"{field.name:<21}{field.known / n_jobs:>8.1%}{ends:>30}")
+        lines += ["", *(f"lacks {text}" for text in self.lacks)]
+        lines += [f"line {bad.number}: {bad.reason}" for bad in self.log.bad_lines[:5]]
+        if len(self.log.bad_lines) > 5:
+            lines.append(f"... and {len(self.log.bad_lines) - 5} more malformed lines")
+        lines += ["", str(self.cleaning) if self.cleaning else f"cannot be used: {self.refusal}"]
+        return "\n".join(lines)
+
+
+def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck:
+    """Look a log over, as one does before simulating it.
+
+    Args:
+        log: The log, best read with `on_bad_line="drop"` so that malformed lines are listed too.
+        machine_processors: Processors of the machine; default as the header says.
+
+    Returns:
+        The findings, which print.
+
+    Source:
+        Specification, section 1, "Reading SWF": what a log lacks is reported.
+
+    Example:
+        >>> from hpcgym.trace import find_trace, read_swf
+        >>> check_log(read_swf(find_trace("tiny"))).cleaning.jobs
+        8
+    """
+    fields = tuple(_content(log, name) for name in FIELDS)
+    unknown = {field.name for field in fields if field.known == 0}
+    lacks = [text for name, text in _LACKS.items() if name in unknown]
+    lacks += [text for key, text in _LACKS_OF_HEADER.items() if log.header_number(key) is None]
+    cleaning, refusal = None, None
+    try:
+        cleaning = clean(log, machine_processors=machine_processors)[1]
+    except TraceError as error:
+        refusal = str(error)
+    return LogCheck(log, fields, tuple(lacks), cleaning, refusal)
+
+
+def _content(log: SwfLog, name: str) -> FieldContent:
+    """Look at one field; 0 processors or a request of 0 s says as little as -1."""
+    values = log.records[name].to_numpy()
+    zero_is_known = not name.endswith("processors") and name != "requested_time"
+    known = values[values >= 0] if zero_is_known else values[values > 0]
+    if len(known) == 0:
+        return FieldContent(name, 0, None, None)
+    return FieldContent(name, len(known), float(known.min()), float(known.max()))
