@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,7 +49,7 @@ def show_trace(
     name: Annotated[str, typer.Argument(help="A log's name; see `hpcgym traces list`.")],
 ) -> None:
     """Show what is known of a log, and whom to acknowledge for it."""
-    from hpcgym.trace.catalogue import entry
+    from hpcgym.trace.catalogue import ARCHIVE_REQUEST, entry
 
     known = entry(name)
     show_pairs(
@@ -63,6 +64,7 @@ def show_trace(
             "published": known.url,
             "sha256": known.sha256 or "(none on record: a download is unverified)",
             "acknowledge": known.acknowledge,
+            "also": ARCHIVE_REQUEST if known.url else None,
             "notes": known.notes.strip(),
             "here": _place(known.name),
         }
@@ -75,15 +77,25 @@ def download_traces(
     unverified: Annotated[
         bool, typer.Option("--unverified", help="Take logs of which no digest is on record.")
     ] = False,
+    mirror: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A folder that holds NAME.swf.gz, in place of the archive."
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="Where to put them; default the user's cache.")
+    ] = None,
 ) -> None:
-    """Fetch logs from where the archive publishes them; what is here already is kept."""
-    from hpcgym.trace.catalogue import download, entry
+    """Fetch logs from where the archive publishes them; those already here are kept."""
+    from hpcgym.trace.catalogue import ARCHIVE_REQUEST, download, entry
 
     for known in [entry(name) for name in names]:
-        path = download(known.name, unverified=unverified)
+        path = download(known.name, unverified=unverified, mirror=mirror, folder=folder)
         typer.echo(f"{known.name}: {path}")
         if known.acknowledge:
-            typer.echo(f"  Please acknowledge: {known.acknowledge}")
+            typer.echo(f"  please acknowledge: {known.acknowledge}")
+    typer.echo(f"Please {ARCHIVE_REQUEST}")
 
 
 @app.command("verify")
@@ -117,13 +129,16 @@ def check_log(
     log = read_swf(find_trace(file), on_bad_line="drop")
     _show_content(log)
     if log.bad_lines:
-        typer.echo(
-            f"{len(log.bad_lines)} malformed lines, which only --on-bad-line drop passes over:"
-        )
+        n_bad = len(log.bad_lines)
+        lines = f"{n_bad} malformed line{'s' * (n_bad > 1)}"
+        typer.echo(f"{lines}, refused unless --on-bad-line drop leaves them out:")
         for bad in log.bad_lines[:SHOWN_LINES]:
             typer.echo(f"  line {bad.number}: {bad.reason}")
-    typer.echo("A simulation would start from:")
-    typer.echo(clean(log, machine_processors=processors)[1])
+    try:
+        report = str(clean(log, machine_processors=processors)[1])
+    except TraceError as error:
+        report = f"It cannot be simulated as it is: {error}"
+    typer.echo(report)
 
 
 def _place(name: str) -> str:

@@ -1,0 +1,156 @@
+"""`hpcgym traces`: known logs, fetching them from a server, and what an own log holds."""
+
+import functools
+import gzip
+from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from hpcgym.trace.catalogue import catalogue, find_trace
+
+Command = Callable[..., str]
+
+UNVERIFIED = "KTH-SP2-1996-2"
+"""A log of which the catalogue holds no digest."""
+
+VERIFIED = "KTH-SP2-1996-2.1-cln"
+"""A log of which it does."""
+
+LOG = """\
+; MaxNodes: 4 (and two spares)
+ 1 100  0  10  4 -1 -1 -1  20 -1  1  1 -1 -1 -1 -1 -1 -1
+ 2 105  0  30  2 -1 -1 -1  -1 -1  1 -1 -1 -1 -1 -1 -1 -1
+ 3 110  0  -1  1 -1 -1 -1  -1 -1  5  2 -1 -1 -1 -1 -1 -1
+ 4 this line is none
+"""
+
+
+@pytest.fixture(autouse=True)
+def no_logs_but_the_shelf_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("HPCGYM_TRACES", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A server on this machine, and the folder it serves."""
+    folder = tmp_path / "archive"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+    handler = functools.partial(Quiet, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
+
+
+def test_every_known_log_is_listed_with_its_place(run: Command) -> None:
+    listed = run("traces", "list")
+    assert all(name in listed for name in catalogue())
+    assert str(find_trace("tiny")) in listed
+
+
+@pytest.mark.parametrize("name", ["tiny", VERIFIED, UNVERIFIED])
+def test_log_shows_what_is_known_of_it(run: Command, name: str) -> None:
+    shown = " ".join(run("traces", "info", name).split())
+    known = catalogue()[name]
+    assert known.description in shown
+    assert known.acknowledge in shown
+    assert (known.sha256 or "unverified") in shown
+
+
+def test_unknown_log_is_answered_with_the_nearest(refuse: Command) -> None:
+    for command in ("info", "download", "verify"):
+        assert f"did you mean '{VERIFIED}'" in refuse("traces", command, VERIFIED + "n")
+
+
+def test_log_without_a_digest_is_fetched_only_on_demand(
+    run: Command, refuse: Command, archive: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, served = archive
+    (served / f"{UNVERIFIED}.swf.gz").write_bytes(
+        gzip.compress(LOG[: LOG.index(" 4 this")].encode())
+    )
+    command = ("traces", "download", UNVERIFIED, "--mirror", url, "--folder", tmp_path / "logs")
+    assert "--unverified" in refuse(*command)
+    printed = run(*command, "--unverified")
+    assert str(tmp_path / "logs" / f"{UNVERIFIED}.swf.gz") in printed
+    assert "Parallel Workloads Archive" in printed
+    (served / f"{UNVERIFIED}.swf.gz").unlink()
+    run(*command, "--unverified")  # it is here: nothing is fetched again
+
+
+def test_other_content_than_on_record_leaves_nothing_behind(
+    refuse: Command, archive: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, served = archive
+    (served / f"{VERIFIED}.swf.gz").write_bytes(gzip.compress(LOG.encode()))
+    logs = tmp_path / "logs"
+    message = refuse("traces", "download", VERIFIED, "--mirror", url, "--folder", logs)
+    assert "not the log on record" in message
+    assert list(logs.iterdir()) == []
+
+
+def test_fetching_what_cannot_be_had_is_one_clear_line(
+    refuse: Command, archive: tuple[str, Path], tmp_path: Path
+) -> None:
+    url, _ = archive
+    (tmp_path / "file").touch()
+    logs = ("--folder", tmp_path / "logs")
+    assert "404" in refuse("traces", "download", VERIFIED, "--mirror", url, *logs)
+    assert "tiny.swf" in refuse("traces", "download", "tiny")
+    under_a_file = ("--folder", tmp_path / "file" / "logs")
+    assert "cannot make" in refuse("traces", "download", VERIFIED, "--mirror", url, *under_a_file)
+
+
+def test_logs_that_are_here_are_verified(
+    run: Command, refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "ok" in run("traces", "verify")
+    assert "ok" in run("traces", "verify", "tiny")
+    assert "is not here" in refuse("traces", "verify", VERIFIED)
+    (tmp_path / f"{VERIFIED}.swf").write_text(LOG)
+    monkeypatch.setenv("HPCGYM_TRACES", str(tmp_path))
+    assert f"not the logs on record: {VERIFIED}" in refuse("traces", "verify")
+
+
+def test_own_log_shows_what_it_has_lacks_and_would_lose(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "mine.swf"
+    path.write_text(LOG)
+    shown = run("traces", "check", path)
+    lines = {line.split()[0]: line.split() for line in shown.splitlines() if line.strip()}
+    assert lines["submit_time"] == ["submit_time", "100.0%", "100", "110"]
+    assert lines["run_time"] == ["run_time", "66.7%", "10", "30"]
+    assert lines["requested_processors"] == ["requested_processors", "none"]
+    assert lines["user"] == ["user", "66.7%", "1", "2"]
+    assert lines["MaxNodes"][1:] == ["4", "(and", "two", "spares)"]
+    assert lines["MaxProcs"][1:] == ["(not", "in", "the", "header)"]
+    assert "1 malformed line" in shown
+    assert "line 5:" in shown
+    assert "mine: 2 of 4 jobs kept" in shown
+    assert "no run time" in shown
+    assert "8 processors" in run("traces", "check", path, "--processors", "8")
+
+
+def test_log_that_cannot_be_simulated_is_still_shown_as_far_as_it_goes(
+    run: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.swf"
+    path.write_text(LOG.replace("; MaxNodes: 4 (and two spares)\n", ""))
+    shown = run("traces", "check", path)
+    assert "submit_time" in shown
+    assert "--processors" in shown
+
+
+def test_file_that_is_no_log_is_refused(refuse: Command, tmp_path: Path) -> None:
+    (tmp_path / "binary.swf").write_bytes(bytes(range(256)))
+    (tmp_path / "cut.swf.gz").write_bytes(gzip.compress(LOG.encode() * 99)[:200])
+    (tmp_path / "text.swf").write_text("Dear diary,\n")
+    for name in ("binary.swf", "cut.swf.gz", "text.swf", "missing.swf"):
+        assert name in refuse("traces", "check", tmp_path / name)
