@@ -1,0 +1,341 @@
+"""What a picture of the machine shows at one instant, and where on it each job is drawn."""
+
+from __future__ import annotations
+
+from bisect import insort
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+Interval = tuple[int, int]
+"""Processors from the first up to, but not including, the second."""
+
+RECENT_JOBS = 64
+"""Jobs started last whose lengths set the scale of time."""
+
+
+class StartedJobs(NamedTuple):
+    """Jobs that have started in this episode, in any order; arrays of shape (n_started,).
+
+    Attributes:
+        job: Rows in the episode's job table; each stands for one job, an id may not.
+        start_time: Start, s.
+        end_time: End, s; of a running job the estimated one, since nobody knows more.
+        processors: Processors held.
+        running: Whether the job still runs.
+    """
+
+    job: IntArray
+    start_time: IntArray
+    end_time: IntArray
+    processors: IntArray
+    running: BoolArray
+
+
+class WaitingJobs(NamedTuple):
+    """Jobs of the queue in the order they are shown; arrays of shape (n_waiting,).
+
+    Attributes:
+        job: Rows in the episode's job table.
+        job_id: Ids.
+        wait_time: Wait so far, s.
+        requested_time: Request, s.
+        processors: Processors requested.
+        thresholded: Whether the job goes first because of its wait.
+    """
+
+    job: IntArray
+    job_id: IntArray
+    wait_time: IntArray
+    requested_time: IntArray
+    processors: IntArray
+    thresholded: BoolArray
+
+
+class Reservation(NamedTuple):
+    """What the head is promised.
+
+    Attributes:
+        job: Row of the head in the episode's job table.
+        job_id: Its id.
+        shadow_time: Its promised start, s.
+        extra_processors: Processors left over then.
+        requested_time: Its request, s.
+        processors: Processors it requests.
+    """
+
+    job: int
+    job_id: int
+    shadow_time: int
+    extra_processors: int
+    requested_time: int
+    processors: int
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The state of an episode at one instant, as a person may see it.
+
+    It holds nothing of a running job that the scheduler does not know.
+
+    Attributes:
+        title: Scenario and episode.
+        machine_processors: Size of the machine.
+        now: The instant, s from the episode's start.
+        started: Every job that has started in this episode.
+        waiting: The queue.
+        reservation: What the head is promised; None where no job is held back.
+    """
+
+    title: str
+    machine_processors: int
+    now: int
+    started: StartedJobs
+    waiting: WaitingJobs
+    reservation: Reservation | None = None
+
+    @property
+    def busy_processors(self) -> int:
+        """Processors that running jobs hold."""
+        return int(self.started.processors[self.started.running].sum())
+
+
+class TimeAxis(NamedTuple):
+    """The stretch of time a picture shows, with as much past as future.
+
+    Attributes:
+        first: Left edge, s.
+        last: Right edge, s.
+        tick: Distance of the marks, s.
+    """
+
+    first: int
+    last: int
+    tick: int
+
+    def ticks(self) -> range:
+        """Return the instants marked, s."""
+        return range(-(-max(self.first, 0) // self.tick) * self.tick, self.last + 1, self.tick)
+
+
+_MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_SPANS = [
+    *(span * _MINUTE for span in (1, 2, 5, 10, 20, 40)),
+    *(span * _HOUR for span in (1, 2, 4, 8, 16)),
+    *(span * _DAY for span in (1, 2, 4, 8, 16, 32, 64, 128)),
+]
+_TICKS = [
+    *(10, 20, 30, _MINUTE, 2 * _MINUTE, 5 * _MINUTE, 10 * _MINUTE, 20 * _MINUTE, 30 * _MINUTE),
+    *(_HOUR, 2 * _HOUR, 4 * _HOUR, 8 * _HOUR, 12 * _HOUR),
+    *(_DAY, 2 * _DAY, 5 * _DAY, 10 * _DAY, 20 * _DAY, 50 * _DAY),
+]
+
+
+def time_axis(frame: Frame) -> TimeAxis:
+    """Choose the stretch of time to show, in steps that seldom change from frame to frame.
+
+    Nine in ten of the running jobs' estimated ends, and of the recent jobs' lengths, lie within
+    the future shown, and so does the head's promised start.
+
+    Args:
+        frame: What to show.
+
+    Returns:
+        The axis, with the present in its middle.
+
+    Source:
+        House rule: a film must not zoom in and out at every job.
+    """
+    started = frame.started
+    recent = np.argsort(started.start_time, kind="stable")[-RECENT_JOBS:]
+    lengths = (started.end_time - started.start_time)[recent]
+    ahead = (started.end_time - frame.now)[started.running]
+    need = [float(np.quantile(values, 0.9)) for values in (lengths, ahead) if len(values)]
+    if frame.reservation is not None:
+        need.append(1.1 * (frame.reservation.shadow_time - frame.now))
+    wanted = max(need, default=0.0)
+    span = next((span for span in _SPANS if span >= wanted), _SPANS[-1])
+    tick = next((tick for tick in _TICKS if tick >= span / 4), _TICKS[-1])
+    return TimeAxis(frame.now - span, frame.now + span, tick)
+
+
+class Placement:
+    """Which processors each job is drawn on: a simulator counts processors, it names none.
+
+    A job takes the smallest hole that holds it whole, else holes from the lowest processor up.
+    Fed with the frames of one episode in order, it keeps every job where it was first drawn; fed
+    with the last frame only, it gives the same answer.
+
+    Args:
+        machine_processors: Size of the machine.
+
+    Example:
+        >>> placement = Placement(4)
+        >>> jobs = StartedJobs(*map(np.array, ([7], [0], [10], [3], [True])))
+        >>> placement.update(jobs)
+        >>> placement.intervals[7]
+        [(0, 3)]
+    """
+
+    def __init__(self, machine_processors: int) -> None:
+        self.intervals: dict[int, list[Interval]] = {}
+        self._free: list[Interval] = [(0, machine_processors)]
+        self._holding: set[int] = set()
+
+    def update(self, started: StartedJobs) -> None:
+        """Place the jobs that are new, and give back what ended ones held.
+
+        Args:
+            started: Every job that has started by now.
+
+        Source:
+            House rule: at one instant ends come before starts; zero-second jobs hold nothing.
+        """
+        events: list[tuple[int, int, int, int]] = []
+        columns = (column.tolist() for column in started)
+        for job, start, end, processors, running in zip(*columns, strict=True):
+            is_new = job not in self.intervals
+            if is_new and (running or end > start):
+                events.append((start, 1, job, processors))
+            if not running and (job in self._holding or (is_new and end > start)):
+                events.append((end, 0, job, processors))
+        for _, starts, job, processors in sorted(events):
+            if starts:
+                self.intervals[job] = self._take(processors)
+                self._holding.add(job)
+            else:
+                self._give_back(self.intervals[job])
+                self._holding.remove(job)
+
+    def _take(self, processors: int) -> list[Interval]:
+        """Take processors out of the free ones."""
+        taken = fit(self._free, processors)
+        self._free = without(self._free, taken)
+        return taken
+
+    def _give_back(self, intervals: list[Interval]) -> None:
+        """Return processors to the free ones, joining neighbours."""
+        for interval in intervals:
+            insort(self._free, interval)
+        joined: list[Interval] = []
+        for low, high in self._free:
+            if joined and joined[-1][1] == low:
+                joined[-1] = (joined[-1][0], high)
+            else:
+                joined.append((low, high))
+        self._free = joined
+
+    def free_at(self, started: StartedJobs, instant: int) -> list[Interval]:
+        """Return the processors that are free at an instant to come, by the estimated ends.
+
+        Args:
+            started: Every job that has started by now, as last given to `update`.
+            instant: The instant, s.
+
+        Returns:
+            Free intervals, ascending.
+
+        Source:
+            Specification, section 1, "EASY pass".
+        """
+        free = Placement(0)
+        free._free = list(self._free)
+        ending = started.running & (started.end_time <= instant)
+        for job in started.job[ending].tolist():
+            free._give_back(self.intervals[job])
+        return free._free
+
+
+def fit(free: list[Interval], processors: int) -> list[Interval]:
+    """Choose processors: the smallest hole that holds all, else holes from the lowest up.
+
+    Args:
+        free: Free intervals, ascending.
+        processors: How many are wanted; where there are fewer, all are chosen.
+
+    Returns:
+        The chosen intervals, ascending.
+
+    Source:
+        House rule: best fit keeps a picture calm.
+
+    Example:
+        >>> fit([(0, 4), (6, 8)], 2), fit([(0, 4), (6, 8)], 5)
+        ([(6, 8)], [(0, 4), (6, 7)])
+    """
+    whole = [hole for hole in free if hole[1] - hole[0] >= processors]
+    if whole:
+        low, _ = min(whole, key=lambda hole: hole[1] - hole[0])
+        return [(low, low + processors)]
+    chosen = []
+    for low, high in free:
+        taken = min(processors, high - low)
+        if taken:
+            chosen.append((low, low + taken))
+        processors -= taken
+    return chosen
+
+
+def without(free: list[Interval], taken: list[Interval]) -> list[Interval]:
+    """Return free intervals less some that begin where a free one begins.
+
+    Args:
+        free: Free intervals, ascending.
+        taken: What `fit` chose among them.
+
+    Returns:
+        What is left, ascending.
+
+    Source:
+        House rule: `fit` takes from the lower end of a hole.
+
+    Example:
+        >>> without([(0, 4), (6, 8)], [(6, 7)])
+        [(0, 4), (7, 8)]
+    """
+    end_of = dict(taken)
+    left = [(end_of.get(low, low), high) for low, high in free]
+    return [(low, high) for low, high in left if low < high]
+
+
+def placed(frame: Frame, placement: Placement | None) -> Placement:
+    """Return a placement that holds the frame's jobs.
+
+    Args:
+        frame: What to show.
+        placement: Where earlier frames of the episode drew their jobs; None = no earlier ones.
+
+    Returns:
+        The same placement, brought up to the frame, or a new one.
+
+    Source:
+        House rule: a job stays where it was first drawn.
+    """
+    placement = Placement(frame.machine_processors) if placement is None else placement
+    placement.update(frame.started)
+    return placement
+
+
+def jobs_in_view(frame: Frame, axis: TimeAxis) -> list[tuple[int, int, int]]:
+    """List the jobs of which something is seen; one past its estimate ends now.
+
+    Args:
+        frame: What to show.
+        axis: The stretch of time shown.
+
+    Returns:
+        Row, start and end, s, of each.
+
+    Source:
+        Specification, section 1, "Run time".
+    """
+    jobs = frame.started
+    end = np.where(jobs.running, np.maximum(jobs.end_time, frame.now), jobs.end_time)
+    seen = (end > axis.first) & (jobs.start_time < axis.last)
+    columns = (jobs.job, jobs.start_time, end)
+    return list(zip(*(column[seen].tolist() for column in columns), strict=True))
