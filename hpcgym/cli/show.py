@@ -43,10 +43,17 @@ def show_table(
         title: What stands above.
         text_columns: How many columns, from the left, are text.
     """
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", title_style="bold")
+    table = Table(
+        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), title=title, title_justify="left", title_style="bold"
+    )
     for place, column in enumerate(columns):
         is_text = place < text_columns
-        table.add_column(column, justify="left" if is_text else "right", overflow="fold")
+        table.add_column(
+            column,
+            justify="left" if is_text else "right",
+            no_wrap=place == 0,
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*map(number, row))
     Console().print(table)
@@ -86,7 +93,7 @@ def show_figures(figures: Mapping[str, float], title: str) -> None:
             "jobs": figures["n_jobs"],
             "backfilled": figures["n_backfilled"],
             "thresholded": figures["n_thresholded"],
-            "zero run time": f"{number(figures['n_zero_run_time'])} (not in the slowdown)",
+            "zero run time": f"{number(figures['n_zero_run_time'])} (these have no slowdown)",
             "utilisation": f"{figures['utilisation']:.2%}",
             "makespan": f"{number(figures['makespan'])} s",
         }
@@ -100,21 +107,22 @@ def show_groups(frame: pd.DataFrame, title: str) -> None:
         frame: As `hpcgym.Schedule.metrics` gives it by group.
         title: What stands above.
     """
-    keys = {
-        "n_jobs": "jobs",
-        "mean_wait_time": "mean wait, s",
-        "max_wait_time": "max wait, s",
-        "mean_bsld": "mean bsld",
-        "p99_bsld": "p99 bsld",
-        "mean_pp_bsld": "mean pp-bsld",
-        "n_backfilled": "backfilled",
-        "share_of_work": "work share",
-    }
+    columns = ["jobs", "mean wait, s", "max wait, s", "mean bsld", "p99 bsld", "pp-bsld"]
     rows = [
-        [str(name), *(row[key].item() for key in keys)]
-        for name, row in zip(frame.index, frame.to_records(index=False), strict=True)
+        [
+            str(row.Index),
+            row.n_jobs,
+            row.mean_wait_time,
+            int(row.max_wait_time),
+            row.mean_bsld,
+            row.p99_bsld,
+            row.mean_pp_bsld,
+            row.n_backfilled,
+            f"{row.share_of_work:.1%}",
+        ]
+        for row in frame.itertuples()
     ]
-    show_table([str(frame.index.name), *keys.values()], rows, title=title)
+    show_table([str(frame.index.name), *columns, "backfilled", "work"], rows, title=title)
 
 
 def number(value: object) -> str:

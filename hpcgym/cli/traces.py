@@ -37,11 +37,11 @@ def list_traces() -> None:
     """List the logs known by name, and whether each is here."""
     from hpcgym.trace.catalogue import catalogue
 
-    rows = [
-        (entry.name, entry.jobs, entry.processors, _place(entry.name))
-        for entry in catalogue().values()
-    ]
-    show_table(["log", "jobs", "processors", "here"], rows)
+    rows = []
+    for log in catalogue().values():
+        here = "bundled" if log.folder else "yes" if _place(log.name) else ""
+        rows.append((log.name, here, log.jobs, log.processors))
+    show_table(["log", "here", "jobs", "processors"], rows, text_columns=2)
 
 
 @app.command("info")

@@ -50,10 +50,20 @@ def archive(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         server.shutdown()
 
 
-def test_every_known_log_is_listed_with_its_place(run: Command) -> None:
-    listed = run("traces", "list")
-    assert all(name in listed for name in catalogue())
-    assert str(find_trace("tiny")) in listed
+def test_every_known_log_is_listed_and_whether_it_is_here(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{VERIFIED}.swf").write_text(LOG)
+    monkeypatch.setenv("HPCGYM_TRACES", str(tmp_path))
+    lines = {line.split()[0]: line for line in run("traces", "list").splitlines() if line.split()}
+    assert set(catalogue()) <= set(lines)
+    assert "bundled" in lines["tiny"]
+    assert " yes " in lines[VERIFIED]
+    assert " yes " not in lines[UNVERIFIED]
+
+
+def test_place_of_a_log_is_shown(run: Command) -> None:
+    assert str(find_trace("tiny")) in "".join(run("traces", "info", "tiny").split())
 
 
 @pytest.mark.parametrize("name", ["tiny", VERIFIED, UNVERIFIED])
