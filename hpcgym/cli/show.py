@@ -126,17 +126,17 @@ def show_groups(frame: pd.DataFrame, title: str) -> None:
 
 
 def number(value: object) -> str:
-    """Write a cell: whole numbers with separators, others to 2 decimals, small ones to 4.
+    """Write a cell: whole numbers with separators, others to some 5 digits.
 
     Args:
         value: A number, a text or None.
 
     Returns:
-        The text.
+        The text; "-" for NaN, nothing for None.
 
     Example:
-        >>> number(28476), number(92.5765), number(0.01234), number(float("nan")), number(None)
-        ('28,476', '92.58', '0.0123', '-', '')
+        >>> number(28476), number(92.5765), number(6837.226), number(0.01234), number(float("nan"))
+        ('28,476', '92.58', '6,837.2', '0.0123', '-')
     """
     if value is None:
         return ""
@@ -146,4 +146,5 @@ def number(value: object) -> str:
         return "-"
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.4f}" if 0 < abs(value) < 1 else f"{value:,.2f}"
+    decimals = 1 if abs(value) >= 1000 else 2 if abs(value) >= 1 or value == 0 else 4
+    return f"{value:,.{decimals}f}"
