@@ -1,0 +1,118 @@
+"""Compare hpcgym with the plain-Python reference, job by job, on whole real logs.
+
+A cell is one log under one scheduler; it passes if every job starts at the same second with both
+flags equal. Results are kept as they come, so a run that was cut off goes on where it stopped; what
+other sources of the kernels or of the reference gave does not count.
+
+    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2,ctc-sp2 --processes 2
+"""
+
+import argparse
+import csv
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+SMALL = {
+    "kth-sp2": "KTH-SP2-1996-2.1-cln",
+    "ctc-sp2": "CTC-SP2-1996-3.1-cln",
+    "sdsc-sp2": "SDSC-SP2-1998-4.2-cln",
+    "sdsc-par": "SDSC-Par-1996-3.1-cln",
+}
+LARGE = {
+    "sdsc-blue": "SDSC-BLUE-2000-4.2-cln",
+    "hpc2n": "HPC2N-2002-2.2-cln",
+    "cea-curie": "CEA-Curie-2011-2.1-cln",
+}
+LOGS = SMALL | LARGE
+OTHER_RULES: list[dict[str, Any]] = [
+    {"policy": [0.1, 0.2, -0.3, 0.1, 0.2, 0.1]},
+    {"event_semantics": "pyss"},
+    {"event_semantics": "pyss", "estimates": "exact", "backfill_order": "SPF"},
+    {"event_semantics": "pyss", "policy": "SAF", "threshold": 200_000},
+    {"kill_at_limit": False, "policy": "SAF", "threshold": 200_000},
+    {"estimates": "exact", "policy": "SMITH"},
+    {"backfill": "none", "policy": "SPF", "threshold": 72_000},
+]
+
+
+def matrix(log: str) -> list[dict[str, Any]]:
+    """Return the schedulers to try on a log: every policy, in fewer settings where it is large."""
+    from reference import POLICIES
+
+    pairs = [(order, theta) for order in (None, "SPF") for theta in (None, 200_000, 72_000)]
+    pairs = pairs if log in SMALL else [(None, None), ("SPF", 200_000)]
+    keys = ("policy", "backfill_order", "threshold")
+    cells = [dict(zip(keys, (policy, *pair), strict=True)) for policy in POLICIES for pair in pairs]
+    return cells + OTHER_RULES
+
+
+@cache
+def workload(log: str) -> Any:
+    """Read a log, once per process."""
+    from hpcgym import load_workload
+
+    return load_workload(LOGS[log])
+
+
+def check(log: str, settings: dict[str, Any]) -> tuple[int, str]:
+    """Return how many jobs were compared, and the first difference, if any."""
+    from engines import first_difference
+
+    return len(workload(log)), first_difference(workload(log), **settings)
+
+
+def digest() -> str:
+    """Name the sources that results depend on."""
+    sources = [ROOT / "tests" / "reference.py", *sorted((ROOT / "hpcgym" / "core").rglob("*.py"))]
+    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+
+
+def main() -> int:
+    from rich.progress import Progress
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--logs", default=",".join(LOGS), help="default: %(default)s")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--record", type=Path, default=ROOT / "runs" / "verify.csv")
+    options = parser.parse_args()
+    logs = options.logs.split(",")
+    if unknown := [log for log in logs if log not in LOGS]:
+        parser.error(f"unknown log {unknown[0]!r}; allowed: {', '.join(LOGS)}")
+    sources = digest()
+    cells = {(sources, log, json.dumps(s)): (log, s) for log in logs for s in matrix(log)}
+    options.record.parent.mkdir(parents=True, exist_ok=True)
+    options.record.touch()
+    rows = csv.reader(options.record.read_text().splitlines())
+    done = {tuple(row[:3]): (int(row[3]), row[4]) for row in rows if tuple(row[:3]) in cells}
+    pool = ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn"))
+    with options.record.open("a", newline="") as file, Progress() as bar, pool:
+        task = bar.add_task("schedules", total=len(cells), completed=len(done))
+        jobs = {pool.submit(check, *cell): key for key, cell in cells.items() if key not in done}
+        for job in as_completed(jobs):
+            key = jobs[job]
+            done[key] = job.result()
+            csv.writer(file).writerow([*key, *done[key]])
+            file.flush()
+            bar.advance(task)
+            if difference := done[key][1]:
+                bar.console.print(*cells[key], difference, markup=False)
+    failed = sum(bool(difference) for _, difference in done.values())
+    print(
+        f"{len(done) - failed} of {len(cells)} schedules of {len(logs)} logs, "
+        f"{sum(n for n, _ in done.values()):,} job starts in all, equal the reference's."
+    )
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
