@@ -144,7 +144,7 @@ class Ranking:
 
 
 class Machine:
-    """Processors, running jobs and queue of one simulation; `run` starts every job."""
+    """Processors, running jobs and queue of one simulation."""
 
     def __init__(
         self,
@@ -298,7 +298,8 @@ class Machine:
     def run_batch(self) -> None:
         """Handle all completions of an instant, all submissions, then make one pass.
 
-        A zero-second job ends at the instant it starts, which asks for another round.
+        Completions have their turn in the order of the table. A zero-second job ends at the
+        instant it starts, which asks for another round.
         """
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
             another_round = True
@@ -384,5 +385,8 @@ def simulate(
         estimate,
         history or {},
     )
-    machine.run_batch() if event_semantics == "batch" else machine.run_pyss()
+    if event_semantics == "batch":
+        machine.run_batch()
+    else:
+        machine.run_pyss()
     return machine.starts
