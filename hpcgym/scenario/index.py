@@ -1,0 +1,154 @@
+"""The page that lists the scenarios on the shelf."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from hpcgym.scenario.load import load_scenario, scenario_names
+from hpcgym.scenario.spec import (
+    EPISODE_KINDS,
+    EpisodeSpec,
+    MachineSpec,
+    RandomWindowEpisodes,
+    ResampledEpisodes,
+    Scenario,
+    SchedulerSpec,
+    TraceSpec,
+    WeekEpisodes,
+    WholeEpisode,
+    WindowEpisodes,
+)
+
+
+def shelf_index() -> str:
+    """Write the index of the shelf `scenarios/`, as its README holds it.
+
+    Returns:
+        Markdown: what a scenario is, and one row for each.
+
+    Source:
+        House rule: a shelf's README is generated, and tested to be current.
+    """
+    lines = [
+        "# Scenarios",
+        "",
+        "Named settings: a log, a machine, how episodes are cut and how the scheduler works, one",
+        "`.toml` each. The code that reads them is in `hpcgym/scenario/`; this page is written by",
+        "`python scripts/update_scenarios.py`.",
+        "",
+        '`gymnasium.make("HPCBatch-v0", scenario="NAME")` and `hpcgym evaluate --scenario NAME`',
+        "take a name of this list, or the path of a file of your own; `hpcgym scenarios info NAME`",
+        "shows all that a scenario states.",
+        "",
+        "| scenario | what it is | episodes | processors | largest request (s) | scheduler |",
+        "|---|---|---|---:|---:|---|",
+    ]
+    for name in scenario_names():
+        scenario = load_scenario(name)
+        machine = scenario.machine
+        lines.append(
+            f"| [`{name}`]({name}.toml) | {scenario.description} | "
+            f"{describe_episodes(scenario.episode)} | {machine.processors:,} | "
+            f"{machine.largest_request_s:,} | {describe_scheduler(scenario)} |"
+        )
+    lines += [
+        "",
+        "## Write your own",
+        "",
+        "Copy the nearest of these files, change it, and name it by its path. A file is read",
+        "strictly: a key that is not known, or one that contradicts another, is an error. Below",
+        "stand the keys with their defaults; a key without one must be given, except that a trace",
+        "has either a name or a file. What each means is said in `hpcgym/scenario/spec.py`.",
+        "",
+        "| table | keys |",
+        "|---|---|",
+    ]
+    for table, cls in _tables().items():
+        keys = [_key(one) for one in fields(cls) if one.name != "kind"]
+        lines.append(f"| {table} | {', '.join(keys)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _tables() -> dict[str, Any]:
+    """Return every table a file may hold, by the heading of its row."""
+    kinds = {f'`[episode]`, kind = "{kind}"': cls for kind, cls in EPISODE_KINDS.items()}
+    return {
+        "`[trace]`": TraceSpec,
+        "`[machine]`": MachineSpec,
+        **kinds,
+        "`[scheduler]`": SchedulerSpec,
+    }
+
+
+def _key(one: Field[Any]) -> str:
+    """Write a key with its default, as TOML has it."""
+    if one.default is MISSING:
+        return f"`{one.name}`"
+    plain = one.default is not None and not isinstance(one.default, bool)
+    text = one.default if plain else str(one.default).lower()
+    return f"`{one.name}` ({text})"
+
+
+def describe_episodes(episode: EpisodeSpec) -> str:
+    """Say in a few words how a log is cut into episodes.
+
+    Args:
+        episode: The table of a scenario.
+
+    Returns:
+        Text such as "weeks 1-45, rule rr9212".
+
+    Source:
+        House rule: one line per entry.
+
+    Example:
+        >>> describe_episodes(WeekEpisodes(rule="rr9212", weeks="1-45"))
+        'weeks 1-45, rule rr9212'
+    """
+    match episode:
+        case WholeEpisode():
+            return "the whole log"
+        case WeekEpisodes():
+            text = "every week" if episode.weeks is None else f"weeks {episode.weeks}"
+            if episode.rule != "whole":
+                text += f", rule {episode.rule}"
+            return text + (f", from {episode.offset_s} s on" if episode.offset_s else "")
+        case WindowEpisodes():
+            return f"windows of {episode.n_jobs} jobs"
+        case RandomWindowEpisodes():
+            return f"{episode.episodes} random windows of {episode.n_jobs} jobs"
+        case ResampledEpisodes():
+            part = "" if episode.part == "whole" else "weeks of "
+            return f"{episode.episodes} {part}resampled logs ({episode.mode})"
+
+
+def describe_scheduler(scenario: Scenario) -> str:
+    """Say in a few words how the scheduler of a scenario works.
+
+    Args:
+        scenario: The scenario.
+
+    Returns:
+        Text such as "SAF, EASY, threshold 200,000 s".
+
+    Source:
+        House rule: one line per entry.
+
+    Example:
+        >>> describe_scheduler(load_scenario("tiny"))
+        'SAF, EASY'
+    """
+    spec = scenario.scheduler
+    parts = [spec.policy, "EASY" if spec.backfill == "easy" else "no backfilling"]
+    if spec.backfill_order is not None:
+        parts[-1] += f" in {spec.backfill_order} order"
+    if spec.threshold_s is not None:
+        parts.append(f"threshold {spec.threshold_s:,} s")
+    if not spec.kill_at_limit:
+        parts.append("no kill at the limit")
+    if spec.estimates != "requested":
+        parts.append("exact estimates")
+    if spec.event_semantics != "batch":
+        parts.append(f"{spec.event_semantics} semantics")
+    return ", ".join(parts)
