@@ -129,7 +129,17 @@ def clock(instant: int) -> str:
 
 
 def state_line(frame: Frame) -> str:
-    """Say when it is, and how full machine and queue are."""
+    """Say when it is, and how full machine and queue are.
+
+    Args:
+        frame: The state to show.
+
+    Returns:
+        One line.
+
+    Source:
+        House rule: numbers carry their unit.
+    """
     busy, size = frame.busy_processors, frame.machine_processors
     return (
         f"{clock(frame.now)}   busy {busy:,} of {size:,} processors ({busy / size:.0%})   "
@@ -180,7 +190,22 @@ def _tick_line(axis: TimeAxis, n_columns: int) -> str:
 
 
 def tick_label(instant: int, tick: int) -> str:
-    """Write the time of a mark no finer than the marks are."""
+    """Write the time of a mark no finer than the marks are.
+
+    Args:
+        instant: The mark, s.
+        tick: Distance of the marks, s.
+
+    Returns:
+        Text such as "day 2", "d2 03:15" or "00:00:30"; days count from 0.
+
+    Source:
+        House rule: numbers carry their unit.
+
+    Example:
+        >>> tick_label(184_500, 300), tick_label(172_800, 86_400)
+        ('d2 03:15', 'day 2')
+    """
     day, rest = divmod(instant, 86_400)
     hour, minute, second = rest // 3_600, rest // 60 % 60, rest % 60
     if tick % 86_400 == 0:
