@@ -69,7 +69,7 @@ def ansi(frame: Frame, placement: Placement | None = None) -> str:
 
     labels = [""] * n_rows
     labels[0], labels[-1] = "1", str(frame.machine_processors)
-    lines = [frame.title, state_line(frame), ""]
+    lines = [frame.title, _state_line(frame), ""]
     for row in reversed(range(n_rows)):
         lines.append(f"{labels[row]:>{_MARGIN - 1}} " + "".join(cells[row]))
     lines.append(" " * _MARGIN + _tick_line(axis, n_columns))
@@ -128,18 +128,8 @@ def clock(instant: int) -> str:
     return f"day {day} {rest // 3_600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
 
 
-def state_line(frame: Frame) -> str:
-    """Say when it is, and how full machine and queue are.
-
-    Args:
-        frame: The state to show.
-
-    Returns:
-        One line.
-
-    Source:
-        House rule: numbers carry their unit.
-    """
+def _state_line(frame: Frame) -> str:
+    """Say when it is, and how full machine and queue are."""
     busy, size = frame.busy_processors, frame.machine_processors
     return (
         f"{clock(frame.now)}   busy {busy:,} of {size:,} processors ({busy / size:.0%})   "
