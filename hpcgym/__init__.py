@@ -7,7 +7,7 @@ first use, so that the import stays quick.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from gymnasium.envs.registration import register
+from gymnasium.envs.registration import WrapperSpec, register
 
 if TYPE_CHECKING:
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
@@ -75,4 +75,8 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-register(id="HPCBatch-v0", entry_point="hpcgym.env.scheduling:SchedulingEnv")
+register(
+    id="HPCBatch-v0",
+    entry_point="hpcgym.env.scheduling:SchedulingEnv",
+    additional_wrappers=(WrapperSpec("PayAtHorizon", "hpcgym.env.horizon:PayAtHorizon", {}),),
+)
