@@ -4,7 +4,7 @@ A cell is one log under one scheduler; it passes if every job starts at the same
 flags equal. Results are kept as they come, so a run that was cut off goes on where it stopped; what
 other sources of the kernels or of the reference gave does not count.
 
-    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2,ctc-sp2 --processes 2
+    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 ctc-sp2 --processes 2
 """
 
 import argparse
@@ -22,18 +22,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-SMALL = {
+LOGS = {
     "kth-sp2": "KTH-SP2-1996-2.1-cln",
     "ctc-sp2": "CTC-SP2-1996-3.1-cln",
     "sdsc-sp2": "SDSC-SP2-1998-4.2-cln",
     "sdsc-par": "SDSC-Par-1996-3.1-cln",
-}
-LARGE = {
     "sdsc-blue": "SDSC-BLUE-2000-4.2-cln",
     "hpc2n": "HPC2N-2002-2.2-cln",
     "cea-curie": "CEA-Curie-2011-2.1-cln",
 }
-LOGS = SMALL | LARGE
+LARGE = ("sdsc-blue", "hpc2n", "cea-curie")
 OTHER_RULES: list[dict[str, Any]] = [
     {"policy": [0.1, 0.2, -0.3, 0.1, 0.2, 0.1]},
     {"event_semantics": "pyss"},
@@ -49,8 +47,9 @@ def matrix(log: str) -> list[dict[str, Any]]:
     """Return the schedulers to try on a log: every policy, in fewer settings where it is large."""
     from reference import POLICIES
 
-    pairs = [(order, theta) for order in (None, "SPF") for theta in (None, 200_000, 72_000)]
-    pairs = pairs if log in SMALL else [(None, None), ("SPF", 200_000)]
+    pairs = [(None, None), ("SPF", 200_000)]
+    if log not in LARGE:
+        pairs += [("SPF", None), (None, 200_000), (None, 72_000), ("SPF", 72_000)]
     keys = ("policy", "backfill_order", "threshold")
     cells = [dict(zip(keys, (policy, *pair), strict=True)) for policy in POLICIES for pair in pairs]
     return cells + OTHER_RULES
@@ -80,14 +79,20 @@ def digest() -> str:
 def main() -> int:
     from rich.progress import Progress
 
+    from hpcgym.errors import HpcgymError
+    from hpcgym.trace import find_trace
+
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--logs", default=",".join(LOGS), help="default: %(default)s")
+    parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS), help="default: all")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=ROOT / "runs" / "verify.csv")
     options = parser.parse_args()
-    logs = options.logs.split(",")
-    if unknown := [log for log in logs if log not in LOGS]:
-        parser.error(f"unknown log {unknown[0]!r}; allowed: {', '.join(LOGS)}")
+    logs = options.logs
+    try:
+        for log in logs:
+            find_trace(LOGS[log])
+    except HpcgymError as error:
+        parser.error(str(error))
     sources = digest()
     cells = {(sources, log, json.dumps(s)): (log, s) for log in logs for s in matrix(log)}
     options.record.parent.mkdir(parents=True, exist_ok=True)
