@@ -54,6 +54,9 @@ def simulate_log(
     max_request: Annotated[
         int | None, typer.Option(metavar="SECONDS", help="Cut longer requests to this.")
     ] = None,
+    minimum_run_time: Annotated[
+        int, typer.Option(metavar="SECONDS", help="Drop jobs that ran shorter.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Seed of --missing-request tsafrir.")] = 0,
     on_bad_line: Annotated[
         str, typer.Option(metavar="raise|drop", help="What to do with malformed lines.")
@@ -96,6 +99,7 @@ def simulate_log(
         machine_processors=processors,
         missing_request=cast(Any, missing_request),
         max_request=max_request,
+        minimum_run_time=minimum_run_time,
         seed=seed,
     )
     typer.echo(report)

@@ -30,6 +30,14 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+def test_published_figure_of_easy_is_printed(run: Command, real_log: Callable[[str], Path]) -> None:
+    """KTH-SP2 with the event semantics of pyss: a mean bsld of 92.5765397336295 is published."""
+    options = ("--minimum-run-time", "1", "--event-semantics", "pyss")
+    printed = run("simulate", real_log("KTH-SP2-1996-2"), *options)
+    assert "28481 of 28489 jobs kept" in printed
+    assert " bsld           92.58 " in printed
+
+
 def names_in(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
@@ -96,6 +104,8 @@ def test_options_of_the_cleaning_reach_it(run: Command, log: Path, tmp_path: Pat
     assert frame["run_time"].tolist() == [10, 25, 5]
     assert frame["start_time"].tolist() == [100, 105, 112]
     run("simulate", log, "--on-bad-line", "drop", "--missing-request", "drop", "-o", out, "--force")
+    assert pd.read_csv(out)["job_id"].tolist() == [1, 2]
+    run("simulate", log, "--on-bad-line", "drop", "--minimum-run-time", "6", "-o", out, "--force")
     assert pd.read_csv(out)["job_id"].tolist() == [1, 2]
 
 
