@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
 
 FEATURES = ("q", "e", "wait", "rho", "exp", "area")
-"""Features of a job that weights apply to: processors, estimate (s), wait (s), e/q, (wait+e)/e, e*q."""
+"""What weights apply to: processors, estimate (s), wait (s), e/q, (wait+e)/e, e*q."""
 
 MAX_AGE_S = 43_200
 """Wait at which the age factor of MULTIFACTOR is full, s."""

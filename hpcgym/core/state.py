@@ -40,7 +40,8 @@ KEEP_HISTORY = 11
 KEEP_REWARD = 12
 FULL_PASSES = 13
 CHECK = 14
-N_SETTINGS = 15
+WEEK_START = 15  # seconds into the week at time 0
+N_SETTINGS = 16
 
 # Columns of `State.counter`: what moves.
 NOW = 0
@@ -78,7 +79,8 @@ N_COUNTERS = 29
 RATE = 0  # reward rate of the waiting jobs, 1/s
 ACCRUED = 1  # what the waiting jobs have cost so far
 LOG_LARGEST = 2  # natural logarithm of the scenario's largest request in s
-N_GAUGES = 3
+STARTED_COST = 3  # what the started jobs cost in all
+N_GAUGES = 4
 
 # Values.
 BY_BASE = -1
@@ -86,7 +88,8 @@ BACKFILL_NONE, BACKFILL_EASY = 0, 1
 BATCH, PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 BETWEEN, AT_PASS = 0, 1
-DONE, DECISION = 0, 1
+DONE, DECISION, BAD_ACTION = 0, 1, -100
+ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
 
 # Bits of `State.flag`.
 BACKFILLED, THRESHOLDED = 1, 2
@@ -131,7 +134,8 @@ class JobTable(NamedTuple):
         keys: Keys of policies given by one number per job, shape (n_keys, n_jobs).
         reward_rate: What a second of waiting costs, 1/s; empty where no reward is kept.
         reward_onset: Instant from which waiting costs, s; empty likewise.
-        field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS); empty likewise.
+        field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS); empty where
+            no observation is made.
     """
 
     submit_time: Int

@@ -1,0 +1,1 @@
+"""Compiled functions, one file per part of the scheduler."""

@@ -73,3 +73,24 @@ class Row(NamedTuple):
     inverse: Float
     history_field: NDArray[np.float32]
     scratch: Int
+
+
+@by_reference
+class Choice(NamedTuple):
+    """How an environment reads actions.
+
+    Attributes:
+        kind: `ACTION_*`, shape (1,).
+        rule: Rules to choose among, shape (n_policies,).
+        rule_weight: Their parameters, shape (n_policies, N_WEIGHTS).
+        divisor: What each feature is divided by before it is weighted, shape (6,).
+        base_rule: Rule of the base order, shape (1,).
+        base_weight: Its parameters, shape (N_WEIGHTS,).
+    """
+
+    kind: Int
+    rule: Int
+    rule_weight: Float
+    divisor: Float
+    base_rule: Int
+    base_weight: Float

@@ -7,7 +7,7 @@ rates; so a step of the clock costs no more than the onsets it passes.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.state import ACCRUED, N_ONSETS, N_WAITING, NOW, RATE
+from hpcgym.core.state import ACCRUED, N_ONSETS, N_WAITING, NOW, RATE, STARTED_COST
 
 
 @kernel
@@ -104,13 +104,16 @@ def end_cost(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the job.
 
     Writes:
-        RATE. A job whose onset has not come stays in the heap and is passed over when it does.
+        RATE, STARTED_COST. A job whose onset has not come stays in the heap and is passed over when
+        it does.
 
     Source:
         Specification, section 10, "Reward identity".
     """
-    if jobs.reward_onset[job] <= row.counter[NOW]:
+    waited = row.counter[NOW] - jobs.reward_onset[job]
+    if waited >= 0:
         row.gauge[RATE] -= jobs.reward_rate[job]
+        row.gauge[STARTED_COST] += jobs.reward_rate[job] * waited
     if row.counter[N_WAITING] == 0:
         row.gauge[RATE] = 0.0  # no rounding is carried from one busy period to the next
 

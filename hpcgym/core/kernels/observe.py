@@ -1,0 +1,344 @@
+"""What an agent sees: the visible jobs, and the state of the cluster; estimates only.
+
+Every number lies in [-1, 1]; the data sheet in `hpcgym.env.scheduling` gives each formula. What
+does not change is worked out before the episode (`JobTable.field`) or at a job's submission
+(`Row.history_field`); left are two logarithms per visible job. Run times of jobs that have not
+ended are read nowhere here.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.easy import reserve
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.running import is_overdue
+from hpcgym.core.kernels.user_history import MONTH_MINUTES
+from hpcgym.core.state import (
+    DAY_AGO,
+    FREE,
+    HOUR_AGO,
+    MACHINE_PROCESSORS,
+    N_BLOCKS,
+    N_HISTORY_FIELDS,
+    N_RELEASES,
+    N_STATIC_FIELDS,
+    N_WAITING,
+    NEXT_JOB,
+    NOW,
+    SHADOW,
+    WAITING_AREA,
+    WAITING_PROCESSORS,
+    WEEK_START,
+)
+
+N_MOVING_FIELDS = 5
+N_FIELDS = N_STATIC_FIELDS + N_MOVING_FIELDS + N_HISTORY_FIELDS
+"""Numbers shown of each visible job."""
+
+HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
+"""How far ahead the free processors are shown, s."""
+
+N_CLUSTER = 19
+"""Numbers shown of the cluster."""
+
+OLDEST_SHARE = 4
+"""One slot in so many is kept for the jobs that have waited longest."""
+
+HOUR_S = 3_600
+DAY_S = 86_400
+WEEK_S = 604_800
+
+Floats = NDArray[np.float32]
+
+
+@kernel
+def fill_slots(row: Row, slot: NDArray[np.int64]) -> int:
+    """Choose the visible jobs: the first of the base order, then the oldest of the rest.
+
+    Three quarters of the slots go to the first jobs of the base order; of the others, the last
+    quarter shows those that have waited longest. With no more jobs than that the choice costs
+    O(n_slots), else O(n_waiting).
+
+    Args:
+        row: The simulation.
+        slot: Where to, shape (n_slots,).
+
+    Returns:
+        Number of visible jobs.
+
+    Writes:
+        `slot`: index of the job in each, -1 = empty.
+
+    Source:
+        Specification, section 10, "Observation": never the first-come ones only.
+    """
+    n_slots = len(slot)
+    n_first = n_slots - n_slots // OLDEST_SHARE
+    shown = 0
+    oldest = 0
+    for place in range(row.base.used[N_BLOCKS]):
+        block = row.base.order[place]
+        for spot in range(row.base.size[block]):
+            job = row.base.job[block, spot]
+            if shown < n_first:
+                slot[shown] = job
+                shown += 1
+                continue
+            if oldest == n_slots - n_first:
+                if oldest == 0 or slot[n_slots - 1] < job:
+                    continue
+            else:
+                oldest += 1
+            other = n_first + oldest - 1
+            while other > n_first and slot[other - 1] > job:
+                slot[other] = slot[other - 1]
+                other -= 1
+            slot[other] = job
+    shown += oldest
+    for empty in range(shown, n_slots):
+        slot[empty] = -1
+    return shown
+
+
+@kernel
+def shadow_of_base(jobs: Jobs, row: Row) -> int:
+    """Find the shadow time of the first job of the base order that does not fit now.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Returns:
+        The shadow time, s; -1 if every waiting job fits.
+
+    Writes:
+        SHADOW and EXTRA, which the pass works out anew.
+
+    Source:
+        Specification, section 10, "Observation": ends before the shadow.
+    """
+    free = row.counter[FREE]
+    for place in range(row.base.used[N_BLOCKS]):
+        block = row.base.order[place]
+        for spot in range(row.base.size[block]):
+            job = row.base.job[block, spot]
+            if jobs.processors[job] > free:
+                reserve(jobs, row, job)
+                return row.counter[SHADOW]
+    return -1
+
+
+@kernel
+def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats) -> None:
+    """Write the fields of one visible job.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job.
+        shadow: Shadow time of the base order's head, s, -1 = every job fits.
+        shown: Where to, shape (n_fields,).
+
+    Writes:
+        `shown`.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    now = row.counter[NOW]
+    wait = now - jobs.submit_time[job]
+    estimate = jobs.estimate[job]
+    for column in range(N_STATIC_FIELDS):
+        shown[column] = jobs.field[job, column]
+    shown[4] = np.float32(min(math.log1p(wait / 60.0) / math.log1p(MONTH_MINUTES), 1.0))
+    ratio = -1.0
+    if wait > 0:
+        ratio = max(min(math.log(wait / estimate) / math.log(10_000.0), 1.0), -1.0)
+    shown[5] = np.float32(ratio)
+    shown[6] = np.float32(jobs.processors[job] <= row.counter[FREE])
+    shown[7] = np.float32(shadow < 0 or now + estimate <= shadow)
+    shown[8] = np.float32(is_overdue(row.base, job))
+    for column in range(N_HISTORY_FIELDS):
+        shown[9 + column] = row.history_field[job, column]
+
+
+@kernel
+def squash(value: float, half: float) -> np.float32:
+    """Map a quantity without bound into [0, 1).
+
+    Args:
+        value: The quantity, >= 0.
+        half: What becomes 1/2.
+
+    Returns:
+        value / (value + half).
+
+    Source:
+        House rule: each squashed quantity states what becomes one half.
+    """
+    return np.float32(value / (value + half))
+
+
+@kernel
+def count_since(jobs: Jobs, row: Row, pointer: int, span: int) -> int:
+    """Count the submissions of the last `span` seconds, in amortised constant time.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        pointer: Column of `counter` that remembers the first of them.
+        span: How far back, s.
+
+    Returns:
+        Number of jobs submitted after now - span.
+
+    Writes:
+        The pointer.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    first = row.counter[pointer]
+    while first < row.counter[NEXT_JOB] and jobs.submit_time[first] <= row.counter[NOW] - span:
+        first += 1
+    row.counter[pointer] = first
+    return row.counter[NEXT_JOB] - first
+
+
+@kernel
+def show_free(jobs: Jobs, row: Row, shown: Floats) -> None:
+    """Write the processors free now and at each horizon, by estimates.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        shown: Where to, shape (1 + number of horizons,).
+
+    Writes:
+        `shown`: shares of the machine.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    machine = row.setting[MACHINE_PROCESSORS]
+    free = row.counter[FREE]
+    shown[0] = np.float32(free / machine)
+    place = 0
+    for ahead in range(len(HORIZONS_S)):
+        until = row.counter[NOW] + HORIZONS_S[ahead]
+        while place < row.counter[N_RELEASES] and row.release_time[place] <= until:
+            free += jobs.processors[row.release_job[place]]
+            place += 1
+        shown[1 + ahead] = np.float32(free / machine)
+
+
+@kernel
+def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) -> None:
+    """Write what is known of the waiting jobs without a slot.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        slot: Job in each slot, shape (n_slots,), -1 = empty.
+        shown: Where to, shape (4,): count, total area, least area, largest area.
+
+    Writes:
+        `shown`.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    hidden = row.counter[N_WAITING] - len(slot)
+    for column in range(4):
+        shown[column] = np.float32(0.0)
+    if hidden <= 0:
+        return
+    hour_of_machine = float(row.setting[MACHINE_PROCESSORS] * HOUR_S)
+    n_first = len(slot) - len(slot) // OLDEST_SHARE
+    youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
+    total = 0
+    least = np.float32(1.0)
+    most = np.float32(0.0)
+    seen = 0
+    for place in range(row.base.used[N_BLOCKS]):
+        block = row.base.order[place]
+        for spot in range(row.base.size[block]):
+            job = row.base.job[block, spot]
+            seen += 1
+            if seen <= n_first or job <= youngest:
+                continue
+            total += jobs.processors[job] * jobs.estimate[job]
+            least = min(least, jobs.field[job, 3])
+            most = max(most, jobs.field[job, 3])
+    shown[0] = squash(float(hidden), float(len(slot)))
+    shown[1] = squash(float(total), hour_of_machine)
+    shown[2] = least
+    shown[3] = most
+
+
+@kernel
+def show_cluster(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) -> None:
+    """Write the state of the cluster.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        slot: Job in each slot, shape (n_slots,), -1 = empty.
+        shown: Where to, shape (N_CLUSTER,).
+
+    Writes:
+        `shown`.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    machine = row.setting[MACHINE_PROCESSORS]
+    show_free(jobs, row, shown[:9])
+    shown[9] = squash(float(row.counter[WAITING_PROCESSORS]), float(machine))
+    shown[10] = squash(float(row.counter[WAITING_AREA]), float(machine * HOUR_S))
+    shown[11] = squash(float(count_since(jobs, row, HOUR_AGO, HOUR_S)), 10.0)
+    shown[12] = squash(float(count_since(jobs, row, DAY_AGO, DAY_S)), 100.0)
+    moment = (row.setting[WEEK_START] + row.counter[NOW]) % WEEK_S
+    angle = 2.0 * math.pi * moment / WEEK_S
+    shown[13] = np.float32(math.sin(angle))
+    shown[14] = np.float32(math.cos(angle))
+    show_hidden(jobs, row, slot, shown[15:])
+
+
+@kernel
+def observe(
+    jobs: Jobs,
+    row: Row,
+    slot: NDArray[np.int64],
+    shown_jobs: Floats,
+    shown_cluster: Floats,
+    mask: Floats,
+) -> None:
+    """Write an observation.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        slot: Where the job in each slot goes, shape (n_slots,).
+        shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,), row-major.
+        shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
+        mask: Which slots hold a job, shape (n_slots,), 1 or 0.
+
+    Writes:
+        The four arrays, whole.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    shown = fill_slots(row, slot)
+    shadow = shadow_of_base(jobs, row)
+    for place in range(shown):
+        first = place * N_FIELDS
+        show_job(jobs, row, slot[place], shadow, shown_jobs[first : first + N_FIELDS])
+        mask[place] = np.float32(1.0)
+    shown_jobs[shown * N_FIELDS :] = np.float32(0.0)
+    mask[shown:] = np.float32(0.0)
+    show_cluster(jobs, row, slot, shown_cluster)

@@ -1,0 +1,1 @@
+"""The Gymnasium environment: wiring, observations, actions, rewards, pictures."""

@@ -1,0 +1,168 @@
+"""Action spaces, and how an action is read; the kernels apply it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.kernels.records import Choice
+from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.errors import ActionError, ScenarioError, unknown_name
+
+ActionKind = Literal["weights", "policy", "order", "job"]
+Scale = Literal["unit", "raw"]
+
+KINDS = {
+    "weights": s.ACTION_WEIGHTS,
+    "policy": s.ACTION_POLICY,
+    "order": s.ACTION_ORDER,
+    "job": s.ACTION_JOB,
+}
+
+_NO_VALUES = np.zeros(0, dtype=np.float32)
+
+
+class ActionReader:
+    """What actions an environment takes, and how it reads them.
+
+    Args:
+        kind: "weights", "policy", "order" or "job".
+        n_slots: Visible positions of the queue.
+        policies: What a "policy" action chooses among.
+
+    Attributes:
+        space: The action space.
+
+    Raises:
+        ScenarioError: An unknown kind, or no policy to choose among.
+
+    Source:
+        Specification, "Action semantics".
+    """
+
+    def __init__(self, kind: str, n_slots: int, policies: Sequence[Policy]) -> None:
+        if kind not in KINDS:
+            raise ScenarioError(unknown_name("action", kind, get_args(ActionKind)))
+        self.kind = kind
+        self.space: spaces.Space[Any]
+        if kind == "weights":
+            self.space = spaces.Box(-1.0, 1.0, (len(FEATURES),), np.float32)
+        elif kind == "order":
+            self.space = spaces.Box(-1.0, 1.0, (n_slots,), np.float32)
+        elif kind == "job":
+            self.space = spaces.Discrete(n_slots)
+        elif not policies:
+            raise ScenarioError("action 'policy' needs at least one policy to choose among")
+        else:
+            self.space = spaces.Discrete(len(policies))
+        self._is_vector = isinstance(self.space, spaces.Box)
+        self._shape = self.space.shape
+        self._n = int(self.space.n) if isinstance(self.space, spaces.Discrete) else 0
+
+    def read(self, action: Any) -> tuple[int, NDArray[np.float32]]:
+        """Read an action into the form kernels take.
+
+        Args:
+            action: What came; the values of a vector are checked by the kernel.
+
+        Returns:
+            The action as a number, 0 for vectors; and as a vector, empty for numbers.
+
+        Raises:
+            ActionError: Wrong shape or type, or a number out of range.
+
+        Source:
+            Specification, "Action semantics".
+        """
+        if self._is_vector:
+            values = np.ascontiguousarray(action, dtype=np.float32)
+            if values.shape != self._shape:
+                raise ActionError(
+                    f"action {self.kind!r} must have shape {self._shape}, got {values.shape}"
+                )
+            return 0, values
+        try:
+            index = operator.index(action)
+        except TypeError:
+            raise ActionError(
+                f"action {self.kind!r} must be a whole number, got {action!r}"
+            ) from None
+        if not 0 <= index < self._n:
+            raise ActionError(f"action {self.kind!r} must lie in 0 to {self._n - 1}, got {index}")
+        return index, _NO_VALUES
+
+
+def unit_divisors(
+    machine_processors: int, largest_request: int, threshold: int | None
+) -> NDArray[np.float64]:
+    """Return what each feature is divided by so that its size is about one.
+
+    Args:
+        machine_processors: M.
+        largest_request: E, s.
+        threshold: T, s; where there is none, 3 E stands for it.
+
+    Returns:
+        (M, E, T, E, 1 + T/3600, M E), shape (6,).
+
+    Source:
+        Specification, "Action semantics", `weights`.
+
+    Example:
+        >>> unit_divisors(100, 3600, None)
+        array([1.000e+02, 3.600e+03, 1.080e+04, 3.600e+03, 4.000e+00, 3.600e+05])
+    """
+    m, e = float(machine_processors), float(largest_request)
+    t = 3.0 * e if threshold is None else float(max(threshold, 1))
+    return np.array([m, e, t, e, 1.0 + t / 3600.0, m * e])
+
+
+def choice_of(
+    kind: str,
+    policies: Sequence[Policy],
+    base: Policy,
+    divisor: NDArray[np.float64],
+) -> Choice:
+    """Gather how actions are read into the record that kernels take.
+
+    Args:
+        kind: "weights", "policy", "order" or "job".
+        policies: What a "policy" action chooses among; those given by keys count the rows of
+            `JobTable.keys` from 2 on.
+        base: Policy of the base order.
+        divisor: What each feature is divided by before it is weighted, shape (6,).
+
+    Returns:
+        The record.
+
+    Raises:
+        ScenarioError: A policy is a formula in Python, which a step cannot run.
+
+    Source:
+        House rule: normalise at the door.
+    """
+    for policy in (*policies, base):
+        if policy.formula is not None or (policy is base and policy.keys is not None):
+            raise ScenarioError(
+                f"policy {policy.name!r} cannot serve here: a step runs compiled rules and, for "
+                "'policy' actions, policies given by keys"
+            )
+    rule_weight = np.zeros((max(len(policies), 1), s.N_WEIGHTS))
+    for row, policy in enumerate(policies):
+        rule_weight[row] = policy.parameters
+        if policy.rule == s.RULE_KEYS:
+            rule_weight[row, 0] = 2.0 + row
+    return Choice(
+        np.array([KINDS[kind]], dtype=np.int64),
+        np.array([policy.rule for policy in policies] or [0], dtype=np.int64),
+        rule_weight,
+        divisor,
+        np.array([base.rule], dtype=np.int64),
+        np.array(base.parameters),
+    )

@@ -1,0 +1,191 @@
+"""Episodes made ready for the environment: kernels' tables, costs, a baseline where one pays."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, get_args
+
+import numpy as np
+
+from hpcgym.core import state as s
+from hpcgym.core.kernels.records import Jobs
+from hpcgym.core.kernels.rows import jobs_of
+from hpcgym.core.policy import Policy, as_policy, policy_names
+from hpcgym.core.simulator import (
+    Episode,
+    SchedulerSettings,
+    Simulator,
+    estimates_of,
+    executed_run_time,
+    prepare,
+)
+from hpcgym.core.workload import Workload
+from hpcgym.env.observation import static_fields
+from hpcgym.env.reward import TERMINAL_REWARDS, Cost, CostCurve, Reward, cost_of
+from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.scenario.build import Episodes
+
+WEEK_S = 604_800
+
+KEPT_EPISODES = 256
+"""Prepared episodes that are kept for the next time they are drawn."""
+
+
+@dataclass(eq=False)
+class Prepared:
+    """One episode, ready to be simulated, observed and paid.
+
+    Attributes:
+        episode: What the kernels read.
+        cost: What waiting costs each job.
+        baseline_settings: The scheduler of the baseline, None where there is none.
+    """
+
+    episode: Episode
+    cost: Cost
+    baseline_settings: SchedulerSettings | None
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Return the episode's jobs as kernels see them."""
+        return jobs_of(self.episode.table, 0, len(self.episode.workload))
+
+    @cached_property
+    def baseline(self) -> CostCurve:
+        """Simulate the baseline on this episode, once, when its cost is first asked for."""
+        assert self.baseline_settings is not None
+        simulator = Simulator(self.episode.workload, self.baseline_settings)
+        simulator.run()
+        return CostCurve(self.cost, self.episode.workload.submit_time, simulator.start_time)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only this process can hold."""
+        return {key: value for key, value in self.__dict__.items() if key != "jobs"}
+
+
+class Preparer:
+    """Makes episodes of a scenario ready, and keeps those that come again.
+
+    The base queue is in SAF order, which is what the slots of an observation show.
+
+    Args:
+        episodes: The scenario's episodes.
+        settings: The scheduler that the agent and the baseline share.
+        decide: "contested", "event", or an interval in s.
+        policies: What a "policy" action chooses among.
+        reward: One of `hpcgym.env.reward.Reward`.
+        baseline: Policy of the paired baseline, or None.
+
+    Raises:
+        ScenarioError: An unknown reward, or one that needs a baseline and has none.
+
+    Source:
+        Specification, section 10.
+    """
+
+    def __init__(
+        self,
+        episodes: Episodes,
+        settings: SchedulerSettings,
+        *,
+        decide: str | int,
+        policies: Sequence[Policy],
+        reward: Reward,
+        baseline: str | None,
+    ) -> None:
+        if reward not in get_args(Reward):
+            raise ScenarioError(unknown_name("reward", reward, get_args(Reward)))
+        if reward in TERMINAL_REWARDS and baseline is None:
+            raise ScenarioError(f"reward {reward!r} compares with a baseline; name one, say 'SAF'")
+        self._machine = episodes.scenario.machine.processors
+        self._largest = episodes.largest_request
+        self._reward = reward
+        self._decide = decide
+        self._policies = policies
+        self._settings = replace(settings, policy="SAF")
+        self._baseline = None if baseline is None else replace(settings, policy=as_policy(baseline))
+        self._kept: OrderedDict[int, Prepared] = OrderedDict()
+
+    def of(self, workload: Workload) -> Prepared:
+        """Make a workload ready.
+
+        Args:
+            workload: Jobs for the scenario's machine.
+
+        Returns:
+            The episode; the same one again for the same workload.
+
+        Raises:
+            ScenarioError: The workload was made for a machine of another size.
+
+        Source:
+            House rule: cut and prepared beforehand, so that a reset costs no Python per job.
+        """
+        kept = self._kept.get(id(workload))
+        if kept is not None:
+            self._kept.move_to_end(id(workload))
+            return kept
+        if workload.machine_processors != self._machine:
+            raise ScenarioError(
+                f"{workload.name} was made for {workload.machine_processors} processors; the "
+                f"scenario's machine has {self._machine}"
+            )
+        run_time = executed_run_time(workload, self._settings.kill_at_limit)
+        cost = cost_of(self._reward, workload.submit_time, run_time, workload.processors)
+        estimate = estimates_of(workload, self._settings)
+        episode = prepare(
+            workload,
+            self._settings,
+            decide=self._decide,
+            extra_policies=self._policies,
+            keep_history=True,
+            largest_request=self._largest,
+            reward_rate=cost.rate,
+            reward_onset=np.ascontiguousarray(cost.onset),
+            field=static_fields(
+                estimate, estimate, workload.processors, self._machine, self._largest
+            ),
+        )
+        start = workload.time_offset if workload.unix_start is None else workload.unix_start
+        episode.setting[s.WEEK_START] = start % WEEK_S
+        prepared = Prepared(episode, cost, self._baseline)
+        self._kept[id(workload)] = prepared
+        if len(self._kept) > KEPT_EPISODES:
+            self._kept.popitem(last=False)
+        return prepared
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the kept episodes, which are known by where they lie in memory."""
+        return self.__dict__ | {"_kept": OrderedDict()}
+
+
+def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
+    """Return the policies a "policy" action may choose among.
+
+    Args:
+        names: Their names; None = every policy that a step can run, which leaves out formulas.
+
+    Returns:
+        The policies, in the order given.
+
+    Raises:
+        PolicyError: An unknown name.
+        ScenarioError: A policy is a formula in Python, which a step cannot run.
+
+    Source:
+        Specification, "Action semantics", `policy`.
+    """
+    if names is None:
+        every = [as_policy(name) for name in policy_names()]
+        return [policy for policy in every if policy.formula is None]
+    chosen = [as_policy(name) for name in names]
+    for policy in chosen:
+        if policy.formula is not None:
+            raise ScenarioError(
+                f"policy {policy.name!r} is a formula in Python, which a step cannot run; "
+                "register it by keys instead"
+            )
+    return chosen

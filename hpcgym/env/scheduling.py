@@ -1,0 +1,533 @@
+"""The environment `HPCBatch-v0`: wiring of scenario, simulator, observation, action and reward."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import metrics
+from hpcgym.core import state as s
+from hpcgym.core.kernels.events import run
+from hpcgym.core.kernels.observe import N_CLUSTER, N_FIELDS, observe
+from hpcgym.core.kernels.rows import row_of
+from hpcgym.core.kernels.stepping import step
+from hpcgym.core.policy import as_policy
+from hpcgym.core.simulator import SchedulerSettings, executed_run_time, load, state_for
+from hpcgym.core.workload import Workload
+from hpcgym.env.action import ActionKind, ActionReader, Scale, choice_of, unit_divisors
+from hpcgym.env.observation import N_SLOTS, observation_space
+from hpcgym.env.prepared import Prepared, Preparer, steppable_policies
+from hpcgym.env.reward import TERMINAL_REWARDS, Ledger, Reward, compared, owed
+from hpcgym.errors import ActionError, ScenarioError, unknown_name
+from hpcgym.scenario.build import Episodes
+from hpcgym.schedule import Schedule
+
+if TYPE_CHECKING:
+    from hpcgym.env.render import Viewer
+    from hpcgym.scenario.spec import Scenario
+
+RENDER_MODES = ("ansi", "rgb_array", "human")
+
+Observation = dict[str, NDArray[np.float32]]
+
+
+class SchedulingEnv(gymnasium.Env[Observation, Any]):
+    """Order the waiting jobs of a cluster, pass by pass, for an EASY-backfilling scheduler.
+
+    Description:
+        Jobs of a recorded or generated log arrive at a cluster of M identical processors. At each
+        decision the agent sets the order of the waiting jobs for one scheduling pass; the scheduler
+        starts jobs in that order while they fit, reserves for the first that does not, and
+        backfills behind it. Jobs that have waited beyond the scenario's threshold go first, first
+        come first served, whatever the action. Lowest score first everywhere; ties by (submit
+        time, position in the log). Source: the specification's section 10 and the papers it names.
+
+    Action Space:
+        By `action`:
+
+        | `action` | space | meaning |
+        |---|---|---|
+        | `"weights"` | Box(-1, 1, (6,)) | weights of (q, e, wait, e/q, (wait+e)/e, e q), \
+L1-normalised; zero means FCFS. With `scale="unit"` the features are divided by \
+(M, E, T, E, 1 + T/3600, M E) first; T is the threshold, or 3 E |
+        | `"policy"` | Discrete(len(policies)) | the policy that orders this pass |
+        | `"order"` | Box(-1, 1, (n_slots,)) | a score for each visible job; hidden jobs follow in \
+the base order; scores of empty slots are ignored |
+        | `"job"` | Discrete(n_slots) | the job that goes first; if it starts, the next decision \
+is at the same instant while that is contested; if not, it holds the reservation for this pass. An \
+empty slot stands for the first job of the base order and counts in `info["invalid_actions"]` |
+
+        q is the processors, e the request (s), E the scenario's largest request. The base order is
+        that of the scenario's policy (SAF unless it says otherwise).
+
+    Observation Space:
+        A Dict of one-dimensional float32 boxes, in [-1, 1]; nothing in it depends on the run time
+        of a job that has not ended. log is natural.
+
+        `jobs`: n_slots rows of 15 fields, row-major; empty slots are 0. Three quarters of the slots
+        show the first jobs in SAF order (thresholded ones before them), the last quarter the oldest
+        of the rest.
+
+        | field | meaning | formula | min | max |
+        |---|---|---|---|---|
+        | 0 `log_estimate` | estimate e, s | log e / log E | 0 | 1 |
+        | 1 `log_predicted_time` | predicted time, s (the estimate) | as 0 | 0 | 1 |
+        | 2 `processors` | q | q / M | 0 | 1 |
+        | 3 `log_area` | area, processor-s | log(e q) / log(E M) | 0 | 1 |
+        | 4 `log_wait_time` | wait w, s | log(1 + w/60) / log(1 + 43200), at most 1 | 0 | 1 |
+        | 5 `log_wait_by_estimate` | w / e | log(w/e) / log 10^4, clipped; -1 at w = 0 | -1 | 1 |
+        | 6 `fits_now` | q <= free processors | 0 or 1 | 0 | 1 |
+        | 7 `ends_before_shadow` | now + e <= shadow time of the first job in SAF order that does \
+not fit, by the jobs now running | 0 or 1; 1 where all fit | 0 | 1 |
+        | 8 `is_thresholded` | beyond the threshold | 0 or 1 | 0 | 1 |
+        | 9 `user_log_completed` | n, jobs the user has completed | log(1 + n) / log 1001, \
+at most 1 | 0 | 1 |
+        | 10 `user_log_last_run_time` | run time p of the last of them, s | log max(p, 1) / log E, \
+at most 1; -1 = none | -1 | 1 |
+        | 11 `user_log_last_but_one_run_time` | of the one before | as 10 | -1 | 1 |
+        | 12 `user_mean_run_by_request` | mean of p / request over the last 20 | as it is, at most \
+1; -1 = none | -1 | 1 |
+        | 13 `user_log_expected_bound` | E[1/D], D = max(p, 10 s), 1/s | -log E[1/D] / log E, at \
+most 1 | 0 | 1 |
+        | 14 `user_log_recency` | time since the user's last end, s | as 4; -1 = none | -1 | 1 |
+
+        Fields 9 to 14 are read at the job's submission and do not change while it waits.
+
+        `cluster`: 19 numbers. squash(x, h) = x / (x + h).
+
+        | field | meaning | formula | min | max |
+        |---|---|---|---|---|
+        | 0 | free processors | / M | 0 | 1 |
+        | 1-8 | free processors by estimate in 5, 15, 30 min, 1, 3, 6, 12, 24 h | / M | 0 | 1 |
+        | 9 | processors of the waiting jobs | squash(x, M) | 0 | 1 |
+        | 10 | area of the waiting jobs, processor-s | squash(x, 3600 M) | 0 | 1 |
+        | 11, 12 | submissions in the last hour, day | squash(x, 10), squash(x, 100) | 0 | 1 |
+        | 13, 14 | hour of the week (UTC; of the log where it gives no date) | sin, cos | -1 | 1 |
+        | 15 | jobs without a slot | squash(x, n_slots) | 0 | 1 |
+        | 16 | their area, processor-s | squash(x, 3600 M) | 0 | 1 |
+        | 17, 18 | least and largest area among them | as field 3 of `jobs`; 0 = none | 0 | 1 |
+
+        `action_mask`: n_slots numbers, 1 where a slot holds a job.
+
+    Rewards:
+        With N jobs in the episode and b_j(t) what job j's bounded slowdown would be if it started
+        at t, summed over the jobs submitted by then:
+
+        | `reward` | pays |
+        |---|---|
+        | `"bsld"` | -1/N of what the sum has grown by since the last decision |
+        | `"bsld_start"` | -b_j / N for each job that has started |
+        | `"bsld_end"` | all of it at the end |
+        | `"wait"` | as `"bsld"`, for the wait in s |
+        | `"pp_bsld"` | as `"bsld"`, for the bounded slowdown per processor |
+        | `"log_ratio"` | at the end, -ln(agent / baseline) of the mean bsld |
+        | `"relative"` | at the end, (baseline - agent) / max(agent, baseline, 1) |
+
+        The first three sum to minus the mean bsld. With a `baseline` the sum is baseline minus
+        agent: the baseline's own reward over the same intervals is taken off, and what it has left
+        when the agent is done is paid in the last step. `info["reward_terms"]` shows both sides.
+
+    Starting State:
+        An empty machine at the start of an episode drawn by `reset(seed=...)`, run on to its first
+        decision; `options={"episode": 7}` names the episode.
+
+    Episode End:
+        Terminated when every job has started. Truncated only by Gymnasium's `max_episode_steps`:
+        waiting jobs then count as if they started at that instant, and
+        `info["metrics"]["complete"]` is False. An episode in which no order ever mattered ends in
+        its first step. At the end `info["metrics"]` holds the metrics of the schedule (`mean_bsld`
+        and others) and `schedule()` the schedule.
+
+    Arguments:
+        scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
+        action: See Action Space.
+        decide: `"contested"`: at passes where the order can matter; `"event"`: at every pass with
+            a waiting job; or every so many seconds (actions `weights` and `policy`), the order
+            being made anew by the same rule at each pass in between.
+        reward: See Rewards.
+        baseline: Policy of the paired baseline; None = no pairing.
+        policies: Names a `policy` action chooses among; None = all.
+        scale: `"unit"` or `"raw"` features for `weights`.
+        n_slots: Visible jobs.
+        backfill: Backfilling mode in place of the scenario's.
+        backfill_order: Backfill order in place of the scenario's.
+        render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
+
+    Version History:
+        v0: First version. Whatever could move results makes a new version.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}  # noqa: RUF012
+
+    def __init__(
+        self,
+        scenario: str | Path | Scenario | Episodes = "synthetic-256-weeks",
+        *,
+        action: ActionKind = "weights",
+        decide: str | int = "contested",
+        reward: Reward = "bsld",
+        baseline: str | None = None,
+        policies: Sequence[str] | None = None,
+        scale: Scale = "unit",
+        n_slots: int = N_SLOTS,
+        backfill: str | None = None,
+        backfill_order: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """Wire an environment; the class describes the arguments."""
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
+        if type(n_slots) is not int or n_slots < 1:
+            raise ScenarioError(f"n_slots must be a whole number >= 1, got {n_slots!r}")
+        if scale not in get_args(Scale):
+            raise ScenarioError(unknown_name("scale", scale, get_args(Scale)))
+        if action != "policy" and policies is not None:
+            raise ScenarioError(f"policies belong to action 'policy', not to {action!r}")
+        self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
+        self.settings = _overridden(self.episodes.settings, backfill, backfill_order)
+        chosen = steppable_policies(policies) if action == "policy" else []
+        self._reader = ActionReader(action, n_slots, chosen)
+        self._preparer = Preparer(
+            self.episodes,
+            self.settings,
+            decide=_checked_decide(decide, action),
+            policies=chosen,
+            reward=reward,
+            baseline=baseline,
+        )
+        divisor = np.ones(6)
+        if scale == "unit":
+            processors = self.episodes.scenario.machine.processors
+            largest = self.episodes.largest_request
+            divisor = unit_divisors(processors, largest, self.settings.threshold)
+        self._choice_parts = (action, chosen, as_policy(self.settings.policy), divisor)
+        self._reward: str = reward
+        self._is_paired = baseline is not None
+        self.render_mode = render_mode
+        self.n_slots = n_slots
+        self.action_space = self._reader.space
+        self.observation_space = observation_space(n_slots)
+        self._slot = np.full(n_slots, -1, dtype=np.int64)
+        self._choice = choice_of(*self._choice_parts)
+        self._state: s.State | None = None
+        self._prepared: Prepared | None = None
+        self._is_over = True
+        self._viewer: Viewer | None = None
+
+    # --- One episode ------------------------------------------------------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin an episode and run to its first decision.
+
+        Args:
+            seed: Seed of the episodes drawn from now on.
+            options: `{"episode": 7}` or `{"episode": "week 7"}` begins that episode of the
+                scenario; `{"workload": jobs}` simulates these jobs on the scenario's machine.
+
+        Returns:
+            Observation, and info with `episode` (its label) and `now` (the clock, s).
+
+        Raises:
+            ScenarioError: An unknown option or episode, or jobs for a machine of another size.
+
+        Source:
+            Specification, section 10, "Episodes".
+        """
+        super().reset(seed=seed)
+        self._label, workload = self._draw(options or {})
+        self._prepared = self._preparer.of(workload)
+        self._make_room(self._prepared)
+        load(self._stack, 0, self._row, self._prepared.episode)
+        run(self._prepared.jobs, self._row)
+        self._is_over = False
+        self._paid = [0.0, 0.0]
+        self._invalid_actions = 0
+        shown = self._empty()
+        observe(self._prepared.jobs, self._row, self._slot, *shown.values())
+        if self.render_mode == "human":
+            self.render()
+        return shown, {"episode": self._label, "now": self.now}
+
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        """Apply an action to the pass at hand and run to the next decision.
+
+        Args:
+            action: A member of the action space.
+
+        Returns:
+            Observation, reward, terminated (every job has started), truncated (always False here:
+            a horizon is Gymnasium's `max_episode_steps`), and info.
+
+        Raises:
+            ActionError: Wrong shape or type, a value out of range or NaN, or the episode is over.
+
+        Source:
+            Specification, "Action semantics" and "Reward identity".
+        """
+        prepared = self._prepared
+        if prepared is None or self._is_over:
+            raise ActionError("no episode is under way; call reset()")
+        index, values = self._reader.read(action)
+        is_invalid = self._reader.kind == "job" and self._slot[index] < 0
+        shown = self._empty()
+        jobs, row, slot = prepared.jobs, self._row, self._slot
+        status = step(jobs, row, self._choice, slot, index, values, *shown.values())
+        if status == s.BAD_ACTION:
+            raise ActionError(
+                f"action {self._reader.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
+            )
+        self._invalid_actions += is_invalid
+        self._is_over = status == s.DONE
+        reward, terms = self._pay(prepared, truncated=False)
+        info = {"now": self.now, "reward_terms": terms, "invalid_actions": self._invalid_actions}
+        if self._is_over:
+            info |= {"episode": self._label, "metrics": self.metrics()}
+        if self.render_mode == "human":
+            self.render()
+        return shown, reward, self._is_over, False, info
+
+    def truncate(self) -> tuple[float, dict[str, Any]]:
+        """End the episode at this decision, as a horizon does.
+
+        Returns:
+            What the reward still owes, as if the waiting jobs started now; and the info that ends
+            an episode, its metrics not `complete`.
+
+        Raises:
+            ActionError: No episode is under way.
+
+        Source:
+            Specification, section 10: at a truncation all forms of the reward have one sum.
+        """
+        if self._prepared is None or self._is_over:
+            raise ActionError("no episode is under way; call reset()")
+        self._is_over = True
+        reward, terms = self._pay(self._prepared, truncated=True)
+        return reward, {
+            "reward_terms": terms,
+            "episode": self._label,
+            "metrics": self.metrics(),
+        }
+
+    def _pay(self, prepared: Prepared, *, truncated: bool) -> tuple[float, dict[str, float]]:
+        """Pay what the agent's schedule, and the baseline's, have come to owe since last time."""
+        counter, gauge = self._stack.counter[0], self._stack.gauge[0]
+        first = prepared.cost.at_submission
+        agent = Ledger(
+            first * int(counter[s.NEXT_JOB]) + float(gauge[s.ACCRUED]),
+            first * int(counter[s.N_STARTED]) + float(gauge[s.STARTED_COST]),
+        )
+        n, over = len(prepared.episode.workload), self._is_over
+        due = owed(self._reward, agent, over=over)
+        baseline_due = 0.0
+        if self._is_paired:
+            curve = prepared.baseline
+            by_now = curve.by(self.now)
+            if over and not truncated:
+                by_now = Ledger(curve.total, curve.total)
+            baseline_due = owed(self._reward, by_now, over=over)
+        if self._reward in TERMINAL_REWARDS:
+            terms = {"compared": compared(self._reward, due, baseline_due) if over else 0.0}
+            return terms["compared"], terms
+        terms = {"agent": (self._paid[0] - due) / n}
+        if self._is_paired:
+            terms["baseline"] = (baseline_due - self._paid[1]) / n
+        self._paid = [due, baseline_due]
+        return sum(terms.values()), terms
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which slots hold a job, for `job` actions of sb3-contrib's MaskablePPO.
+
+        Returns:
+            Shape (n_slots,); the first slot alone where no job waits, since some action must be.
+
+        Source:
+            Specification, "Action semantics", `job`.
+        """
+        mask = self._slot >= 0
+        if not mask.any():
+            mask[0] = True
+        return mask
+
+    # --- What has come of it ----------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """Return the clock, s from the episode's start."""
+        return int(self._stack.counter[0, s.NOW])
+
+    @property
+    def workload(self) -> Workload:
+        """Return the jobs of this episode."""
+        if self._prepared is None:
+            raise ActionError("no episode has begun; call reset()")
+        return self._prepared.episode.workload
+
+    def schedule(self) -> Schedule:
+        """Return the schedule made so far.
+
+        Returns:
+            The schedule; start -1 where a job has not started.
+
+        Raises:
+            ActionError: No episode has begun.
+
+        Source:
+            House rule: one record of a schedule behind every face.
+        """
+        workload = self.workload
+        flag = self._stack.flag[0, : len(workload)]
+        return Schedule(
+            workload=workload,
+            start_time=self._stack.start_time[0, : len(workload)].copy(),
+            run_time=executed_run_time(workload, self.settings.kill_at_limit),
+            backfilled=(flag & s.BACKFILLED) != 0,
+            thresholded=(flag & s.THRESHOLDED) != 0,
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the schedule made so far.
+
+        Returns:
+            As `hpcgym.core.metrics.summary`; jobs that wait count as if they started now.
+
+        Raises:
+            ActionError: No episode has begun.
+
+        Source:
+            Specification, section 1, "Metrics".
+        """
+        made = self.schedule()
+        return metrics.summary(
+            made.workload,
+            made.start_time,
+            made.run_time,
+            made.backfilled,
+            made.thresholded,
+            now=self.now,
+        )
+
+    def render(self) -> Any:
+        """Show the machine over time, the queue and the head's reservation.
+
+        Returns:
+            Text for "ansi", an array (height, width, 3) for "rgb_array", None for "human".
+
+        Raises:
+            ActionError: No episode has begun.
+
+        Source:
+            House rule: people would rather look than read.
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn("nothing to render: no render_mode was given")
+            return None
+        from hpcgym.env.picture import frame_of
+        from hpcgym.env.render import Viewer
+
+        made, prepared = self.schedule(), self._prepared
+        assert prepared is not None
+        title, table = f"{self.episodes.scenario.name}, {self._label}", prepared.episode.table
+        frame = frame_of(title, made, table, self._stack, prepared.jobs, self._row)
+        if self._viewer is None:
+            self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])  # type: ignore[arg-type]
+        return self._viewer.render(frame)
+
+    def close(self) -> None:
+        """Close the window, if one is open."""
+        if self._viewer is not None:
+            self._viewer.close()
+            self._viewer = None
+
+    # --- Wiring -----------------------------------------------------------------------------------
+
+    @property
+    def _stack(self) -> s.State:
+        """Return the state, which the first reset allocates."""
+        if self._state is None:
+            raise ActionError("no episode has begun; call reset()")
+        return self._state
+
+    def _draw(self, options: dict[str, Any]) -> tuple[str, Workload]:
+        """Draw an episode, or take the one that the options name."""
+        for key in options:
+            if key not in ("episode", "workload"):
+                raise ScenarioError(unknown_name("reset option", key, ("episode", "workload")))
+        if len(options) > 1:
+            raise ScenarioError("reset options 'episode' and 'workload' exclude each other")
+        if "workload" in options:
+            workload: Workload = options["workload"]
+            return workload.name, workload
+        if "episode" in options:
+            position = self.episodes.position(options["episode"])
+            return self.episodes.labels[position], self.episodes.workload(position)
+        return self.episodes.draw(self.np_random)
+
+    def _make_room(self, prepared: Prepared) -> None:
+        """Allocate a state that holds the episode, unless the one at hand does."""
+        state, workload = self._state, prepared.episode.workload
+        if (
+            state is None
+            or state.start_time.shape[1] < len(workload)
+            or state.history_completed.shape[1] < len(workload.history.completed)
+        ):
+            self._state = state_for([prepared.episode], fields=True)
+            self._row = row_of(self._state, 0)
+
+    def _empty(self) -> Observation:
+        """Make room for an observation."""
+        return {
+            "jobs": np.empty(self.n_slots * N_FIELDS, dtype=np.float32),
+            "cluster": np.empty(N_CLUSTER, dtype=np.float32),
+            "action_mask": np.empty(self.n_slots, dtype=np.float32),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only this process can hold: windows, and records of kernels."""
+        kept = self.__dict__ | {"_viewer": None}
+        for key in ("_row", "_choice"):
+            kept.pop(key, None)
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Take hold of state and jobs again the way kernels see them."""
+        self.__dict__.update(kept)
+        self._choice = choice_of(*self._choice_parts)
+        if self._state is not None:
+            self._row = row_of(self._state, 0)
+
+
+def _checked_decide(decide: str | int, action: str) -> str | int:
+    """Refuse epochs that are unknown, or that an action cannot be taken at."""
+    if isinstance(decide, str):
+        if decide not in ("contested", "event"):
+            allowed = ("contested", "event", "a number of seconds")
+            raise ScenarioError(unknown_name("decide", decide, allowed))
+        return decide
+    if isinstance(decide, bool) or int(decide) != decide or decide < 1:
+        raise ScenarioError(f"decide must be whole seconds >= 1, got {decide!r}")
+    if action not in ("weights", "policy"):
+        raise ScenarioError(
+            f"decide={decide} s is for actions 'weights' and 'policy': an order of visible jobs "
+            f"lasts one pass only, so action {action!r} decides 'contested' or at each 'event'"
+        )
+    return int(decide)
+
+
+def _overridden(
+    settings: SchedulerSettings, backfill: str | None, backfill_order: str | None
+) -> SchedulerSettings:
+    """Return the scenario's settings with what the caller sets in their place."""
+    if backfill is not None:
+        settings = replace(settings, backfill=backfill)  # type: ignore[arg-type]
+    if backfill_order is not None:
+        settings = replace(settings, backfill_order=backfill_order)
+    return settings
