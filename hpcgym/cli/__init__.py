@@ -1,5 +1,5 @@
 """The `hpcgym` command: thin, each subcommand arguments in and one call."""
 
-from hpcgym.cli.app import app
+from hpcgym.cli.root import app
 
 __all__ = ["app"]

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import hpcgym
 from hpcgym.cli import app
-from hpcgym.cli.app import HouseGroup
+from hpcgym.cli.root import HouseGroup
 from hpcgym.errors import OutputError
 
 COMMANDS = [
