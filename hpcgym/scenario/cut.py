@@ -25,7 +25,7 @@ from hpcgym.scenario.spec import (
 from hpcgym.trace.catalogue import find_trace
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.resample import resample
-from hpcgym.trace.split import Past, weeks, window, windows
+from hpcgym.trace.split import WEEK_S, Past, weeks, window, windows
 from hpcgym.trace.swf import read_swf
 
 Part: TypeAlias = tuple[str, Workload]
@@ -176,9 +176,15 @@ def _sample_maker(
         sample = resample(log, generator, mode=episode.mode)
         if episode.part == "whole":
             return "sample", sample
-        parts = weeks(sample)
-        part = parts[int(generator.integers(len(parts)))]
-        return f"sample week {_number(part)}", _remembering(part, False)
+        n_whole = int(sample.submit_time[-1]) // WEEK_S
+        edges = np.searchsorted(sample.submit_time, WEEK_S * np.arange(1, n_whole + 1))
+        numbers = np.flatnonzero(np.diff(edges)) + 1
+        if not len(numbers):  # all jobs fell into the first week or the last, partial one
+            return make(generator)
+        number = int(generator.choice(numbers))
+        label = f"sample week {number}"
+        jobs = np.arange(edges[number - 1], edges[number])
+        return label, sample.select(jobs, start=number * WEEK_S, name=f"{log.name} {label}")
 
     return make
 

@@ -28,6 +28,8 @@ from hpcgym.scenario.spec import (
 )
 
 WEEK_S = 604_800
+BUNDLED = {"tiny": 8, "synthetic-256-weeks": 10_000}
+"""Jobs in the whole log of each scenario that needs no download."""
 
 
 def log_of(n_weeks: int, jobs_a_week: int = 4) -> Workload:
@@ -241,29 +243,16 @@ def test_settings_carry_every_key_of_the_scheduler_table():
     assert (settings.estimates, settings.event_semantics) == ("exact", "batch")
 
 
-@pytest.mark.parametrize("name", ["tiny", "synthetic-256-weeks"])
+@pytest.mark.parametrize("name", BUNDLED)
 def test_bundled_scenarios_state_their_largest_request_and_lose_no_job(name: str):
     episodes = Episodes(name)
     log = Episodes(replace(episodes.scenario, episode=WholeEpisode())).workload(0)
     assert log.largest_request == episodes.largest_request
-    assert len(log) == {"tiny": 8, "synthetic-256-weeks": 10_000}[name]
+    assert len(log) == BUNDLED[name]
 
 
-@pytest.mark.parametrize("name", [n for n in scenario_names() if n.startswith(("rr9", "kth"))])
-def test_scenarios_of_real_logs_state_the_truth(name: str, real_log):
-    check_against_log(name, real_log)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [n for n in scenario_names() if not n.startswith(("rr9", "kth", "tiny", "synth"))]
-)
-def test_other_scenarios_of_real_logs_state_the_truth(name: str, real_log):
-    check_against_log(name, real_log)
-
-
-def check_against_log(name: str, real_log) -> None:
-    """Machine size and largest request are the log's own, and no job is lost to either."""
+@pytest.mark.parametrize("name", [n for n in scenario_names() if n not in BUNDLED])
+def test_scenarios_of_real_logs_state_the_machine_and_the_largest_request(name: str, real_log):
     scenario = load_scenario(name)
     path = real_log(scenario.trace.log)
     episodes = Episodes(scenario)
