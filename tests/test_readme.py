@@ -1,7 +1,8 @@
 """What the documents tell a reader to type works, as printed and in the order printed.
 
 A fenced block is `python` or `bash`; all python blocks of a document share one session. Blocks
-marked `network` after the language, and the check command (it runs these tests), are only parsed.
+marked `logs` after the language run where HPCGYM_TRACES names a folder of real logs; blocks marked
+`network`, and the check command (it runs these tests), are only parsed.
 """
 
 import ast
@@ -40,6 +41,13 @@ def blocks(document):
     ]
 
 
+def can_run(block):
+    """Tell whether a block may run here."""
+    if block.mark == "logs":
+        return bool(os.environ.get("HPCGYM_TRACES"))
+    return block.mark != "network" and CHECK not in block.text
+
+
 def label(block):
     """Name a block as test reports show it."""
     return f"{block.document}:{block.line}"
@@ -66,14 +74,14 @@ def test_readme_opens_with_the_two_commands():
 def test_python_blocks_run_one_after_the_other(document, place):
     session = {"__name__": "__main__"}
     for block in blocks(document):
-        if block.language == "python":
+        if block.language == "python" and can_run(block):
             code = "\n" * (block.line - 1) + block.text  # so that a traceback shows the line
             exec(compile(code, document, "exec"), session)
 
 
 @pytest.mark.parametrize("block", BASH, ids=label)
 def test_bash_block_runs_to_its_end(block, place):
-    command = ["bash", "-n" if block.mark == "network" or CHECK in block.text else "-e"]
+    command = ["bash", "-e" if can_run(block) else "-n"]
     path = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
     done = subprocess.run(
         [*command, "-o", "pipefail", "-c", block.text],
@@ -88,7 +96,7 @@ def test_bash_block_runs_to_its_end(block, place):
 def test_every_block_says_what_it_is(document):
     for block in blocks(document):
         assert block.language in ("bash", "python", "text", "toml", "bibtex"), label(block)
-        assert block.mark in ("", "network"), label(block)
+        assert block.mark in ("", "logs", "network"), label(block)
         if block.language == "python":
             ast.parse(block.text)
 
