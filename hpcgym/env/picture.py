@@ -52,6 +52,7 @@ def frame_of(
         head = int(too_wide[0])
         reserve(jobs, row, head)
         reservation = Reservation(
+            job=head,
             job_id=int(workload.job_id[head]),
             shadow_time=int(counter[s.SHADOW]),
             extra_processors=int(counter[s.EXTRA]),
