@@ -111,7 +111,7 @@ def main() -> int:
                 bar.console.print(*cells[key], difference, markup=False)
     equal = sum(not difference for _, difference in done.values())
     starts, logs = sum(n_jobs for n_jobs, _ in done.values()), len(options.logs)
-    print(f"{equal} of {len(cells)} schedules ({logs} logs, {starts:,} starts) equal the judge's.")
+    print(f"{equal} of {len(cells)} schedules ({logs} logs, {starts:,} jobs) equal the reference's.")
     return int(equal < len(cells))
 
 
