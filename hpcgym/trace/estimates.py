@@ -188,7 +188,8 @@ def _hand_out(
     of them for every later job: a Fisher-Yates shuffle whose range grows.
     """
     remaining = np.sort(pool)[::-1]
-    jobs = np.argsort(-run, kind="stable")
+    jobs = generator.permutation(len(run))  # equal jobs come in random order
+    jobs = jobs[np.argsort(-run[jobs], kind="stable")]
     long_enough = np.searchsorted(-remaining, -run[jobs], side="right").tolist()
     luck = generator.random(len(jobs)).tolist()
     estimates = remaining.tolist()
