@@ -110,8 +110,8 @@ def main() -> int:
             if difference := done[key][1]:
                 bar.console.print(*cells[key], difference, markup=False)
     equal = sum(not difference for _, difference in done.values())
-    starts, logs = sum(n_jobs for n_jobs, _ in done.values()), len(options.logs)
-    print(f"{equal} of {len(cells)} schedules ({logs} logs, {starts:,} jobs) equal the reference's.")
+    n_jobs, logs = sum(n for n, _ in done.values()), len(options.logs)
+    print(f"{equal} of {len(cells)} schedules ({logs} logs, {n_jobs:,} jobs) equal the reference.")
     return int(equal < len(cells))
 
 
