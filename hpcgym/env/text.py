@@ -56,7 +56,7 @@ def ansi(frame: Frame, placement: Placement | None = None) -> str:
             cells[bottom:top, first:last] = letter
 
     for job, start, end in jobs_in_view(frame, axis):
-        letter = chr(ord("A") + job % 26)
+        letter = _letter(job)
         where = placement.intervals.get(job, [])
         fill(where, start, min(end, frame.now), letter)
         fill(where, max(start, frame.now), end, letter.lower())
@@ -155,15 +155,20 @@ def _queue_lines(frame: Frame) -> list[str]:
         return ["queue: empty"]
     lines = [f"queue: {'job':>9} {'processors':>11} {'requested':>10} {'waited':>9}"]
     shown = zip(*(column[:TEXT_JOBS].tolist() for column in frame.waiting), strict=True)
-    for _, job_id, wait, requested, processors, thresholded in shown:
+    for job, job_id, wait, requested, processors, thresholded in shown:
         lines.append(
-            f"{job_id:>16} {processors:>11,} {duration(requested):>10} {duration(wait):>9}"
+            f"{_letter(job):>6} {job_id:>9} {processors:>11,} {duration(requested):>10} {duration(wait):>9}"
             + ("  over the threshold" if thresholded else "")
         )
     rest = len(frame.waiting.job) - TEXT_JOBS
     if rest > 0:
         lines.append(f"{'':>7}... and {rest:,} more")
     return lines
+
+
+def _letter(job: int) -> str:
+    """Return the letter a job is drawn with; every 26th job shares it."""
+    return chr(ord("A") + job % 26)
 
 
 def _tick_line(axis: TimeAxis, n_columns: int) -> str:

@@ -81,7 +81,7 @@ def test_text_shows_past_future_reservation_and_queue():
     assert rows[0].count("/") == rows[2].count("/") > 5
     text = "\n".join(lines)
     assert "head: job 103 wants 4 processors for 20 s; promised in 30 s, day 0 00:01:20" in text
-    assert "104           3      2 min       5 s  over the threshold" in text
+    assert "D       104           3      2 min       5 s  over the threshold" in text
 
 
 def test_text_of_an_empty_machine_says_so():
