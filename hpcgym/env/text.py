@@ -157,7 +157,8 @@ def _queue_lines(frame: Frame) -> list[str]:
     shown = zip(*(column[:TEXT_JOBS].tolist() for column in frame.waiting), strict=True)
     for job, job_id, wait, requested, processors, thresholded in shown:
         lines.append(
-            f"{_letter(job):>6} {job_id:>9} {processors:>11,} {duration(requested):>10} {duration(wait):>9}"
+            f"{_letter(job):>6} {job_id:>9} {processors:>11,} "
+            f"{duration(requested):>10} {duration(wait):>9}"
             + ("  over the threshold" if thresholded else "")
         )
     rest = len(frame.waiting.job) - TEXT_JOBS
