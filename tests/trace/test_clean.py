@@ -7,6 +7,7 @@ from hpcgym.errors import TraceError
 from hpcgym.trace import Flurry, clean, load_with_report, load_workload, read_swf
 from hpcgym.trace.clean import SENTINEL_REQUEST_S
 
+USUAL = {"submit": 0, "wait": 0, "run": 10, "given": -1, "asked": 1, "request": 20, "user": 1}
 HEADER = "; MaxProcs: 10\n; UnixStartTime: 1000\n"
 
 
@@ -20,9 +21,8 @@ def log_of_jobs(tmp_path):
             if isinstance(job, str):
                 lines.append(job)
                 continue
-            field = dict(id=number, submit=0, wait=0, run=10, given=-1, asked=1, request=20, user=1)
-            assert set(job) <= set(field)
-            field |= job
+            assert set(job) <= {"id", *USUAL}
+            field = {"id": number} | USUAL | job
             lines.append(
                 "{id} {submit} {wait} {run} {given} -1 -1 {asked} {request} -1 1 {user} "
                 "-1 -1 -1 -1 -1 -1".format(**field)

@@ -15,9 +15,7 @@ def test_load_is_what_was_asked_for():
 
 
 def test_jobs_and_requests_stay_those_of_the_models_whoever_sends_them():
-    few, many = (
-        synthetic_workload(2000, np.random.default_rng(2), n_users=n) for n in (1, 50)
-    )
+    few, many = (synthetic_workload(2000, np.random.default_rng(2), n_users=n) for n in (1, 50))
     assert np.array_equal(few.requested_time, many.requested_time)
     assert np.array_equal(few.run_time, many.run_time)
     assert set(few.user.tolist()) == {1}
