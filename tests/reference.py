@@ -249,8 +249,8 @@ class Machine:
             shadow = end
         return shadow, free - needed
 
-    def schedule(self, t: int) -> bool:
-        """Make one pass; say whether it started a zero-second job."""
+    def schedule(self, t: int) -> None:
+        """Make one pass: start jobs in order, then backfill."""
         started = []
         head = None
         for j in self.in_order(self.primary, t):  # step 1
@@ -276,8 +276,6 @@ class Machine:
                 if self.free == 0:
                     break
             self.leave(backfilled)
-            started += backfilled
-        return any(self.executed[j] == 0 for j in started)
 
     def leave(self, started: Iterable[int]) -> None:
         """Take the jobs just started out of the queue."""
@@ -299,16 +297,14 @@ class Machine:
         """Handle all completions of an instant, all submissions, then make one pass.
 
         Completions have their turn in the order of the table. A zero-second job ends at the
-        instant it starts, which asks for another round.
+        instant it starts, so that this instant comes round again.
         """
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
-            another_round = True
-            while another_round:
-                while self.next_end() == t:
-                    self.complete()
-                while self.next_submission() == t:
-                    self.submit()
-                another_round = self.schedule(t)
+            while self.next_end() == t:
+                self.complete()
+            while self.next_submission() == t:
+                self.submit()
+            self.schedule(t)
 
     def run_pyss(self) -> None:
         """Handle the events of an instant one by one, submissions first, with a pass after each.

@@ -149,6 +149,28 @@ def test_overdue_job_is_assumed_to_end_now(engine):
     assert starts(engine, 2, *jobs, kill_at_limit=False) == [0, 20, 25]
 
 
+def test_overdue_jobs_tie_whatever_they_asked_for(engine):
+    """R1 asked for 10 s and R2 for 11 s, both still run at 12: both are assumed to end at 12.
+
+    One of them would be enough for H, so one processor is extra and the long B may have it.
+
+    ::
+
+        1111111111 11111111 HHHHH     R1 runs 20 asks 10; R2 runs 20 asks 11
+        2222222222 22222222 HHHHH     H 3p x 5 at 12; B 1p x 50 at 12
+        ................... HHHHH
+        .......... . BBBBBBBBBBBB...
+    """
+    jobs = [(0, 20, 10, 1), (0, 20, 11, 1), (12, 5, 5, 3), (12, 50, 50, 1)]
+    assert starts(engine, 4, *jobs, kill_at_limit=False) == [0, 0, 20, 12]
+
+
+def test_exact_estimate_of_a_killed_job_is_its_request(engine):
+    """R would run 60 s but is killed at 10, when H starts; B (20 s) would be late."""
+    jobs = [(0, 60, 10, 1), (0, 5, 5, 2), (0, 20, 20, 1)]
+    assert starts(engine, 2, *jobs, estimates="exact") == [0, 10, 15]
+
+
 def test_exact_estimates_open_holes_that_requests_hide(engine):
     """R ends at 10 but asks for 100, so H seems to start at 100 and B seems to be back in time.
 
@@ -173,6 +195,12 @@ def test_threshold_is_strict_and_puts_old_jobs_first(engine):
     assert [s.start_time for s in schedule] == [0, 100, 150]
     assert [s.thresholded for s in schedule] == [False, True, True]
     assert starts(engine, 1, *jobs, policy="SPF", threshold=99) == [0, 105, 100]
+
+
+def test_old_jobs_go_first_come_first_served_among_themselves(engine):
+    """The workload above; both are old, so L goes first though it is longer."""
+    jobs = [(0, 100, 100, 1), (1, 50, 50, 1), (2, 5, 5, 1)]
+    assert starts(engine, 1, *jobs, policy="SPF", threshold=10) == [0, 100, 150]
 
 
 def test_threshold_applies_to_the_backfill_order_too(engine):
@@ -224,6 +252,12 @@ def test_pyss_frees_early_ends_one_by_one(engine):
     assert starts(engine, 2, *jobs, event_semantics="pyss") == [0, 0, 20, 10]
 
 
+def test_pyss_handles_submissions_before_terminations(engine):
+    """A ends early at 10, just when S arrives: S is there to go before the longer C."""
+    jobs = [(0, 10, 20, 2), (5, 9, 9, 2), (10, 5, 5, 2)]
+    assert starts(engine, 2, *jobs, policy="SPF", event_semantics="pyss") == [0, 15, 10]
+
+
 def test_pyss_ends_jobs_in_the_order_of_their_starts(engine):
     """X and Y both end early at 12; Y, started first, leaves room for neither H nor C.
 
@@ -247,6 +281,29 @@ def test_job_of_a_user_known_for_short_runs_goes_first_under_smith(engine):
     jobs = [(0, 2, 100, 1, 1), (3, 100, 100, 1, 3), (4, 100, 100, 1, 2), (5, 100, 100, 1, 1)]
     assert starts(engine, 1, *jobs, policy="SAF") == [0, 3, 103, 203]
     assert starts(engine, 1, *jobs, policy="SMITH") == [0, 3, 203, 103]
+
+
+def test_smith_remembers_run_times_as_executed(engine):
+    """User 1 was killed at 10 s; J scores 100 / 0.055 = 1,818, K scores 50 · 50 = 2,500."""
+    jobs = [(0, 60, 10, 1, 1), (3, 100, 100, 1, 3), (11, 50, 50, 1, 2), (12, 100, 100, 1, 1)]
+    assert starts(engine, 1, *jobs, policy="SMITH") == [0, 10, 210, 110]
+
+
+def test_smith_takes_no_past_run_for_longer_than_the_new_request(engine):
+    """User 1 ran 60 s, and now asks for 20 s: J scores 20 / (1/20) = 400, K 22 · 22 = 484."""
+    jobs = [(0, 60, 60, 1, 1), (3, 100, 100, 1, 3), (61, 22, 22, 1, 2), (62, 20, 20, 1, 1)]
+    assert starts(engine, 1, *jobs, policy="SMITH") == [0, 60, 180, 160]
+
+
+def test_smith_remembers_the_last_twenty_jobs_of_a_user(engine):
+    """User 1 ran 100 s once and then 1 s twenty times; only these count, with the new request.
+
+    E[1/D] = (20/10 + 1/100)/21 = 0.0957, so J scores 100 / 0.0957 = 1,045 and precedes K, which
+    scores 23 · 23 · 2 = 1,058. With the first run J would score 1,089.
+    """
+    jobs = [(0, 100, 100, 2, 1), *[(0, 1, 100, 2, 1)] * 20, (0, 1000, 1000, 2, 3)]
+    jobs += [(199, 23, 23, 2, 2), (200, 100, 100, 1, 1)]
+    assert starts(engine, 2, *jobs, policy="SMITH")[-3:] == [120, 1220, 1120]
 
 
 ORDERS = {
