@@ -7,6 +7,7 @@ from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
+    BASE,
     BATCH,
     BY_BASE,
     CHECKED_HEAD,
@@ -63,7 +64,7 @@ def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
         return CAPACITY_BROKEN
     if (
         row.counter[N_STARTED] + row.counter[N_WAITING] != row.counter[NEXT_JOB]
-        or list_jobs(row.base, row.scratch) != row.counter[N_WAITING]
+        or list_jobs(row, BASE, row.scratch) != row.counter[N_WAITING]
     ):
         return COUNT_BROKEN
     keeps_head = row.setting[ORDER_RULE] == BY_BASE and row.setting[DECIDE] == DECIDE_NEVER
@@ -89,7 +90,7 @@ def find_pass_violation(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "Invariants": maximality; the head's shadow time.
     """
-    head = first_job(row.base)
+    head = first_job(row, BASE)
     if head < 0:
         row.counter[CHECKED_HEAD] = -1
         return 0

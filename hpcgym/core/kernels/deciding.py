@@ -9,8 +9,10 @@ from hpcgym.core.kernels.queue import clear_queue, list_jobs, put_in
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.state import (
+    BASE,
     FILL,
     N_WAITING,
+    ORDER,
     ORDERED,
     PICK,
     Float,
@@ -33,7 +35,7 @@ def order_by_rule(jobs: Jobs, row: Row, rule: int, weight: Float) -> None:
     Source:
         Specification, "Action semantics", `weights` and `policy`.
     """
-    sort_waiting(jobs, row, row.order, rule, weight)
+    sort_waiting(jobs, row, ORDER, rule, weight)
     row.counter[ORDERED] = 1
 
 
@@ -55,12 +57,11 @@ def order_by_keys(jobs: Jobs, row: Row, which: int, listed: NDArray[np.int64], k
     Source:
         Specification, "Action semantics": thresholded jobs precede in every kind.
     """
-    queue = row.fill if which == FILL else row.order
-    clear_queue(queue)
+    clear_queue(row, which)
     for place in range(len(listed)):
         job = listed[place]
-        queue.key[job] = -np.inf if is_overdue(row.base, job) else key[place]
-        put_in(queue, jobs, job)
+        row.key[which, job] = -np.inf if is_overdue(row, job) else key[place]
+        put_in(jobs, row, which, job)
     if which != FILL:
         row.counter[ORDERED] = 1
 
@@ -90,25 +91,24 @@ def order_visible_first(
     Source:
         Specification, "Action semantics", `order`.
     """
-    queue = row.order
     shown = 0
     while shown < len(slot) and slot[shown] >= 0:
         shown += 1
     n = row.counter[N_WAITING]
     if shown < n:
-        sort_waiting(jobs, row, queue, rule, weight)
-        list_jobs(queue, row.scratch)
-    clear_queue(queue)
+        sort_waiting(jobs, row, ORDER, rule, weight)
+        list_jobs(row, ORDER, row.scratch)
+    clear_queue(row, ORDER)
     if shown < n:
         for place in range(n):
-            queue.key[row.scratch[place]] = 2.0 + place  # scores are at most 1
+            row.key[ORDER, row.scratch[place]] = 2.0 + place  # scores are at most 1
     for place in range(shown):
-        queue.key[slot[place]] = np.float64(score[place])
-    for place in range(list_jobs(row.base, row.scratch)):
+        row.key[ORDER, slot[place]] = np.float64(score[place])
+    for place in range(list_jobs(row, BASE, row.scratch)):
         job = row.scratch[place]
-        if is_overdue(row.base, job):
-            queue.key[job] = -np.inf
-        put_in(queue, jobs, job)
+        if is_overdue(row, job):
+            row.key[ORDER, job] = -np.inf
+        put_in(jobs, row, ORDER, job)
     row.counter[ORDERED] = 1
 
 
@@ -132,19 +132,18 @@ def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float)
     Source:
         Specification, "Action semantics", `job`.
     """
-    queue = row.order
-    sort_waiting(jobs, row, queue, rule, weight)
-    list_jobs(queue, row.scratch)
+    sort_waiting(jobs, row, ORDER, rule, weight)
+    list_jobs(row, ORDER, row.scratch)
     if job < 0:
         job = row.scratch[0]
-    clear_queue(queue)
+    clear_queue(row, ORDER)
     for place in range(row.counter[N_WAITING]):
         other = row.scratch[place]
-        overdue = is_overdue(row.base, other)
-        queue.key[other] = -np.inf if overdue else np.float64(place)
+        overdue = is_overdue(row, other)
+        row.key[ORDER, other] = -np.inf if overdue else np.float64(place)
         if other == job and not overdue:
-            queue.key[other] = -1.0
-        put_in(queue, jobs, other)
+            row.key[ORDER, other] = -1.0
+        put_in(jobs, row, ORDER, other)
     row.counter[ORDERED] = 1
     row.counter[PICK] = job
 
@@ -166,4 +165,4 @@ def list_waiting(row: Row, listed: NDArray[np.int64]) -> int:
     Source:
         House rule: one way to walk a queue.
     """
-    return list_jobs(row.base, listed)
+    return list_jobs(row, BASE, listed)

@@ -2,18 +2,20 @@
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import clear_queue, first_job, list_jobs, put_in
-from hpcgym.core.kernels.records import Jobs, Queue, Row
+from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue, start_job
 from hpcgym.core.kernels.score import keeps_order, score
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
     BACKFILL_RULE,
+    BASE,
     BY_BASE,
     CHECKED_HEAD,
     EXTRA,
     FILL,
     FREE,
+    N_BLOCKS,
     N_RELEASES,
     N_WAITING,
     NOW,
@@ -27,13 +29,13 @@ from hpcgym.core.state import (
 
 
 @kernel
-def sort_waiting(jobs: Jobs, row: Row, queue: Queue, rule: int, weight: Float) -> None:
+def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int, weight: Float) -> None:
     """Make a queue of all waiting jobs anew, by their scores at this instant.
 
     Args:
         jobs: The job table.
         row: The simulation.
-        queue: The queue to make.
+        which: The queue to make.
         rule: The rule that scores.
         weight: Its parameters, shape (N_WEIGHTS,).
 
@@ -43,14 +45,14 @@ def sort_waiting(jobs: Jobs, row: Row, queue: Queue, rule: int, weight: Float) -
     Source:
         Specification, section 1, "Queue order": scores are evaluated at t.
     """
-    clear_queue(queue)
-    for place in range(list_jobs(row.base, row.scratch)):
+    clear_queue(row, which)
+    for place in range(list_jobs(row, BASE, row.scratch)):
         job = row.scratch[place]
-        if is_overdue(row.base, job):
-            queue.key[job] = -float("inf")
+        if is_overdue(row, job):
+            row.key[which, job] = -float("inf")
         else:
-            queue.key[job] = score(jobs, row, rule, weight, job, row.counter[NOW])
-        put_in(queue, jobs, job)
+            row.key[which, job] = score(jobs, row, rule, weight, job, row.counter[NOW])
+        put_in(jobs, row, which, job)
 
 
 @kernel
@@ -69,15 +71,15 @@ def make_orders(jobs: Jobs, row: Row) -> None:
         Specification, section 1, "Queue order".
     """
     if row.setting[ORDER_RULE] != BY_BASE and row.counter[ORDERED] == 0:
-        sort_waiting(jobs, row, row.order, row.setting[ORDER_RULE], row.weight[ORDER])
+        sort_waiting(jobs, row, ORDER, row.setting[ORDER_RULE], row.weight[ORDER])
         row.counter[ORDERED] = 1
     rule = row.setting[BACKFILL_RULE]
     if rule != BY_BASE and not keeps_order(rule, row.weight[FILL]):
-        sort_waiting(jobs, row, row.fill, rule, row.weight[FILL])
+        sort_waiting(jobs, row, FILL, rule, row.weight[FILL])
 
 
 @kernel
-def primary_queue(row: Row) -> Queue:
+def primary_queue(row: Row) -> int:
     """Return the queue that holds the primary order of this pass.
 
     Args:
@@ -90,8 +92,8 @@ def primary_queue(row: Row) -> Queue:
         House rule: where any order gives the same starts, the base order serves.
     """
     if row.counter[ORDERED] == 1:
-        return row.order
-    return row.base
+        return ORDER
+    return BASE
 
 
 @kernel
@@ -113,7 +115,7 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
     """
     pick = row.counter[PICK]
     while row.counter[N_WAITING] > 0:
-        job = first_job(primary_queue(row))
+        job = first_job(row, primary_queue(row))
         if jobs.processors[job] > row.counter[FREE]:
             return job
         start_job(jobs, row, job, False)
@@ -199,7 +201,7 @@ def start_backfilled(jobs: Jobs, row: Row, job: int) -> None:
 
 
 @kernel
-def backfill(jobs: Jobs, row: Row, queue: Queue, head: int) -> None:
+def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
     """Start every job that may start behind the head, in backfill order (step 3).
 
     One sweep suffices: a start never makes an earlier refused job eligible. The jobs are chosen
@@ -208,7 +210,7 @@ def backfill(jobs: Jobs, row: Row, queue: Queue, head: int) -> None:
     Args:
         jobs: The job table.
         row: The simulation, its reservation known.
-        queue: The backfill order.
+        which: Queue in backfill order.
         head: Index of the head.
 
     Writes:
@@ -221,13 +223,13 @@ def backfill(jobs: Jobs, row: Row, queue: Queue, head: int) -> None:
     extra = row.counter[EXTRA]
     slack = row.counter[SHADOW] - row.counter[NOW]
     chosen = 0
-    for place in range(queue.used[0]):
-        block = queue.order[place]
-        least = queue.processors[block]
-        if least > free or (queue.estimate[block] > slack and least > extra):
+    for place in range(row.queue_used[which, N_BLOCKS]):
+        block = row.block_order[which, place]
+        least = row.block_processors[which, block]
+        if least > free or (row.block_estimate[which, block] > slack and least > extra):
             continue
-        for spot in range(queue.size[block]):
-            job = queue.job[block, spot]
+        for spot in range(row.block_size[which, block]):
+            job = row.block_job[which, block, spot]
             wanted = jobs.processors[job]
             if wanted > free or job == head:
                 continue
@@ -275,5 +277,5 @@ def easy_pass(jobs: Jobs, row: Row) -> bool:
         if row.setting[BACKFILL_RULE] == BY_BASE:
             backfill(jobs, row, primary_queue(row), head)
         else:
-            backfill(jobs, row, row.fill, head)
+            backfill(jobs, row, FILL, head)
     return True

@@ -97,12 +97,12 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         row.inverse[job] = expect_inverse(jobs, row, job)
         if len(row.history_field) > 0:
             write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
-    row.base.key[job] = base_key(jobs, row, row.setting[BASE_RULE], row.weight[BASE], job)
-    put_in(row.base, jobs, job)
+    row.key[BASE, job] = base_key(jobs, row, row.setting[BASE_RULE], row.weight[BASE], job)
+    put_in(jobs, row, BASE, job)
     rule = row.setting[BACKFILL_RULE]
     if rule != BY_BASE:
-        row.fill.key[job] = base_key(jobs, row, rule, row.weight[FILL], job)
-        put_in(row.fill, jobs, job)
+        row.key[FILL, job] = base_key(jobs, row, rule, row.weight[FILL], job)
+        put_in(jobs, row, FILL, job)
     row.counter[N_WAITING] += 1
     row.counter[WAITING_PROCESSORS] += jobs.processors[job]
     row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
@@ -153,13 +153,13 @@ def cross_threshold(jobs: Jobs, row: Row) -> bool:
     job = row.counter[NEXT_OVERDUE]
     while job < row.counter[NEXT_JOB] and row.counter[NOW] - jobs.submit_time[job] > threshold:
         if row.start_time[job] < 0:
-            take_out(row.base, jobs, job)
-            row.base.key[job] = -float("inf")
-            put_in(row.base, jobs, job)
+            take_out(jobs, row, BASE, job)
+            row.key[BASE, job] = -float("inf")
+            put_in(jobs, row, BASE, job)
             if row.setting[BACKFILL_RULE] != BY_BASE:
-                take_out(row.fill, jobs, job)
-                row.fill.key[job] = -float("inf")
-                put_in(row.fill, jobs, job)
+                take_out(jobs, row, FILL, job)
+                row.key[FILL, job] = -float("inf")
+                put_in(jobs, row, FILL, job)
             row.counter[N_OVERDUE] += 1
             moved = True
         job += 1
@@ -229,7 +229,7 @@ def is_contested(row: Row) -> bool:
     return (
         row.counter[N_WAITING] - row.counter[N_OVERDUE] >= 2
         and row.counter[WAITING_PROCESSORS] > row.counter[FREE]
-        and least_processors(row.base) <= row.counter[FREE]
+        and least_processors(row, BASE) <= row.counter[FREE]
     )
 
 
@@ -279,7 +279,7 @@ def is_settled(row: Row) -> bool:
     return (
         row.counter[SETTLED_HEAD] >= 0
         and row.counter[N_NEWCOMERS] == 1
-        and first_job(row.base) == row.counter[SETTLED_HEAD]
+        and first_job(row, BASE) == row.counter[SETTLED_HEAD]
         and (row.counter[N_RELEASES] == 0 or row.release_time[0] > row.counter[NOW])
     )
 
@@ -353,7 +353,7 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
         if is_settled(row):
             pass_newcomer(jobs, row)
             return True
-        if least_processors(row.base) > row.counter[FREE]:
+        if least_processors(row, BASE) > row.counter[FREE]:
             row.counter[SHADOW] = -1
             row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
             return True
@@ -387,7 +387,7 @@ def head_to_settle(row: Row, keep: bool) -> int:
         and row.setting[SEMANTICS] == BATCH
         and row.setting[DECIDE] == DECIDE_NEVER
     ):
-        return first_job(row.base)
+        return first_job(row, BASE)
     return -1
 
 

@@ -4,13 +4,16 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import clear_queue
 from hpcgym.core.kernels.records import Row
 from hpcgym.core.state import (
+    BASE,
     CHECKED_HEAD,
+    FILL,
     FREE,
     LOG_LARGEST,
     MACHINE_PROCESSORS,
     N_COUNTERS,
     N_GAUGES,
     N_JOBS,
+    ORDER,
     PICK,
     SETTLED_HEAD,
     SHADOW,
@@ -39,9 +42,9 @@ def reset(row: Row, log_largest: float) -> None:
     row.counter[FREE] = row.setting[MACHINE_PROCESSORS]
     for column in (SETTLED_HEAD, SHADOW, PICK, CHECKED_HEAD):
         row.counter[column] = -1
-    clear_queue(row.base)
-    clear_queue(row.fill)
-    clear_queue(row.order)
+    clear_queue(row, BASE)
+    clear_queue(row, FILL)
+    clear_queue(row, ORDER)
     for job in range(row.setting[N_JOBS]):
         row.start_time[job] = -1
         row.flag[job] = 0

@@ -17,6 +17,7 @@ from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.kernels.user_history import MONTH_MINUTES
 from hpcgym.core.state import (
+    BASE,
     DAY_AGO,
     FREE,
     HOUR_AGO,
@@ -79,10 +80,10 @@ def fill_slots(row: Row, slot: NDArray[np.int64]) -> int:
     n_first = n_slots - n_slots // OLDEST_SHARE
     shown = 0
     oldest = 0
-    for place in range(row.base.used[N_BLOCKS]):
-        block = row.base.order[place]
-        for spot in range(row.base.size[block]):
-            job = row.base.job[block, spot]
+    for place in range(row.queue_used[BASE, N_BLOCKS]):
+        block = row.block_order[BASE, place]
+        for spot in range(row.block_size[BASE, block]):
+            job = row.block_job[BASE, block, spot]
             if shown < n_first:
                 slot[shown] = job
                 shown += 1
@@ -121,10 +122,10 @@ def shadow_of_base(jobs: Jobs, row: Row) -> int:
         Specification, section 10, "Observation": ends before the shadow.
     """
     free = row.counter[FREE]
-    for place in range(row.base.used[N_BLOCKS]):
-        block = row.base.order[place]
-        for spot in range(row.base.size[block]):
-            job = row.base.job[block, spot]
+    for place in range(row.queue_used[BASE, N_BLOCKS]):
+        block = row.block_order[BASE, place]
+        for spot in range(row.block_size[BASE, block]):
+            job = row.block_job[BASE, block, spot]
             if jobs.processors[job] > free:
                 reserve(jobs, row, job)
                 return row.counter[SHADOW]
@@ -160,7 +161,7 @@ def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats) -> None
     shown[5] = np.float32(ratio)
     shown[6] = np.float32(jobs.processors[job] <= row.counter[FREE])
     shown[7] = np.float32(shadow < 0 or now + estimate <= shadow)
-    shown[8] = np.float32(is_overdue(row.base, job))
+    shown[8] = np.float32(is_overdue(row, job))
     for column in range(N_HISTORY_FIELDS):
         shown[9 + column] = row.history_field[job, column]
 
@@ -263,10 +264,10 @@ def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) ->
     least = np.float32(1.0)
     most = np.float32(0.0)
     seen = 0
-    for place in range(row.base.used[N_BLOCKS]):
-        block = row.base.order[place]
-        for spot in range(row.base.size[block]):
-            job = row.base.job[block, spot]
+    for place in range(row.queue_used[BASE, N_BLOCKS]):
+        block = row.block_order[BASE, place]
+        for spot in range(row.block_size[BASE, block]):
+            job = row.block_job[BASE, block, spot]
             seen += 1
             if seen <= n_first or job <= youngest:
                 continue

@@ -10,16 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.records import Jobs, Queue
+from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import BLOCK_JOBS, LENGTH, N_BLOCKS, NEVER
 
 
 @kernel
-def clear_queue(queue: Queue) -> None:
+def clear_queue(row: Row, which: int) -> None:
     """Take every job out, in constant time.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
 
     Writes:
         `used`.
@@ -27,16 +28,17 @@ def clear_queue(queue: Queue) -> None:
     Source:
         House rule: the directory stays a permutation of the blocks, so nothing is freed.
     """
-    queue.used[N_BLOCKS] = 0
-    queue.used[LENGTH] = 0
+    row.queue_used[which, N_BLOCKS] = 0
+    row.queue_used[which, LENGTH] = 0
 
 
 @kernel
-def precedes(queue: Queue, job: int, other: int) -> bool:
+def precedes(row: Row, which: int, job: int, other: int) -> bool:
     """Tell whether a job stands before another in the queue's order.
 
     Args:
-        queue: The queue whose keys decide.
+        row: The simulation.
+        which: The queue whose keys decide.
         job: Index of a job.
         other: Index of another job.
 
@@ -46,15 +48,18 @@ def precedes(queue: Queue, job: int, other: int) -> bool:
     Source:
         Specification, section 1, "Queue order": ties by (submit, position).
     """
-    return queue.key[job] < queue.key[other] or (queue.key[job] == queue.key[other] and job < other)
+    return row.key[which, job] < row.key[which, other] or (
+        row.key[which, job] == row.key[which, other] and job < other
+    )
 
 
 @kernel
-def first_job(queue: Queue) -> int:
+def first_job(row: Row, which: int) -> int:
     """Return the first job of a queue.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
 
     Returns:
         Its index, -1 if the queue is empty.
@@ -62,17 +67,18 @@ def first_job(queue: Queue) -> int:
     Source:
         House rule: one word per thing.
     """
-    if queue.used[N_BLOCKS] == 0:
+    if row.queue_used[which, N_BLOCKS] == 0:
         return -1
-    return queue.job[queue.order[0], 0]
+    return row.block_job[which, row.block_order[which, 0], 0]
 
 
 @kernel
-def least_processors(queue: Queue) -> int:
+def least_processors(row: Row, which: int) -> int:
     """Return the smallest request in a queue, in n / BLOCK_JOBS steps.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
 
     Returns:
         Processors, `NEVER` if the queue is empty.
@@ -81,17 +87,18 @@ def least_processors(queue: Queue) -> int:
         House rule: a pass is needed only if some job fits.
     """
     least = NEVER
-    for place in range(queue.used[N_BLOCKS]):
-        least = min(least, queue.processors[queue.order[place]])
+    for place in range(row.queue_used[which, N_BLOCKS]):
+        least = min(least, row.block_processors[which, row.block_order[which, place]])
     return least
 
 
 @kernel
-def find_block(queue: Queue, job: int) -> int:
+def find_block(row: Row, which: int, job: int) -> int:
     """Find the block a job stands in, or belongs in.
 
     Args:
-        queue: A queue that is not empty.
+        row: The simulation.
+        which: A queue that is not empty.
         job: Index of the job, its key set.
 
     Returns:
@@ -101,10 +108,10 @@ def find_block(queue: Queue, job: int) -> int:
         House rule: binary search over the first jobs.
     """
     low = 0
-    high = queue.used[N_BLOCKS]
+    high = row.queue_used[which, N_BLOCKS]
     while high - low > 1:
         middle = (low + high) // 2
-        if precedes(queue, job, queue.job[queue.order[middle], 0]):
+        if precedes(row, which, job, row.block_job[which, row.block_order[which, middle], 0]):
             high = middle
         else:
             low = middle
@@ -112,11 +119,12 @@ def find_block(queue: Queue, job: int) -> int:
 
 
 @kernel
-def find_in_block(queue: Queue, block: int, job: int) -> int:
+def find_in_block(row: Row, which: int, block: int, job: int) -> int:
     """Find where in a block a job stands, or belongs.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
         block: The block.
         job: Index of the job, its key set.
 
@@ -127,10 +135,10 @@ def find_in_block(queue: Queue, block: int, job: int) -> int:
         House rule: binary search.
     """
     low = 0
-    high = queue.size[block]
+    high = row.block_size[which, block]
     while low < high:
         middle = (low + high) // 2
-        if precedes(queue, queue.job[block, middle], job):
+        if precedes(row, which, row.block_job[which, block, middle], job):
             low = middle + 1
         else:
             high = middle
@@ -138,12 +146,13 @@ def find_in_block(queue: Queue, block: int, job: int) -> int:
 
 
 @kernel
-def measure_block(queue: Queue, jobs: Jobs, block: int) -> None:
+def measure_block(jobs: Jobs, row: Row, which: int, block: int) -> None:
     """Work out the least processors and the least estimate of a block anew.
 
     Args:
-        queue: The queue.
         jobs: The job table.
+        row: The simulation.
+        which: The queue.
         block: The block.
 
     Writes:
@@ -154,20 +163,42 @@ def measure_block(queue: Queue, jobs: Jobs, block: int) -> None:
     """
     processors = NEVER
     estimate = NEVER
-    for place in range(queue.size[block]):
-        job = queue.job[block, place]
+    for place in range(row.block_size[which, block]):
+        job = row.block_job[which, block, place]
         processors = min(processors, jobs.processors[job])
         estimate = min(estimate, jobs.estimate[job])
-    queue.processors[block] = processors
-    queue.estimate[block] = estimate
+    row.block_processors[which, block] = processors
+    row.block_estimate[which, block] = estimate
 
 
 @kernel
-def open_block(queue: Queue, place: int) -> int:
+def lower_block(row: Row, which: int, block: int, processors: int, estimate: int) -> None:
+    """Lower the bounds of a block to those of jobs it takes in.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        block: The block.
+        processors: Least processors of the jobs.
+        estimate: Least estimate of the jobs, s.
+
+    Writes:
+        `block_processors` and `block_estimate` of the block.
+
+    Source:
+        House rule: bounds are exact, so a skipped block never hides a job.
+    """
+    row.block_processors[which, block] = min(row.block_processors[which, block], processors)
+    row.block_estimate[which, block] = min(row.block_estimate[which, block], estimate)
+
+
+@kernel
+def open_block(row: Row, which: int, place: int) -> int:
     """Put an unused block into the directory.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
         place: Where in the directory.
 
     Returns:
@@ -179,24 +210,25 @@ def open_block(queue: Queue, place: int) -> int:
     Source:
         House rule: the directory stays a permutation of the blocks.
     """
-    last = queue.used[N_BLOCKS]
-    block = queue.order[last]
+    last = row.queue_used[which, N_BLOCKS]
+    block = row.block_order[which, last]
     for other in range(last, place, -1):
-        queue.order[other] = queue.order[other - 1]
-    queue.order[place] = block
-    queue.size[block] = 0
-    queue.processors[block] = NEVER
-    queue.estimate[block] = NEVER
-    queue.used[N_BLOCKS] = last + 1
+        row.block_order[which, other] = row.block_order[which, other - 1]
+    row.block_order[which, place] = block
+    row.block_size[which, block] = 0
+    row.block_processors[which, block] = NEVER
+    row.block_estimate[which, block] = NEVER
+    row.queue_used[which, N_BLOCKS] = last + 1
     return block
 
 
 @kernel
-def close_block(queue: Queue, place: int) -> None:
+def close_block(row: Row, which: int, place: int) -> None:
     """Take an empty block out of the directory.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
         place: Where in the directory it stands.
 
     Writes:
@@ -205,21 +237,22 @@ def close_block(queue: Queue, place: int) -> None:
     Source:
         House rule: the directory stays a permutation of the blocks.
     """
-    last = queue.used[N_BLOCKS] - 1
-    block = queue.order[place]
+    last = row.queue_used[which, N_BLOCKS] - 1
+    block = row.block_order[which, place]
     for other in range(place, last):
-        queue.order[other] = queue.order[other + 1]
-    queue.order[last] = block
-    queue.used[N_BLOCKS] = last
+        row.block_order[which, other] = row.block_order[which, other + 1]
+    row.block_order[which, last] = block
+    row.queue_used[which, N_BLOCKS] = last
 
 
 @kernel
-def split_block(queue: Queue, jobs: Jobs, place: int) -> None:
+def split_block(jobs: Jobs, row: Row, which: int, place: int) -> None:
     """Move the later half of a full block into a block of its own behind it.
 
     Args:
-        queue: The queue.
         jobs: The job table.
+        row: The simulation.
+        which: The queue.
         place: Where in the directory the full block stands.
 
     Writes:
@@ -228,23 +261,24 @@ def split_block(queue: Queue, jobs: Jobs, place: int) -> None:
     Source:
         House rule: blocks of bounded size keep a shift short.
     """
-    full = queue.order[place]
-    block = open_block(queue, place + 1)
+    full = row.block_order[which, place]
+    block = open_block(row, which, place + 1)
     half = BLOCK_JOBS // 2
     for moved in range(half, BLOCK_JOBS):
-        queue.job[block, moved - half] = queue.job[full, moved]
-    queue.size[full] = half
-    queue.size[block] = BLOCK_JOBS - half
-    measure_block(queue, jobs, full)
-    measure_block(queue, jobs, block)
+        row.block_job[which, block, moved - half] = row.block_job[which, full, moved]
+    row.block_size[which, full] = half
+    row.block_size[which, block] = BLOCK_JOBS - half
+    measure_block(jobs, row, which, full)
+    measure_block(jobs, row, which, block)
 
 
 @kernel
-def merge_block(queue: Queue, place: int) -> None:
+def merge_block(row: Row, which: int, place: int) -> None:
     """Move the jobs of the next block into this one and close it.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
         place: Where in the directory the earlier of the two blocks stands.
 
     Writes:
@@ -253,24 +287,29 @@ def merge_block(queue: Queue, place: int) -> None:
     Source:
         House rule: two neighbours hold more than half a block between them, so blocks stay few.
     """
-    block = queue.order[place]
-    following = queue.order[place + 1]
-    size = queue.size[block]
-    for moved in range(queue.size[following]):
-        queue.job[block, size + moved] = queue.job[following, moved]
-    queue.size[block] = size + queue.size[following]
-    queue.processors[block] = min(queue.processors[block], queue.processors[following])
-    queue.estimate[block] = min(queue.estimate[block], queue.estimate[following])
-    close_block(queue, place + 1)
+    block = row.block_order[which, place]
+    following = row.block_order[which, place + 1]
+    size = row.block_size[which, block]
+    for moved in range(row.block_size[which, following]):
+        row.block_job[which, block, size + moved] = row.block_job[which, following, moved]
+    row.block_size[which, block] = size + row.block_size[which, following]
+    row.block_processors[which, block] = min(
+        row.block_processors[which, block], row.block_processors[which, following]
+    )
+    row.block_estimate[which, block] = min(
+        row.block_estimate[which, block], row.block_estimate[which, following]
+    )
+    close_block(row, which, place + 1)
 
 
 @kernel
-def put_in(queue: Queue, jobs: Jobs, job: int) -> None:
+def put_in(jobs: Jobs, row: Row, which: int, job: int) -> None:
     """Put a job into its place.
 
     Args:
-        queue: A queue without the job.
         jobs: The job table.
+        row: The simulation.
+        which: A queue without the job.
         job: Index of the job, its key set.
 
     Writes:
@@ -279,30 +318,33 @@ def put_in(queue: Queue, jobs: Jobs, job: int) -> None:
     Source:
         House rule: the order is kept, not made anew at each pass.
     """
-    queue.used[LENGTH] += 1
-    if queue.used[N_BLOCKS] == 0:
-        open_block(queue, 0)
-    place = find_block(queue, job)
-    if queue.size[queue.order[place]] == BLOCK_JOBS:
-        split_block(queue, jobs, place)
-        place = find_block(queue, job)
-    block = queue.order[place]
-    spot = find_in_block(queue, block, job)
-    for other in range(queue.size[block], spot, -1):
-        queue.job[block, other] = queue.job[block, other - 1]
-    queue.job[block, spot] = job
-    queue.size[block] += 1
-    queue.processors[block] = min(queue.processors[block], jobs.processors[job])
-    queue.estimate[block] = min(queue.estimate[block], jobs.estimate[job])
+    row.queue_used[which, LENGTH] += 1
+    if row.queue_used[which, N_BLOCKS] == 0:
+        open_block(row, which, 0)
+    place = find_block(row, which, job)
+    if row.block_size[which, row.block_order[which, place]] == BLOCK_JOBS:
+        split_block(jobs, row, which, place)
+        place = find_block(row, which, job)
+    block = row.block_order[which, place]
+    spot = find_in_block(row, which, block, job)
+    for other in range(row.block_size[which, block], spot, -1):
+        row.block_job[which, block, other] = row.block_job[which, block, other - 1]
+    row.block_job[which, block, spot] = job
+    row.block_size[which, block] += 1
+    row.block_processors[which, block] = min(
+        row.block_processors[which, block], jobs.processors[job]
+    )
+    row.block_estimate[which, block] = min(row.block_estimate[which, block], jobs.estimate[job])
 
 
 @kernel
-def take_out(queue: Queue, jobs: Jobs, job: int) -> None:
+def take_out(jobs: Jobs, row: Row, which: int, job: int) -> None:
     """Take a job out of its place.
 
     Args:
-        queue: A queue that holds the job.
         jobs: The job table.
+        row: The simulation.
+        which: A queue that holds the job.
         job: Index of the job, its key as it was when put in.
 
     Writes:
@@ -312,34 +354,35 @@ def take_out(queue: Queue, jobs: Jobs, job: int) -> None:
     Source:
         House rule: the order is kept, not made anew at each pass.
     """
-    queue.used[LENGTH] -= 1
-    place = find_block(queue, job)
-    block = queue.order[place]
-    last = queue.size[block] - 1
-    for other in range(find_in_block(queue, block, job), last):
-        queue.job[block, other] = queue.job[block, other + 1]
-    queue.size[block] = last
+    row.queue_used[which, LENGTH] -= 1
+    place = find_block(row, which, job)
+    block = row.block_order[which, place]
+    last = row.block_size[which, block] - 1
+    for other in range(find_in_block(row, which, block, job), last):
+        row.block_job[which, block, other] = row.block_job[which, block, other + 1]
+    row.block_size[which, block] = last
     if last == 0:
-        close_block(queue, place)
+        close_block(row, which, place)
         return
     if (
-        jobs.processors[job] == queue.processors[block]
-        or jobs.estimate[job] == queue.estimate[block]
+        jobs.processors[job] == row.block_processors[which, block]
+        or jobs.estimate[job] == row.block_estimate[which, block]
     ):
-        measure_block(queue, jobs, block)
+        measure_block(jobs, row, which, block)
     if (
-        place + 1 < queue.used[N_BLOCKS]
-        and last + queue.size[queue.order[place + 1]] <= BLOCK_JOBS // 2
+        place + 1 < row.queue_used[which, N_BLOCKS]
+        and last + row.block_size[which, row.block_order[which, place + 1]] <= BLOCK_JOBS // 2
     ):
-        merge_block(queue, place)
+        merge_block(row, which, place)
 
 
 @kernel
-def list_jobs(queue: Queue, listed: NDArray[np.int64]) -> int:
+def list_jobs(row: Row, which: int, listed: NDArray[np.int64]) -> int:
     """List the jobs of a queue in order.
 
     Args:
-        queue: The queue.
+        row: The simulation.
+        which: The queue.
         listed: Where to, shape (>= jobs in the queue,).
 
     Returns:
@@ -352,9 +395,9 @@ def list_jobs(queue: Queue, listed: NDArray[np.int64]) -> int:
         House rule: one way to walk a queue.
     """
     n = 0
-    for place in range(queue.used[N_BLOCKS]):
-        block = queue.order[place]
-        for spot in range(queue.size[block]):
-            listed[n] = queue.job[block, spot]
+    for place in range(row.queue_used[which, N_BLOCKS]):
+        block = row.block_order[which, place]
+        for spot in range(row.block_size[which, block]):
+            listed[n] = row.block_job[which, block, spot]
             n += 1
     return n

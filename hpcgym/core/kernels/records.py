@@ -1,4 +1,4 @@
-"""What kernels work on: one simulation, its queues, its jobs."""
+"""What kernels work on: one simulation, and its jobs."""
 
 from typing import NamedTuple
 
@@ -26,31 +26,8 @@ class Jobs(NamedTuple):
 
 
 @by_reference
-class Queue(NamedTuple):
-    """One queue of one simulation.
-
-    Attributes:
-        key: Key of each job, shape (n_jobs,); read for jobs in the queue only.
-        used: Blocks and jobs in use, shape (2,).
-        order: Blocks in queue order, then the unused ones, shape (n_blocks,).
-        size: Jobs in each block, shape (n_blocks,).
-        processors: Least processors in each block, shape (n_blocks,).
-        estimate: Least estimate in each block, shape (n_blocks,), s.
-        job: Jobs of each block in order, shape (n_blocks, BLOCK_JOBS).
-    """
-
-    key: NDArray[np.float64]
-    used: NDArray[np.int64]
-    order: NDArray[np.int64]
-    size: NDArray[np.int64]
-    processors: NDArray[np.int64]
-    estimate: NDArray[np.int64]
-    job: NDArray[np.int64]
-
-
-@by_reference
 class Row(NamedTuple):
-    """One simulation; fields as in `State`, without the axis n_envs, queues as `Queue`."""
+    """One simulation; fields as in `State`, without the axis n_envs."""
 
     setting: Int
     weight: Float
@@ -62,9 +39,13 @@ class Row(NamedTuple):
     ending_job: Int
     release_time: Int
     release_job: Int
-    base: Queue
-    fill: Queue
-    order: Queue
+    key: Float
+    queue_used: Int
+    block_order: Int
+    block_size: Int
+    block_processors: Int
+    block_estimate: Int
+    block_job: Int
     onset: Int
     history_run_time: Int
     history_requested_time: Int

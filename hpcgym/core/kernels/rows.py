@@ -1,34 +1,9 @@
 """One simulation out of the stack, and its jobs out of the scenario's table: views."""
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.records import Jobs, Queue, Row
-from hpcgym.core.state import BASE, FILL, ORDER, JobTable, State
-
-
-@kernel
-def queue_of(state: State, env: int, which: int) -> Queue:
-    """Return one queue of one simulation.
-
-    Args:
-        state: The stack.
-        env: Row of the stack.
-        which: `BASE`, `FILL` or `ORDER`.
-
-    Returns:
-        Views.
-
-    Source:
-        House rule: struct of arrays.
-    """
-    return Queue(
-        state.key[env, which],
-        state.queue_used[env, which],
-        state.block_order[env, which],
-        state.block_size[env, which],
-        state.block_processors[env, which],
-        state.block_estimate[env, which],
-        state.block_job[env, which],
-    )
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.state import JobTable, State
+from hpcgym.core.struct import borrowed
 
 
 @kernel
@@ -40,33 +15,37 @@ def row_of(state: State, env: int) -> Row:
         env: Row of the stack.
 
     Returns:
-        Views.
+        Views that hold no reference: the state must outlive them.
 
     Source:
         House rule: struct of arrays.
     """
     return Row(
-        state.setting[env],
-        state.weight[env],
-        state.counter[env],
-        state.gauge[env],
-        state.start_time[env],
-        state.flag[env],
-        state.ending_time[env],
-        state.ending_job[env],
-        state.release_time[env],
-        state.release_job[env],
-        queue_of(state, env, BASE),
-        queue_of(state, env, FILL),
-        queue_of(state, env, ORDER),
-        state.onset[env],
-        state.history_run_time[env],
-        state.history_requested_time[env],
-        state.history_completed[env],
-        state.history_last_end_time[env],
-        state.inverse[env],
-        state.history_field[env],
-        state.scratch[env],
+        borrowed(state.setting[env]),
+        borrowed(state.weight[env]),
+        borrowed(state.counter[env]),
+        borrowed(state.gauge[env]),
+        borrowed(state.start_time[env]),
+        borrowed(state.flag[env]),
+        borrowed(state.ending_time[env]),
+        borrowed(state.ending_job[env]),
+        borrowed(state.release_time[env]),
+        borrowed(state.release_job[env]),
+        borrowed(state.key[env]),
+        borrowed(state.queue_used[env]),
+        borrowed(state.block_order[env]),
+        borrowed(state.block_size[env]),
+        borrowed(state.block_processors[env]),
+        borrowed(state.block_estimate[env]),
+        borrowed(state.block_job[env]),
+        borrowed(state.onset[env]),
+        borrowed(state.history_run_time[env]),
+        borrowed(state.history_requested_time[env]),
+        borrowed(state.history_completed[env]),
+        borrowed(state.history_last_end_time[env]),
+        borrowed(state.inverse[env]),
+        borrowed(state.history_field[env]),
+        borrowed(state.scratch[env]),
     )
 
 
@@ -80,21 +59,21 @@ def jobs_of(table: JobTable, first: int, n_jobs: int) -> Jobs:
         n_jobs: Number of jobs of the episode.
 
     Returns:
-        Views, so that jobs are counted from 0.
+        Views, so that jobs are counted from 0; the table must outlive them.
 
     Source:
         House rule: episodes are cut beforehand; a reset moves an offset.
     """
     end = first + n_jobs
     return Jobs(
-        table.submit_time[first:end],
-        table.run_time[first:end],
-        table.estimate[first:end],
-        table.requested_time[first:end],
-        table.processors[first:end],
-        table.user[first:end],
-        table.keys[:, first:end],
-        table.reward_rate[first:end],
-        table.reward_onset[first:end],
-        table.field[first:end],
+        borrowed(table.submit_time[first:end]),
+        borrowed(table.run_time[first:end]),
+        borrowed(table.estimate[first:end]),
+        borrowed(table.requested_time[first:end]),
+        borrowed(table.processors[first:end]),
+        borrowed(table.user[first:end]),
+        borrowed(table.keys[:, first:end]),
+        borrowed(table.reward_rate[first:end]),
+        borrowed(table.reward_onset[first:end]),
+        borrowed(table.field[first:end]),
     )

@@ -6,13 +6,15 @@ sorted: a start or an end costs a binary search and a shift of at most n_running
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import take_out
-from hpcgym.core.kernels.records import Jobs, Queue, Row
+from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import end_cost
 from hpcgym.core.kernels.user_history import record_completion
 from hpcgym.core.state import (
     BACKFILL_RULE,
     BACKFILLED,
+    BASE,
     BY_BASE,
+    FILL,
     FREE,
     KEEP_HISTORY,
     KEEP_REWARD,
@@ -24,6 +26,7 @@ from hpcgym.core.state import (
     N_WAITING,
     NEVER,
     NOW,
+    ORDER,
     ORDERED,
     PYSS,
     SEMANTICS,
@@ -34,11 +37,11 @@ from hpcgym.core.state import (
 
 
 @kernel
-def is_overdue(queue: Queue, job: int) -> bool:
+def is_overdue(row: Row, job: int) -> bool:
     """Tell whether a waiting job is beyond the threshold.
 
     Args:
-        queue: The base queue.
+        row: The simulation.
         job: Index of a waiting job.
 
     Returns:
@@ -47,7 +50,7 @@ def is_overdue(queue: Queue, job: int) -> bool:
     Source:
         Specification, section 1, "Queue order": crossing is not an event.
     """
-    return queue.key[job] == -float("inf")
+    return row.key[BASE, job] == -float("inf")
 
 
 @kernel
@@ -148,14 +151,14 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         Specification, section 1, "EASY pass".
     """
     flag = BACKFILLED if backfilled else 0
-    if is_overdue(row.base, job):
+    if is_overdue(row, job):
         flag |= THRESHOLDED
         row.counter[N_OVERDUE] -= 1
-    take_out(row.base, jobs, job)
+    take_out(jobs, row, BASE, job)
     if row.setting[BACKFILL_RULE] != BY_BASE:
-        take_out(row.fill, jobs, job)
+        take_out(jobs, row, FILL, job)
     if row.counter[ORDERED] == 1:
-        take_out(row.order, jobs, job)
+        take_out(jobs, row, ORDER, job)
     row.start_time[job] = row.counter[NOW]
     row.flag[job] = flag
     row.counter[FREE] -= jobs.processors[job]
