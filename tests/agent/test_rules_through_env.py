@@ -1,0 +1,121 @@
+"""Through the environment, each rule agent makes the schedule of simulate(), to the second."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+
+import hpcgym
+from hpcgym.agent import RuleAgent, agent_names, load_agent
+from hpcgym.core.workload import Workload
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.evaluation import play
+from hpcgym.scenario.build import Episodes
+from hpcgym.schedule import Schedule, simulate
+
+AGENTS = agent_names()
+
+
+def make(agent: RuleAgent, scenario: str) -> SchedulingEnv:
+    """Make the environment by its registered name, with the keywords of the agent's card."""
+    env = gymnasium.make("HPCBatch-v0", scenario=scenario, **agent.env_keywords).unwrapped
+    assert isinstance(env, SchedulingEnv)
+    return env
+
+
+def rule(name: str) -> RuleAgent:
+    """Load a rule from its card."""
+    agent = load_agent(name)
+    assert isinstance(agent, RuleAgent)
+    return agent
+
+
+def simulated(agent: RuleAgent, workload: Workload, episodes: Episodes) -> Schedule:
+    """Simulate a workload with the scenario's settings and what the rule states."""
+    return simulate(workload, **vars(agent.settings(episodes.settings)))
+
+
+def assert_same(played: Schedule, expected: Schedule) -> None:
+    """Compare start times, and how each job was started."""
+    assert played.complete
+    assert np.array_equal(played.start_time, expected.start_time)
+    assert np.array_equal(played.run_time, expected.run_time)
+    assert np.array_equal(played.backfilled, expected.backfilled)
+    assert np.array_equal(played.thresholded, expected.thresholded)
+
+
+@pytest.fixture(params=AGENTS)
+def agent(request: pytest.FixtureRequest) -> RuleAgent:
+    """Every agent on the shelf."""
+    return rule(request.param)
+
+
+@pytest.mark.parametrize("scenario", ["tiny", "synthetic-256-weeks"])
+def test_schedule_is_that_of_simulate_to_the_second(agent: RuleAgent, scenario: str) -> None:
+    episodes = Episodes(scenario)
+    env = make(agent, scenario)
+    for index in range(len(episodes)):
+        workload = episodes.workload(index)
+        assert_same(play(agent, env, workload), simulated(agent, workload, episodes))
+
+
+def test_schedule_on_weeks_of_a_real_log_is_that_of_simulate(
+    agent: RuleAgent, real_log: Callable[[str], Path]
+) -> None:
+    real_log("KTH-SP2-1996-2.1-cln")
+    episodes = Episodes("kth-sp2-weeks").select("3,18")
+    env = make(agent, "kth-sp2-weeks")
+    for index in range(len(episodes)):
+        workload = episodes.workload(index)
+        assert_same(play(agent, env, workload), simulated(agent, workload, episodes))
+
+
+def test_schedule_without_backfilling_is_that_of_simulate() -> None:
+    episodes = Episodes("synthetic-256-weeks")
+    bare = RuleAgent("SPF", backfill="none")
+    env = make(bare, "synthetic-256-weeks")
+    workload = episodes.workload(0)
+    assert_same(play(bare, env, workload), simulated(bare, workload, episodes))
+
+
+def test_rule_of_any_place_among_many_makes_its_own_schedule() -> None:
+    """One environment that offers every policy serves every rule."""
+    episodes = Episodes("synthetic-256-weeks")
+    names = hpcgym.policy_names()
+    env = make(RuleAgent("FCFS", policies=names), "synthetic-256-weeks")
+    workload = episodes.workload(1)
+    for name in ("FCFS", "WFP3", "SMITH"):
+        chosen = RuleAgent(name, policies=names)
+        assert_same(play(chosen, env, workload), simulated(chosen, workload, episodes))
+
+
+@pytest.fixture
+def strict() -> Iterator[None]:
+    """Make every warning an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("name", ["SAF", "EASY-SJBF"])
+@pytest.mark.parametrize("n_envs", [1, 3])
+def test_evaluate_policy_of_stable_baselines_runs_a_rule_as_it_is(name: str, n_envs: int) -> None:
+    """The reward of an episode is minus its mean bounded slowdown, so the return tells it."""
+    pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.evaluation import evaluate_policy
+
+    agent = rule(name)
+    keywords = {"scenario": "tiny", **agent.env_keywords}
+    envs = make_vec_env("HPCBatch-v0", n_envs=n_envs, env_kwargs=keywords)
+    returns, lengths = evaluate_policy(
+        agent, envs, n_eval_episodes=2 * n_envs, return_episode_rewards=True
+    )
+    episodes = Episodes("tiny")
+    bsld = simulated(agent, episodes.workload(0), episodes).bsld().mean()
+    assert returns == pytest.approx([-bsld] * 2 * n_envs, rel=1e-6)
+    assert min(lengths) > 0
