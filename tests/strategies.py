@@ -20,10 +20,10 @@ from hpcgym.core.workload import Workload
 GAPS_S = (0, 0, 0, 1, 1, 2, 3, 5, 10, 40)
 RUN_TIMES_S = (0, 0, 1, 1, 2, 3, 5, 5, 10, 11, 20, 60)
 REQUESTED_TIMES_S = (1, 2, 3, 5, 5, 10, 11, 20, 60, 120)
-THRESHOLDS_S = (None, None, 1, 2, 5, 10, 30)
+THRESHOLDS_S = (None, None, 0, 1, 2, 5, 10, 30)
 WEIGHTS = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.0, 0.1, 0.3, 1.0)
 
-weights = st.tuples(*[st.sampled_from(WEIGHTS)] * 6).filter(any)
+weights = st.tuples(*[st.sampled_from(WEIGHTS)] * 6)
 policies = st.sampled_from(reference.POLICIES) | weights
 
 
@@ -60,6 +60,19 @@ def workloads(draw: st.DrawFn, max_jobs: int = 16) -> Workload:
     )
     columns = np.array(past, dtype=np.int64).reshape(-1, 4).T
     return replace(workload, history=history_of(np.unique(workload.user), *columns))
+
+
+@st.composite
+def long_workloads(draw: st.DrawFn) -> Workload:
+    """Draw a workload whose times may be any number of seconds, on a machine of any size."""
+    processors = draw(st.sampled_from((4, 1024, 93_312)))
+    times = st.integers(0, 10**10)
+    submits = sorted(draw(st.lists(times, min_size=1, max_size=16)))
+    table = [
+        (submit, draw(times), 1 + draw(times), draw(st.integers(1, processors)))
+        for submit in submits
+    ]
+    return workload_of(table, processors)
 
 
 @st.composite

@@ -7,7 +7,7 @@ import reference
 from engines import first_difference
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import policies, settings_for, weights, workloads
+from strategies import long_workloads, policies, settings_for, weights, workloads
 
 import hpcgym
 
@@ -46,6 +46,13 @@ def test_weights_start_every_drawn_job_as_the_reference_does(data):
 @given(data=st.data())
 def test_crowded_workloads_start_as_the_reference_does(data):
     workload = data.draw(workloads(max_jobs=60))
+    settings = data.draw(settings_for(workload))
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@given(data=st.data())
+def test_jobs_of_any_length_start_as_the_reference_does(data):
+    workload = data.draw(long_workloads())
     settings = data.draw(settings_for(workload))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 
