@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from hpcgym.cli.show import show_pairs, show_table
 from hpcgym.errors import TraceError
 
-if TYPE_CHECKING:
-    from hpcgym.trace.swf import SwfLog
-
 app = typer.Typer(help="Logs: list, download, verify, check.", no_args_is_help=True)
-
-CHECKED_FIELDS = (
-    "submit_time",
-    "wait_time",
-    "run_time",
-    "allocated_processors",
-    "requested_processors",
-    "requested_time",
-    "user",
-    "group",
-    "executable",
-    "queue",
-)
-"""Fields of a log that hpcgym or its users read."""
-
-SHOWN_LINES = 5
 
 
 @app.command("list")
@@ -117,28 +98,17 @@ def verify_traces(
 
 
 @app.command("check")
-def check_log(
+def check_trace(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A log in SWF, or a log's name.")],
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
 ) -> None:
     """Show what a log has, what it lacks, and which jobs a simulation would lose or change."""
-    from hpcgym.trace import clean, find_trace, read_swf
+    from hpcgym.trace import check_log, find_trace, read_swf
 
     log = read_swf(find_trace(file), on_bad_line="drop")
-    _show_content(log)
-    if log.bad_lines:
-        n_bad = len(log.bad_lines)
-        lines = f"{n_bad} malformed line{'s' * (n_bad > 1)}"
-        typer.echo(f"{lines}, refused unless --on-bad-line drop leaves them out:")
-        for bad in log.bad_lines[:SHOWN_LINES]:
-            typer.echo(f"  line {bad.number}: {bad.reason}")
-    try:
-        report = str(clean(log, machine_processors=processors)[1])
-    except TraceError as error:
-        report = f"It cannot be simulated as it is: {error}"
-    typer.echo(report)
+    typer.echo(check_log(log, machine_processors=processors))
 
 
 def _place(name: str) -> str:
@@ -149,21 +119,3 @@ def _place(name: str) -> str:
         return str(find_trace(name))
     except TraceError:
         return ""
-
-
-def _show_content(log: SwfLog) -> None:
-    """Show each field's share of known values and their range."""
-    rows = []
-    for key in CHECKED_FIELDS:
-        column = log.records[key]
-        known = column[column > 0] if key.endswith("processors") else column[column >= 0]
-        share = f"{len(known) / len(log):.1%}" if len(known) else "none"
-        ends = (known.min().item(), known.max().item()) if len(known) else (None, None)
-        rows.append((key, share, *ends))
-    title = f"{log.name}: {len(log):,} jobs"
-    show_table(["field", "known", "smallest", "largest"], rows, title=title)
-    header = {key: log.header_value(key) for key in ("Computer", "MaxProcs", "MaxNodes")}
-    header |= {
-        key: log.header_value(key) for key in ("MaxRuntime", "UnixStartTime", "TimeZoneString")
-    }
-    show_pairs({key: value or "(not in the header)" for key, value in header.items()})

@@ -8,6 +8,10 @@ from hpcgym.errors import TraceError
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.swf import FIELDS, SwfLog
 
+SHOWN_LINES = 5
+"""Malformed lines that are printed."""
+
+_HEADER = ("Computer", "MaxProcs", "MaxNodes", "MaxRuntime", "UnixStartTime", "TimeZoneString")
 _LACKS = {
     "wait_time": "wait times: the submit time is taken as it stands, though it may be the start",
     "requested_time": (
@@ -47,6 +51,7 @@ class LogCheck:
     Attributes:
         log: The log.
         fields: The content of each of the 18 fields.
+        header: What the header says of the machine and the calendar, None = nothing.
         lacks: What no job, or not the header, says, and what follows from that.
         cleaning: What cleaning with default options does, or None where it cannot be done.
         refusal: Why it cannot be done, or None.
@@ -54,22 +59,30 @@ class LogCheck:
 
     log: SwfLog
     fields: tuple[FieldContent, ...]
+    header: dict[str, str | None]
     lacks: tuple[str, ...]
     cleaning: CleaningReport | None
     refusal: str | None
 
     def __str__(self) -> str:
         """Lay the findings out for a person."""
-        n_jobs = len(self.log)
-        lines = [f"{self.log.name}: {n_jobs} jobs", "", f"{'field':<21}{'known':>8}{'range':>30}"]
+        n_jobs, bad_lines = len(self.log), self.log.bad_lines
+        lines = [f"{self.log.name}: {n_jobs} jobs", ""]
+        lines.append(f"{'field':<21}{'known':>8}{'smallest':>14}{'largest':>14}")
         for field in self.fields:
-            ends = f"{field.smallest:.10g} to {field.largest:.10g}" if field.known else "-"
-            lines.append(f"{field.name:<21}{field.known / n_jobs:>8.1%}{ends:>30}")
+            if field.known:
+                ends = f"{field.smallest:>14.10g}{field.largest:>14.10g}"
+                lines.append(f"{field.name:<21}{field.known / n_jobs:>8.1%}{ends}")
+            else:
+                lines.append(f"{field.name:<21}{'none':>8}")
+        lines += ["", *(f"{k:<21}{v or '(not in the header)'}" for k, v in self.header.items())]
         lines += ["", *(f"lacks {text}" for text in self.lacks)]
-        lines += [f"line {bad.number}: {bad.reason}" for bad in self.log.bad_lines[:5]]
-        if len(self.log.bad_lines) > 5:
-            lines.append(f"... and {len(self.log.bad_lines) - 5} more malformed lines")
-        lines += ["", str(self.cleaning) if self.cleaning else f"cannot be used: {self.refusal}"]
+        if bad_lines:
+            plural = "s" if len(bad_lines) > 1 else ""
+            lines.append(f"{len(bad_lines)} malformed line{plural}, refused unless dropped:")
+            lines += [f"  line {bad.number}: {bad.reason}" for bad in bad_lines[:SHOWN_LINES]]
+        lines.append("")
+        lines.append(str(self.cleaning or f"It cannot be simulated as it is: {self.refusal}"))
         return "\n".join(lines)
 
 
@@ -100,7 +113,8 @@ def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck
         cleaning = clean(log, machine_processors=machine_processors)[1]
     except TraceError as error:
         refusal = str(error)
-    return LogCheck(log, fields, tuple(lacks), cleaning, refusal)
+    header = {key: log.header_value(key) for key in _HEADER}
+    return LogCheck(log, fields, header, tuple(lacks), cleaning, refusal)
 
 
 def _content(log: SwfLog, name: str) -> FieldContent:

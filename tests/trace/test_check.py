@@ -13,6 +13,7 @@ def test_what_a_log_has_lacks_and_would_lose_is_found(tmp_path):
     assert (content["run_time"].known, content["run_time"].smallest) == (1, 10)
     assert (content["requested_time"].known, content["requested_time"].largest) == (0, None)
     assert content["allocated_processors"].largest == 4
+    assert (found.header["MaxNodes"], found.header["MaxProcs"]) == ("8", None)
     starts = [text.split(":")[0] for text in found.lacks]
     assert starts == [
         "wait times",
@@ -35,8 +36,9 @@ def test_log_that_cannot_be_used_says_why(tmp_path):
     found = check_log(read_swf(path, on_bad_line="drop"))
     assert found.cleaning is None
     assert "neither MaxProcs nor MaxNodes" in found.refusal
-    assert "cannot be used: " in str(found)
-    assert "... and 4 more malformed lines" in str(found)
+    assert "It cannot be simulated as it is: " in str(found)
+    assert "9 malformed lines, refused unless dropped:" in str(found)
+    assert str(found).count("  line ") == 5
     assert check_log(found.log, machine_processors=4).cleaning.jobs == 1
 
 
