@@ -142,5 +142,4 @@ class _Announcement(event.Listener):
 CACHE_FOLDER = _cache_folder()
 """Where compiled kernels are kept, or None where no folder can be written."""
 
-_register: Any = event.register
-_register("numba:compile", _Announcement())
+event.register("numba:compile", _Announcement())
