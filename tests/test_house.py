@@ -247,6 +247,12 @@ def test_every_public_function_tells_its_source():
     assert not missing
 
 
+def test_the_house_plan_names_every_module():
+    plan = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(?:[\w/]*/)?(\w+)(?:\.py)?/?`", plan))
+    assert not [label(path) for path in MODULES if path.stem not in named]
+
+
 def test_no_unfinished_work_stands_in_the_project():
     marks = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|NotImplemented" + r"Error)\b")
     for path in [*MODULES, *TESTS, *SCRIPTS]:
