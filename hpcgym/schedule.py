@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -316,9 +316,7 @@ class Schedule:
 
     def _as_log(self) -> SwfLog:
         """Return the log that `to_swf` writes."""
-        import pandas as pd
-
-        from hpcgym.trace.swf import FIELDS, SwfLog
+        from hpcgym.trace.swf import SwfLog, log_of
 
         jobs = self.workload
         changed = {
@@ -329,23 +327,9 @@ class Schedule:
         if jobs.source is not None and jobs.source_row is not None:
             records = jobs.source.records.iloc[jobs.source_row].assign(**changed)
             return SwfLog(jobs.name, None, jobs.source.header, records)
-        known: dict[str, Any] = {
-            "job_id": jobs.job_id,
-            **changed,
-            "allocated_processors": jobs.processors,
-            "requested_processors": jobs.processors,
-            "requested_time": jobs.requested_time,
-            "user": jobs.user,
-        }
-        records = pd.DataFrame(
-            {field: known.get(field, -1) for field in FIELDS}, np.arange(len(jobs))
-        )
-        header = ["; Version: 2.2", f"; Computer: {jobs.name}", f"; MaxJobs: {len(jobs)}"]
-        header += [f"; MaxRecords: {len(jobs)}", f"; MaxProcs: {jobs.machine_processors}"]
-        if jobs.unix_start is not None:
-            header.append(f"; UnixStartTime: {jobs.unix_start - jobs.time_offset}")
-        header.append("; Note: a schedule simulated by hpcgym")
-        return SwfLog(jobs.name, None, tuple(header), records)
+        log = log_of(jobs, ("; Note: a schedule simulated by hpcgym",))
+        records = log.records.assign(**changed, allocated_processors=jobs.processors)
+        return replace(log, records=records)
 
     def _refuse_unfinished(self, what: str) -> None:
         """Refuse what only a finished schedule has."""
