@@ -37,14 +37,24 @@ class Flurry(NamedTuple):
     """A burst of one user's jobs that the archive's cleaning leaves out.
 
     Attributes:
-        user: The user.
+        user: The user, or None for whoever sent the jobs.
         after_job: The burst's jobs have larger ids than this.
         before_job: The burst's jobs have smaller ids than this.
     """
 
-    user: int
+    user: int | None
     after_job: int
     before_job: int
+
+
+SDSC_SP2_FLURRIES = (
+    Flurry(None, 0, 11),
+    Flurry(21, 13716, 16208),
+    Flurry(374, 14968, 28553),
+    Flurry(197, 31766, 33203),
+    Flurry(328, 66552, 68107),
+)
+"""What the archive's cleaning left out of SDSC-SP2-1998-4, for those who hold that log."""
 
 
 @dataclass(frozen=True)
@@ -298,7 +308,8 @@ class _Table:
         unwanted = np.zeros(len(self), dtype=bool)
         for user, after_job, before_job in flurries:
             job_id = self["job_id"]
-            unwanted |= (self["user"] == user) & (after_job < job_id) & (job_id < before_job)
+            sent = True if user is None else self["user"] == user
+            unwanted |= sent & (after_job < job_id) & (job_id < before_job)
         self.drop("flurry", unwanted, "bursts of single users, as named by the caller")
 
     def take_allocated_processors(self) -> None:

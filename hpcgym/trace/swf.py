@@ -47,6 +47,7 @@ LARGEST_NUMBER = 2**53
 """Numbers in a log stay below this, so that float64 holds whole ones exactly."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
 _SHOWN = 60
@@ -170,7 +171,7 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     if on_bad_line not in ("raise", "drop"):
         raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
     path = Path(path)
-    content = read_bytes(path)
+    content = read_bytes(path).removeprefix(_BYTE_ORDER_MARK)
     if b"\0" in content:
         line = content.count(b"\n", 0, content.index(b"\0")) + 1
         raise TraceError(f"{path}:{line}: not a text file, so not a log in SWF")

@@ -5,7 +5,7 @@ import pytest
 
 from hpcgym.errors import TraceError
 from hpcgym.trace import Flurry, clean, load_with_report, load_workload, read_swf
-from hpcgym.trace.clean import SENTINEL_REQUEST_S
+from hpcgym.trace.clean import SDSC_SP2_FLURRIES, SENTINEL_REQUEST_S
 
 USUAL = {"submit": 0, "wait": 0, "run": 10, "given": -1, "asked": 1, "request": 20, "user": 1}
 HEADER = "; MaxProcs: 10\n; UnixStartTime: 1000\n"
@@ -224,6 +224,13 @@ def test_flurries_are_left_out_when_named(log_of_jobs):
     workload, report = clean(log, flurries=[Flurry(user=1, after_job=1, before_job=7)])
     assert workload.job_id.tolist() == [1, 2, 4, 6, 7, 8]
     assert report.count("flurry") == 2
+    workload, report = clean(log, flurries=[Flurry(user=None, after_job=0, before_job=4)])
+    assert workload.job_id.tolist() == [4, 5, 6, 7, 8]
+
+
+def test_cleaned_log_of_sdsc_sp2_holds_none_of_its_flurries(real_log):
+    log = read_swf(real_log("SDSC-SP2-1998-4.2-cln"))
+    assert clean(log, flurries=SDSC_SP2_FLURRIES)[1].count("flurry") == 0
 
 
 def test_load_finds_reads_and_cleans(tmp_path, log_of_jobs):

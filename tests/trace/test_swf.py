@@ -43,6 +43,7 @@ def test_fields_stand_in_the_order_of_the_format(log_file):
         GOOD.replace(" ", "\t") + "\n",
         GOOD + "\r\n",
         "\n \n" + GOOD + "\n\n",
+        "\xef\xbb\xbf" + GOOD + "\n",
         GOOD + " ; a remark\n",
         GOOD.replace(" 10 ", " 10.00 ") + "\n",
         GOOD.replace(" 10 ", " +10 ") + "\n",

@@ -10,11 +10,10 @@ import pytest
 
 from hpcgym import Workload, register_policy, simulate
 from hpcgym.core.policy import unregister_policy
-from hpcgym.registry import shelf_folders
+from hpcgym.registry import shelf_entries, shelf_folders
 from hpcgym.trace import check_log, entry, find_trace, load_workload, read_swf, verify
 from hpcgym.trace.swf import read_bytes, write_swf
 
-BUNDLED = ["tiny", "synthetic-256"]
 SCRIPT = Path(__file__).parents[2] / "scripts" / "make_traces.py"
 
 
@@ -36,7 +35,7 @@ def starts_in(chart):
     return starts
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", shelf_entries("traces"))
 def test_entry_states_what_its_log_is(name):
     known, found = entry(name), check_log(read_swf(find_trace(name)))
     assert verify([name])[0].status == "ok"
