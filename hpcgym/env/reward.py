@@ -131,8 +131,8 @@ class CostCurve:
         return self._at_submission * submitted + waited
 
     def _of_started(self, now: int) -> float:
-        """Sum b_j over the jobs that have started by then."""
-        started = int(np.searchsorted(self._started, now, side="right"))
+        """Sum b_j over the jobs that have started before then, as an agent's have at a decision."""
+        started = int(np.searchsorted(self._started, now, side="left"))
         return float(self._started_cost[started])
 
 

@@ -208,8 +208,8 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
     row.counter[N_NEWCOMERS] = row.counter[NEXT_JOB] - first
     if row.counter[PASS_DUE] == 1:
         release_estimated(jobs, row)
-        if cross_threshold(jobs, row):
-            row.counter[SETTLED_HEAD] = -1
+    if cross_threshold(jobs, row):
+        row.counter[SETTLED_HEAD] = -1
 
 
 @kernel
