@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.kernels import check, deciding
-from hpcgym.core.kernels.events import run
-from hpcgym.core.kernels.lifecycle import reset
+from hpcgym.core.kernels import check, doors
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.kernels.rows import jobs_of, row_of
 from hpcgym.core.kernels.score import keeps_order
 from hpcgym.core.policy import Policy, as_policy, features_of
+from hpcgym.core.record import Record
+from hpcgym.core.rows import jobs_of, row_of
 from hpcgym.core.state import JobTable, State
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -213,10 +212,10 @@ def prepare(
     others = list(extra_policies)
     estimate = np.ascontiguousarray(estimates_of(workload, settings))
     n = len(workload)
-    keys = np.empty((2 + len(others), n))
+    keys = np.empty((n, 2 + len(others)))
     for row, keyed in enumerate([policy, fill, *others]):
         if keyed is not None and keyed.keys is not None:
-            keys[row] = _checked_keys(workload, keyed)
+            keys[:, row] = _checked_keys(workload, keyed)
     table = JobTable(
         submit_time=workload.submit_time,
         run_time=executed_run_time(workload, settings.kill_at_limit),
@@ -337,8 +336,8 @@ class Simulator:
 
     def _open(self) -> None:
         """Take hold of the state the way kernels see it."""
-        self._row: Row = row_of(self.state, 0)
-        self._jobs: Jobs = jobs_of(self.episode.table, 0, len(self.workload))
+        self._row: Record[Row] = row_of(self.state, 0)
+        self._jobs: Record[Jobs] = jobs_of(self.episode.table, 0, len(self.workload))
 
     @property
     def workload(self) -> Workload:
@@ -362,7 +361,7 @@ class Simulator:
             Specification, section 1.
         """
         while True:
-            status = run(self._jobs, self._row)
+            status = doors.run(self._jobs.address, self._row.address)
             if status < 0:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
             formulas = [
@@ -395,7 +394,7 @@ class Simulator:
             chosen.needs_history and not self.episode.setting[s.KEEP_HISTORY]
         ):
             raise PolicyError(f"{chosen.name}: decide by its keys instead (order_by_keys)")
-        deciding.order_by_rule(self._jobs, self._row, chosen.rule, chosen.parameters)
+        doors.order_by_rule(self._jobs.address, self._row.address, chosen.rule, chosen.parameters)
 
     def order_by_keys(self, keys: ArrayLike) -> None:
         """Decide this pass's primary order by one key per waiting job, lowest first.
@@ -415,7 +414,7 @@ class Simulator:
             raise PolicyError(
                 f"{len(waiting)} jobs wait: give as many keys, none NaN; got shape {array.shape}"
             )
-        deciding.order_by_keys(self._jobs, self._row, s.ORDER, waiting, array)
+        doors.order_by_keys(self._jobs.address, self._row.address, s.ORDER, waiting, array)
 
     def pick(self, job: int) -> None:
         """Decide that one waiting job goes first in this pass.
@@ -433,7 +432,7 @@ class Simulator:
             raise PolicyError(f"job {job} does not wait; waiting: {self.waiting.tolist()}")
         base = int(self.episode.setting[s.BASE_RULE])
         weight = self.episode.weight[s.BASE]
-        deciding.order_picked_first(self._jobs, self._row, job, base, weight)
+        doors.order_picked_first(self._jobs.address, self._row.address, job, base, weight)
 
     def _order(self, which: int, formula: Any) -> None:
         """Order the waiting jobs of this pass by a formula in Python."""
@@ -451,7 +450,7 @@ class Simulator:
                 f"a formula must give {len(waiting)} scores that are not NaN; got {keys.shape}"
             )
         keys = np.maximum(keys, np.finfo(np.float64).min)
-        deciding.order_by_keys(self._jobs, self._row, which, waiting, keys)
+        doors.order_by_keys(self._jobs.address, self._row.address, which, waiting, keys)
 
     @property
     def now(self) -> int:
@@ -467,7 +466,7 @@ class Simulator:
     def waiting(self) -> NDArray[np.int64]:
         """Return the waiting jobs' indices in base order, shape (n_waiting,)."""
         listed = np.empty(int(self.state.counter[0, s.N_WAITING]), dtype=np.int64)
-        deciding.list_waiting(self._row, listed)
+        doors.list_waiting(self._row.address, listed)
         return listed
 
     @property
@@ -556,13 +555,13 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
     )
 
 
-def load(state: State, env: int, row: Row, episode: Episode) -> None:
+def load(state: State, env: int, row: Record[Row], episode: Episode) -> None:
     """Set one row of a state to the start of an episode.
 
     Args:
         state: The stack; large enough for the episode.
         env: Row of the stack.
-        row: The same row as kernels see it.
+        row: The same row, as kernels see it.
         episode: The episode.
 
     Writes:
@@ -580,6 +579,6 @@ def load(state: State, env: int, row: Row, episode: Episode) -> None:
         state.history_requested_time[env, :n_users] = history.requested_time
         state.history_completed[env, :n_users] = history.completed
         state.history_last_end_time[env, :n_users] = history.last_end_time
-    reset(row, episode.log_largest)
+    doors.reset(row.address, episode.log_largest)
     if episode.setting[s.DECIDE] == s.DECIDE_INTERVAL:
         state.counter[env, s.NEXT_DECISION] = 0

@@ -1,14 +1,14 @@
 """What the kernels work on: arrays that stay (`JobTable`) and arrays that move (`State`).
 
 Every array of `State` carries a leading axis n_envs, so that one simulation and sixty-four are the
-same struct of arrays; kernels see one row of it, in which that axis is gone (`row` in
-`hpcgym.core.kernels.rows`). Whole numbers that move stand in named columns of `counter`, those that
-are fixed for an episode in named columns of `setting`.
+same struct of arrays; kernels see one row of it, in which that axis is gone (`hpcgym.core.rows`).
+Whole numbers that move stand in named columns of `counter`, those that are fixed for an episode in
+named columns of `setting`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,14 @@ from hpcgym.core.history import RING_JOBS
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
+
+IntVector = Annotated[NDArray[np.int64], "int64", 1]
+IntTable = Annotated[NDArray[np.int64], "int64", 2]
+IntCube = Annotated[NDArray[np.int64], "int64", 3]
+FloatVector = Annotated[NDArray[np.float64], "float64", 1]
+FloatTable = Annotated[NDArray[np.float64], "float64", 2]
+ByteVector = Annotated[NDArray[np.uint8], "uint8", 1]
+SingleTable = Annotated[NDArray[np.float32], "float32", 2]
 
 NEVER = 2**62
 """An instant that does not come, s."""
@@ -131,7 +139,7 @@ class JobTable(NamedTuple):
         requested_time: The user's limit, s.
         processors: Processors requested.
         user: Dense index of the user.
-        keys: Keys of policies given by one number per job, shape (n_keys, n_jobs).
+        keys: Keys of policies given by one number per job, shape (n_jobs, n_keys).
         reward_rate: What a second of waiting costs, 1/s; empty where no reward is kept.
         reward_onset: Instant from which waiting costs, s; empty likewise.
         field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS); empty where

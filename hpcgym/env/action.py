@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hpcgym.core import state as s
 from hpcgym.core.kernels.records import Choice
 from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.core.record import Record
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
 ActionKind = Literal["weights", "policy", "order", "job"]
@@ -128,7 +129,7 @@ def choice_of(
     policies: Sequence[Policy],
     base: Policy,
     divisor: NDArray[np.float64],
-) -> Choice:
+) -> Record[Choice]:
     """Gather how actions are read into the record that kernels take.
 
     Args:
@@ -158,11 +159,12 @@ def choice_of(
         rule_weight[row] = policy.parameters
         if policy.rule == s.RULE_KEYS:
             rule_weight[row, 0] = 2.0 + row
-    return Choice(
+    fields = Choice(
         np.array([KINDS[kind]], dtype=np.int64),
         np.array([policy.rule for policy in policies] or [0], dtype=np.int64),
         rule_weight,
-        divisor,
+        np.array(divisor),
         np.array([base.rule], dtype=np.int64),
         np.array(base.parameters),
     )
+    return Record(fields)

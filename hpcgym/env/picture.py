@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.core import state as s
-from hpcgym.core.kernels.deciding import list_waiting
-from hpcgym.core.kernels.easy import reserve
+from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.record import Record
 from hpcgym.core.state import JobTable, State
 from hpcgym.env.frame import Frame, Reservation, StartedJobs, WaitingJobs
 from hpcgym.schedule import Schedule
 
 
 def frame_of(
-    title: str, made: Schedule, table: JobTable, state: State, jobs: Jobs, row: Row
+    title: str, made: Schedule, table: JobTable, state: State, jobs: Record[Jobs], row: Record[Row]
 ) -> Frame:
     """Gather what a picture shows of an episode; ends of running jobs by estimate.
 
@@ -45,12 +45,12 @@ def frame_of(
     estimated_end = np.maximum(made.start_time + table.estimate, now)
     end = np.where(is_running, estimated_end, made.end_time)
     waiting = np.empty(int(counter[s.N_WAITING]), dtype=np.int64)
-    list_waiting(row, waiting)
+    doors.list_waiting(row.address, waiting)
     too_wide = waiting[workload.processors[waiting] > counter[s.FREE]]
     reservation = None
     if len(too_wide) > 0:
         head = int(too_wide[0])
-        reserve(jobs, row, head)
+        doors.reserve(jobs.address, row.address, head)
         reservation = Reservation(
             job=head,
             job_id=int(workload.job_id[head]),

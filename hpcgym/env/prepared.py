@@ -12,8 +12,9 @@ import numpy as np
 
 from hpcgym.core import state as s
 from hpcgym.core.kernels.records import Jobs
-from hpcgym.core.kernels.rows import jobs_of
 from hpcgym.core.policy import Policy, as_policy, policy_names
+from hpcgym.core.record import Record
+from hpcgym.core.rows import jobs_of
 from hpcgym.core.simulator import (
     Episode,
     SchedulerSettings,
@@ -49,7 +50,7 @@ class Prepared:
     baseline_settings: SchedulerSettings | None
 
     @cached_property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> Record[Jobs]:
         """Return the episode's jobs as kernels see them."""
         return jobs_of(self.episode.table, 0, len(self.episode.workload))
 

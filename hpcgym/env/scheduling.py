@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
-from hpcgym.core.kernels.events import run
-from hpcgym.core.kernels.observe import N_CLUSTER, N_FIELDS, observe
-from hpcgym.core.kernels.rows import row_of
-from hpcgym.core.kernels.stepping import step
+from hpcgym.core.kernels import doors
+from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
 from hpcgym.core.policy import as_policy
+from hpcgym.core.rows import row_of
 from hpcgym.core.simulator import SchedulerSettings, executed_run_time, load, state_for
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, ActionReader, Scale, choice_of, unit_divisors
@@ -246,12 +245,12 @@ most 1 | 0 | 1 |
         self._prepared = self._preparer.of(workload)
         self._make_room(self._prepared)
         load(self._stack, 0, self._row, self._prepared.episode)
-        run(self._prepared.jobs, self._row)
+        doors.run(self._prepared.jobs.address, self._row.address)
         self._is_over = False
         self._paid = [0.0, 0.0]
         self._invalid_actions = 0
         shown = self._empty()
-        observe(self._prepared.jobs, self._row, self._slot, *shown.values())
+        doors.observe(self._prepared.jobs.address, self._row.address, self._slot, *shown.values())
         if self.render_mode == "human":
             self.render()
         return shown, {"episode": self._label, "now": self.now}
@@ -278,8 +277,8 @@ most 1 | 0 | 1 |
         index, values = self._reader.read(action)
         is_invalid = self._reader.kind == "job" and self._slot[index] < 0
         shown = self._empty()
-        jobs, row, slot = prepared.jobs, self._row, self._slot
-        status = step(jobs, row, self._choice, slot, index, values, *shown.values())
+        jobs, row, choice = prepared.jobs.address, self._row.address, self._choice.address
+        status = doors.step(jobs, row, choice, self._slot, index, values, *shown.values())
         if status == s.BAD_ACTION:
             raise ActionError(
                 f"action {self._reader.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"

@@ -146,23 +146,3 @@ def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float)
         put_in(jobs, row, ORDER, other)
     row.counter[ORDERED] = 1
     row.counter[PICK] = job
-
-
-@kernel
-def list_waiting(row: Row, listed: NDArray[np.int64]) -> int:
-    """List the waiting jobs in base order.
-
-    Args:
-        row: The simulation.
-        listed: Where to, shape (>= n_waiting,).
-
-    Returns:
-        Number of waiting jobs.
-
-    Writes:
-        `listed`.
-
-    Source:
-        House rule: one way to walk a queue.
-    """
-    return list_jobs(row, BASE, listed)

@@ -1,62 +1,64 @@
-"""What kernels work on: one simulation, and its jobs."""
+"""What kernels work on: one simulation, its jobs, and how its actions are read."""
 
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from hpcgym.core.record import opener
+from hpcgym.core.state import (
+    ByteVector,
+    FloatTable,
+    FloatVector,
+    IntCube,
+    IntTable,
+    IntVector,
+    SingleTable,
+)
 
-from hpcgym.core.state import Float, Int
-from hpcgym.core.struct import by_reference
 
-
-@by_reference
 class Jobs(NamedTuple):
-    """The jobs of one episode; fields as in `JobTable`, jobs counted from 0."""
+    """The jobs of one episode; fields as in `hpcgym.core.state.JobTable`."""
 
-    submit_time: Int
-    run_time: Int
-    estimate: Int
-    requested_time: Int
-    processors: Int
-    user: Int
-    keys: Float
-    reward_rate: Float
-    reward_onset: Int
-    field: NDArray[np.float32]
+    submit_time: IntVector
+    run_time: IntVector
+    estimate: IntVector
+    requested_time: IntVector
+    processors: IntVector
+    user: IntVector
+    keys: FloatTable
+    reward_rate: FloatVector
+    reward_onset: IntVector
+    field: SingleTable
 
 
-@by_reference
 class Row(NamedTuple):
-    """One simulation; fields as in `State`, without the axis n_envs."""
+    """One simulation out of a stack; fields as in `hpcgym.core.state.State`, without n_envs."""
 
-    setting: Int
-    weight: Float
-    counter: Int
-    gauge: Float
-    start_time: Int
-    flag: NDArray[np.uint8]
-    ending_time: Int
-    ending_job: Int
-    release_time: Int
-    release_job: Int
-    key: Float
-    queue_used: Int
-    block_order: Int
-    block_size: Int
-    block_processors: Int
-    block_estimate: Int
-    block_job: Int
-    onset: Int
-    history_run_time: Int
-    history_requested_time: Int
-    history_completed: Int
-    history_last_end_time: Int
-    inverse: Float
-    history_field: NDArray[np.float32]
-    scratch: Int
+    setting: IntVector
+    weight: FloatTable
+    counter: IntVector
+    gauge: FloatVector
+    start_time: IntVector
+    flag: ByteVector
+    ending_time: IntVector
+    ending_job: IntVector
+    release_time: IntVector
+    release_job: IntVector
+    key: FloatTable
+    queue_used: IntTable
+    block_order: IntTable
+    block_size: IntTable
+    block_processors: IntTable
+    block_estimate: IntTable
+    block_job: IntCube
+    onset: IntVector
+    history_run_time: IntTable
+    history_requested_time: IntTable
+    history_completed: IntVector
+    history_last_end_time: IntVector
+    inverse: FloatVector
+    history_field: SingleTable
+    scratch: IntVector
 
 
-@by_reference
 class Choice(NamedTuple):
     """How an environment reads actions.
 
@@ -69,9 +71,14 @@ class Choice(NamedTuple):
         base_weight: Its parameters, shape (N_WEIGHTS,).
     """
 
-    kind: Int
-    rule: Int
-    rule_weight: Float
-    divisor: Float
-    base_rule: Int
-    base_weight: Float
+    kind: IntVector
+    rule: IntVector
+    rule_weight: FloatTable
+    divisor: FloatVector
+    base_rule: IntVector
+    base_weight: FloatVector
+
+
+open_jobs = opener(Jobs)
+open_row = opener(Row)
+open_choice = opener(Choice)

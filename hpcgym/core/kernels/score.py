@@ -128,7 +128,7 @@ def score(jobs: Jobs, row: Row, rule: int, weight: Float, job: int, now: int) ->
     if rule == RULE_SMITH:
         return (e * q) / row.inverse[job]
     if rule == RULE_KEYS:
-        return jobs.keys[int(weight[0]), job]
+        return jobs.keys[job, int(weight[0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
 
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.deciding import order_by_rule, order_picked_first, order_visible_first
 from hpcgym.core.kernels.events import run
-from hpcgym.core.kernels.observe import observe
+from hpcgym.core.kernels.observing import observe
 from hpcgym.core.kernels.records import Choice, Jobs, Row
 from hpcgym.core.state import (
     ACTION_JOB,

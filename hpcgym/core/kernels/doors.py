@@ -1,0 +1,90 @@
+"""The doors through which Python enters the kernels: records go in by their addresses.
+
+Each door opens its records and calls the kernel of the same name, whose docstring holds.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels import deciding, easy, events, lifecycle, observing, queue, stepping
+from hpcgym.core.kernels.records import open_choice, open_jobs, open_row
+from hpcgym.core.state import BASE, Float, Int
+
+Singles = NDArray[np.float32]
+
+
+@kernel
+def reset(row: int, log_largest: float) -> None:
+    """Set a simulation to time 0: `lifecycle.reset`."""
+    lifecycle.reset(open_row(row), log_largest)
+
+
+@kernel
+def run(jobs: int, row: int) -> int:
+    """Run to the next decision or the end: `events.run`."""
+    return events.run(open_jobs(jobs), open_row(row))
+
+
+@kernel
+def list_waiting(row: int, listed: Int) -> int:
+    """List the waiting jobs in base order: `queue.list_jobs`."""
+    return queue.list_jobs(open_row(row), BASE, listed)
+
+
+@kernel
+def reserve(jobs: int, row: int, head: int) -> None:
+    """Find a head's reservation: `easy.reserve`."""
+    easy.reserve(open_jobs(jobs), open_row(row), head)
+
+
+@kernel
+def order_by_rule(jobs: int, row: int, rule: int, weight: Float) -> None:
+    """Order this pass by a rule: `deciding.order_by_rule`."""
+    deciding.order_by_rule(open_jobs(jobs), open_row(row), rule, weight)
+
+
+@kernel
+def order_by_keys(jobs: int, row: int, which: int, listed: Int, key: Float) -> None:
+    """Order this pass by keys: `deciding.order_by_keys`."""
+    deciding.order_by_keys(open_jobs(jobs), open_row(row), which, listed, key)
+
+
+@kernel
+def order_picked_first(jobs: int, row: int, job: int, rule: int, weight: Float) -> None:
+    """Let one job go first in this pass: `deciding.order_picked_first`."""
+    deciding.order_picked_first(open_jobs(jobs), open_row(row), job, rule, weight)
+
+
+@kernel
+def observe(
+    jobs: int, row: int, slot: Int, shown_jobs: Singles, shown_cluster: Singles, mask: Singles
+) -> None:
+    """Write an observation: `observing.observe`."""
+    observing.observe(open_jobs(jobs), open_row(row), slot, shown_jobs, shown_cluster, mask)
+
+
+@kernel
+def step(
+    jobs: int,
+    row: int,
+    choice: int,
+    slot: Int,
+    index: int,
+    values: Singles,
+    shown_jobs: Singles,
+    shown_cluster: Singles,
+    mask: Singles,
+) -> int:
+    """Take an action, run on and observe: `stepping.step`."""
+    return stepping.step(
+        open_jobs(jobs),
+        open_row(row),
+        open_choice(choice),
+        slot,
+        index,
+        values,
+        shown_jobs,
+        shown_cluster,
+        mask,
+    )

@@ -1,0 +1,38 @@
+"""One simulation out of the stack, and its jobs out of a table, as kernels see them."""
+
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.record import Record
+from hpcgym.core.state import JobTable, State
+
+
+def row_of(state: State, env: int) -> Record[Row]:
+    """Return one simulation of the stack.
+
+    Args:
+        state: The stack; it must outlive the record.
+        env: Row of the stack.
+
+    Returns:
+        Views, without the axis n_envs.
+
+    Source:
+        House rule: struct of arrays.
+    """
+    return Record(Row(*(array[env] for array in state)))
+
+
+def jobs_of(table: JobTable, first: int, n_jobs: int) -> Record[Jobs]:
+    """Return the jobs of one episode out of the scenario's table.
+
+    Args:
+        table: All jobs of the scenario, episode after episode.
+        first: First job of the episode.
+        n_jobs: Number of jobs of the episode.
+
+    Returns:
+        Views, so that jobs are counted from 0.
+
+    Source:
+        House rule: episodes are cut beforehand; a reset moves an offset.
+    """
+    return Record(Jobs(*(array[first : first + n_jobs] for array in table)))
