@@ -1,0 +1,75 @@
+"""The environment beside its plain-Python twin: decisions, slots, starts, sight and pay."""
+
+import numpy as np
+from env_cases import Case, cases, env_of, random_action, twin_of
+from env_twin import EnvTwin, Rules
+from hypothesis import given, settings
+
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.env.scheduling import Observation, SchedulingEnv
+
+
+def differing_fields(shown: Observation, expected: dict[str, list[float]]) -> list[str]:
+    """Name what differs by more than the rounding of float32."""
+    found = []
+    for part, values in expected.items():
+        assert shown[part].dtype == np.float32
+        wanted = np.array(values)
+        far = ~(np.abs(shown[part] - wanted) <= 2.0**-23 * np.maximum(np.abs(wanted), 2.0**-3))
+        for place in np.flatnonzero(far):
+            name = f"action_mask[{place}]"
+            if part == "jobs":
+                name = f"slot {place // len(FIELDS)} {FIELDS[place % len(FIELDS)]}"
+            elif part == "cluster":
+                name = CLUSTER_FIELDS[place]
+            found.append(f"{name}: {shown[part][place]!r}, twin {wanted[place]!r}")
+    return found
+
+
+def assert_alike(env: SchedulingEnv, twin: EnvTwin, shown: Observation, expected: object) -> None:
+    """Compare the clock, the slots, what is seen and all starts so far."""
+    assert env.now == twin.sim.now
+    assert env.observation_space.contains(shown)
+    assert env._slot.tolist() == [-1 if j is None else j for j in twin.slots]
+    assert differing_fields(shown, expected) == []
+    starts = [-1 if s is None else s.start_time for s in twin.sim.starts]
+    assert env.schedule().start_time.tolist() == starts
+
+
+def play_both(case: Case, max_steps: int | None = None) -> None:
+    """Play an episode in both, step by step, with the same random actions."""
+    rules = case.rules
+    env, twin = env_of(case.workload, rules), twin_of(case.workload, rules)
+    generator = np.random.default_rng(case.seed)
+    shown, _ = env.reset()
+    assert_alike(env, twin, shown, twin.reset())
+    terminated, steps = False, 0
+    while not terminated and steps != max_steps:
+        action = random_action(rules, generator)
+        shown, reward, terminated, truncated, info = env.step(action)
+        expected, paid, over = twin.step(action)
+        assert (terminated, truncated) == (over, False)
+        assert np.isclose(reward, paid, rtol=1e-9, atol=1e-12)
+        assert info["invalid_actions"] == twin.invalid_actions
+        assert np.isclose(sum(info["reward_terms"].values()), reward, rtol=1e-12)
+        assert_alike(env, twin, shown, expected)
+        steps += 1
+    made = env.schedule()
+    if not terminated:
+        rest, _ = env.truncate()
+        assert np.isclose(rest, twin.truncate(), rtol=1e-9, atol=1e-12)
+        return
+    flags = [(s.backfilled, s.thresholded) for s in twin.sim.starts]
+    assert list(zip(made.backfilled.tolist(), made.thresholded.tolist(), strict=True)) == flags
+
+
+@settings(max_examples=400)
+@given(cases())
+def test_every_step_is_that_of_the_twin(case: Case) -> None:
+    """At passes without a decision the twin takes another order, which must make no difference."""
+    play_both(case)
+
+
+@given(cases(reward="bsld"))
+def test_horizon_pays_what_the_twin_pays(case: Case) -> None:
+    play_both(case, max_steps=1 + case.seed % 5)

@@ -1,0 +1,517 @@
+"""The environment's twin: slow, plain Python, from the specification's section 10 and the data sheet.
+
+It stands on `tests/reference.py` as the environment stands on the kernels, and shares no code with
+the package. Whatever it does not decide is on purpose left to an order that is unlikely to be the
+package's, so that a pass skipped by mistake shows.
+
+Short names as in `reference.py`: r submit time, p executed run time, e estimate, q processors,
+M processors of the machine, E largest request of the scenario, t now.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import reference
+from reference import (
+    BSLD_BOUND_S,
+    MOVING_RULES,
+    STILL_RULES,
+    Completed,
+    Job,
+    Machine,
+    Policy,
+    Start,
+    mixed_rule,
+    smith_score,
+)
+
+HOUR_S = 3_600
+DAY_S = 86_400
+WEEK_S = 604_800
+HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an environment is made of, under the names of its keywords and its scenario's."""
+
+    processors: int
+    largest_request: int
+    policy: Policy = "SAF"
+    backfill: str = "easy"
+    backfill_order: Policy | None = None
+    threshold: int | None = None
+    kill_at_limit: bool = True
+    estimates: str = "requested"
+    event_semantics: str = "batch"
+    action: str = "weights"
+    decide: str | int = "contested"
+    reward: str = "bsld"
+    baseline: Policy | None = None
+    policies: tuple[str, ...] = ()
+    scale: str = "unit"
+    n_slots: int = 128
+
+    @property
+    def scheduler(self) -> dict[str, Any]:
+        """What the agent's scheduler and the baseline's share."""
+        keys = ("backfill", "backfill_order", "threshold", "kill_at_limit", "estimates")
+        return {key: getattr(self, key) for key in (*keys, "event_semantics")}
+
+
+class User(NamedTuple):
+    """What is known of a user when a job is submitted."""
+
+    ended: tuple[Completed, ...]  # the last 20, oldest first
+    n_ended: int
+    last_end: int | None
+
+
+class Cost(NamedTuple):
+    """b_j(t) = at_submission + max(0, min(s, t) - r - m) / D."""
+
+    at_submission: int
+    m: list[int]
+    D: list[int]
+
+
+def cost_of(reward: str, jobs: Sequence[Job], executed: Sequence[int]) -> Cost:
+    """Return what waiting costs, by the specification's reward identity."""
+    if reward == "wait":
+        return Cost(0, [0] * len(jobs), [1] * len(jobs))
+    D = [max(p, BSLD_BOUND_S) for p in executed]
+    if reward == "pp_bsld":
+        D = [d * job.processors for d, job in zip(D, jobs, strict=True)]
+    return Cost(1, [max(0, d - p) for d, p in zip(D, executed, strict=True)], D)
+
+
+class Simulation(Machine):
+    """A machine that asks for decisions."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        rules: Rules,
+        ended: Mapping[int, Sequence[Completed]],
+        n_ended: Mapping[int, int],
+        last_end: Mapping[int, int],
+    ) -> None:
+        executed = [min(j.run_time, j.requested_time) for j in jobs]
+        if not rules.kill_at_limit:
+            executed = [j.run_time for j in jobs]
+        estimate = [j.requested_time for j in jobs]
+        if rules.estimates == "exact":
+            estimate = [max(p, 1) for p in executed]
+        super().__init__(
+            jobs,
+            rules.processors,
+            "FCFS",
+            rules.backfill,
+            rules.backfill_order,
+            rules.threshold,
+            executed,
+            estimate,
+            ended,
+        )
+        self.rules = rules
+        self.one_by_one = rules.event_semantics == "pyss"
+        self.n_ended = dict(n_ended)
+        self.last_end = dict(last_end)
+        self.user: dict[int, User] = {}  # as known at each job's submission
+        self.now = 0
+        self.next_decision = 0 if isinstance(rules.decide, int) else math.inf
+        self.rank: Callable[[int], float] | None = None  # of this pass, where it was decided
+        self.pick: int | None = None
+
+    # --- What is known of users -------------------------------------------------------------------
+
+    def submit(self) -> None:
+        """Let the next job join the queue, and freeze what is known of its user."""
+        user = self.jobs[self.arrived].user
+        self.user[self.arrived] = User(
+            tuple(self.completed.get(user, ())),
+            self.n_ended.get(user, 0),
+            self.last_end.get(user),
+        )
+        super().submit()
+
+    def complete(self) -> None:
+        """Let the first job to end leave the machine."""
+        end, _, j = self.ends[0]
+        super().complete()
+        user = self.jobs[j].user
+        self.n_ended[user] = self.n_ended.get(user, 0) + 1
+        self.last_end[user] = end
+
+    # --- Decision epochs --------------------------------------------------------------------------
+
+    def waiting(self) -> list[int]:
+        """Return the waiting jobs in the order of their submission."""
+        return list(self.primary.score)
+
+    def is_contested(self) -> bool:
+        """Say whether the order can matter: two jobs to order, not room for all, room for one."""
+        waiting = self.waiting()
+        sizes = [self.jobs[j].processors for j in waiting]
+        within = [j for j in waiting if not self.is_thresholded(j, self.now)]
+        return len(within) >= 2 and sum(sizes) > self.free and min(sizes) <= self.free
+
+    def is_due(self) -> bool:
+        """Say whether a pass is a decision."""
+        if self.rules.decide == "contested":
+            return self.is_contested()
+        return self.rules.decide == "event" and bool(self.primary.score)
+
+    def handle_events(self, t: int) -> bool:
+        """Handle what happens at t before a pass; say whether anything does."""
+        before = (self.arrived, len(self.ends))
+        if self.one_by_one:
+            if self.next_submission() == t:
+                self.submit()
+            elif self.next_end() == t:
+                self.complete()
+            if (self.arrived, len(self.ends)) == before:
+                return False
+            while self.releases and self.releases[0][0] <= t:
+                self.free += self.jobs[self.releases.pop(0)[1]].processors
+            return True
+        while self.next_end() == t:
+            self.complete()
+        while self.next_submission() == t:
+            self.submit()
+        return (self.arrived, len(self.ends)) != before
+
+    def decisions(self) -> Iterator[None]:
+        """Simulate until every job has started; yield wherever a decision is due."""
+        while self.started < len(self.jobs):
+            t = min(self.next_submission(), self.next_end(), self.next_decision)
+            self.now = int(t)
+            is_pass = self.handle_events(self.now)
+            is_due = is_pass and self.is_due()
+            if t == self.next_decision:
+                self.next_decision += self.rules.decide
+                is_due = True
+            while True:
+                if is_due:
+                    yield
+                if not is_pass or not self.schedule_until_pick(self.now):
+                    break
+                is_due = self.is_due()
+
+    # --- A pass -----------------------------------------------------------------------------------
+
+    def score(self, policy: Policy, j: int) -> float:
+        """Return the score of a waiting job at this instant."""
+        r, _, _, q, _ = self.jobs[j]
+        e, wait = self.estimate[j], self.now - r
+        if not isinstance(policy, str):
+            return mixed_rule(policy)(wait, e, q, self.processors)
+        if policy == "SMITH":
+            return smith_score(e, q, self.user[j].ended)
+        if policy in MOVING_RULES:
+            return MOVING_RULES[policy](wait, e, q, self.processors)
+        return STILL_RULES[policy](r, e, q)
+
+    def by_rank(self, rank: Callable[[int], float]) -> list[int]:
+        """Return the waiting jobs: those beyond the threshold by arrival, the others by rank."""
+        waiting = self.waiting()
+        old = [j for j in waiting if self.is_thresholded(j, self.now)]
+        young = [j for j in waiting if not self.is_thresholded(j, self.now)]
+        return old + sorted(young, key=lambda j: (rank(j), j))
+
+    def in_order(self, ranking: Any, t: int) -> Iterator[int]:
+        """Yield the waiting jobs in the order that was decided; any order where none was."""
+        if ranking is not self.primary:
+            yield from super().in_order(ranking, t)
+        elif self.rank is not None:
+            yield from self.by_rank(self.rank)
+        else:
+            yield from self.by_rank(lambda j: (j * 7919 + t * 104_729) % 1009)
+
+    def schedule_until_pick(self, t: int) -> bool:
+        """Make a pass; say whether the job picked to go first started and so ended it."""
+        stopped = False
+        if self.pick is not None:
+            order = self.by_rank(self.rank)
+            ahead = order[: order.index(self.pick) + 1]
+            stopped = sum(self.jobs[j].processors for j in ahead) <= self.free
+            if stopped:
+                for j in ahead:
+                    self.start(j, t, backfilled=False)
+                self.leave(ahead)
+        if not stopped:
+            self.schedule(t)
+        if not isinstance(self.rules.decide, int):
+            self.rank = None  # an order is decided for one pass
+        self.pick = None
+        return stopped
+
+
+class EnvTwin:
+    """The environment: `reset`, `step`, `truncate`."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        rules: Rules,
+        *,
+        ended: Mapping[int, Sequence[Completed]],
+        n_ended: Mapping[int, int],
+        last_end: Mapping[int, int],
+        week_start: int,
+    ) -> None:
+        self.rules = rules
+        self.week_start = week_start
+        self.sim = Simulation(jobs, rules, ended, n_ended, last_end)
+        self.cost = cost_of(rules.reward, jobs, self.sim.executed)
+        self.baseline: list[Start] | None = None
+        if rules.baseline is not None:
+            self.baseline = reference.simulate(
+                jobs, rules.processors, rules.baseline, history=ended, **rules.scheduler
+            )
+        self.invalid_actions = 0
+
+    def reset(self) -> dict[str, list[float]]:
+        """Run to the first decision."""
+        self._paid_until = 0
+        self._paid_arrivals = [0, 0]
+        self._paid_starts: list[set[int]] = [set(), set()]
+        self._decisions = self.sim.decisions()
+        self.terminated = next(self._decisions, "over") == "over"
+        return self.observe()
+
+    def step(self, action: Any) -> tuple[dict[str, list[float]], float, bool]:
+        """Take an action, run to the next decision, pay."""
+        self.take(action)
+        self.terminated = next(self._decisions, "over") == "over"
+        return self.observe(), self.pay(over=self.terminated), self.terminated
+
+    def truncate(self) -> float:
+        """Return what a horizon at this decision still pays."""
+        return self.pay(over=True)
+
+    # --- Actions ----------------------------------------------------------------------------------
+
+    def take(self, action: Any) -> None:
+        """Turn an action into the order of this pass."""
+        sim, kind = self.sim, self.rules.action
+        if kind == "job" and self.slots[action] is None:
+            self.invalid_actions += 1
+        if self.terminated:  # an episode without any decision
+            return
+        if kind == "weights":
+            weights = [float(w) for w in np.asarray(action, dtype=np.float32)]
+            sim.rank = self.weighted(weights)
+        elif kind == "policy":
+            name = self.rules.policies[action]
+            sim.rank = lambda j: sim.score(name, j)
+        else:
+            place = {j: k for k, j in enumerate(self.by_policy(self.rules.policy))}
+            if kind == "order":
+                shown = {j: float(np.float32(x)) for j, x in zip(self.slots, action, strict=True)}
+                sim.rank = lambda j: shown.get(j, 2.0 + place[j])
+            else:
+                chosen = self.slots[action]
+                sim.pick = min(place, key=place.__getitem__) if chosen is None else chosen
+                sim.rank = lambda j: -1 if j == sim.pick else place[j]
+
+    def weighted(self, weights: Sequence[float]) -> Callable[[int], float]:
+        """Return the score of the mixed rule; no weights mean FCFS."""
+        rules, sim = self.rules, self.sim
+        M, E = rules.processors, rules.largest_request
+        T = 3 * E if rules.threshold is None else max(rules.threshold, 1)
+        unit = (M, E, T, E, 1 + T / 3600, M * E) if rules.scale == "unit" else (1,) * 6
+        norm = sum(abs(w) for w in weights)
+
+        def score(j: int) -> float:
+            r, _, _, q, _ = sim.jobs[j]
+            if norm == 0:
+                return r
+            e, wait = sim.estimate[j], sim.now - r
+            features = (q, e, wait, e / q, (wait + e) / e, e * q)
+            total = 0.0
+            for w, x, u in zip(weights, features, unit, strict=True):
+                total += (w / norm) * (x / u)
+            return total
+
+        return score
+
+    def by_policy(self, policy: Policy) -> list[int]:
+        """Return the waiting jobs in the order of a policy, thresholded ones first."""
+        return self.sim.by_rank(lambda j: self.sim.score(policy, j))
+
+    # --- Rewards ----------------------------------------------------------------------------------
+
+    def b(self, j: int, start: float, t: float) -> float:
+        """Return what job j has cost by t, if it started at `start`."""
+        r, m, D = self.sim.jobs[j].submit_time, self.cost.m[j], self.cost.D[j]
+        return self.cost.at_submission + max(0, min(start, t) - r - m) / D
+
+    def starts(self) -> list[float]:
+        """Return when each job started, infinity for those that have not."""
+        return [math.inf if s is None else s.start_time for s in self.sim.starts]
+
+    def accrued(self, side: int, starts: Sequence[float], now: float) -> float:
+        """Return what the interval since the last payment costs: the formula of R_k, times -N."""
+        arrived = [j for j, job in enumerate(self.sim.jobs) if job.submit_time <= now]
+        if side == 0:
+            arrived = arrived[: self.sim.arrived]  # pyss: not all arrivals of now have had a turn
+        n_k = len(arrived) - self._paid_arrivals[side]
+        self._paid_arrivals[side] = len(arrived)
+        total = float(n_k * self.cost.at_submission)
+        for j in arrived:
+            onset = self.sim.jobs[j].submit_time + self.cost.m[j]
+            total += max(0, min(starts[j], now) - max(onset, self._paid_until)) / self.cost.D[j]
+        return total
+
+    def started(self, side: int, starts: Sequence[float], now: float, over: bool) -> float:
+        """Return what the jobs cost that started since the last payment, -b_j / N each."""
+        paid = self._paid_starts[side]
+        if side == 0:
+            new = [j for j, s in enumerate(starts) if s < math.inf and j not in paid]
+        else:
+            new = [j for j, s in enumerate(starts) if s < now and j not in paid]
+        if over:
+            new = [
+                j
+                for j, job in enumerate(self.sim.jobs)
+                if job.submit_time <= now and j not in paid and (side or j < self.sim.arrived)
+            ]
+        paid.update(new)
+        return sum(self.b(j, starts[j], now) for j in new)
+
+    def means(self, starts: Sequence[float], now: float) -> float:
+        """Return the mean bsld of the jobs submitted by now, as if those waiting started then."""
+        total, n = 0.0, 0
+        for job, p, s in zip(self.sim.jobs, self.sim.executed, starts, strict=True):
+            if job.submit_time <= now:
+                w = min(s, now) - job.submit_time
+                total += max((w + p) / max(p, BSLD_BOUND_S), 1)
+                n += 1
+        return total / n if n else 1.0
+
+    def pay(self, *, over: bool) -> float:
+        """Return the reward of the step that ends now."""
+        now: float = self.sim.now
+        sides = [(self.starts(), now)]
+        if self.baseline is not None:
+            rest = math.inf if over and self.terminated else now
+            sides.append(([s.start_time for s in self.baseline], rest))
+        kind, n = self.rules.reward, len(self.sim.jobs)
+        if kind in ("log_ratio", "relative"):
+            agent, baseline = (self.means(*side) for side in sides)
+            if not over:
+                return 0.0
+            if kind == "log_ratio":
+                return -math.log(agent / baseline)
+            return (baseline - agent) / max(agent, baseline, 1)
+        paid = []
+        for side, (starts, until) in enumerate(sides):
+            if kind == "bsld_start":
+                paid.append(self.started(side, starts, until, over))
+            elif kind == "bsld_end":
+                paid.append(self.started(side, starts, until, over) if over else 0.0)
+            else:
+                paid.append(self.accrued(side, starts, until))
+        self._paid_until = self.sim.now
+        return -(paid[0] - sum(paid[1:])) / n
+
+    # --- Observation ------------------------------------------------------------------------------
+
+    def observe(self) -> dict[str, list[float]]:
+        """Return what the data sheet shows, in Python's floats."""
+        sim, n_slots = self.sim, self.rules.n_slots
+        base = self.by_policy("SAF")
+        n_oldest = n_slots // 4
+        first, rest = base[: n_slots - n_oldest], base[n_slots - n_oldest :]
+        oldest = sorted(rest)[:n_oldest]
+        hidden = sorted(rest)[n_oldest:]
+        shown = first + oldest
+        self.slots: list[int | None] = shown + [None] * (n_slots - len(shown))
+        head = next((j for j in base if sim.jobs[j].processors > sim.free), None)
+        shadow = math.inf if head is None else sim.reservation(head, sim.now)[0]
+        rows = [self.show_job(j, shadow) for j in shown]
+        rows += [[0.0] * 15] * (n_slots - len(shown))
+        return {
+            "jobs": [x for row in rows for x in row],
+            "cluster": self.show_cluster(hidden),
+            "action_mask": [1.0] * len(shown) + [0.0] * (n_slots - len(shown)),
+        }
+
+    def show_job(self, j: int, shadow: float) -> list[float]:
+        """Return the 15 fields of a visible job."""
+        sim, M, E = self.sim, self.rules.processors, max(self.rules.largest_request, 2)
+        r, _, _, q, _ = sim.jobs[j]
+        e, wait, user = sim.estimate[j], sim.now - r, sim.user[j]
+        log_e = min(math.log(e) / math.log(E), 1.0)
+        ratio = -1.0
+        if wait > 0:
+            ratio = min(max(math.log(wait / e) / math.log(10**4), -1.0), 1.0)
+        runs = [p for p, _ in user.ended]
+        last = [
+            min(math.log(max(p, 1)) / math.log(E), 1.0) for p in reversed(runs[-2:])
+        ] + [-1.0, -1.0]
+        share = -1.0
+        if runs:
+            share = min(sum(p / asked for p, asked in user.ended) / len(runs), 1.0)
+        bounds = [max(min(p, e), BSLD_BOUND_S) for p in runs] + [max(e, BSLD_BOUND_S)]
+        expected = sum(1 / d for d in bounds) / len(bounds)
+        return [
+            log_e,
+            log_e,
+            q / M,
+            min(math.log(e * q) / math.log(E * M), 1.0),
+            month_share(wait),
+            ratio,
+            float(q <= sim.free),
+            float(sim.now + e <= shadow),
+            float(sim.is_thresholded(j, sim.now)),
+            min(math.log(1 + user.n_ended) / math.log(1001), 1.0),
+            last[0],
+            last[1],
+            share,
+            min(-math.log(expected) / math.log(E), 1.0),
+            -1.0 if user.last_end is None else month_share(r - user.last_end),
+        ]
+
+    def show_cluster(self, hidden: Sequence[int]) -> list[float]:
+        """Return the 19 numbers of the cluster."""
+        sim, M, E = self.sim, self.rules.processors, max(self.rules.largest_request, 2)
+        ahead = [
+            sim.free
+            + sum(sim.jobs[j].processors for end, j in sim.releases if end <= sim.now + horizon)
+            for horizon in (-math.inf, *HORIZONS_S)
+        ]
+        areas = {j: sim.estimate[j] * sim.jobs[j].processors for j in sim.waiting()}
+        submitted = [job.submit_time for job in sim.jobs[: sim.arrived]]
+        angle = 2 * math.pi * ((self.week_start + sim.now) % WEEK_S) / WEEK_S
+        least = min((areas[j] for j in hidden), default=1)
+        most = max((areas[j] for j in hidden), default=1)
+        return [
+            *(free / M for free in ahead),
+            squash(sum(sim.jobs[j].processors for j in areas), M),
+            squash(sum(areas.values()), HOUR_S * M),
+            squash(sum(sim.now - r < HOUR_S for r in submitted), 10),
+            squash(sum(sim.now - r < DAY_S for r in submitted), 100),
+            math.sin(angle),
+            math.cos(angle),
+            squash(len(hidden), self.rules.n_slots),
+            squash(sum(areas[j] for j in hidden), HOUR_S * M),
+            min(math.log(least) / math.log(E * M), 1.0),
+            min(math.log(most) / math.log(E * M), 1.0),
+        ]
+
+
+def squash(x: float, half: float) -> float:
+    """Map what is not bounded into [0, 1)."""
+    return x / (x + half)
+
+
+def month_share(seconds: float) -> float:
+    """Return the logarithm of a time over that of 30 days, in minutes, at most 1."""
+    return min(math.log(1 + seconds / 60) / math.log(1 + 43_200), 1.0)
