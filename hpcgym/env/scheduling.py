@@ -213,6 +213,7 @@ most 1 | 0 | 1 |
         self.action_space = self._reader.space
         self.observation_space = observation_space(n_slots)
         self._slot = np.full(n_slots, -1, dtype=np.int64)
+        self._account = np.zeros(5)
         self._choice = choice_of(*self._choice_parts)
         self._state: s.State | None = None
         self._prepared: Prepared | None = None
@@ -278,7 +279,9 @@ most 1 | 0 | 1 |
         is_invalid = self._reader.kind == "job" and self._slot[index] < 0
         shown = self._empty()
         jobs, row, choice = prepared.jobs.address, self._row.address, self._choice.address
-        status = doors.step(jobs, row, choice, self._slot, index, values, *shown.values())
+        status = doors.step(
+            jobs, row, choice, self._slot, index, values, *shown.values(), self._account
+        )
         if status == s.BAD_ACTION:
             raise ActionError(
                 f"action {self._reader.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
@@ -286,7 +289,11 @@ most 1 | 0 | 1 |
         self._invalid_actions += is_invalid
         self._is_over = status == s.DONE
         reward, terms = self._pay(prepared, truncated=False)
-        info = {"now": self.now, "reward_terms": terms, "invalid_actions": self._invalid_actions}
+        info = {
+            "now": int(self._account[0]),
+            "reward_terms": terms,
+            "invalid_actions": self._invalid_actions,
+        }
         if self._is_over:
             info |= {"episode": self._label, "metrics": self.metrics()}
         if self.render_mode == "human":
@@ -318,18 +325,15 @@ most 1 | 0 | 1 |
 
     def _pay(self, prepared: Prepared, *, truncated: bool) -> tuple[float, dict[str, float]]:
         """Pay what the agent's schedule, and the baseline's, have come to owe since last time."""
-        counter, gauge = self._stack.counter[0], self._stack.gauge[0]
+        now, submitted, started, accrued, started_cost = self._account.tolist()
         first = prepared.cost.at_submission
-        agent = Ledger(
-            first * int(counter[s.NEXT_JOB]) + float(gauge[s.ACCRUED]),
-            first * int(counter[s.N_STARTED]) + float(gauge[s.STARTED_COST]),
-        )
-        n, over = len(prepared.episode.workload), self._is_over
+        agent = Ledger(first * submitted + accrued, first * started + started_cost)
+        n, over = prepared.n_jobs, self._is_over
         due = owed(self._reward, agent, over=over)
         baseline_due = 0.0
         if self._is_paired:
             curve = prepared.baseline
-            by_now = curve.by(self.now)
+            by_now = curve.by(int(now))
             if over and not truncated:
                 by_now = Ledger(curve.total, curve.total)
             baseline_due = owed(self._reward, by_now, over=over)

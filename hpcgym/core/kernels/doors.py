@@ -58,10 +58,18 @@ def order_picked_first(jobs: int, row: int, job: int, rule: int, weight: Float) 
 
 @kernel
 def observe(
-    jobs: int, row: int, slot: Int, shown_jobs: Singles, shown_cluster: Singles, mask: Singles
+    jobs: int,
+    row: int,
+    slot: Int,
+    shown_jobs: Singles,
+    shown_cluster: Singles,
+    mask: Singles,
+    account: Float,
 ) -> None:
-    """Write an observation: `observing.observe`."""
-    observing.observe(open_jobs(jobs), open_row(row), slot, shown_jobs, shown_cluster, mask)
+    """Write an observation and the account: `observing.observe`, `stepping.settle_account`."""
+    view = open_row(row)
+    observing.observe(open_jobs(jobs), view, slot, shown_jobs, shown_cluster, mask)
+    stepping.settle_account(view, account)
 
 
 @kernel
@@ -75,6 +83,7 @@ def step(
     shown_jobs: Singles,
     shown_cluster: Singles,
     mask: Singles,
+    account: Float,
 ) -> int:
     """Take an action, run on and observe: `stepping.step`."""
     return stepping.step(
@@ -87,4 +96,5 @@ def step(
         shown_jobs,
         shown_cluster,
         mask,
+        account,
     )

@@ -9,6 +9,7 @@ from hpcgym.core.kernels.events import run
 from hpcgym.core.kernels.observing import observe
 from hpcgym.core.kernels.records import Choice, Jobs, Row
 from hpcgym.core.state import (
+    ACCRUED,
     ACTION_JOB,
     ACTION_ORDER,
     ACTION_WEIGHTS,
@@ -16,12 +17,16 @@ from hpcgym.core.state import (
     BAD_ACTION,
     DECIDE,
     DECIDE_INTERVAL,
+    N_STARTED,
     N_WEIGHTS,
+    NEXT_JOB,
+    NOW,
     ORDER,
     ORDER_RULE,
     PHASE,
     RULE_SUBMIT,
     RULE_WEIGHTS,
+    STARTED_COST,
 )
 
 
@@ -101,6 +106,28 @@ def take_action(
 
 
 @kernel
+def settle_account(row: Row, account: NDArray[np.float64]) -> None:
+    """Write what a reward is worked out from.
+
+    Args:
+        row: The simulation.
+        account: Where to, shape (5,): the clock, s; jobs submitted; jobs started; what waiting has
+            cost all jobs; what it has cost those that have started.
+
+    Writes:
+        `account`.
+
+    Source:
+        Specification, section 10, "Reward identity".
+    """
+    account[0] = row.counter[NOW]
+    account[1] = row.counter[NEXT_JOB]
+    account[2] = row.counter[N_STARTED]
+    account[3] = row.gauge[ACCRUED]
+    account[4] = row.gauge[STARTED_COST]
+
+
+@kernel
 def step(
     jobs: Jobs,
     row: Row,
@@ -111,6 +138,7 @@ def step(
     shown_jobs: NDArray[np.float32],
     shown_cluster: NDArray[np.float32],
     mask: NDArray[np.float32],
+    account: NDArray[np.float64],
 ) -> int:
     """Take an action, run to the next decision and observe.
 
@@ -126,13 +154,14 @@ def step(
         shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,).
         shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
         mask: Which slots hold a job, shape (n_slots,).
+        account: What the reward is worked out from, shape (5,).
 
     Returns:
         As `hpcgym.core.kernels.events.run`; `BAD_ACTION`, with nothing done, if a value is NaN or
         beyond [-1, 1].
 
     Writes:
-        The simulation and the observation.
+        The simulation, the observation and the account.
 
     Source:
         House rule: one compiled step behind every face.
@@ -144,4 +173,5 @@ def step(
         take_action(jobs, row, choice, slot, index, values)
     status = run(jobs, row)
     observe(jobs, row, slot, shown_jobs, shown_cluster, mask)
+    settle_account(row, account)
     return status
