@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpcgym.agent import RuleAgent
+from hpcgym.agent import NamedAgent, RuleAgent
 from hpcgym.core.policy import register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
@@ -141,6 +141,54 @@ def test_agent_that_cannot_be_sent_to_another_process_is_a_clear_error(
         assert evaluate(["WIDEST"], episodes, progress=False).agents == ("WIDEST", "SAF")
     finally:
         unregister_policy("WIDEST")
+
+
+def test_agent_that_is_no_rule_plays_through_the_environment(episodes: Episodes) -> None:
+    """A rule inside a wrapper is no rule to the protocol, and must score as the rule does."""
+    rule = RuleAgent("SPF")
+    wrapped = NamedAgent("wrapped", rule, rule.env_keywords)
+    options = {"weeks": "1-2", "jitter": 600, "replicas": 1, "progress": False}
+    found = evaluate([wrapped, "SPF"], episodes, **options)
+    own = found.frame[found.frame["agent"] == "wrapped"].drop(columns="agent")
+    plain = found.frame[found.frame["agent"] == "SPF"].drop(columns="agent")
+    pd.testing.assert_frame_equal(own.reset_index(drop=True), plain.reset_index(drop=True))
+    spread = evaluate([wrapped, "SPF"], episodes, processes=2, **options)
+    pd.testing.assert_frame_equal(spread.frame, found.frame)
+
+
+class Remembering:
+    """Counts its decisions in its state, and notes what it is told of episodes' starts."""
+
+    def __init__(self) -> None:
+        self.starts: list[bool] = []
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        assert deterministic
+        count = np.zeros(1, dtype=np.int64) if state is None else state[0]
+        assert bool(episode_start[0]) == (count[0] == 0)
+        self.starts.append(bool(episode_start[0]))
+        return np.zeros(6, dtype=np.float32), (count + 1,)
+
+
+def test_agent_gets_its_state_back_within_an_episode_and_none_at_its_start(
+    episodes: Episodes,
+) -> None:
+    agent = Remembering()
+    evaluate([NamedAgent("mine", agent)], episodes, weeks="1-2", progress=False)
+    assert sum(agent.starts) == 2
+    assert len(agent.starts) > 20
+
+
+def test_model_of_stable_baselines_is_evaluated_as_it_is(episodes: Episodes) -> None:
+    sb3 = pytest.importorskip("stable_baselines3")
+    from hpcgym.env.scheduling import SchedulingEnv
+
+    keywords = {"action": "policy", "policies": ("FCFS", "SAF"), "n_slots": 8}
+    model = sb3.PPO("MultiInputPolicy", SchedulingEnv(episodes, **keywords), seed=0, device="cpu")
+    agents = [NamedAgent("ppo", model, keywords), "FCFS"]
+    found = evaluate(agents, episodes, weeks="1", progress=False)
+    assert found.agents == ("ppo", "FCFS", "SAF")
+    assert np.isfinite(found.summary()["ratio"]).all()
 
 
 def test_summary_is_the_statistics_of_the_frame(evaluation: Evaluation) -> None:
