@@ -219,7 +219,7 @@ class Evaluation:
             box=None,  # whole figures in 80 columns
             padding=(0, 1, 0, 0),
         )
-        table.add_column("\nagent", no_wrap=True)
+        table.add_column("\nagent", overflow="fold")  # weights may go over two lines
         titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.reference}", "95 %\ninterval")
         more = ("log\nratio", "pp-\nbsld", "p99\nbsld", "max\nwait s", "utili-\nsation")
         for title in (*titles, *more):

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 BETTER, WORSE, EVEN, REFERENCE = "#1b7f5c", "#b5442e", "#6b6f76", "#111111"
 """Colours of agents whose interval lies below 1, above 1, or across it, and of the reference."""
 
+ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
+"""Box behind a word that may stand on a line."""
+
 SUFFIXES = (".png", ".pdf", ".svg")
 """Endings of a picture's name."""
 
@@ -112,7 +115,7 @@ def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], reference: str) -> Non
             va="center",
             fontsize=8,
             color=colour,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8},
+            bbox=ON_WHITE,
         )
     axes.set_yticks(range(len(ranked)), [one.agent for one in ranked])
     axes.set_ylim(len(ranked) - 0.4, -0.6)
@@ -132,6 +135,7 @@ def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], reference: str) -> Non
             textcoords="offset points",
             fontsize=8,
             color=colour,
+            bbox=ON_WHITE,
         )
 
 
@@ -204,7 +208,7 @@ def _finish_ratios(axes: Axes, title: str, reference: str) -> None:
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.set_title(title, loc="left", fontsize=10)
-    axes.set_xlabel(f"mean bounded slowdown against {reference} (lower is better)")
+    axes.set_xlabel(f"mean bsld against {reference}'s (lower is better)")
 
 
 def _plain_numbers(axes: Axes, which: str) -> None:

@@ -35,6 +35,13 @@ def test_table_shows_every_figure_whole_in_80_columns(evaluation: Evaluation) ->
     assert "each with 1 copy jittered by ±600 s" in text
 
 
+def test_long_name_goes_over_two_lines_and_leaves_the_figures_whole() -> None:
+    found = evaluate(["q=1,e=-0.123456,wait=0.5"], weeks="1-2", progress=False)
+    text = printed(found, 80)
+    assert "…" not in text
+    assert f"{found.summaries[0].sum_bsld:.2f}" in text
+
+
 def test_table_stands_best_first(evaluation: Evaluation) -> None:
     ratios = [one.ratio.value for one in evaluation.ranked()]
     assert ratios == sorted(ratios)
