@@ -82,7 +82,12 @@ class ActionReader:
             Specification, "Action semantics".
         """
         if self._is_vector:
-            values = np.ascontiguousarray(action, dtype=np.float32)
+            try:
+                values = np.ascontiguousarray(action, dtype=np.float32)
+            except (TypeError, ValueError):
+                raise ActionError(
+                    f"action {self.kind!r} must be numbers of shape {self._shape}, got {action!r}"
+                ) from None
             if values.shape != self._shape:
                 raise ActionError(
                     f"action {self.kind!r} must have shape {self._shape}, got {values.shape}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -188,6 +189,8 @@ most 1 | 0 | 1 |
             raise ScenarioError(unknown_name("scale", scale, get_args(Scale)))
         if action != "policy" and policies is not None:
             raise ScenarioError(f"policies belong to action 'policy', not to {action!r}")
+        if action != "weights" and scale != "unit":
+            raise ScenarioError(f"scale belongs to action 'weights', not to {action!r}")
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
         self.settings = _overridden(self.episodes.settings, backfill, backfill_order)
         chosen = steppable_policies(policies) if action == "policy" else []
@@ -251,7 +254,8 @@ most 1 | 0 | 1 |
         self._paid = [0.0, 0.0]
         self._invalid_actions = 0
         shown = self._empty()
-        doors.observe(self._prepared.jobs.address, self._row.address, self._slot, *shown.values())
+        jobs, row = self._prepared.jobs.address, self._row.address
+        doors.observe(jobs, row, self._slot, *shown.values(), self._account)
         if self.render_mode == "human":
             self.render()
         return shown, {"episode": self._label, "now": self.now}
@@ -467,7 +471,9 @@ most 1 | 0 | 1 |
         if len(options) > 1:
             raise ScenarioError("reset options 'episode' and 'workload' exclude each other")
         if "workload" in options:
-            workload: Workload = options["workload"]
+            workload = options["workload"]
+            if not isinstance(workload, Workload):
+                raise ScenarioError(f"option 'workload' must be a Workload, got {workload!r}")
             return workload.name, workload
         if "episode" in options:
             position = self.episodes.position(options["episode"])
@@ -515,7 +521,7 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             allowed = ("contested", "event", "a number of seconds")
             raise ScenarioError(unknown_name("decide", decide, allowed))
         return decide
-    if isinstance(decide, bool) or int(decide) != decide or decide < 1:
+    if isinstance(decide, bool) or not isinstance(decide, numbers.Integral) or decide < 1:
         raise ScenarioError(f"decide must be whole seconds >= 1, got {decide!r}")
     if action not in ("weights", "policy"):
         raise ScenarioError(
@@ -529,8 +535,16 @@ def _overridden(
     settings: SchedulerSettings, backfill: str | None, backfill_order: str | None
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
+    if backfill == "none" and backfill_order is not None:
+        raise ScenarioError(f"backfill_order {backfill_order!r} contradicts backfill 'none'")
     if backfill is not None:
         settings = replace(settings, backfill=backfill)  # type: ignore[arg-type]
     if backfill_order is not None:
         settings = replace(settings, backfill_order=backfill_order)
+    fill = settings.backfill_order
+    if fill is not None and as_policy(fill).formula is not None:
+        raise ScenarioError(
+            f"backfill order {as_policy(fill).name!r} is a formula in Python, which a step cannot "
+            "run; register it by keys instead"
+        )
     return settings
