@@ -9,6 +9,7 @@ import ast
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 from typing import NamedTuple
@@ -68,6 +69,15 @@ def test_readme_opens_with_the_two_commands():
     first, second = blocks("README.md")[:2]
     assert first.text == "python3 scripts/quickstart.py\n"
     assert second.text == "python3 scripts/check.py\n"
+
+
+def test_readme_shows_what_the_quickstart_prints(place):
+    (shown,) = (block for block in blocks("README.md") if block.language == "text")
+    done = subprocess.run(
+        [sys.executable, "scripts/quickstart.py"], capture_output=True, text=True, check=True
+    )
+    printed = [line.rstrip() for line in done.stdout.splitlines()]
+    assert printed[1:] == shown.text.splitlines()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -103,18 +104,19 @@ def _cache_folder() -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:  # a full disk shows here, not later
             probe.write(bytes(4096))
-        if is_new:
-            _remove_unused(folder.parent)
-    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+    except (OSError, RuntimeError):  # RuntimeError: nobody knows where this user's home is
         return None
+    if is_new:
+        _remove_unused(folder.parent)
     return folder
 
 
 def _remove_unused(root: Path) -> None:
     """Remove the cache folders of sources that nobody runs any more."""
     for folder in root.glob("kernels-*"):
-        if folder.stat().st_mtime < time.time() - UNUSED_CACHE_LIFE_S:
-            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # another process may be removing it, too
+            if folder.stat().st_mtime < time.time() - UNUSED_CACHE_LIFE_S:
+                shutil.rmtree(folder)
 
 
 class _Announcement(event.Listener):

@@ -45,11 +45,11 @@ def package(tmp_path):
     return core
 
 
-def run(package, **variables):
-    """Run the program in a new process; return what it printed, and what it said meanwhile."""
+def run(package, program=PROGRAM, **variables):
+    """Run a program in a new process; return what it printed, and what it said meanwhile."""
     root = package.parent.parent
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", program],
         cwd=root,
         env={
             **os.environ,
@@ -138,3 +138,12 @@ def test_division_by_zero_follows_ieee_754():
         return a / b
 
     assert ratio(np.float64(1.0), np.float64(0.0)) == np.inf
+
+
+def test_user_without_a_home_compiles_in_every_process(package):
+    """Such as an arbitrary user id in a container: no folder called `~` appears."""
+    program = f"import os; os.path.expanduser = lambda path: path\n{PROGRAM}"
+    printed, said = run(package, program=program, NUMBA_CACHE_DIR="")
+    assert printed == ["7", "0"]
+    assert "no cache folder" in said
+    assert not (package.parent.parent / "~").exists()
