@@ -80,6 +80,13 @@ class Policy:
     formula: Formula | None = None
 
     @property
+    def keeps_order(self) -> bool:
+        """Tell whether a compiled rule scores a job the same at every instant."""
+        if self.rule == RULE_WEIGHTS:
+            return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
+        return self.rule not in (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR)
+
+    @property
     def needs_history(self) -> bool:
         """Tell whether users' completed jobs must be recorded."""
         return self.rule == RULE_SMITH

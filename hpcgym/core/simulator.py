@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.core import state as s
 from hpcgym.core.kernels import check, doors
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.kernels.score import keeps_order
 from hpcgym.core.policy import Policy, as_policy, features_of
 from hpcgym.core.record import Record
 from hpcgym.core.rows import jobs_of, row_of
@@ -230,7 +229,7 @@ def prepare(
     )
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
     weight = np.zeros((s.N_QUEUES, s.N_WEIGHTS))
-    keeps = policy.formula is None and keeps_order(policy.rule, policy.parameters)
+    keeps = policy.formula is None and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
     setting[s.N_JOBS] = n
     setting[s.MACHINE_PROCESSORS] = workload.machine_processors
@@ -247,6 +246,7 @@ def prepare(
     if fill is not None and settings.backfill == "easy":
         filled = fill if fill.formula is None else as_policy("FCFS")
         setting[s.BACKFILL_RULE] = filled.rule
+        setting[s.FILL_KEEPS] = int(filled.keeps_order)
         weight[s.FILL] = filled.parameters
         if filled.rule == s.RULE_KEYS:
             weight[s.FILL, 0] = 1.0

@@ -49,7 +49,8 @@ KEEP_REWARD = 12
 FULL_PASSES = 13
 CHECK = 14
 WEEK_START = 15  # seconds into the week at time 0
-N_SETTINGS = 16
+FILL_KEEPS = 16  # 1 if the backfill order does not change with time
+N_SETTINGS = 17
 
 # Columns of `State.counter`: what moves.
 NOW = 0

@@ -12,11 +12,30 @@ from hpcgym.core.state import (
     BASE,
     FILL,
     N_WAITING,
+    N_WEIGHTS,
     ORDER,
     ORDERED,
     PICK,
     Float,
 )
+
+
+@kernel
+def set_rule_parameters(row: Row, weight: Float) -> None:
+    """Set the parameters of the rule that makes the order of this pass.
+
+    Args:
+        row: The simulation.
+        weight: The parameters, shape (N_WEIGHTS,).
+
+    Writes:
+        The order queue's row of `weight`.
+
+    Source:
+        House rule: a queue's rule finds its parameters in one place.
+    """
+    for column in range(N_WEIGHTS):
+        row.weight[ORDER, column] = weight[column]
 
 
 @kernel
@@ -35,7 +54,8 @@ def order_by_rule(jobs: Jobs, row: Row, rule: int, weight: Float) -> None:
     Source:
         Specification, "Action semantics", `weights` and `policy`.
     """
-    sort_waiting(jobs, row, ORDER, rule, weight)
+    set_rule_parameters(row, weight)
+    sort_waiting(jobs, row, ORDER, rule)
     row.counter[ORDERED] = 1
 
 
@@ -96,7 +116,8 @@ def order_visible_first(
         shown += 1
     n = row.counter[N_WAITING]
     if shown < n:
-        sort_waiting(jobs, row, ORDER, rule, weight)
+        set_rule_parameters(row, weight)
+        sort_waiting(jobs, row, ORDER, rule)
         list_jobs(row, ORDER, row.scratch)
     clear_queue(row, ORDER)
     if shown < n:
@@ -132,7 +153,8 @@ def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float)
     Source:
         Specification, "Action semantics", `job`.
     """
-    sort_waiting(jobs, row, ORDER, rule, weight)
+    set_rule_parameters(row, weight)
+    sort_waiting(jobs, row, ORDER, rule)
     list_jobs(row, ORDER, row.scratch)
     if job < 0:
         job = row.scratch[0]

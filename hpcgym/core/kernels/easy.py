@@ -4,7 +4,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import clear_queue, first_job, list_jobs, put_in
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue, start_job
-from hpcgym.core.kernels.score import keeps_order, score
+from hpcgym.core.kernels.score import score
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
@@ -14,6 +14,7 @@ from hpcgym.core.state import (
     CHECKED_HEAD,
     EXTRA,
     FILL,
+    FILL_KEEPS,
     FREE,
     N_BLOCKS,
     N_RELEASES,
@@ -24,20 +25,18 @@ from hpcgym.core.state import (
     ORDERED,
     PICK,
     SHADOW,
-    Float,
 )
 
 
 @kernel
-def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int, weight: Float) -> None:
+def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int) -> None:
     """Make a queue of all waiting jobs anew, by their scores at this instant.
 
     Args:
         jobs: The job table.
         row: The simulation.
         which: The queue to make.
-        rule: The rule that scores.
-        weight: Its parameters, shape (N_WEIGHTS,).
+        rule: The rule that scores; its parameters stand in the queue's row of `weight`.
 
     Writes:
         The queue and its keys; O(n log n) for n waiting jobs.
@@ -51,7 +50,7 @@ def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int, weight: Float) -> 
         if is_overdue(row, job):
             row.key[which, job] = -float("inf")
         else:
-            row.key[which, job] = score(jobs, row, rule, weight, job, row.counter[NOW])
+            row.key[which, job] = score(jobs, row, which, rule, job, row.counter[NOW])
         put_in(jobs, row, which, job)
 
 
@@ -71,11 +70,11 @@ def make_orders(jobs: Jobs, row: Row) -> None:
         Specification, section 1, "Queue order".
     """
     if row.setting[ORDER_RULE] != BY_BASE and row.counter[ORDERED] == 0:
-        sort_waiting(jobs, row, ORDER, row.setting[ORDER_RULE], row.weight[ORDER])
+        sort_waiting(jobs, row, ORDER, row.setting[ORDER_RULE])
         row.counter[ORDERED] = 1
     rule = row.setting[BACKFILL_RULE]
-    if rule != BY_BASE and not keeps_order(rule, row.weight[FILL]):
-        sort_waiting(jobs, row, FILL, rule, row.weight[FILL])
+    if rule != BY_BASE and row.setting[FILL_KEEPS] == 0:
+        sort_waiting(jobs, row, FILL, rule)
 
 
 @kernel

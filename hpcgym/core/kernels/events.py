@@ -20,7 +20,7 @@ from hpcgym.core.kernels.queue import first_job, least_processors, put_in, take_
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import accrue, begin_cost
 from hpcgym.core.kernels.running import complete_job, next_completion, release_estimated
-from hpcgym.core.kernels.score import base_key, keeps_order
+from hpcgym.core.kernels.score import first_key
 from hpcgym.core.kernels.user_history import expect_inverse, write_history_fields
 from hpcgym.core.state import (
     AT_PASS,
@@ -28,7 +28,6 @@ from hpcgym.core.state import (
     BACKFILL_EASY,
     BACKFILL_RULE,
     BASE,
-    BASE_RULE,
     BATCH,
     BETWEEN,
     BY_BASE,
@@ -42,6 +41,7 @@ from hpcgym.core.state import (
     DECISION,
     DONE,
     FILL,
+    FILL_KEEPS,
     FREE,
     FULL_PASSES,
     KEEP_HISTORY,
@@ -97,11 +97,10 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         row.inverse[job] = expect_inverse(jobs, row, job)
         if len(row.history_field) > 0:
             write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
-    row.key[BASE, job] = base_key(jobs, row, row.setting[BASE_RULE], row.weight[BASE], job)
+    row.key[BASE, job] = first_key(jobs, row, BASE, job)
     put_in(jobs, row, BASE, job)
-    rule = row.setting[BACKFILL_RULE]
-    if rule != BY_BASE:
-        row.key[FILL, job] = base_key(jobs, row, rule, row.weight[FILL], job)
+    if row.setting[BACKFILL_RULE] != BY_BASE:
+        row.key[FILL, job] = first_key(jobs, row, FILL, job)
         put_in(jobs, row, FILL, job)
     row.counter[N_WAITING] += 1
     row.counter[WAITING_PROCESSORS] += jobs.processors[job]
@@ -320,9 +319,8 @@ def orders_keep(row: Row) -> bool:
     Source:
         House rule: an order that stays is kept, not made anew.
     """
-    rule = row.setting[BACKFILL_RULE]
     return row.setting[ORDER_RULE] == BY_BASE and (
-        rule == BY_BASE or keeps_order(rule, row.weight[FILL])
+        row.setting[BACKFILL_RULE] == BY_BASE or row.setting[FILL_KEEPS] == 1
     )
 
 

@@ -7,6 +7,10 @@ import numpy as np
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
+    BACKFILL_RULE,
+    BASE,
+    BASE_RULE,
+    FILL_KEEPS,
     MACHINE_PROCESSORS,
     RULE_F1,
     RULE_F2,
@@ -18,36 +22,17 @@ from hpcgym.core.state import (
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
-    Float,
 )
 
 
 @kernel
-def keeps_order(rule: int, weight: Float) -> bool:
-    """Tell whether the scores of a rule are the same at every instant.
-
-    Args:
-        rule: The rule.
-        weight: Its parameters, shape (N_WEIGHTS,).
-
-    Returns:
-        False if a score must be worked out at each pass.
-
-    Source:
-        House rule: an order that stays is kept, not made anew.
-    """
-    if rule == RULE_WEIGHTS:
-        return weight[2] == 0.0 and weight[4] == 0.0
-    return rule != RULE_WFP3 and rule != RULE_UNICEF and rule != RULE_MULTIFACTOR
-
-
-@kernel
-def mixed_score(weight: Float, q: float, e: float, wait: float) -> float:
+def mixed_score(row: Row, which: int, q: float, e: float, wait: float) -> float:
     """Score a job by a weighted sum of the six features.
 
     Args:
-        weight: Six weights for (q, e, wait, e/q, (wait+e)/e, e*q), then what each feature is
-            divided by, shape (N_WEIGHTS,).
+        row: The simulation; `weight` of the queue holds six weights for (q, e, wait, e/q,
+            (wait+e)/e, e*q), then what each feature is divided by.
+        which: The queue.
         q: Processors.
         e: Estimate, s.
         wait: Wait so far, s.
@@ -58,12 +43,12 @@ def mixed_score(weight: Float, q: float, e: float, wait: float) -> float:
     Source:
         Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
     """
-    total = weight[0] * (q / weight[6])
-    total += weight[1] * (e / weight[7])
-    total += weight[2] * (wait / weight[8])
-    total += weight[3] * ((e / q) / weight[9])
-    total += weight[4] * (((wait + e) / e) / weight[10])
-    total += weight[5] * ((e * q) / weight[11])
+    total = row.weight[which, 0] * (q / row.weight[which, 6])
+    total += row.weight[which, 1] * (e / row.weight[which, 7])
+    total += row.weight[which, 2] * (wait / row.weight[which, 8])
+    total += row.weight[which, 3] * ((e / q) / row.weight[which, 9])
+    total += row.weight[which, 4] * (((wait + e) / e) / row.weight[which, 10])
+    total += row.weight[which, 5] * ((e * q) / row.weight[which, 11])
     return total
 
 
@@ -93,14 +78,14 @@ def learned_score(rule: int, q: float, e: float, r: float) -> float:
 
 
 @kernel
-def score(jobs: Jobs, row: Row, rule: int, weight: Float, job: int, now: int) -> float:
+def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> float:
     """Score a waiting job; the lowest goes first.
 
     Args:
         jobs: The job table.
         row: The simulation.
+        which: The queue whose row of `weight` holds the rule's parameters.
         rule: The rule.
-        weight: Its parameters, shape (N_WEIGHTS,).
         job: Index of the job.
         now: The instant, s.
 
@@ -114,33 +99,32 @@ def score(jobs: Jobs, row: Row, rule: int, weight: Float, job: int, now: int) ->
     e = float(jobs.estimate[job])
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
-        return mixed_score(weight, q, e, wait)
+        return mixed_score(row, which, q, e, wait)
     if rule == RULE_SUBMIT:
-        return weight[0] * jobs.submit_time[job]
+        return row.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
         return -((wait / e) * (wait / e) * (wait / e) * q)
     if rule == RULE_UNICEF:
         return -(wait / (math.log2(max(q, 2.0)) * e))
     if rule == RULE_MULTIFACTOR:
         machine = float(row.setting[MACHINE_PROCESSORS])
-        age = min(wait / weight[0], 1.0)
-        return -(weight[1] * age + weight[2] * (1.0 - q / machine))
+        age = min(wait / row.weight[which, 0], 1.0)
+        return -(row.weight[which, 1] * age + row.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
         return (e * q) / row.inverse[job]
     if rule == RULE_KEYS:
-        return jobs.keys[job, int(weight[0])]
+        return jobs.keys[job, int(row.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
 
 
 @kernel
-def base_key(jobs: Jobs, row: Row, rule: int, weight: Float, job: int) -> float:
-    """Return the key under which a newcomer enters a queue whose order is kept.
+def first_key(jobs: Jobs, row: Row, which: int, job: int) -> float:
+    """Return the key under which a newcomer enters a queue that is kept in order.
 
     Args:
         jobs: The job table.
         row: The simulation.
-        rule: The rule of the queue.
-        weight: Its parameters, shape (N_WEIGHTS,).
+        which: `BASE`, or `FILL` where the backfill order is another one.
         job: Index of the newcomer.
 
     Returns:
@@ -149,6 +133,8 @@ def base_key(jobs: Jobs, row: Row, rule: int, weight: Float, job: int) -> float:
     Source:
         House rule: where no order is kept, arrival order is the cheapest to keep.
     """
-    if keeps_order(rule, weight):
-        return score(jobs, row, rule, weight, job, jobs.submit_time[job])
+    if which == BASE:
+        return score(jobs, row, which, row.setting[BASE_RULE], job, jobs.submit_time[job])
+    if row.setting[FILL_KEEPS] == 1:
+        return score(jobs, row, which, row.setting[BACKFILL_RULE], job, jobs.submit_time[job])
     return np.float64(jobs.submit_time[job])

@@ -4,7 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.deciding import order_by_rule, order_picked_first, order_visible_first
+from hpcgym.core.kernels.deciding import (
+    order_picked_first,
+    order_visible_first,
+    set_rule_parameters,
+)
+from hpcgym.core.kernels.easy import sort_waiting
 from hpcgym.core.kernels.events import run
 from hpcgym.core.kernels.observing import observe
 from hpcgym.core.kernels.records import Choice, Jobs, Row
@@ -18,11 +23,11 @@ from hpcgym.core.state import (
     DECIDE,
     DECIDE_INTERVAL,
     N_STARTED,
-    N_WEIGHTS,
     NEXT_JOB,
     NOW,
     ORDER,
     ORDER_RULE,
+    ORDERED,
     PHASE,
     RULE_SUBMIT,
     RULE_WEIGHTS,
@@ -92,17 +97,16 @@ def take_action(
     if kind == ACTION_JOB:
         order_picked_first(jobs, row, slot[index], choice.base_rule[0], choice.base_weight)
         return
-    weight = row.weight[ORDER]
     if kind == ACTION_WEIGHTS:
-        rule = set_weights(choice, values, weight)
+        rule = set_weights(choice, values, row.weight[ORDER])
     else:
         rule = choice.rule[index]
-        for column in range(N_WEIGHTS):
-            weight[column] = choice.rule_weight[index, column]
+        set_rule_parameters(row, choice.rule_weight[index])
     if row.setting[DECIDE] == DECIDE_INTERVAL:
         row.setting[ORDER_RULE] = rule
     else:
-        order_by_rule(jobs, row, rule, weight)
+        sort_waiting(jobs, row, ORDER, rule)
+        row.counter[ORDERED] = 1
 
 
 @kernel
