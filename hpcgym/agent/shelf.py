@@ -160,6 +160,10 @@ def index_markdown(cards: Mapping[str, Card]) -> str:
         "counts as it is and in ten copies whose submit times are shaken by up to 600 s; a card's",
         "`command` prints its figures.",
         "",
+        "In a card's `score`, lowest first: q is a job's processors, e its request (s), w its wait",
+        "so far (s), r its submit time (s from the episode's start), p a run time (s), and M the",
+        "machine's processors. Ties go by submit time, then by position in the log.",
+        "",
         "| agent | what it does | " + " | ".join(scenarios) + " |",
         "|---|---|" + "---:|" * len(scenarios),
     ]

@@ -2,14 +2,18 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import Result, read_card
 from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
-from hpcgym.core.policy import policy_names, register_policy, unregister_policy
+from hpcgym.core.policy import Features, policy_names, register_policy, unregister_policy
 from hpcgym.errors import CardError
+from hpcgym.scenario.build import Episodes
+from hpcgym.schedule import simulate
 
 RESULT = Result(
     command='hpcgym evaluate --agents "SAF"',
@@ -163,3 +167,25 @@ def test_index_is_current() -> None:
     if not readme.exists():
         pytest.skip("an installed package carries the cards; the index stays in the source")
     assert readme.read_text(encoding="utf-8") == index_markdown(cards)
+
+
+@pytest.mark.parametrize("name", [name for name in agent_names() if name != "SMITH"])
+def test_score_on_a_card_orders_jobs_as_the_agents_policy_does(name: str) -> None:
+    """The formula is read as Python: q processors, e request, w wait, r submit time, M machine."""
+    card = load_card(name)
+    workload = Episodes("synthetic-256-weeks").workload(0)
+    functions = {"max": np.maximum, "min": np.minimum, "log2": np.log2, "log10": np.log10}
+    functions |= {"sqrt": np.sqrt}
+
+    def score(jobs: Features) -> ArrayLike:
+        values = {"q": jobs.q, "e": jobs.e, "w": jobs.wait, "r": jobs.submit_time}
+        values |= {"submit_time": jobs.submit_time, "M": workload.machine_processors}
+        return eval(card.parameters["score"], {"__builtins__": {}}, functions | values)
+
+    register_policy("FROM-CARD", formula=score)
+    try:
+        by_formula = simulate(workload, "FROM-CARD")
+    finally:
+        unregister_policy("FROM-CARD")
+    by_policy = simulate(workload, card.parameters["policy"])
+    assert np.array_equal(by_formula.start_time, by_policy.start_time)
