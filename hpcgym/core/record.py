@@ -25,12 +25,12 @@ FieldsT = TypeVar("FieldsT", bound=NamedTuple)
 IS_COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 
-class UncountedArray(types.Array):  # type: ignore[misc]
+class UncountedArray(types.Array):
     """Type of an array whose uses are not counted; for the rest an array like any other."""
 
 
 @register_model(UncountedArray)
-class UncountedArrayModel(models.StructModel):  # type: ignore[misc]
+class UncountedArrayModel(models.StructModel):
     """Layout of an array; its owner is a bare pointer that numba's runtime does not follow."""
 
     def __init__(self, manager: Any, array: Any) -> None:
@@ -45,10 +45,10 @@ class UncountedArrayModel(models.StructModel):  # type: ignore[misc]
             ("shape", sizes),
             ("strides", sizes),
         ]
-        super().__init__(manager, array, members)
+        super().__init__(manager, array, members)  # type: ignore[no-untyped-call]
 
 
-class RecordType(types.Type):  # type: ignore[misc]
+class RecordType(types.Type):
     """Type of a record: the name and type of each of its arrays, in order."""
 
     def __init__(self, name: str, arrays: dict[str, UncountedArray]) -> None:
@@ -58,22 +58,22 @@ class RecordType(types.Type):  # type: ignore[misc]
 
 
 @register_model(RecordType)
-class RecordModel(models.OpaqueModel):  # type: ignore[misc]
+class RecordModel(models.OpaqueModel):
     """A record is one pointer."""
 
 
 @infer_getattr
-class RecordAttribute(AttributeTemplate):  # type: ignore[misc]
+class RecordAttribute(AttributeTemplate):
     """Fields of a record are its arrays."""
 
     key = RecordType
 
-    def generic_resolve(self, record: RecordType, name: str) -> Any:
+    def generic_resolve(self, record: RecordType, name: str) -> Any:  # type: ignore[override]
         """Return the type of a field."""
         return record.arrays.get(name)
 
 
-@lower_getattr_generic(RecordType)  # type: ignore[misc]
+@lower_getattr_generic(RecordType)  # type: ignore[untyped-decorator]
 def _load_field(context: Any, builder: Any, record: RecordType, pointer: Any, name: str) -> Any:
     """Load the descriptor of an array out of the table."""
     layout = ir.LiteralStructType([context.get_value_type(one) for one in record.arrays.values()])

@@ -1,5 +1,8 @@
 """One simulation out of the stack, and its jobs out of a table, as kernels see them."""
 
+from collections.abc import Iterator
+from typing import Any
+
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.record import Record
 from hpcgym.core.state import JobTable, State
@@ -18,7 +21,8 @@ def row_of(state: State, env: int) -> Record[Row]:
     Source:
         House rule: struct of arrays.
     """
-    return Record(Row(*(array[env] for array in state)))
+    view: Iterator[Any] = (array[env] for array in state)
+    return Record(Row(*view))
 
 
 def jobs_of(table: JobTable, first: int, n_jobs: int) -> Record[Jobs]:
@@ -35,4 +39,5 @@ def jobs_of(table: JobTable, first: int, n_jobs: int) -> Record[Jobs]:
     Source:
         House rule: episodes are cut beforehand; a reset moves an offset.
     """
-    return Record(Jobs(*(array[first : first + n_jobs] for array in table)))
+    part: Iterator[Any] = (array[first : first + n_jobs] for array in table)
+    return Record(Jobs(*part))

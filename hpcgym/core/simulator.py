@@ -6,7 +6,7 @@ Environment, agents, evaluation and `hpcgym.simulate` all stand on this one dyna
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -482,12 +482,17 @@ class Simulator:
     @property
     def backfilled(self) -> NDArray[np.bool_]:
         """Return which jobs started in step 3 of a pass, shape (n_jobs,)."""
-        return (self.state.flag[0, : len(self.workload)] & s.BACKFILLED) != 0
+        return self._has_flag(s.BACKFILLED)
 
     @property
     def thresholded(self) -> NDArray[np.bool_]:
         """Return which jobs were beyond the threshold when they started, shape (n_jobs,)."""
-        return (self.state.flag[0, : len(self.workload)] & s.THRESHOLDED) != 0
+        return self._has_flag(s.THRESHOLDED)
+
+    def _has_flag(self, bit: int) -> NDArray[np.bool_]:
+        """Tell which jobs started with a bit of `State.flag` set."""
+        flag: NDArray[np.bool_] = (self.state.flag[0, : len(self.workload)] & bit) != 0
+        return flag
 
     def copy(self) -> Simulator:
         """Return a simulation that goes on from here on its own.
@@ -500,7 +505,8 @@ class Simulator:
         """
         twin = object.__new__(Simulator)
         twin.settings, twin.episode = self.settings, self.episode
-        twin.state = State(*(array.copy() for array in self.state))
+        arrays: Iterator[Any] = (array.copy() for array in self.state)
+        twin.state = State(*arrays)
         twin._open()
         return twin
 
@@ -527,7 +533,8 @@ class Simulator:
         """
         if other.episode is not self.episode:
             raise PolicyError("restore needs a copy of this simulator")
-        for mine, theirs in zip(self.state, other.state, strict=True):
+        arrays: Iterator[tuple[Any, Any]] = zip(self.state, other.state, strict=True)
+        for mine, theirs in arrays:
             mine[...] = theirs
 
 

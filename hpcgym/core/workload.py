@@ -22,6 +22,11 @@ LARGEST_TIME = 2**52
 """Times (s) and areas stay below this, so that float64 holds them exactly."""
 
 
+def _to_be_indexed() -> IntArray:
+    """Stand in for user indices until the users are known."""
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Jobs of one log, or of a part of one, in order of (submit time, position in the file).
@@ -59,14 +64,14 @@ class Workload:
     name: str = "workload"
     time_offset: int = 0
     unix_start: int | None = None
-    user_index: IntArray = field(default=None)  # type: ignore[assignment]
-    history: History = field(default=None)  # type: ignore[assignment]
+    user_index: IntArray = field(default_factory=_to_be_indexed)
+    history: History = field(default_factory=lambda: empty_history(0))
     source: Any = None
     source_row: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Index the users and start with an empty history, unless given."""
-        if self.user_index is None or self.history is None:
+        if len(self.user_index) != len(self.user):
             users, index = np.unique(self.user, return_inverse=True)
             object.__setattr__(self, "user_index", index.astype(np.int64))
             object.__setattr__(self, "history", empty_history(len(users)))
@@ -176,7 +181,9 @@ class Workload:
                 f"is beyond {LARGEST_TIME}; cap the requests"
             )
         order = np.argsort(submit, kind="stable")
-        sorted_columns = {key: np.ascontiguousarray(v[order]) for key, v in columns.items()}
+        sorted_columns: dict[str, Any] = {
+            key: np.ascontiguousarray(v[order]) for key, v in columns.items()
+        }
         if source_row is not None:
             row = _whole_numbers(name, "source_row", source_row, n)
             sorted_row: IntArray | None = np.ascontiguousarray(row[order])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
@@ -52,7 +53,7 @@ CLUSTER_FIELDS = (
 assert len(FIELDS) == N_FIELDS and len(CLUSTER_FIELDS) == N_CLUSTER
 
 
-def observation_space(n_slots: int) -> spaces.Dict:
+def observation_space(n_slots: int) -> spaces.Space[Any]:
     """Return the space of observations.
 
     Args:

@@ -255,7 +255,15 @@ most 1 | 0 | 1 |
         self._invalid_actions = 0
         shown = self._empty()
         jobs, row = self._prepared.jobs.address, self._row.address
-        doors.observe(jobs, row, self._slot, *shown.values(), self._account)
+        doors.observe(
+            jobs,
+            row,
+            self._slot,
+            shown["jobs"],
+            shown["cluster"],
+            shown["action_mask"],
+            self._account,
+        )
         if self.render_mode == "human":
             self.render()
         return shown, {"episode": self._label, "now": self.now}
@@ -284,7 +292,16 @@ most 1 | 0 | 1 |
         shown = self._empty()
         jobs, row, choice = prepared.jobs.address, self._row.address, self._choice.address
         status = doors.step(
-            jobs, row, choice, self._slot, index, values, *shown.values(), self._account
+            jobs,
+            row,
+            choice,
+            self._slot,
+            index,
+            values,
+            shown["jobs"],
+            shown["cluster"],
+            shown["action_mask"],
+            self._account,
         )
         if status == s.BAD_ACTION:
             raise ActionError(
