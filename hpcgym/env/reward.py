@@ -179,6 +179,8 @@ def compared(reward: str, agent: float, baseline: float) -> float:
         >>> compared("relative", 2.0, 4.0)
         0.5
     """
+    if agent == baseline:  # also where no job has been submitted yet
+        return 0.0
     if reward == "log_ratio":
         return -math.log(agent / baseline)
     return (baseline - agent) / max(agent, baseline, 1.0)
