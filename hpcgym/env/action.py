@@ -121,8 +121,8 @@ def unit_divisors(
         Specification, "Action semantics", `weights`.
 
     Example:
-        >>> unit_divisors(100, 3600, None)
-        array([1.000e+02, 3.600e+03, 1.080e+04, 3.600e+03, 4.000e+00, 3.600e+05])
+        >>> unit_divisors(100, 3600, None).astype(int).tolist()
+        [100, 3600, 10800, 3600, 4, 360000]
     """
     m, e = float(machine_processors), float(largest_request)
     t = 3.0 * e if threshold is None else float(max(threshold, 1))
