@@ -1,6 +1,6 @@
 """The doors through which Python enters the kernels: records go in by their addresses.
 
-Each door opens its records and calls the kernel of the same name, whose docstring holds.
+Each door opens its records and calls the kernel that its docstring names.
 """
 
 import numpy as np
@@ -16,43 +16,71 @@ Singles = NDArray[np.float32]
 
 @kernel
 def reset(row: int, log_largest: float) -> None:
-    """Set a simulation to time 0: `lifecycle.reset`."""
+    """Set a simulation to time 0.
+
+    Source:
+        `lifecycle.reset`, whose docstring holds.
+    """
     lifecycle.reset(open_row(row), log_largest)
 
 
 @kernel
 def run(jobs: int, row: int) -> int:
-    """Run to the next decision or the end: `events.run`."""
+    """Run to the next decision or the end.
+
+    Source:
+        `events.run`, whose docstring holds.
+    """
     return events.run(open_jobs(jobs), open_row(row))
 
 
 @kernel
 def list_waiting(row: int, listed: Int) -> int:
-    """List the waiting jobs in base order: `queue.list_jobs`."""
+    """List the waiting jobs in base order.
+
+    Source:
+        `queue.list_jobs`, whose docstring holds.
+    """
     return queue.list_jobs(open_row(row), BASE, listed)
 
 
 @kernel
 def reserve(jobs: int, row: int, head: int) -> None:
-    """Find a head's reservation: `easy.reserve`."""
+    """Find a head's reservation.
+
+    Source:
+        `easy.reserve`, whose docstring holds.
+    """
     easy.reserve(open_jobs(jobs), open_row(row), head)
 
 
 @kernel
 def order_by_rule(jobs: int, row: int, rule: int, weight: Float) -> None:
-    """Order this pass by a rule: `deciding.order_by_rule`."""
+    """Order this pass by a rule.
+
+    Source:
+        `deciding.order_by_rule`, whose docstring holds.
+    """
     deciding.order_by_rule(open_jobs(jobs), open_row(row), rule, weight)
 
 
 @kernel
 def order_by_keys(jobs: int, row: int, which: int, listed: Int, key: Float) -> None:
-    """Order this pass by keys: `deciding.order_by_keys`."""
+    """Order this pass by keys.
+
+    Source:
+        `deciding.order_by_keys`, whose docstring holds.
+    """
     deciding.order_by_keys(open_jobs(jobs), open_row(row), which, listed, key)
 
 
 @kernel
 def order_picked_first(jobs: int, row: int, job: int, rule: int, weight: Float) -> None:
-    """Let one job go first in this pass: `deciding.order_picked_first`."""
+    """Let one job go first in this pass.
+
+    Source:
+        `deciding.order_picked_first`, whose docstring holds.
+    """
     deciding.order_picked_first(open_jobs(jobs), open_row(row), job, rule, weight)
 
 
@@ -66,7 +94,11 @@ def observe(
     mask: Singles,
     account: Float,
 ) -> None:
-    """Write an observation and the account: `observing.observe`, `stepping.settle_account`."""
+    """Write an observation and the account.
+
+    Source:
+        `observing.observe`, `stepping.settle_account`, whose docstring holds.
+    """
     view = open_row(row)
     observing.observe(open_jobs(jobs), view, slot, shown_jobs, shown_cluster, mask)
     stepping.settle_account(view, account)
@@ -85,7 +117,11 @@ def step(
     mask: Singles,
     account: Float,
 ) -> int:
-    """Take an action, run on and observe: `stepping.step`."""
+    """Take an action, run on and observe.
+
+    Source:
+        `stepping.step`, whose docstring holds.
+    """
     return stepping.step(
         open_jobs(jobs),
         open_row(row),
