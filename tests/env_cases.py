@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 import reference
 from engines import history_of_users, jobs_of
@@ -143,7 +143,6 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "action": draw(st.sampled_from(ACTIONS)),
         "reward": draw(st.sampled_from(REWARDS)),
         "baseline": draw(st.none() | policies),
-        "scale": draw(st.sampled_from(("unit", "raw"))),
         "n_slots": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 128))),
     }
     if rules["backfill"] == "easy":
@@ -151,6 +150,8 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
     if rules["event_semantics"] == "batch":
         rules["kill_at_limit"] = draw(st.sampled_from((True, True, False)))
     rules |= fixed
+    if rules["action"] == "weights":
+        rules.setdefault("scale", draw(st.sampled_from(("unit", "raw"))))
     epochs = ["contested", "contested", "event"]
     if rules["action"] in ("weights", "policy"):
         epochs += [3 * by, 11 * by, 60 * by]
@@ -175,19 +176,56 @@ def random_action(rules: Rules, generator: np.random.Generator) -> Any:
     return int(generator.integers(min(rules.n_slots, 4)))
 
 
-def play(env: SchedulingEnv, actions: Sequence[Any] | Any, **reset: Any) -> list[float]:
-    """Play an episode with actions, the last one again and again, or one constant action.
-
-    Returns:
-        The rewards.
-    """
-    many = list(actions) if isinstance(actions, list) else [actions]
+def play(env: SchedulingEnv, action: Any, **reset: Any) -> list[float]:
+    """Play an episode with one constant action; return the rewards."""
     env.reset(**reset)
     rewards, terminated = [], False
     while not terminated:
-        action = many[min(len(rewards), len(many) - 1)]
         _, reward, terminated, _, _ = env.step(action)
         rewards.append(reward)
     return rewards
 
 
+def play_at_random(env: SchedulingEnv, case: Case, max_steps: int | None = None) -> list[float]:
+    """Play an episode, or its first steps, with the random actions of a case; return rewards."""
+    generator = np.random.default_rng(case.seed)
+    env.reset()
+    rewards, terminated = [], False
+    while not terminated and len(rewards) != max_steps:
+        _, reward, terminated, _, _ = env.step(random_action(case.rules, generator))
+        rewards.append(reward)
+    return rewards
+
+
+def busy_workload(seed: int = 0, n: int = 250, processors: int = 16) -> Workload:
+    """Make a workload with a long queue: jobs of all sizes, few users, many ties of sizes."""
+    generator = np.random.default_rng(seed)
+    requested_time = 60 * generator.choice([1, 2, 5, 10, 30, 60, 120], n)
+    run_time = (requested_time * generator.choice([0.0, 0.1, 0.5, 0.9, 1.0], n)).astype(np.int64)
+    sizes = 2 ** generator.integers(0, processors.bit_length(), n)
+    work = float((run_time * sizes).sum()) / processors
+    submit_time = np.sort(generator.integers(0, int(0.8 * work), n)) // 30 * 30
+    return Workload.from_arrays(
+        submit_time,
+        run_time,
+        requested_time,
+        np.minimum(sizes, processors),
+        machine_processors=processors,
+        user=generator.integers(0, 5, n),
+        name=f"busy {seed}",
+    )
+
+
+def replay(keywords: dict[str, Any], seed: int, steps: int) -> list[bytes]:
+    """Make an environment by its registered name, act at random; return all that it shows."""
+    env = gymnasium.make("hpcgym:HPCBatch-v0", **keywords)
+    env.action_space.seed(seed)
+    seen = []
+    shown, info = env.reset(seed=seed)
+    for _ in range(steps):
+        seen.append(b"".join(shown[key].tobytes() for key in sorted(shown)))
+        shown, reward, terminated, _, info = env.step(env.action_space.sample())
+        seen.append(repr((reward, terminated, info)).encode())
+        if terminated:
+            shown, info = env.reset()
+    return seen

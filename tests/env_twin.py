@@ -1,6 +1,7 @@
-"""The environment's twin: slow, plain Python, from the specification's section 10 and the data sheet.
+"""The environment's twin: slow, plain Python, from section 10 of the specification.
 
-It stands on `tests/reference.py` as the environment stands on the kernels, and shares no code with
+What it shows follows the data sheet of `hpcgym.env.scheduling`. It stands on `tests/reference.py`
+as the environment stands on the kernels, and shares no code with
 the package. Whatever it does not decide is on purpose left to an order that is unlikely to be the
 package's, so that a pass skipped by mistake shows.
 
@@ -453,9 +454,10 @@ class EnvTwin:
         if wait > 0:
             ratio = min(max(math.log(wait / e) / math.log(10**4), -1.0), 1.0)
         runs = [p for p, _ in user.ended]
-        last = [
-            min(math.log(max(p, 1)) / math.log(E), 1.0) for p in reversed(runs[-2:])
-        ] + [-1.0, -1.0]
+        last = [min(math.log(max(p, 1)) / math.log(E), 1.0) for p in reversed(runs[-2:])] + [
+            -1.0,
+            -1.0,
+        ]
         share = -1.0
         if runs:
             share = min(sum(p / asked for p, asked in user.ended) / len(runs), 1.0)

@@ -2,7 +2,7 @@
 
 import numpy as np
 from env_cases import Case, cases, env_of, random_action, twin_of
-from env_twin import EnvTwin, Rules
+from env_twin import EnvTwin
 from hypothesis import given, settings
 
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS

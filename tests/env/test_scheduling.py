@@ -1,0 +1,349 @@
+"""Episodes of the environment: whose schedule a constant choice makes, replays, copies, errors."""
+
+import copy
+import multiprocessing
+import pickle
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import reference
+from env_cases import (
+    ACTIONS,
+    Case,
+    busy_workload,
+    cases,
+    env_of,
+    episodes_of,
+    play,
+    random_action,
+    replay,
+    rules_for,
+)
+from hypothesis import given
+
+import hpcgym
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import ActionError, HpcgymError, PolicyError, ScenarioError
+
+EPOCHS = ("contested", "event", 3_600)
+BUSY = busy_workload()
+THRESHOLD_S = 20_000
+
+
+def assert_made_by(env: SchedulingEnv, policy: Any, **settings: Any) -> None:
+    """Compare the schedule made with that of `simulate`, to the second."""
+    made = env.schedule()
+    expected = hpcgym.simulate(BUSY, policy, **settings)
+    assert np.array_equal(made.start_time, expected.start_time)
+    assert np.array_equal(made.backfilled, expected.backfilled)
+    assert np.array_equal(made.thresholded, expected.thresholded)
+
+
+# --- A constant choice makes the schedule of simulate ---------------------------------------------
+
+
+@pytest.mark.parametrize("decide", EPOCHS)
+@pytest.mark.parametrize("backfill_order", [None, "SPF"])
+def test_constant_policy_makes_the_schedule_of_simulate(
+    decide: str | int, backfill_order: str | None
+) -> None:
+    names = reference.POLICIES
+    env = SchedulingEnv(
+        episodes_of(BUSY, threshold=THRESHOLD_S),
+        action="policy",
+        policies=names,
+        decide=decide,
+        backfill_order=backfill_order,
+    )
+    for index, name in enumerate(names):
+        play(env, index)
+        assert_made_by(env, name, threshold=THRESHOLD_S, backfill_order=backfill_order)
+
+
+@pytest.mark.parametrize("decide", EPOCHS)
+@pytest.mark.parametrize("scale", ["unit", "raw"])
+@pytest.mark.parametrize("threshold", [None, THRESHOLD_S])
+def test_each_vertex_of_the_weights_is_its_pure_policy(
+    decide: str | int, scale: Any, threshold: int | None
+) -> None:
+    episodes = episodes_of(BUSY, threshold=threshold)
+    env = SchedulingEnv(episodes, action="weights", decide=decide, scale=scale)
+    for name, weights in reference.PURE_WEIGHTS.items():
+        for length in (1.0, 0.25):
+            play(env, length * np.array(weights, dtype=np.float32))
+            assert_made_by(env, name, threshold=threshold)
+    play(env, np.zeros(6, dtype=np.float32))
+    assert_made_by(env, "FCFS", threshold=threshold)
+
+
+@pytest.mark.parametrize("decide", EPOCHS)
+def test_constant_raw_weights_make_the_schedule_of_the_mixed_policy(decide: str | int) -> None:
+    weights = np.array([1.0, -0.25, -0.5, 0.125, 1.0, 0.0625], dtype=np.float32)
+    env = SchedulingEnv(episodes_of(BUSY), action="weights", decide=decide, scale="raw")
+    play(env, weights)
+    assert_made_by(env, weights.tolist())
+
+
+def test_scenario_without_backfilling_or_the_keyword_does_the_same() -> None:
+    env = SchedulingEnv(episodes_of(BUSY, backfill="none"), action="policy", policies=["SPF"])
+    play(env, 0)
+    assert_made_by(env, "SPF", backfill="none")
+    env = SchedulingEnv(episodes_of(BUSY), action="policy", policies=["SPF"], backfill="none")
+    play(env, 0)
+    assert_made_by(env, "SPF", backfill="none")
+
+
+# --- Replays and copies ---------------------------------------------------------------------------
+
+
+def assert_in_step(one: Any, other: Any, rules: Any, seed: int) -> None:
+    """Play on in both to the end with the same actions; all they give must be the same bits."""
+    generator = np.random.default_rng(seed)
+    terminated = False
+    while not terminated:
+        action = random_action(rules, generator)
+        shown, reward, terminated, truncated, info = one.step(action)
+        again = other.step(action)
+        assert all(np.array_equal(shown[key], again[0][key]) for key in shown)
+        assert (reward, terminated, truncated, repr(info)) == (*again[1:4], repr(again[4]))
+
+
+@given(cases())
+def test_two_environments_stay_in_step(case: Case) -> None:
+    one, other = env_of(case.workload, case.rules), env_of(case.workload, case.rules)
+    one.reset(seed=1)
+    other.reset(seed=2)
+    assert_in_step(one, other, case.rules, case.seed)
+
+
+@given(cases())
+def test_second_episode_is_not_touched_by_the_first(case: Case) -> None:
+    used, fresh = env_of(case.workload, case.rules), env_of(case.workload, case.rules)
+    used.reset()
+    generator = np.random.default_rng(case.seed + 1)
+    for _ in range(case.seed % 7):
+        if used.step(random_action(case.rules, generator))[2]:
+            break
+    used.reset()
+    fresh.reset()
+    assert_in_step(used, fresh, case.rules, case.seed)
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+@pytest.mark.parametrize("action", ACTIONS)
+def test_copy_made_in_mid_episode_goes_on_the_same(duplicate: Any, action: str) -> None:
+    rules = rules_for(BUSY, action=action, policies=("SPF", "SMITH"), n_slots=12, baseline="FCFS")
+    if action != "policy":
+        rules = rules_for(BUSY, action=action, n_slots=12, baseline="FCFS")
+    env = env_of(BUSY, rules)
+    generator = np.random.default_rng(3)
+    env.reset(seed=5)
+    for _ in range(40):
+        env.step(random_action(rules, generator))
+    twin = duplicate(env)
+    bystander = duplicate(env)
+    before = [array.tobytes() for array in bystander._state]
+    assert_in_step(env, twin, rules, seed=4)
+    assert before == [array.tobytes() for array in bystander._state]
+    assert env.np_random.integers(2**60) == twin.np_random.integers(2**60)
+    twin.reset()
+    play(twin, twin.action_space.sample())
+
+
+def test_environment_that_has_not_begun_can_be_copied() -> None:
+    env = pickle.loads(pickle.dumps(copy.deepcopy(SchedulingEnv("tiny", action="job"))))
+    assert sum(play(env, 0)) < -1
+
+
+def test_spawned_process_sees_and_earns_the_same() -> None:
+    """Also without having imported hpcgym: the name alone finds it."""
+    plans = [
+        ({"scenario": "tiny", "action": "order"}, 1, 30),
+        ({"scenario": "synthetic-256-weeks", "action": "job", "baseline": "SAF"}, 7, 200),
+    ]
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        seen = list(pool.map(replay, *zip(*plans, strict=True)))
+    assert seen == [replay(*plan) for plan in plans]
+
+
+def test_seed_draws_the_same_weeks_again_and_other_seeds_others() -> None:
+    env = SchedulingEnv("synthetic-256-weeks")
+
+    def labels(seed: int) -> list[str]:
+        first = env.reset(seed=seed)[1]["episode"]
+        return [first, *(env.reset()[1]["episode"] for _ in range(20))]
+
+    assert labels(3) == labels(3)
+    assert labels(3) != labels(4)
+    assert len(set(labels(3))) > 2
+
+
+# --- Episodes -------------------------------------------------------------------------------------
+
+
+def test_options_name_the_episode_by_number_or_label() -> None:
+    env = SchedulingEnv("synthetic-256-weeks")
+    by_number = env.reset(options={"episode": 2})
+    by_label = env.reset(options={"episode": "week 2"})
+    assert by_number[1] == by_label[1]
+    assert by_number[1]["episode"] == "week 2"
+    assert env.workload is env.episodes.workload(env.episodes.position(2))
+
+
+def test_options_hand_jobs_in() -> None:
+    env = SchedulingEnv(episodes_of(busy_workload(1)), action="policy", policies=["SAF"])
+    env.reset(options={"workload": BUSY})
+    assert env.workload is BUSY
+    play(env, 0, options={"workload": BUSY})
+    assert_made_by(env, "SAF")
+
+
+def test_episode_ends_with_metrics_and_schedule() -> None:
+    env = SchedulingEnv("tiny", action="policy", policies=["FCFS"])
+    env.reset()
+    terminated = False
+    while not terminated:
+        assert not env.schedule().complete
+        _, _, terminated, truncated, info = env.step(0)
+        assert not truncated
+        assert ("metrics" in info) == terminated
+    assert info["episode"] == "whole"
+    assert info["metrics"]["complete"] is True
+    assert info["metrics"]["mean_bsld"] == pytest.approx(4.6771, abs=5e-5)
+    assert info["metrics"] == hpcgym.simulate(env.workload, "FCFS").metrics()
+    assert env.schedule().complete
+    with pytest.raises(ActionError, match="reset"):
+        env.step(0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "mean_bsld"),
+    [("FCFS", 4.6771), ("LCFS", 7.2813), ("SPF", 3.3854), ("SQF", 4.1875), ("LAF", 6.2813)],
+)
+def test_tiny_has_the_figures_its_entry_was_drawn_with(policy: str, mean_bsld: float) -> None:
+    env = SchedulingEnv("tiny", action="policy", policies=[policy])
+    assert sum(play(env, 0)) == pytest.approx(-mean_bsld, abs=5e-5)
+
+
+def test_episode_in_which_no_order_matters_ends_in_its_first_step() -> None:
+    alone = hpcgym.Workload.from_arrays([5, 5], [20, 20], [20, 20], [1, 1], machine_processors=2)
+    env = SchedulingEnv(episodes_of(alone), action="job", n_slots=4)
+    shown, _ = env.reset()
+    assert shown["action_mask"].sum() == 0
+    assert env.action_masks().tolist() == [True, False, False, False]
+    _, reward, terminated, _, info = env.step(0)
+    assert (reward, terminated) == (-1.0, True)
+    assert info["metrics"]["complete"] is True
+
+
+# --- What cannot be made --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"scenario": "tinny"}, "did you mean 'tiny'"),
+        ({"scenario": "synthetic-256-week"}, "did you mean 'synthetic-256-weeks'"),
+        ({"action": "weight"}, "did you mean 'weights'"),
+        ({"action": "jobs"}, "did you mean 'job'"),
+        ({"decide": "contest"}, "did you mean 'contested'"),
+        ({"reward": "bslds"}, "did you mean 'bsld'"),
+        ({"scale": "units"}, "did you mean 'unit'"),
+        ({"render_mode": "rgb"}, "Allowed: ansi, rgb_array, human"),
+        ({"baseline": "SFA"}, "did you mean 'SAF'"),
+        ({"action": "policy", "policies": ["SMIHT"]}, "did you mean 'SMITH'"),
+        ({"backfill": "esay"}, "did you mean 'easy'"),
+        ({"backfill_order": "SFP"}, "did you mean 'SPF'"),
+    ],
+)
+def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        SchedulingEnv(**{"scenario": "tiny", **keywords})
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"policies": ["SAF"]}, "belong to action 'policy'"),
+        ({"action": "policy", "policies": []}, "at least one policy"),
+        ({"action": "policy", "scale": "raw"}, "belongs to action 'weights'"),
+        ({"action": "order", "decide": 60}, "lasts one pass only"),
+        ({"action": "job", "decide": 3_600}, "lasts one pass only"),
+        ({"reward": "log_ratio"}, "name one, say 'SAF'"),
+        ({"reward": "relative"}, "name one, say 'SAF'"),
+        ({"backfill": "none", "backfill_order": "SPF"}, "contradicts"),
+        ({"decide": 0}, "whole seconds >= 1"),
+        ({"decide": 1.5}, "whole seconds >= 1"),
+        ({"decide": float("nan")}, "whole seconds >= 1"),
+        ({"decide": None}, "whole seconds >= 1"),
+        ({"decide": True}, "whole seconds >= 1"),
+        ({"n_slots": 0}, "whole number >= 1"),
+        ({"n_slots": 2.0}, "whole number >= 1"),
+        ({"n_slots": True}, "whole number >= 1"),
+    ],
+)
+def test_keywords_that_contradict_each_other_are_refused(
+    keywords: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        SchedulingEnv("tiny", **keywords)
+
+
+def test_keyword_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError, match="slots"):
+        gymnasium.make("HPCBatch-v0", scenario="tiny", slots=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"epsiode": 1}, "did you mean 'episode'"),
+        ({"episode": 2}, "Allowed: 1"),
+        ({"episode": "hole"}, "did you mean 'whole'"),
+        ({"episode": 1, "workload": BUSY}, "exclude each other"),
+        ({"workload": BUSY}, "16 processors; the scenario's machine has 4"),
+        ({"workload": "tiny"}, "must be a Workload"),
+    ],
+)
+def test_episode_there_is_not_is_refused(options: dict[str, Any], message: str) -> None:
+    env = SchedulingEnv("tiny")
+    with pytest.raises(ScenarioError, match=message):
+        env.reset(options=options)
+
+
+def test_episode_under_way_survives_a_reset_that_is_refused() -> None:
+    env, calm = SchedulingEnv("tiny"), SchedulingEnv("tiny")
+    env.reset()
+    calm.reset()
+    with pytest.raises(ScenarioError):
+        env.reset(options={"episode": 99})
+    assert_in_step(env, calm, rules_for(BUSY), seed=0)
+
+
+@pytest.mark.parametrize("call", ["render", "schedule", "metrics", "truncate"])
+def test_nothing_can_be_asked_before_the_first_reset(call: str) -> None:
+    env = SchedulingEnv("tiny", render_mode="ansi")
+    with pytest.raises(ActionError, match="reset"):
+        getattr(env, call)()
+    with pytest.raises(ActionError, match="reset"):
+        env.step(np.zeros(6, dtype=np.float32))
+
+
+def test_policy_that_is_a_formula_is_refused_where_a_step_cannot_run_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from hpcgym.core import policy
+
+    monkeypatch.setattr(policy, "_POLICIES", dict(policy._POLICIES))
+    policy.register_policy("MINE", formula=lambda features: features.e)
+    for keywords in (
+        {"action": "policy", "policies": ["MINE"]},
+        {"backfill_order": "MINE"},
+    ):
+        with pytest.raises(HpcgymError, match="formula in Python"):
+            SchedulingEnv("tiny", **keywords)
+    with pytest.raises(PolicyError, match="taken"):
+        policy.register_policy("mine", formula=lambda features: features.e)
