@@ -489,6 +489,25 @@ class Simulator:
         """Return which jobs were beyond the threshold when they started, shape (n_jobs,)."""
         return self._has_flag(s.THRESHOLDED)
 
+    def counts(self) -> dict[str, float]:
+        """Count what the simulation has done so far.
+
+        Returns:
+            `events` (submissions and completions), `passes`, and the queue length at passes:
+            `mean_waiting`, `max_waiting`.
+
+        Source:
+            House rule: know the cost of every step.
+        """
+        counter = self.state.counter[0]
+        passes = int(counter[s.N_PASSES])
+        return {
+            "events": int(counter[s.N_EVENTS]),
+            "passes": passes,
+            "mean_waiting": float(counter[s.SUM_WAITING]) / max(passes, 1),
+            "max_waiting": int(counter[s.MOST_WAITING]),
+        }
+
     def _has_flag(self, bit: int) -> NDArray[np.bool_]:
         """Tell which jobs started with a bit of `State.flag` set."""
         flag: NDArray[np.bool_] = (self.state.flag[0, : len(self.workload)] & bit) != 0
