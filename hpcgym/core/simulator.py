@@ -221,6 +221,9 @@ def prepare(
         estimate=estimate,
         requested_time=workload.requested_time,
         processors=workload.processors,
+        size_class=np.minimum(np.frexp(workload.processors)[1] - 1, s.SIZE_CLASSES - 1).astype(
+            np.int64
+        ),
         user=workload.user_index,
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,

@@ -32,6 +32,9 @@ NEVER = 2**62
 BLOCK_JOBS = 32
 """Jobs in one block of a queue."""
 
+SIZE_CLASSES = 18
+"""Classes of jobs by processors: 1, 2-3, 4-7, 8-15 and so on; the last has no bound."""
+
 # Columns of `State.setting`: fixed for an episode.
 N_JOBS = 0
 FIRST_JOB = 1
@@ -139,6 +142,7 @@ class JobTable(NamedTuple):
         estimate: What the scheduler takes the run time to be, s, >= 1.
         requested_time: The user's limit, s.
         processors: Processors requested.
+        size_class: Class by processors, 0 to SIZE_CLASSES - 1.
         user: Dense index of the user.
         keys: Keys of policies given by one number per job, shape (n_jobs, n_keys).
         reward_rate: What a second of waiting costs, 1/s; empty where no reward is kept.
@@ -152,6 +156,7 @@ class JobTable(NamedTuple):
     estimate: Int
     requested_time: Int
     processors: Int
+    size_class: Int
     user: Int
     keys: Float
     reward_rate: Float
@@ -177,8 +182,12 @@ class State(NamedTuple):
         queue_used: Blocks and jobs in use, shape (N_QUEUES, 2).
         block_order: Blocks in queue order, unused ones last, shape (N_QUEUES, n_blocks).
         block_size: Jobs in each block, shape (N_QUEUES, n_blocks).
-        block_processors: Least processors in each block, shape (N_QUEUES, n_blocks).
-        block_estimate: Least estimate in each block, shape (N_QUEUES, n_blocks), s.
+        block_processors: Least processors in each block, shape (N_QUEUES, n_blocks), in queue
+            order.
+        block_estimate: Least estimate in each block among jobs of at most each size class, shape
+            (N_QUEUES, SIZE_CLASSES, n_blocks), s, in queue order.
+        block_is_loose: 1 where the estimates' bounds may be lower than need be, shape
+            (N_QUEUES, n_blocks), in queue order.
         block_job: Jobs of each block in order, shape (N_QUEUES, n_blocks, BLOCK_JOBS).
         onset: Heap of waiting jobs that cost nothing yet, by onset, shape (n_jobs,).
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
@@ -206,6 +215,7 @@ class State(NamedTuple):
     block_size: Int
     block_processors: Int
     block_estimate: Int
+    block_is_loose: Int
     block_job: Int
     onset: Int
     history_run_time: Int
@@ -268,7 +278,8 @@ def allocate(
         block_order=order,
         block_size=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
         block_processors=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
-        block_estimate=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
+        block_estimate=np.empty((n_envs, N_QUEUES, SIZE_CLASSES, n_blocks), dtype=np.int64),
+        block_is_loose=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
         block_job=np.empty((n_envs, N_QUEUES, n_blocks, BLOCK_JOBS), dtype=np.int64),
         onset=np.empty((n_envs, n_jobs if reward else 0), dtype=np.int64),
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),

@@ -1,7 +1,14 @@
 """One EASY pass: start in order, reserve for the head, backfill behind it."""
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue import clear_queue, first_job, list_jobs, put_in
+from hpcgym.core.kernels.queue import (
+    clear_queue,
+    first_job,
+    list_jobs,
+    measure_block,
+    put_in,
+    size_class_of,
+)
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue, start_job
 from hpcgym.core.kernels.score import score
@@ -221,12 +228,13 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
     free = row.counter[FREE]
     extra = row.counter[EXTRA]
     slack = row.counter[SHADOW] - row.counter[NOW]
+    fitting = size_class_of(free)
     chosen = 0
     for place in range(row.queue_used[which, N_BLOCKS]):
-        block = row.block_order[which, place]
-        least = row.block_processors[which, block]
-        if least > free or (row.block_estimate[which, block] > slack and least > extra):
+        least = row.block_processors[which, place]
+        if least > free or (row.block_estimate[which, fitting, place] > slack and least > extra):
             continue
+        block = row.block_order[which, place]
         for spot in range(row.block_size[which, block]):
             job = row.block_job[which, block, spot]
             wanted = jobs.processors[job]
@@ -241,6 +249,8 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
             chosen += 1
         if free == 0:
             break
+        if row.block_is_loose[which, place] == 1 and row.queue_used[which, N_BLOCKS] > 2:
+            measure_block(jobs, row, which, place)
     for place in range(chosen):
         start_backfilled(jobs, row, row.scratch[place])
 

@@ -1,9 +1,11 @@
-"""A queue kept in order: blocks of jobs, each with its least processors and least estimate.
+"""A queue kept in order: blocks of jobs, each with bounds on what its jobs ask for.
 
 Jobs stand in ascending order of (key, index). A job is put in or taken out in
-O(log n + BLOCK_JOBS) steps, plus a shift of the block directory (n / BLOCK_JOBS entries at most)
-when a block fills up or empties; a search for jobs that may start skips every block whose least
-processors or least estimate rules all of its jobs out.
+O(log n + BLOCK_JOBS) steps, plus a shift of the directory of blocks and their bounds, at most
+n / BLOCK_JOBS entries, when a block fills up or empties. A search for jobs that may start skips
+every block whose bounds rule all of its jobs out: its least processors, and the least estimate of
+its jobs of at most each size class. The former is exact at every instant; the latter may be too low
+after a job has left, and is worked out anew when a search has looked through the block.
 """
 
 import numpy as np
@@ -11,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.state import BLOCK_JOBS, LENGTH, N_BLOCKS, NEVER
+from hpcgym.core.state import BLOCK_JOBS, LENGTH, N_BLOCKS, NEVER, SIZE_CLASSES
 
 
 @kernel
@@ -88,7 +90,7 @@ def least_processors(row: Row, which: int) -> int:
     """
     least = NEVER
     for place in range(row.queue_used[which, N_BLOCKS]):
-        least = min(least, row.block_processors[which, row.block_order[which, place]])
+        least = min(least, row.block_processors[which, place])
     return least
 
 
@@ -120,7 +122,7 @@ def find_block(row: Row, which: int, job: int) -> int:
 
 @kernel
 def find_in_block(row: Row, which: int, block: int, job: int) -> int:
-    """Find where in a block a job stands, or belongs.
+    """Find where in a block a newcomer belongs.
 
     Args:
         row: The simulation.
@@ -136,6 +138,8 @@ def find_in_block(row: Row, which: int, block: int, job: int) -> int:
     """
     low = 0
     high = row.block_size[which, block]
+    if high > 0 and precedes(row, which, row.block_job[which, block, high - 1], job):
+        return high
     while low < high:
         middle = (low + high) // 2
         if precedes(row, which, row.block_job[which, block, middle], job):
@@ -146,50 +150,143 @@ def find_in_block(row: Row, which: int, block: int, job: int) -> int:
 
 
 @kernel
-def measure_block(jobs: Jobs, row: Row, which: int, block: int) -> None:
-    """Work out the least processors and the least estimate of a block anew.
+def size_class_of(processors: int) -> int:
+    """Return the class of a number of processors.
 
     Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue.
-        block: The block.
+        processors: Processors, >= 1.
 
-    Writes:
-        `processors` and `estimate` of the block.
+    Returns:
+        The class, 0 to SIZE_CLASSES - 1.
 
     Source:
-        House rule: bounds are exact, so a skipped block never hides a job.
+        House rule: classes double, so few of them bound jobs of every width.
     """
-    processors = NEVER
-    estimate = NEVER
-    for place in range(row.block_size[which, block]):
-        job = row.block_job[which, block, place]
-        processors = min(processors, jobs.processors[job])
-        estimate = min(estimate, jobs.estimate[job])
-    row.block_processors[which, block] = processors
-    row.block_estimate[which, block] = estimate
+    size_class = 0
+    while processors > 1 and size_class < SIZE_CLASSES - 1:
+        processors >>= 1
+        size_class += 1
+    return size_class
 
 
 @kernel
-def lower_block(row: Row, which: int, block: int, processors: int, estimate: int) -> None:
-    """Lower the bounds of a block to those of jobs it takes in.
+def clear_bounds(row: Row, which: int, place: int) -> None:
+    """Set the bounds of a block to those of no job.
 
     Args:
         row: The simulation.
         which: The queue.
-        block: The block.
-        processors: Least processors of the jobs.
-        estimate: Least estimate of the jobs, s.
+        place: Where in the directory the block stands.
 
     Writes:
         `block_processors` and `block_estimate` of the block.
 
     Source:
-        House rule: bounds are exact, so a skipped block never hides a job.
+        House rule: a bound is never too high, so a skipped block never hides a job.
     """
-    row.block_processors[which, block] = min(row.block_processors[which, block], processors)
-    row.block_estimate[which, block] = min(row.block_estimate[which, block], estimate)
+    row.block_processors[which, place] = NEVER
+    row.block_is_loose[which, place] = 0
+    for size_class in range(SIZE_CLASSES):
+        row.block_estimate[which, size_class, place] = NEVER
+
+
+@kernel
+def lower_bounds(
+    row: Row, which: int, place: int, processors: int, size_class: int, estimate: int
+) -> None:
+    """Lower the bounds of a block to those of a job it takes in.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        place: Where in the directory the block stands.
+        processors: Processors of the job.
+        size_class: Their class.
+        estimate: Estimate of the job, s.
+
+    Writes:
+        `block_processors` and `block_estimate` of the block.
+
+    Source:
+        House rule: a bound is never too high, so a skipped block never hides a job.
+    """
+    if processors < row.block_processors[which, place]:
+        row.block_processors[which, place] = processors
+    while size_class < SIZE_CLASSES and estimate < row.block_estimate[which, size_class, place]:
+        row.block_estimate[which, size_class, place] = estimate
+        size_class += 1
+
+
+@kernel
+def measure_block(jobs: Jobs, row: Row, which: int, place: int) -> None:
+    """Work out the bounds of a block anew.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        which: The queue.
+        place: Where in the directory the block stands.
+
+    Writes:
+        `block_processors` and `block_estimate` of the block.
+
+    Source:
+        House rule: a bound is never too high, so a skipped block never hides a job.
+    """
+    clear_bounds(row, which, place)
+    block = row.block_order[which, place]
+    for spot in range(row.block_size[which, block]):
+        job = row.block_job[which, block, spot]
+        lower_bounds(
+            row, which, place, jobs.processors[job], jobs.size_class[job], jobs.estimate[job]
+        )
+
+
+@kernel
+def raise_processors(jobs: Jobs, row: Row, which: int, place: int) -> None:
+    """Work out the least processors of a block that has lost a job with as few.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        which: The queue.
+        place: Where in the directory the block stands.
+
+    Writes:
+        `block_processors` of the block; looks no further than the next job with as few.
+
+    Source:
+        House rule: whether some job fits must be exact, since decisions depend on it.
+    """
+    block = row.block_order[which, place]
+    least = NEVER
+    for spot in range(row.block_size[which, block]):
+        least = min(least, jobs.processors[row.block_job[which, block, spot]])
+        if least == row.block_processors[which, place]:
+            return
+    row.block_processors[which, place] = least
+
+
+@kernel
+def move_bounds(row: Row, which: int, place: int, to: int) -> None:
+    """Move the bounds of a block along with it.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        place: Where in the directory the block stood.
+        to: Where it stands now.
+
+    Writes:
+        `block_processors` and `block_estimate` at `to`.
+
+    Source:
+        House rule: bounds lie in queue order, so a search reads them in one sweep.
+    """
+    row.block_processors[which, to] = row.block_processors[which, place]
+    row.block_is_loose[which, to] = row.block_is_loose[which, place]
+    for size_class in range(SIZE_CLASSES):
+        row.block_estimate[which, size_class, to] = row.block_estimate[which, size_class, place]
 
 
 @kernel
@@ -213,11 +310,11 @@ def open_block(row: Row, which: int, place: int) -> int:
     last = row.queue_used[which, N_BLOCKS]
     block = row.block_order[which, last]
     for other in range(last, place, -1):
+        move_bounds(row, which, other - 1, other)
         row.block_order[which, other] = row.block_order[which, other - 1]
     row.block_order[which, place] = block
     row.block_size[which, block] = 0
-    row.block_processors[which, block] = NEVER
-    row.block_estimate[which, block] = NEVER
+    clear_bounds(row, which, place)
     row.queue_used[which, N_BLOCKS] = last + 1
     return block
 
@@ -240,6 +337,7 @@ def close_block(row: Row, which: int, place: int) -> None:
     last = row.queue_used[which, N_BLOCKS] - 1
     block = row.block_order[which, place]
     for other in range(place, last):
+        move_bounds(row, which, other + 1, other)
         row.block_order[which, other] = row.block_order[which, other + 1]
     row.block_order[which, last] = block
     row.queue_used[which, N_BLOCKS] = last
@@ -268,8 +366,8 @@ def split_block(jobs: Jobs, row: Row, which: int, place: int) -> None:
         row.block_job[which, block, moved - half] = row.block_job[which, full, moved]
     row.block_size[which, full] = half
     row.block_size[which, block] = BLOCK_JOBS - half
-    measure_block(jobs, row, which, full)
-    measure_block(jobs, row, which, block)
+    measure_block(jobs, row, which, place)
+    measure_block(jobs, row, which, place + 1)
 
 
 @kernel
@@ -293,13 +391,42 @@ def merge_block(row: Row, which: int, place: int) -> None:
     for moved in range(row.block_size[which, following]):
         row.block_job[which, block, size + moved] = row.block_job[which, following, moved]
     row.block_size[which, block] = size + row.block_size[which, following]
-    row.block_processors[which, block] = min(
-        row.block_processors[which, block], row.block_processors[which, following]
-    )
-    row.block_estimate[which, block] = min(
-        row.block_estimate[which, block], row.block_estimate[which, following]
-    )
+    row.block_is_loose[which, place] |= row.block_is_loose[which, place + 1]
+    least = row.block_processors[which, place + 1]
+    for size_class in range(SIZE_CLASSES):
+        estimate = row.block_estimate[which, size_class, place + 1]
+        lower_bounds(row, which, place, least, size_class, estimate)
     close_block(row, which, place + 1)
+
+
+@kernel
+def make_room(jobs: Jobs, row: Row, which: int, place: int, job: int) -> int:
+    """Make room for a job that belongs in a full block.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        which: The queue.
+        place: Where in the directory the full block stands.
+        job: Index of the job, its key set.
+
+    Returns:
+        Where in the directory the block stands that the job belongs in now.
+
+    Writes:
+        A new block behind the full one: an empty one where the queue grows at its end, else one
+        with its later half.
+
+    Source:
+        House rule: a queue that grows at its end has full blocks.
+    """
+    block = row.block_order[which, place]
+    is_last = place + 1 == row.queue_used[which, N_BLOCKS]
+    if is_last and precedes(row, which, row.block_job[which, block, BLOCK_JOBS - 1], job):
+        open_block(row, which, place + 1)
+        return place + 1
+    split_block(jobs, row, which, place)
+    return find_block(row, which, job)
 
 
 @kernel
@@ -323,18 +450,14 @@ def put_in(jobs: Jobs, row: Row, which: int, job: int) -> None:
         open_block(row, which, 0)
     place = find_block(row, which, job)
     if row.block_size[which, row.block_order[which, place]] == BLOCK_JOBS:
-        split_block(jobs, row, which, place)
-        place = find_block(row, which, job)
+        place = make_room(jobs, row, which, place, job)
     block = row.block_order[which, place]
     spot = find_in_block(row, which, block, job)
     for other in range(row.block_size[which, block], spot, -1):
         row.block_job[which, block, other] = row.block_job[which, block, other - 1]
     row.block_job[which, block, spot] = job
     row.block_size[which, block] += 1
-    row.block_processors[which, block] = min(
-        row.block_processors[which, block], jobs.processors[job]
-    )
-    row.block_estimate[which, block] = min(row.block_estimate[which, block], jobs.estimate[job])
+    lower_bounds(row, which, place, jobs.processors[job], jobs.size_class[job], jobs.estimate[job])
 
 
 @kernel
@@ -348,8 +471,8 @@ def take_out(jobs: Jobs, row: Row, which: int, job: int) -> None:
         job: Index of the job, its key as it was when put in.
 
     Writes:
-        The block the job stood in; closes it when empty, merges it with the next when both are
-        nearly so.
+        The block the job stood in and its bounds; closes it when empty, merges it with the next
+        when both are nearly so.
 
     Source:
         House rule: the order is kept, not made anew at each pass.
@@ -358,17 +481,19 @@ def take_out(jobs: Jobs, row: Row, which: int, job: int) -> None:
     place = find_block(row, which, job)
     block = row.block_order[which, place]
     last = row.block_size[which, block] - 1
-    for other in range(find_in_block(row, which, block, job), last):
+    spot = 0
+    while row.block_job[which, block, spot] != job:
+        spot += 1
+    for other in range(spot, last):
         row.block_job[which, block, other] = row.block_job[which, block, other + 1]
     row.block_size[which, block] = last
     if last == 0:
         close_block(row, which, place)
         return
-    if (
-        jobs.processors[job] == row.block_processors[which, block]
-        or jobs.estimate[job] == row.block_estimate[which, block]
-    ):
-        measure_block(jobs, row, which, block)
+    if jobs.estimate[job] == row.block_estimate[which, jobs.size_class[job], place]:
+        row.block_is_loose[which, place] = 1
+    if jobs.processors[job] == row.block_processors[which, place]:
+        raise_processors(jobs, row, which, place)
     if (
         place + 1 < row.queue_used[which, N_BLOCKS]
         and last + row.block_size[which, row.block_order[which, place + 1]] <= BLOCK_JOBS // 2

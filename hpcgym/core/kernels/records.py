@@ -22,6 +22,7 @@ class Jobs(NamedTuple):
     estimate: IntVector
     requested_time: IntVector
     processors: IntVector
+    size_class: IntVector
     user: IntVector
     keys: FloatTable
     reward_rate: FloatVector
@@ -47,7 +48,8 @@ class Row(NamedTuple):
     block_order: IntTable
     block_size: IntTable
     block_processors: IntTable
-    block_estimate: IntTable
+    block_estimate: IntCube
+    block_is_loose: IntTable
     block_job: IntCube
     onset: IntVector
     history_run_time: IntTable
