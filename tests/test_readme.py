@@ -1,11 +1,13 @@
 """What the documents tell a reader to type works, as printed and in the order printed.
 
 A fenced block is `python` or `bash`; all python blocks of a document share one session. Blocks
-marked `logs` after the language run where HPCGYM_TRACES names a folder of real logs; blocks marked
-`network`, and the check command (it runs these tests), are only parsed.
+marked `logs` after the language run where HPCGYM_TRACES names a folder of real logs, those marked
+`train` where that extra is installed; blocks marked `network`, and the check command (it runs these
+tests), are only parsed.
 """
 
 import ast
+import importlib.util
 import os
 import re
 import subprocess
@@ -46,6 +48,8 @@ def can_run(block):
     """Tell whether a block may run here."""
     if block.mark == "logs":
         return bool(os.environ.get("HPCGYM_TRACES"))
+    if block.mark == "train":
+        return importlib.util.find_spec("stable_baselines3") is not None
     return block.mark != "network" and CHECK not in block.text
 
 
@@ -106,7 +110,7 @@ def test_bash_block_runs_to_its_end(block, place):
 def test_every_block_says_what_it_is(document):
     for block in blocks(document):
         assert block.language in ("bash", "python", "text", "toml", "bibtex"), label(block)
-        assert block.mark in ("", "logs", "network"), label(block)
+        assert block.mark in ("", "logs", "network", "train"), label(block)
         if block.language == "python":
             ast.parse(block.text)
 
