@@ -236,7 +236,7 @@ most 1 | 0 | 1 |
                 scenario; `{"workload": jobs}` simulates these jobs on the scenario's machine.
 
         Returns:
-            Observation, and info with `episode` (its label) and `now` (the clock, s).
+            Observation, and info with `label` (of the episode) and `now` (the clock, s).
 
         Raises:
             ScenarioError: An unknown option or episode, or jobs for a machine of another size.
@@ -266,7 +266,7 @@ most 1 | 0 | 1 |
         )
         if self.render_mode == "human":
             self.render()
-        return shown, {"episode": self._label, "now": self.now}
+        return shown, {"label": self._label, "now": self.now}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Apply an action to the pass at hand and run to the next decision.
@@ -316,7 +316,7 @@ most 1 | 0 | 1 |
             "invalid_actions": self._invalid_actions,
         }
         if self._is_over:
-            info |= {"episode": self._label, "metrics": self.metrics()}
+            info |= {"label": self._label, "metrics": self.metrics()}
         if self.render_mode == "human":
             self.render()
         return shown, reward, self._is_over, False, info
@@ -340,7 +340,7 @@ most 1 | 0 | 1 |
         reward, terms = self._pay(self._prepared, truncated=True)
         return reward, {
             "reward_terms": terms,
-            "episode": self._label,
+            "label": self._label,
             "metrics": self.metrics(),
         }
 

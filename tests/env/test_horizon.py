@@ -37,7 +37,7 @@ def test_horizon_truncates_and_says_that_the_metrics_are_not_complete() -> None:
     assert (len(rewards), terminated, truncated) == (40, False, True)
     assert infos[-1]["metrics"]["complete"] is False
     assert infos[-1]["metrics"]["n_jobs"] < len(BUSY)
-    assert infos[-1]["episode"] == "whole"
+    assert infos[-1]["label"] == "whole"
     assert all("metrics" not in info for info in infos[:-1])
 
 

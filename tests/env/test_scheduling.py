@@ -173,8 +173,8 @@ def test_seed_draws_the_same_weeks_again_and_other_seeds_others() -> None:
     env = SchedulingEnv("synthetic-256-weeks")
 
     def labels(seed: int) -> list[str]:
-        first = env.reset(seed=seed)[1]["episode"]
-        return [first, *(env.reset()[1]["episode"] for _ in range(20))]
+        first = env.reset(seed=seed)[1]["label"]
+        return [first, *(env.reset()[1]["label"] for _ in range(20))]
 
     assert labels(3) == labels(3)
     assert labels(3) != labels(4)
@@ -189,7 +189,7 @@ def test_options_name_the_episode_by_number_or_label() -> None:
     by_number = env.reset(options={"episode": 2})
     by_label = env.reset(options={"episode": "week 2"})
     assert by_number[1] == by_label[1]
-    assert by_number[1]["episode"] == "week 2"
+    assert by_number[1]["label"] == "week 2"
     assert env.workload is env.episodes.workload(env.episodes.position(2))
 
 
@@ -210,7 +210,7 @@ def test_episode_ends_with_metrics_and_schedule() -> None:
         _, _, terminated, truncated, info = env.step(0)
         assert not truncated
         assert ("metrics" in info) == terminated
-    assert info["episode"] == "whole"
+    assert info["label"] == "whole"
     assert info["metrics"]["complete"] is True
     assert info["metrics"]["mean_bsld"] == pytest.approx(4.6771, abs=5e-5)
     assert info["metrics"] == hpcgym.simulate(env.workload, "FCFS").metrics()
