@@ -1,0 +1,221 @@
+"""How fast the simulator and the environment are, as tables.
+
+Rates are per CPU second, the best of several runs, because machines are shared: compare ratios
+taken in one run, not rates.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from hpcgym.core.simulator import SchedulerSettings, Simulator
+from hpcgym.core.workload import Workload
+from hpcgym.env.scheduling import SchedulingEnv
+
+Judge = Callable[[list[list[int]], int, str], object]
+"""Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
+
+FIRST_STEP = (
+    "import hpcgym, gymnasium as g; e = g.make('HPCBatch-v0'); e.reset(); e.step([0.0] * 6)"
+)
+"""What a new process does up to its first step."""
+
+
+def _nothing() -> None:
+    """Prepare nothing."""
+
+
+def cpu_seconds(
+    work: Callable[[], object], *, before: Callable[[], object] = _nothing, repeats: int = 1
+) -> float:
+    """Measure the CPU time of the quickest of several runs.
+
+    Args:
+        work: What is measured.
+        before: What is done before each run, unmeasured.
+        repeats: Runs.
+
+    Returns:
+        CPU time, s.
+
+    Source:
+        House rule: machines are shared and noisy.
+    """
+    taken = []
+    for _ in range(repeats):
+        before()
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def measured(workload: Workload, policy: str, repeats: int) -> tuple[float, Simulator]:
+    """Measure a whole simulation with EASY backfilling.
+
+    Args:
+        workload: The jobs.
+        policy: Name of a policy.
+        repeats: Runs.
+
+    Returns:
+        CPU time, s, and the simulator at its end.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    simulator = Simulator(workload, SchedulerSettings(policy=policy))
+    return cpu_seconds(simulator.run, before=simulator.reset, repeats=repeats), simulator
+
+
+def against_judge(log: Workload, judge: Judge, repeats: int) -> Table:
+    """Compare with a plain-Python simulation of the same log.
+
+    Args:
+        log: The jobs.
+        judge: The plain-Python simulation.
+        repeats: Runs of ours.
+
+    Returns:
+        Jobs per second of both, and their ratio.
+
+    Source:
+        House rule: benchmarks are ratios against something in the same run.
+    """
+    table = Table("policy", "million jobs/s", "judge, jobs/s", "ratio", title=f"{log.name}, EASY")
+    fields = (log.submit_time, log.run_time, log.requested_time, log.processors, log.user)
+    rows = np.stack(fields, axis=1).tolist()
+    for policy in ("FCFS", "SAF"):
+        ours, _ = measured(log, policy, repeats)
+        start = time.process_time()
+        judge(rows, log.machine_processors, policy)
+        theirs = time.process_time() - start
+        n = len(log)
+        ratio = f"{theirs / ours:.0f}x"
+        table.add_row(policy, f"{n / ours / 1e6:.2f}", f"{n / theirs:,.0f}", ratio)
+    return table
+
+
+def over_logs(logs: Sequence[Workload], repeats: int) -> Table:
+    """Measure FCFS and SAF on whole logs.
+
+    Args:
+        logs: The logs.
+        repeats: Runs of each.
+
+    Returns:
+        Rates, and the queue lengths behind them.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    columns = ("log", "policy", "jobs", "Mjobs/s", "Mevents/s", "waiting", "at most")
+    table = Table(*columns, title="Whole logs, EASY")
+    for log in logs:
+        for policy in ("FCFS", "SAF"):
+            seconds, simulator = measured(log, policy, repeats)
+            counts = simulator.counts()
+            rates = (len(log) / seconds / 1e6, counts["events"] / seconds / 1e6)
+            queue = (f"{counts['mean_waiting']:.0f}", f"{counts['max_waiting']:,.0f}")
+            name = log.name.removesuffix("-cln")
+            table.add_row(name, policy, f"{len(log):,}", *(f"{r:.2f}" for r in rates), *queue)
+    return table
+
+
+def saturated(waiting: int, n_jobs: int) -> Workload:
+    """Make a workload whose queue stays about as long as its first burst.
+
+    Args:
+        waiting: Jobs submitted at time 0.
+        n_jobs: Jobs submitted after them, as fast as the machine works.
+
+    Returns:
+        The jobs, on 256 processors.
+
+    Source:
+        House rule: cost is shown as the queue doubles.
+    """
+    generator = np.random.default_rng(0)
+    n = waiting + n_jobs
+    run = generator.integers(600, 7_200, n)
+    width = generator.integers(1, 65, n)
+    gap = float((run * width).mean()) / 256
+    submit = np.concatenate([np.zeros(waiting), np.arange(n_jobs) * gap]).astype(np.int64)
+    name = f"burst of {waiting}"
+    return Workload.from_arrays(submit, run, 2 * run, width, machine_processors=256, name=name)
+
+
+def over_queue_lengths(longest: int, repeats: int) -> Table:
+    """Measure the cost of a job while the queue doubles.
+
+    Args:
+        longest: Longest burst.
+        repeats: Runs of each.
+
+    Returns:
+        CPU time per job, with the mean queue length at passes.
+
+    Source:
+        House rule: cost per job is near flat.
+    """
+    columns = ("FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
+    table = Table(*columns, title="Cost as the queue grows")
+    burst = 125
+    while burst <= longest:
+        log = saturated(burst, 50_000)
+        cells = []
+        for policy in ("FCFS", "SAF"):
+            seconds, simulator = measured(log, policy, repeats)
+            cells += [
+                f"{simulator.counts()['mean_waiting']:,.0f}",
+                f"{seconds / len(log) * 1e9:.0f}",
+            ]
+        table.add_row(*cells)
+        burst *= 2
+    return table
+
+
+def stepping(scenario: str, episodes: int) -> Table:
+    """Measure steps and resets of the environment, unwrapped, and a new process.
+
+    Args:
+        scenario: Name of a scenario.
+        episodes: Episodes measured, after as many unmeasured.
+
+    Returns:
+        Steps per CPU second, resets, and the wall time of a new process up to its first step.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    env: Any = SchedulingEnv(scenario)
+    saf = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)
+    for _ in range(2):  # the second round finds its episodes prepared
+        env.reset(seed=0)
+        n_steps, resetting, stepped = 0, 0.0, 0.0
+        for _ in range(episodes):
+            start = time.process_time()
+            env.reset()
+            resetting += time.process_time() - start
+            start, over = time.process_time(), False
+            while not over:
+                over = env.step(saf)[2]
+                n_steps += 1
+            stepped += time.process_time() - start
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=os.environ)
+    first = time.perf_counter() - start
+    table = Table("figure", "value", title=f"HPCBatch-v0, {scenario}, default keywords")
+    table.add_row("steps/s, unwrapped", f"{n_steps / stepped:,.0f}")
+    table.add_row("steps/s with resets", f"{n_steps / (stepped + resetting):,.0f}")
+    table.add_row("reset of a prepared episode, ms", f"{resetting / episodes * 1e3:.2f}")
+    table.add_row("new process to its first step, s (wall)", f"{first:.2f}")
+    return table
