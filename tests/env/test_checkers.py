@@ -1,4 +1,4 @@
-"""The ecosystem's own checkers, with every warning an error, and its learners on the environment."""
+"""The ecosystem's own checkers, with every warning an error, and its learners."""
 
 import subprocess
 import sys

@@ -1,9 +1,22 @@
 """The environment beside its plain-Python twin: decisions, slots, starts, sight and pay."""
 
+import itertools
+
 import numpy as np
-from env_cases import Case, cases, env_of, random_action, twin_of
+import pytest
+from env_cases import (
+    ACTIONS,
+    Case,
+    busy_workload,
+    cases,
+    env_of,
+    random_action,
+    rules_for,
+    twin_of,
+)
 from env_twin import EnvTwin
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
@@ -63,11 +76,35 @@ def play_both(case: Case, max_steps: int | None = None) -> None:
     assert list(zip(made.backfilled.tolist(), made.thresholded.tolist(), strict=True)) == flags
 
 
-@settings(max_examples=400)
-@given(cases())
-def test_every_step_is_that_of_the_twin(case: Case) -> None:
+@pytest.mark.parametrize("action", ACTIONS)
+@given(data=st.data())
+def test_every_step_is_that_of_the_twin(action: str, data: st.DataObject) -> None:
     """At passes without a decision the twin takes another order, which must make no difference."""
-    play_both(case)
+    play_both(data.draw(cases(action=action)))
+
+
+@pytest.mark.parametrize("backfill_order", [None, "SPF"])
+@pytest.mark.parametrize(
+    ("action", "decide"),
+    [*itertools.product(ACTIONS, ["contested", "event"]), ("weights", 1_800), ("policy", 1_800)],
+)
+def test_every_step_is_that_of_the_twin_with_a_long_queue(
+    action: str, decide: str | int, backfill_order: str | None
+) -> None:
+    workload = busy_workload(9)
+    rules = rules_for(
+        workload,
+        action=action,
+        decide=decide,
+        backfill_order=backfill_order,
+        policies=("SPF", "WFP3", "SMITH", "LAF") if action == "policy" else (),
+        policy="SMITH",
+        n_slots=12,
+        threshold=10_000,
+        reward="pp_bsld",
+        baseline="SAF",
+    )
+    play_both(Case(workload, rules, seed=1))
 
 
 @given(cases(reward="bsld"))
