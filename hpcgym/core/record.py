@@ -8,6 +8,7 @@ Python once and given as its address. Whoever makes a record keeps it, and its a
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
@@ -15,9 +16,18 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core.imputils import lower_getattr_generic
+from numba.core import cgutils
+from numba.core.imputils import lower_builtin, lower_getattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model
+from numba.np.arrayobj import (
+    getitem_array_tuple,
+    getitem_arraynd_intp,
+    load_item,
+    make_array,
+    setitem_array,
+    store_item,
+)
 from numpy.typing import NDArray
 
 FieldsT = TypeVar("FieldsT", bound=NamedTuple)
@@ -48,6 +58,57 @@ class UncountedArrayModel(models.StructModel):
         super().__init__(manager, array, members)  # type: ignore[no-untyped-call]
 
 
+def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Return where an element lies, its indices counted from the front; None for anything else.
+
+    Numba lets an index be negative, which costs a load and a comparison at every use; kernels never
+    count from the end. Where bounds are checked (`NUMBA_BOUNDSCHECK=1`) numba's own way serves.
+    """
+    array, index = signature.args[:2]
+    indices = list(index) if isinstance(index, types.BaseTuple) else [index]
+    is_whole = all(isinstance(one, types.Integer) for one in indices)
+    if context.enable_boundscheck or len(indices) != array.ndim or not is_whole:
+        return None
+    values = [arguments[1]]
+    if isinstance(index, types.BaseTuple):
+        values = cgutils.unpack_tuple(builder, arguments[1], len(indices))
+    places = [
+        context.cast(builder, value, kind, types.intp)
+        for value, kind in zip(values, indices, strict=True)
+    ]
+    view = make_array(array)(context, builder, arguments[0])
+    sizes = cgutils.unpack_tuple(builder, view.shape, array.ndim)
+    strides = cgutils.unpack_tuple(builder, view.strides, array.ndim)
+    return cgutils.get_item_pointer2(
+        context, builder, view.data, sizes, strides, array.layout, places
+    )
+
+
+@lower_builtin(operator.getitem, UncountedArray, types.Integer)
+@lower_builtin(operator.getitem, UncountedArray, types.BaseTuple)
+def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Load an element; slices are left to numba."""
+    place = _element(context, builder, signature, arguments)
+    if place is not None:
+        return load_item(context, builder, signature.args[0], place)
+    is_tuple = isinstance(signature.args[1], types.BaseTuple)
+    get_item = getitem_array_tuple if is_tuple else getitem_arraynd_intp
+    return get_item(context, builder, signature, arguments)
+
+
+@lower_builtin(operator.setitem, UncountedArray, types.Integer, types.Any)
+@lower_builtin(operator.setitem, UncountedArray, types.BaseTuple, types.Any)
+def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Store an element; slices are left to numba."""
+    place = _element(context, builder, signature, arguments)
+    if place is None:
+        return setitem_array(context, builder, signature, arguments)
+    array, _, kind = signature.args
+    value = context.cast(builder, arguments[2], kind, array.dtype)
+    store_item(context, builder, array, value, place)
+    return context.get_dummy_value()
+
+
 class RecordType(types.Type):
     """Type of a record: the name and type of each of its arrays, in order."""
 
@@ -75,11 +136,29 @@ class RecordAttribute(AttributeTemplate):
 
 @lower_getattr_generic(RecordType)  # type: ignore[untyped-decorator]
 def _load_field(context: Any, builder: Any, record: RecordType, pointer: Any, name: str) -> Any:
-    """Load the descriptor of an array out of the table."""
-    layout = ir.LiteralStructType([context.get_value_type(one) for one in record.arrays.values()])
-    table = builder.bitcast(pointer, layout.as_pointer())
-    place = [context.get_constant(types.int32, n) for n in (0, list(record.arrays).index(name))]
-    return builder.load(builder.gep(table, place))
+    """Load the descriptor of an array out of the table, number by number.
+
+    The table does not change while a record lives, which each load states: so the compiler keeps
+    what it has loaded, whatever is stored in between.
+    """
+    types_in_table = [context.get_value_type(array) for array in record.arrays.values()]
+    table = builder.bitcast(pointer, ir.LiteralStructType(types_in_table).as_pointer())
+    unchanging = builder.module.add_metadata([])
+
+    def loaded(place: list[int], kind: Any) -> Any:
+        if not isinstance(kind, (ir.LiteralStructType, ir.ArrayType)):
+            steps = [ir.Constant(ir.IntType(32), step) for step in (0, *place)]
+            number = builder.load(builder.gep(table, steps))
+            number.set_metadata("invariant.load", unchanging)
+            return number
+        whole = ir.Constant(kind, ir.Undefined)
+        parts = [kind.element] * kind.count if isinstance(kind, ir.ArrayType) else kind.elements
+        for step, part in enumerate(parts):
+            whole = builder.insert_value(whole, loaded([*place, step], part), step)
+        return whole
+
+    which = list(record.arrays).index(name)
+    return loaded([which], types_in_table[which])
 
 
 class Record(Generic[FieldsT]):
