@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import WrapperSpec, register
 
 if TYPE_CHECKING:
+    from hpcgym.core.episode import SchedulerSettings
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
-    from hpcgym.core.simulator import SchedulerSettings, Simulator
+    from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
     from hpcgym.errors import HpcgymError
     from hpcgym.evaluation import evaluate
@@ -27,7 +28,7 @@ _HOMES = {
     "Policy": "hpcgym.core.policy",
     "Scenario": "hpcgym.scenario",
     "Schedule": "hpcgym.schedule",
-    "SchedulerSettings": "hpcgym.core.simulator",
+    "SchedulerSettings": "hpcgym.core.episode",
     "Simulator": "hpcgym.core.simulator",
     "Workload": "hpcgym.core.workload",
     "add_folder": "hpcgym.registry",

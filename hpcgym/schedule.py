@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.policy import Policy
-from hpcgym.core.simulator import (
+from hpcgym.core.episode import (
     Backfill,
     Estimates,
     EventSemantics,
     SchedulerSettings,
-    Simulator,
     executed_run_time,
 )
+from hpcgym.core.policy import Policy
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.output import writing

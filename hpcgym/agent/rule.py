@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
+from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Policy, as_policy
-from hpcgym.core.simulator import SchedulerSettings
 from hpcgym.errors import CardError, unknown_name
 
 

@@ -75,7 +75,7 @@ def simulate_log(
     The output holds one row per simulated job by submit time, in the log's own base, with its run
     time as executed.
     """
-    from hpcgym.core.simulator import SchedulerSettings
+    from hpcgym.core.episode import SchedulerSettings
     from hpcgym.output import ensure_writable
     from hpcgym.schedule import check_suffix, simulate
     from hpcgym.trace import load_with_report

@@ -26,11 +26,11 @@ def kernel(function: KernelT) -> KernelT: ...
 
 
 @overload
-def kernel(*, parallel: bool) -> Callable[[KernelT], KernelT]: ...
+def kernel(*, parallel: bool = False, inlined: bool = False) -> Callable[[KernelT], KernelT]: ...
 
 
 def kernel(
-    function: KernelT | None = None, *, parallel: bool = False
+    function: KernelT | None = None, *, parallel: bool = False, inlined: bool = False
 ) -> KernelT | Callable[[KernelT], KernelT]:
     """Compile a function in nopython mode with the house's flags, and cache it on disk.
 
@@ -41,6 +41,8 @@ def kernel(
     Args:
         function: The function, when used as `@kernel`.
         parallel: Whether `prange` loops share the work among threads, as `@kernel(parallel=True)`.
+        inlined: Whether callers always take the code in. For what every event runs through; it
+            costs compile time where it is called, so other kernels leave it to the compiler.
 
     Returns:
         The compiled function, typed as the one that came; compiled anew per set of argument types.
@@ -58,15 +60,19 @@ def kernel(
         128
     """
     if function is None:
-        return lambda wrapped: _compiled(wrapped, parallel)
-    return _compiled(function, parallel)
+        return lambda wrapped: _compiled(wrapped, parallel, inlined)
+    return _compiled(function, parallel, inlined)
 
 
-def _compiled(function: KernelT, parallel: bool) -> KernelT:
+def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
     """Hand the function to numba while numba's cache folder is ours."""
     is_cached = CACHE_FOLDER is not None and Path(function.__code__.co_filename).is_file()
     compile_lazily: Any = numba.njit(
-        nogil=True, error_model="numpy", parallel=parallel, cache=is_cached
+        nogil=True,
+        error_model="numpy",
+        parallel=parallel,
+        forceinline=inlined,
+        cache=is_cached,
     )
     folder_before = _config.CACHE_DIR
     _config.CACHE_DIR = str(CACHE_FOLDER or "")

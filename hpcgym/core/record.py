@@ -65,7 +65,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     count from the end. Where bounds are checked (`NUMBA_BOUNDSCHECK=1`) numba's own way serves.
     """
     array, index = signature.args[:2]
-    indices = list(index) if isinstance(index, types.BaseTuple) else [index]
+    indices: tuple[Any, ...] = index.types if isinstance(index, types.BaseTuple) else (index,)
     is_whole = all(isinstance(one, types.Integer) for one in indices)
     if context.enable_boundscheck or len(indices) != array.ndim or not is_whole:
         return None
@@ -134,7 +134,7 @@ class RecordAttribute(AttributeTemplate):
         return record.arrays.get(name)
 
 
-@lower_getattr_generic(RecordType)  # type: ignore[untyped-decorator]
+@lower_getattr_generic(RecordType)
 def _load_field(context: Any, builder: Any, record: RecordType, pointer: Any, name: str) -> Any:
     """Load the descriptor of an array out of the table, number by number.
 

@@ -11,18 +11,12 @@ from typing import Any, get_args
 import numpy as np
 
 from hpcgym.core import state as s
+from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
 from hpcgym.core.kernels.records import Jobs
 from hpcgym.core.policy import Policy, as_policy, policy_names
 from hpcgym.core.record import Record
 from hpcgym.core.rows import jobs_of
-from hpcgym.core.simulator import (
-    Episode,
-    SchedulerSettings,
-    Simulator,
-    estimates_of,
-    executed_run_time,
-    prepare,
-)
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import static_fields
 from hpcgym.env.reward import TERMINAL_REWARDS, Cost, CostCurve, Reward, cost_of

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
+from hpcgym.core.episode import SchedulerSettings, executed_run_time, load, state_for
 from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
 from hpcgym.core.policy import as_policy
 from hpcgym.core.rows import row_of
-from hpcgym.core.simulator import SchedulerSettings, executed_run_time, load, state_for
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, ActionReader, Scale, choice_of, unit_divisors
 from hpcgym.env.observation import N_SLOTS, observation_space

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from hpcgym.core.simulator import SchedulerSettings, Simulator
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 

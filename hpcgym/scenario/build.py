@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.core.simulator import SchedulerSettings
+from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.cut import Part, cut_log, cut_workload

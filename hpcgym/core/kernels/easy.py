@@ -84,7 +84,7 @@ def make_orders(jobs: Jobs, row: Row) -> None:
         sort_waiting(jobs, row, FILL, rule)
 
 
-@kernel
+@kernel(inlined=True)
 def primary_queue(row: Row) -> int:
     """Return the queue that holds the primary order of this pass.
 
@@ -102,7 +102,7 @@ def primary_queue(row: Row) -> int:
     return BASE
 
 
-@kernel
+@kernel(inlined=True)
 def start_in_order(jobs: Jobs, row: Row) -> int:
     """Start jobs from the front of the primary order while they fit (step 1).
 
@@ -131,7 +131,7 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
     return -1
 
 
-@kernel
+@kernel(inlined=True)
 def reserve(jobs: Jobs, row: Row, head: int) -> None:
     """Find the head's reservation (step 2), in as many steps as releases come before it.
 
@@ -163,7 +163,7 @@ def reserve(jobs: Jobs, row: Row, head: int) -> None:
     row.counter[EXTRA] = free - wanted
 
 
-@kernel
+@kernel(inlined=True)
 def backfills(jobs: Jobs, row: Row, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying the head.
 
@@ -186,7 +186,7 @@ def backfills(jobs: Jobs, row: Row, job: int) -> bool:
     )
 
 
-@kernel
+@kernel(inlined=True)
 def start_backfilled(jobs: Jobs, row: Row, job: int) -> None:
     """Start a job behind the head (step 3).
 
@@ -206,7 +206,7 @@ def start_backfilled(jobs: Jobs, row: Row, job: int) -> None:
     start_job(jobs, row, job, True)
 
 
-@kernel
+@kernel(inlined=True)
 def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
     """Start every job that may start behind the head, in backfill order (step 3).
 
@@ -255,7 +255,7 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
         start_backfilled(jobs, row, row.scratch[place])
 
 
-@kernel
+@kernel(inlined=True)
 def easy_pass(jobs: Jobs, row: Row) -> bool:
     """Make one scheduling pass.
 

@@ -76,7 +76,7 @@ from hpcgym.core.state import (
 )
 
 
-@kernel
+@kernel(inlined=True)
 def submit_job(jobs: Jobs, row: Row) -> None:
     """Let the next job enter the queue.
 
@@ -109,7 +109,7 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         begin_cost(jobs, row, job)
 
 
-@kernel
+@kernel(inlined=True)
 def next_submission(jobs: Jobs, row: Row) -> int:
     """Return the instant of the next submission.
 
@@ -166,7 +166,7 @@ def cross_threshold(jobs: Jobs, row: Row) -> bool:
     return moved
 
 
-@kernel
+@kernel(inlined=True)
 def advance_clock(jobs: Jobs, row: Row) -> None:
     """Move to the next instant and handle its completions and submissions.
 
@@ -211,7 +211,7 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
         row.counter[SETTLED_HEAD] = -1
 
 
-@kernel
+@kernel(inlined=True)
 def is_contested(row: Row) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass.
 
@@ -232,7 +232,7 @@ def is_contested(row: Row) -> bool:
     )
 
 
-@kernel
+@kernel(inlined=True)
 def decision_due(row: Row) -> bool:
     """Tell whether the agent is to decide before this pass.
 
@@ -259,7 +259,7 @@ def decision_due(row: Row) -> bool:
     return False
 
 
-@kernel
+@kernel(inlined=True)
 def is_settled(row: Row) -> bool:
     """Tell whether only the newcomer can start at this pass.
 
@@ -283,7 +283,7 @@ def is_settled(row: Row) -> bool:
     )
 
 
-@kernel
+@kernel(inlined=True)
 def pass_newcomer(jobs: Jobs, row: Row) -> None:
     """Make a pass over the newcomer only.
 
@@ -306,7 +306,7 @@ def pass_newcomer(jobs: Jobs, row: Row) -> None:
         start_backfilled(jobs, row, job)
 
 
-@kernel
+@kernel(inlined=True)
 def orders_keep(row: Row) -> bool:
     """Tell whether both orders stay from pass to pass.
 
@@ -324,7 +324,7 @@ def orders_keep(row: Row) -> bool:
     )
 
 
-@kernel
+@kernel(inlined=True)
 def make_pass(jobs: Jobs, row: Row) -> bool:
     """Make the pass of this instant, as much of it as can start a job.
 
@@ -363,7 +363,7 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
     return finished
 
 
-@kernel
+@kernel(inlined=True)
 def head_to_settle(row: Row, keep: bool) -> int:
     """Return the head under which every job now waiting has been refused.
 

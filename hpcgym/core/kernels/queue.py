@@ -34,7 +34,7 @@ def clear_queue(row: Row, which: int) -> None:
     row.queue_used[which, LENGTH] = 0
 
 
-@kernel
+@kernel(inlined=True)
 def precedes(row: Row, which: int, job: int, other: int) -> bool:
     """Tell whether a job stands before another in the queue's order.
 
@@ -55,7 +55,7 @@ def precedes(row: Row, which: int, job: int, other: int) -> bool:
     )
 
 
-@kernel
+@kernel(inlined=True)
 def first_job(row: Row, which: int) -> int:
     """Return the first job of a queue.
 
@@ -74,7 +74,7 @@ def first_job(row: Row, which: int) -> int:
     return row.block_job[which, row.block_order[which, 0], 0]
 
 
-@kernel
+@kernel(inlined=True)
 def least_processors(row: Row, which: int) -> int:
     """Return the smallest request in a queue, in n / BLOCK_JOBS steps.
 
@@ -94,7 +94,7 @@ def least_processors(row: Row, which: int) -> int:
     return least
 
 
-@kernel
+@kernel(inlined=True)
 def find_block(row: Row, which: int, job: int) -> int:
     """Find the block a job stands in, or belongs in.
 
@@ -120,7 +120,7 @@ def find_block(row: Row, which: int, job: int) -> int:
     return low
 
 
-@kernel
+@kernel(inlined=True)
 def find_in_block(row: Row, which: int, block: int, job: int) -> int:
     """Find where in a block a newcomer belongs.
 
@@ -149,7 +149,7 @@ def find_in_block(row: Row, which: int, block: int, job: int) -> int:
     return low
 
 
-@kernel
+@kernel(inlined=True)
 def size_class_of(processors: int) -> int:
     """Return the class of a number of processors.
 
@@ -169,7 +169,7 @@ def size_class_of(processors: int) -> int:
     return size_class
 
 
-@kernel
+@kernel(inlined=True)
 def clear_bounds(row: Row, which: int, place: int) -> None:
     """Set the bounds of a block to those of no job.
 
@@ -190,7 +190,7 @@ def clear_bounds(row: Row, which: int, place: int) -> None:
         row.block_estimate[which, size_class, place] = NEVER
 
 
-@kernel
+@kernel(inlined=True)
 def lower_bounds(
     row: Row, which: int, place: int, processors: int, size_class: int, estimate: int
 ) -> None:

@@ -73,7 +73,7 @@ def pop_onset(jobs: Jobs, row: Row) -> int:
     return first
 
 
-@kernel
+@kernel(inlined=True)
 def begin_cost(jobs: Jobs, row: Row, job: int) -> None:
     """Let a newcomer's wait cost from its onset on.
 
@@ -94,7 +94,7 @@ def begin_cost(jobs: Jobs, row: Row, job: int) -> None:
         push_onset(jobs, row, job)
 
 
-@kernel
+@kernel(inlined=True)
 def end_cost(jobs: Jobs, row: Row, job: int) -> None:
     """Let a job that starts cost no more.
 

@@ -36,7 +36,7 @@ from hpcgym.core.state import (
 )
 
 
-@kernel
+@kernel(inlined=True)
 def is_overdue(row: Row, job: int) -> bool:
     """Tell whether a waiting job is beyond the threshold.
 
@@ -53,7 +53,7 @@ def is_overdue(row: Row, job: int) -> bool:
     return row.key[BASE, job] == -float("inf")
 
 
-@kernel
+@kernel(inlined=True)
 def add_running(jobs: Jobs, row: Row, job: int) -> None:
     """Enter a job that starts now into both lists.
 
@@ -95,7 +95,7 @@ def add_running(jobs: Jobs, row: Row, job: int) -> None:
     row.release_job[place] = job
 
 
-@kernel
+@kernel(inlined=True)
 def remove_release(jobs: Jobs, row: Row, job: int) -> bool:
     """Strike a job out of the list of estimated ends.
 
@@ -171,7 +171,7 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         end_cost(jobs, row, job)
 
 
-@kernel
+@kernel(inlined=True)
 def next_completion(row: Row) -> int:
     """Return the instant at which the next running job ends.
 
@@ -189,7 +189,7 @@ def next_completion(row: Row) -> int:
     return row.ending_time[row.counter[N_RUNNING] - 1]
 
 
-@kernel
+@kernel(inlined=True)
 def complete_job(jobs: Jobs, row: Row) -> None:
     """Let the next running job end.
 
@@ -214,7 +214,7 @@ def complete_job(jobs: Jobs, row: Row) -> None:
         record_completion(jobs, row, job)
 
 
-@kernel
+@kernel(inlined=True)
 def release_estimated(jobs: Jobs, row: Row) -> None:
     """Count as free the processors of every job whose estimated end has come (`pyss` semantics).
 

@@ -1,0 +1,327 @@
+"""How the scheduler works, and a workload made ready for the kernels under those settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.kernels import doors
+from hpcgym.core.kernels.records import Row
+from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.record import Record
+from hpcgym.core.state import JobTable, State
+from hpcgym.core.workload import LARGEST_TIME, Workload
+from hpcgym.errors import PolicyError, WorkloadError, unknown_name
+
+Backfill = Literal["none", "easy"]
+EventSemantics = Literal["batch", "pyss"]
+Estimates = Literal["requested", "exact"]
+
+_DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.DECIDE_EVENT}
+
+
+@dataclass(frozen=True)
+class SchedulerSettings:
+    """How the scheduler works; alike for an agent and for every baseline it is compared with.
+
+    Attributes:
+        policy: Primary order: a name, weights, or a `Policy`.
+        backfill: Backfilling mode, "none" or "easy".
+        backfill_order: Order of backfill candidates, as `policy`; None = the primary order.
+        threshold: Wait beyond which a job goes first, s; None = no threshold.
+        kill_at_limit: Whether a job ends at its request at the latest.
+        estimates: What the scheduler takes run times to be: "requested", "exact", or whole numbers
+            of seconds >= 1, shape (n_jobs,).
+        event_semantics: "batch" or "pyss"; see the specification, section 1.
+    """
+
+    policy: str | Policy | Sequence[float] = "FCFS"
+    backfill: Backfill = "easy"
+    backfill_order: str | Policy | Sequence[float] | None = None
+    threshold: int | None = None
+    kill_at_limit: bool = True
+    estimates: Estimates | ArrayLike = "requested"
+    event_semantics: EventSemantics = "batch"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be simulated, naming what is allowed.
+
+        Raises:
+            PolicyError: An unknown name, a threshold below 0 or not whole, or a contradiction.
+        """
+        as_policy(self.policy)
+        if self.backfill_order is not None:
+            as_policy(self.backfill_order)
+        if self.backfill not in get_args(Backfill):
+            raise PolicyError(unknown_name("backfill", self.backfill, get_args(Backfill)))
+        if self.event_semantics not in get_args(EventSemantics):
+            allowed = get_args(EventSemantics)
+            raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
+        if isinstance(self.estimates, str) and self.estimates not in get_args(Estimates):
+            raise PolicyError(unknown_name("estimates", self.estimates, get_args(Estimates)))
+        if self.threshold is not None and not 0 <= int(self.threshold) == self.threshold:
+            raise PolicyError(f"threshold must be whole seconds >= 0 or None, got {self.threshold}")
+        if self.event_semantics == "pyss" and not (
+            self.kill_at_limit and isinstance(self.estimates, str)
+        ):
+            raise PolicyError(
+                "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
+                "it needs kill_at_limit=True and estimates 'requested' or 'exact'"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """A workload made ready for the kernels under one set of settings.
+
+    Attributes:
+        workload: The job table it was made of.
+        table: What the kernels read.
+        setting: Row of `State.setting`, shape (N_SETTINGS,).
+        weight: Row of `State.weight`, shape (N_QUEUES, N_WEIGHTS).
+        policy: The primary order.
+        fill_policy: The backfill order, None = the primary order.
+        log_largest: Natural logarithm of the largest request in s, at least log 2.
+    """
+
+    workload: Workload
+    table: JobTable
+    setting: NDArray[np.int64]
+    weight: NDArray[np.float64]
+    policy: Policy
+    fill_policy: Policy | None
+    log_largest: float
+
+
+def executed_run_time(workload: Workload, kill_at_limit: bool) -> NDArray[np.int64]:
+    """Return how long each job runs.
+
+    Args:
+        workload: The job table.
+        kill_at_limit: Whether a job ends at its request at the latest.
+
+    Returns:
+        Executed run times, shape (n_jobs,), s.
+
+    Source:
+        Specification, section 1, "Run time".
+    """
+    if kill_at_limit:
+        return np.minimum(workload.run_time, workload.requested_time)
+    return workload.run_time.copy()
+
+
+def estimates_of(workload: Workload, settings: SchedulerSettings) -> NDArray[np.int64]:
+    """Return what the scheduler takes each job's run time to be.
+
+    Args:
+        workload: The job table.
+        settings: The settings; "exact" means the executed run time, at least 1 s.
+
+    Returns:
+        Estimates, shape (n_jobs,), s, >= 1.
+
+    Raises:
+        WorkloadError: An array of another shape, or with a value that is not a whole number >= 1.
+
+    Source:
+        Specification, section 1; house rule: an estimate is at least one second.
+    """
+    if isinstance(settings.estimates, str):
+        if settings.estimates == "requested":
+            return workload.requested_time
+        return np.maximum(executed_run_time(workload, settings.kill_at_limit), 1)
+    given = np.asarray(settings.estimates)
+    if given.shape != (len(workload),):
+        raise WorkloadError(
+            f"{workload.name}: estimates must have shape ({len(workload)},), got {given.shape}"
+        )
+    if given.dtype.kind not in "iuf" or not np.isfinite(given).all():
+        raise WorkloadError(f"{workload.name}: estimates must be finite numbers")
+    whole = given.astype(np.int64)
+    bad = np.flatnonzero((whole != given) | (whole < 1) | (whole > LARGEST_TIME))
+    if len(bad):
+        raise WorkloadError(
+            f"{workload.name}: estimate in row {bad[0]} is {given[bad[0]]}; whole seconds >= 1 only"
+        )
+    return whole
+
+
+def prepare(
+    workload: Workload,
+    settings: SchedulerSettings,
+    *,
+    decide: str | int = "never",
+    extra_policies: Iterable[Policy] = (),
+    keep_history: bool = False,
+    check_invariants: bool = False,
+    full_passes: bool = False,
+    largest_request: int | None = None,
+    reward_rate: NDArray[np.float64] | None = None,
+    reward_onset: NDArray[np.int64] | None = None,
+    field: NDArray[np.float32] | None = None,
+) -> Episode:
+    """Make a workload ready for the kernels.
+
+    Args:
+        workload: The job table.
+        settings: How the scheduler works.
+        decide: "never", "contested", "event", or an interval in s: when decisions are asked for.
+        extra_policies: Policies that decisions may choose besides; those given by keys get the rows
+            of `JobTable.keys` from 2 on, in order.
+        keep_history: Whether users' completed jobs are recorded though no policy needs them.
+        check_invariants: Whether invariants are checked after every pass.
+        full_passes: Whether every pass looks at the whole queue; for tests.
+        largest_request: Largest request of the scenario, s; default that of the estimates.
+        reward_rate: What a second of waiting costs, shape (n_jobs,), 1/s; None = no reward.
+        reward_onset: Instant from which it does, shape (n_jobs,), s.
+        field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS).
+
+    Returns:
+        The episode.
+
+    Raises:
+        WorkloadError: Estimates or a policy's keys do not fit the workload.
+        PolicyError: An unknown `decide`.
+
+    Source:
+        House rule: normalise at the door, so that kernels compile once.
+    """
+    policy = as_policy(settings.policy)
+    fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
+    if fill is policy:
+        fill = None
+    others = list(extra_policies)
+    estimate = np.ascontiguousarray(estimates_of(workload, settings))
+    n = len(workload)
+    keys = np.empty((n, 2 + len(others)))
+    for row, keyed in enumerate([policy, fill, *others]):
+        if keyed is not None and keyed.keys is not None:
+            keys[:, row] = _checked_keys(workload, keyed)
+    table = JobTable(
+        submit_time=workload.submit_time,
+        run_time=executed_run_time(workload, settings.kill_at_limit),
+        estimate=estimate,
+        requested_time=workload.requested_time,
+        processors=workload.processors,
+        size_class=np.minimum(np.frexp(workload.processors)[1] - 1, s.SIZE_CLASSES - 1).astype(
+            np.int64
+        ),
+        user=workload.user_index,
+        keys=keys,
+        reward_rate=np.empty(0) if reward_rate is None else reward_rate,
+        reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
+        field=np.empty((0, s.N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
+    )
+    setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
+    weight = np.zeros((s.N_QUEUES, s.N_WEIGHTS))
+    keeps = policy.formula is None and policy.keeps_order
+    base = policy if keeps else as_policy("FCFS")
+    setting[s.N_JOBS] = n
+    setting[s.MACHINE_PROCESSORS] = workload.machine_processors
+    setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold
+    setting[s.BACKFILL] = s.BACKFILL_EASY if settings.backfill == "easy" else s.BACKFILL_NONE
+    setting[s.SEMANTICS] = s.PYSS if settings.event_semantics == "pyss" else s.BATCH
+    setting[s.BASE_RULE] = base.rule
+    weight[s.BASE] = base.parameters
+    setting[s.ORDER_RULE] = s.BY_BASE
+    if not keeps and policy.formula is None:
+        setting[s.ORDER_RULE] = policy.rule
+        weight[s.ORDER] = policy.parameters
+    setting[s.BACKFILL_RULE] = s.BY_BASE
+    if fill is not None and settings.backfill == "easy":
+        filled = fill if fill.formula is None else as_policy("FCFS")
+        setting[s.BACKFILL_RULE] = filled.rule
+        setting[s.FILL_KEEPS] = int(filled.keeps_order)
+        weight[s.FILL] = filled.parameters
+        if filled.rule == s.RULE_KEYS:
+            weight[s.FILL, 0] = 1.0
+    if isinstance(decide, str):
+        if decide not in _DECIDE:
+            raise PolicyError(unknown_name("decide", decide, [*_DECIDE, "a number of seconds"]))
+        setting[s.DECIDE] = _DECIDE[decide]
+    else:
+        setting[s.DECIDE] = s.DECIDE_INTERVAL
+        setting[s.DECIDE_SECONDS] = decide
+    if any(given is not None and given.formula is not None for given in (policy, fill)):
+        setting[s.DECIDE] = s.DECIDE_CONTESTED
+    setting[s.KEEP_HISTORY] = int(
+        keep_history
+        or any(given is not None and given.needs_history for given in (policy, fill, *others))
+    )
+    setting[s.KEEP_REWARD] = int(reward_rate is not None)
+    setting[s.FULL_PASSES] = int(full_passes)
+    setting[s.CHECK] = int(check_invariants)
+    largest = int(estimate.max()) if largest_request is None else largest_request
+    return Episode(workload, table, setting, weight, policy, fill, math.log(max(largest, 2)))
+
+
+def _checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
+    """Ask a policy for its keys and refuse what cannot order the jobs."""
+    assert policy.keys is not None
+    keys = np.asarray(policy.keys(workload), dtype=np.float64)
+    if keys.shape != (len(workload),) or np.isnan(keys).any():
+        raise WorkloadError(
+            f"policy {policy.name!r} must give {len(workload)} keys that are not NaN for "
+            f"{workload.name}; got shape {keys.shape}"
+        )
+    return np.maximum(keys, np.finfo(np.float64).min)  # -inf is the threshold's
+
+
+def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
+    """Allocate a state of one row that any of the episodes fits into.
+
+    Args:
+        episodes: The episodes.
+        fields: Whether observations are made.
+
+    Returns:
+        The state; `load` an episode before use.
+
+    Source:
+        House rule: allocate once, reset often.
+    """
+    return s.allocate(
+        1,
+        max(len(episode.workload) for episode in episodes),
+        max(len(episode.workload.history.completed) for episode in episodes),
+        max(episode.workload.machine_processors for episode in episodes),
+        history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),
+        reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
+        fields=fields,
+    )
+
+
+def load(state: State, env: int, row: Record[Row], episode: Episode) -> None:
+    """Set one row of a state to the start of an episode.
+
+    Args:
+        state: The stack; large enough for the episode.
+        env: Row of the stack.
+        row: The same row, as kernels see it.
+        episode: The episode.
+
+    Writes:
+        The row.
+
+    Source:
+        Specification, section 10, "Episodes".
+    """
+    state.setting[env] = episode.setting
+    state.weight[env] = episode.weight
+    if episode.setting[s.KEEP_HISTORY]:
+        history = episode.workload.history
+        n_users = len(history.completed)
+        state.history_run_time[env, :n_users] = history.run_time
+        state.history_requested_time[env, :n_users] = history.requested_time
+        state.history_completed[env, :n_users] = history.completed
+        state.history_last_end_time[env, :n_users] = history.last_end_time
+    doors.reset(row.address, episode.log_largest)
+    if episode.setting[s.DECIDE] == s.DECIDE_INTERVAL:
+        state.counter[env, s.NEXT_DECISION] = 0
