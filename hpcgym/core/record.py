@@ -65,7 +65,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     count from the end. Where bounds are checked (`NUMBA_BOUNDSCHECK=1`) numba's own way serves.
     """
     array, index = signature.args[:2]
-    indices: tuple[Any, ...] = index.types if isinstance(index, types.BaseTuple) else (index,)
+    indices = tuple(cast(Any, index)) if isinstance(index, types.BaseTuple) else (index,)
     is_whole = all(isinstance(one, types.Integer) for one in indices)
     if context.enable_boundscheck or len(indices) != array.ndim or not is_whole:
         return None
