@@ -195,7 +195,7 @@ def prepare(
     """
     policy = as_policy(settings.policy)
     fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
-    if fill is policy:
+    if fill is policy and decide == "never":  # decisions set the primary order only
         fill = None
     others = list(extra_policies)
     estimate = np.ascontiguousarray(estimates_of(workload, settings))

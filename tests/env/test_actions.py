@@ -62,6 +62,22 @@ def test_picked_job_that_does_not_fit_holds_the_reservation_of_this_pass() -> No
     assert info["now"] == 10
 
 
+@pytest.mark.parametrize("policy", ["SAF", "SPF"])
+def test_backfill_order_stays_whatever_the_primary_order_is(policy: str) -> None:
+    """A is first by LAF and does not fit; behind it SAF takes B, LAF would take C."""
+    rows = (0, 10, 2), (1, 50, 4), (1, 6, 2), (1, 9, 2)
+    for backfill_order, started in ((policy, 2), (None, 3)):
+        env = SchedulingEnv(
+            episodes_of(jobs(*rows, processors=4), policy=policy),
+            action="policy",
+            policies=["LAF"],
+            backfill_order=backfill_order,
+        )
+        env.reset()
+        env.step(0)
+        assert starts(env)[started] == 1
+
+
 def test_rest_backfills_in_the_order_of_the_scenario() -> None:
     """Two processors are free before A: C and D may both go; one of them takes the room of E."""
     rows = (0, 100, 2), (1, 5, 4), (1, 8, 2), (1, 30, 1), (1, 9, 1)
