@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,8 @@ def against_judge(log: Workload, judge: Judge, repeats: int) -> Table:
     rows = np.stack(fields, axis=1).tolist()
     for policy in ("FCFS", "SAF"):
         ours, _ = measured(log, policy, repeats)
-        theirs = cpu_seconds(
-            lambda policy=policy: judge(rows, log.machine_processors, policy), repeats=repeats
-        )
+        judged = partial(judge, rows, log.machine_processors, policy)
+        theirs = cpu_seconds(judged, repeats=repeats)
         n = len(log)
         ratio = f"{theirs / ours:.0f}x"
         table.add_row(policy, f"{n / ours / 1e6:.2f}", f"{n / theirs:,.0f}", ratio)
