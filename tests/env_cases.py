@@ -146,7 +146,7 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "n_slots": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 128))),
     }
     if rules["backfill"] == "easy":
-        rules["backfill_order"] = draw(st.none() | st.just("SPF") | policies)
+        rules["backfill_order"] = draw(st.sampled_from((None, "SAF", "SPF")) | policies)
     if rules["event_semantics"] == "batch":
         rules["kill_at_limit"] = draw(st.sampled_from((True, True, False)))
     rules |= fixed
