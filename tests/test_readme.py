@@ -86,11 +86,15 @@ def test_readme_shows_what_the_quickstart_prints(place):
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_python_blocks_run_one_after_the_other(document, place):
-    session = {"__name__": "__main__"}
+    lines = []
     for block in blocks(document):
         if block.language == "python" and can_run(block):
-            code = "\n" * (block.line - 1) + block.text  # so that a traceback shows the line
-            exec(compile(code, document, "exec"), session)
+            lines += [""] * (block.line - 1 - len(lines))  # so that a traceback shows the line
+            lines += block.text.splitlines()
+    session = place / f"{document}.py"
+    session.write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run([sys.executable, session], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("block", BASH, ids=label)
