@@ -25,8 +25,8 @@ from hpcgym.scenario.build import Episodes
 
 WEEK_S = 604_800
 
-KEPT_EPISODES = 256
-"""Prepared episodes that are kept for the next time they are drawn."""
+KEPT_JOBS = 400_000
+"""Jobs of prepared episodes that are kept for the next time one is drawn: a whole log's weeks."""
 
 
 @dataclass(eq=False)
@@ -108,6 +108,7 @@ class Preparer:
         self._settings = replace(settings, policy="SAF")
         self._baseline = None if baseline is None else replace(settings, policy=as_policy(baseline))
         self._kept: OrderedDict[int, Prepared] = OrderedDict()
+        self._n_kept = 0
 
     def of(self, workload: Workload) -> Prepared:
         """Make a workload ready.
@@ -153,13 +154,15 @@ class Preparer:
         episode.setting[s.WEEK_START] = start % WEEK_S
         prepared = Prepared(episode, cost, self._baseline)
         self._kept[id(workload)] = prepared
-        if len(self._kept) > KEPT_EPISODES:
-            self._kept.popitem(last=False)
+        self._n_kept += prepared.n_jobs
+        while self._n_kept > KEPT_JOBS and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            self._n_kept -= dropped.n_jobs
         return prepared
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, which are known by where they lie in memory."""
-        return self.__dict__ | {"_kept": OrderedDict()}
+        return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
 
 
 def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
