@@ -320,6 +320,7 @@ class Schedule:
 
         jobs = self.workload
         changed = {
+            "job_id": jobs.job_id,
             "submit_time": jobs.submit_time + jobs.time_offset,
             "wait_time": self.wait_time,
             "run_time": self.run_time,
@@ -371,6 +372,7 @@ def simulate(
         The schedule.
 
     Raises:
+        HpcgymError: Something else than a workload, such as a log's name.
         PolicyError: An unknown policy or setting, or settings that contradict each other.
         WorkloadError: Estimates of a wrong length or value.
 
@@ -382,6 +384,10 @@ def simulate(
         >>> hpcgym.simulate(hpcgym.load_workload("tiny"), "SAF")
         Schedule('tiny', 8 jobs, policy='SAF')
     """
+    if not isinstance(workload, Workload):
+        raise HpcgymError(
+            f"a Workload is needed, got {workload!r}; hpcgym.load_workload reads a log"
+        )
     settings = SchedulerSettings(
         policy=policy,
         backfill=backfill,

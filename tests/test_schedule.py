@@ -13,6 +13,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, PolicyError
 from hpcgym.schedule import CSV_COLUMNS, Schedule, simulate
 from hpcgym.trace.clean import clean
+from hpcgym.trace.resample import resample
 from hpcgym.trace.swf import read_swf
 
 LOG = """\
@@ -200,6 +201,20 @@ def test_part_of_a_log_is_written_in_the_base_of_the_log(
     assert frame["start_time"].tolist() == [502, 507]
     simulate(part).write(tmp_path / "part.swf")
     assert read_swf(tmp_path / "part.swf").records["job_id"].tolist() == [4, 5]
+
+
+def test_jobs_of_a_sample_are_written_under_their_new_numbers(
+    schedule: Schedule, tmp_path: Path
+) -> None:
+    again = resample(schedule.workload, np.random.default_rng(1), "draw")
+    simulate(again).write(tmp_path / "sample.swf")
+    written = read_swf(tmp_path / "sample.swf").records["job_id"].tolist()
+    assert written == again.job_id.tolist() == list(range(1, len(again) + 1))
+
+
+def test_a_name_in_place_of_a_workload_is_refused_with_the_way_to_one() -> None:
+    with pytest.raises(HpcgymError, match="a Workload is needed, got .tiny."):
+        simulate("tiny")  # type: ignore[arg-type]
 
 
 def test_existing_file_is_replaced_only_by_force(schedule: Schedule, tmp_path: Path) -> None:

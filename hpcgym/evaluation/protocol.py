@@ -73,7 +73,7 @@ def evaluate(
 
     Raises:
         EvaluationError: No agent, one name twice, copies without jitter or jitter without copies,
-            or a file to resume from that is none.
+            a negative seed, or a file to resume from that is none.
         CardError: No such agent.
         ScenarioError: No such scenario or week.
 
@@ -92,6 +92,8 @@ def evaluate(
             f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
             "(such as 600 and 10), the original alone needs neither"
         )
+    if seed < 0:
+        raise EvaluationError(f"a seed must be at least 0, got {seed}")
     if processes < 1:
         raise EvaluationError(f"at least 1 process is needed, got {processes}")
     episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)

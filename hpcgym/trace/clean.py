@@ -192,6 +192,8 @@ def clean(
         raise TraceError(unknown_name("missing_request", missing_request, MISSING_REQUEST))
     if max_request is not None and max_request < 1:
         raise TraceError(f"max_request must be at least 1 s, got {max_request}")
+    if seed < 0:
+        raise TraceError(f"a seed must be at least 0, got {seed}")
     size, size_source = _machine_size(log, machine_processors)
     table = _Table(log)
     table.note(
@@ -349,7 +351,7 @@ class _Table:
             if n_missing and longest <= 0:
                 raise TraceError(
                     f'{self.log.name}: missing_request="max" needs a job with a requested time, '
-                    'and this log has none; allowed instead: "run", "tsafrir", "drop"'
+                    'and this log has none; "tsafrir" makes synthetic ones'
                 )
             request[missing] = longest
             detail = f"replaced by the largest request, {longest} s"

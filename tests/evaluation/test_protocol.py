@@ -227,6 +227,7 @@ def test_single_week_has_no_interval_and_says_so(episodes: Episodes) -> None:
         (["FCFS"], {"replicas": 3}, "need both"),
         (["FCFS"], {"jitter": -1, "replicas": 3}, "need both"),
         (["FCFS"], {"processes": 0}, "at least 1 process"),
+        (["FCFS"], {"seed": -1}, "a seed must be at least 0"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(

@@ -217,6 +217,8 @@ def test_wrong_options_are_refused(log_of_jobs):
         clean(log, missing_request="maximum")
     with pytest.raises(TraceError, match="max_request must be at least 1"):
         clean(log, max_request=0)
+    with pytest.raises(TraceError, match="a seed must be at least 0, got -1"):
+        clean(log, missing_request="tsafrir", seed=-1)
 
 
 def test_flurries_are_left_out_when_named(log_of_jobs):
