@@ -213,7 +213,7 @@ def test_jobs_of_a_sample_are_written_under_their_new_numbers(
 
 
 def test_a_name_in_place_of_a_workload_is_refused_with_the_way_to_one() -> None:
-    with pytest.raises(HpcgymError, match="a Workload is needed, got .tiny."):
+    with pytest.raises(HpcgymError, match="a Workload is needed, got 'tiny'"):
         simulate("tiny")  # type: ignore[arg-type]
 
 
