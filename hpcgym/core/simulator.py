@@ -291,7 +291,7 @@ class Simulator:
         """Go back, or over, to the state of another simulation of the same episode.
 
         Args:
-            other: A copy of this simulator, or one of its copies.
+            other: A copy of this simulator, or one of its copies; also one that was pickled.
 
         Raises:
             PolicyError: The other simulates another episode.
@@ -299,7 +299,7 @@ class Simulator:
         Source:
             House rule: planners try orders on copies.
         """
-        if other.episode is not self.episode:
+        if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
         arrays: Iterator[tuple[Any, Any]] = zip(self.state, other.state, strict=True)
         for mine, theirs in arrays:

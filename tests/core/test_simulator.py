@@ -1,0 +1,53 @@
+"""The simulator's copies, and what its settings refuse."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.workload import Workload
+from hpcgym.errors import PolicyError
+
+
+def simulator(last_run_time: int = 5) -> Simulator:
+    run = [10, 10, 5, last_run_time]
+    jobs = Workload.from_arrays([0, 0, 0, 3], run, run, [2, 4, 2, 1], machine_processors=4)
+    return Simulator(jobs, decide="event")
+
+
+def test_a_copy_goes_its_own_way_and_can_be_gone_back_to():
+    ours = simulator()
+    ours.run()
+    kept = ours.copy()
+    while ours.run():
+        pass
+    end = ours.start_time
+    assert (kept.start_time < 0).any()
+    ours.restore(kept)
+    np.testing.assert_array_equal(ours.start_time, kept.start_time)
+    while ours.run():
+        pass
+    np.testing.assert_array_equal(ours.start_time, end)
+
+
+def test_a_pickled_state_can_be_gone_back_to():
+    ours = simulator()
+    ours.run()
+    kept = pickle.loads(pickle.dumps(ours.copy()))
+    while ours.run():
+        pass
+    ours.restore(kept)
+    np.testing.assert_array_equal(ours.start_time, kept.start_time)
+
+
+def test_the_state_of_other_jobs_is_refused():
+    with pytest.raises(PolicyError, match="copy of this simulator"):
+        simulator().restore(simulator(last_run_time=6))
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), -1, 0.5, "20 h"])
+def test_a_threshold_that_is_no_whole_number_of_seconds_is_refused(threshold):
+    with pytest.raises(PolicyError, match="whole seconds"):
+        SchedulerSettings(threshold=threshold)
