@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -118,8 +118,8 @@ class Episode:
         """
         if other is self:
             return True
-        mine = (*self.table, self.setting, self.weight)
-        theirs = (*other.table, other.setting, other.weight)
+        mine: tuple[Any, ...] = (*self.table, self.setting, self.weight)
+        theirs: tuple[Any, ...] = (*other.table, other.setting, other.weight)
         return all(one.tobytes() == two.tobytes() for one, two in zip(mine, theirs, strict=True))
 
 
