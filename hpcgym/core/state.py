@@ -37,23 +37,22 @@ SIZE_CLASSES = 18
 
 # Columns of `State.setting`: fixed for an episode.
 N_JOBS = 0
-FIRST_JOB = 1
-MACHINE_PROCESSORS = 2
-THRESHOLD = 3  # s, -1 = none
-BACKFILL = 4
-SEMANTICS = 5
-BASE_RULE = 6
-ORDER_RULE = 7  # the rule of the primary order, `BY_BASE` while the base order itself serves
-BACKFILL_RULE = 8  # `BY_BASE` while the backfill order is the primary order
-DECIDE = 9
-DECIDE_SECONDS = 10
-KEEP_HISTORY = 11
-KEEP_REWARD = 12
-FULL_PASSES = 13
-CHECK = 14
-WEEK_START = 15  # seconds into the week at time 0
-FILL_KEEPS = 16  # 1 if the backfill order does not change with time
-N_SETTINGS = 17
+MACHINE_PROCESSORS = 1
+THRESHOLD = 2  # s, -1 = none
+BACKFILL = 3
+SEMANTICS = 4
+BASE_RULE = 5
+ORDER_RULE = 6  # the rule of the primary order, `BY_BASE` while the base order itself serves
+BACKFILL_RULE = 7  # `BY_BASE` while the backfill order is the primary order
+DECIDE = 8
+DECIDE_SECONDS = 9
+KEEP_HISTORY = 10
+KEEP_REWARD = 11
+FULL_PASSES = 12
+CHECK = 13
+WEEK_START = 14  # seconds into the week at time 0
+FILL_KEEPS = 15  # 1 if the backfill order does not change with time
+N_SETTINGS = 16
 
 # Columns of `State.counter`: what moves.
 NOW = 0

@@ -7,10 +7,8 @@ import numpy as np
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import NOW
-
-BOUND_S = 10
-"""Bound of the bounded slowdown (tau), s."""
 
 MONTH_MINUTES = 43_200.0
 
@@ -61,8 +59,8 @@ def expect_inverse(jobs: Jobs, row: Row, job: int) -> float:
     total = 0.0
     for age in range(n, 0, -1):
         spot = (completed - age) % RING_JOBS
-        total += 1.0 / max(min(row.history_run_time[user, spot], jobs.estimate[job]), BOUND_S)
-    total += 1.0 / max(jobs.estimate[job], BOUND_S)
+        total += 1.0 / max(min(row.history_run_time[user, spot], jobs.estimate[job]), BSLD_BOUND_S)
+    total += 1.0 / max(jobs.estimate[job], BSLD_BOUND_S)
     return total / (n + 1)
 
 
