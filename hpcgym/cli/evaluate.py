@@ -62,6 +62,13 @@ def evaluate_agents(
             help="With --log: what stands in for requested times it lacks; default max.",
         ),
     ] = None,
+    on_bad_line: Annotated[
+        str | None,
+        typer.Option(
+            metavar="raise|drop",
+            help="With --log: what to do with malformed lines; default raise.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help=f"Folder to write {', '.join(FILES)} to."),
@@ -83,6 +90,7 @@ def evaluate_agents(
         "--processors": processors,
         "--threshold": threshold,
         "--missing-request": missing_request,
+        "--on-bad-line": on_bad_line,
     }
     for option, value in needs_log.items():
         if value is not None and log is None:
@@ -102,6 +110,7 @@ def evaluate_agents(
             missing_request=cast(Any, missing_request or "max"),
             threshold=wait or None,
             seed=seed,
+            on_bad_line=cast(Any, on_bad_line or "raise"),
         )
         typer.echo(report)
     result = evaluate(

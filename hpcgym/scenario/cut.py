@@ -214,7 +214,7 @@ def _cleaned(
 ) -> Cleaned:
     """Read and clean a log; the stamp is part of the key."""
     return clean(
-        read_swf(path),
+        read_swf(path, on_bad_line=trace.on_bad_line),
         machine_processors=processors,
         missing_request=trace.missing_request,
         max_request=trace.max_request_s,

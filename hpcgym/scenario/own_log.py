@@ -10,6 +10,7 @@ from hpcgym.scenario.spec import (
     EpisodeSpec,
     MachineSpec,
     MissingRequest,
+    OnBadLine,
     Scenario,
     SchedulerSpec,
     TraceSpec,
@@ -31,6 +32,7 @@ def episodes_of_log(
     missing_request: MissingRequest = "max",
     threshold: int | None = THRESHOLD_S,
     seed: int = 0,
+    on_bad_line: OnBadLine = "raise",
 ) -> tuple[Episodes, CleaningReport]:
     """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
 
@@ -43,13 +45,15 @@ def episodes_of_log(
             "drop".
         threshold: Wait beyond which a job goes first, s; None = never.
         seed: Seed of the synthetic requests of "tsafrir".
+        on_bad_line: "raise", or "drop" to leave malformed lines out.
 
     Returns:
         The episodes, of a scenario named after the log, and the report of the cleaning.
 
     Raises:
         TraceError: The log cannot be found, read or cleaned.
-        ScenarioError: `missing_request` is "run", which would show true run times to the agent.
+        ScenarioError: `missing_request` is "run", which would show true run times to the agent, or
+            an option is not allowed.
 
     Source:
         Specification, section 10, "Episodes".
@@ -64,6 +68,7 @@ def episodes_of_log(
         missing_request=missing_request,
         file=str(find_trace(name_or_path).absolute()),
         tsafrir_seed=seed if synthetic else None,
+        on_bad_line=on_bad_line,
     )
     workload, report = cleaned_log(trace, processors)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S

@@ -14,6 +14,7 @@ from hpcgym.core.policy import as_policy
 from hpcgym.errors import PolicyError, ScenarioError, unknown_name
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
+OnBadLine = Literal["raise", "drop"]
 
 
 def _check_type(table: str, key: str, value: object, hint: Any) -> None:
@@ -70,6 +71,7 @@ class TraceSpec(_Table):
         tsafrir_seed: Seed of the synthetic requests; given with missing_request "tsafrir" only.
         max_request_s: Longer requests are cut to this, s; None = as the log has them.
         minimum_run_time_s: Jobs that ran shorter are dropped, s.
+        on_bad_line: What to do with malformed lines: "raise", or "drop" to leave them out.
 
     Raises:
         ScenarioError: A value out of range, or keys that contradict each other.
@@ -90,6 +92,7 @@ class TraceSpec(_Table):
     tsafrir_seed: int | None = None
     max_request_s: int | None = None
     minimum_run_time_s: int = 0
+    on_bad_line: OnBadLine = "raise"
 
     def check(self) -> None:
         """Refuse values that are out of range or contradict each other."""

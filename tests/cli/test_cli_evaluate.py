@@ -105,6 +105,20 @@ def test_own_log_of_less_than_two_weeks_is_one_episode(run: Command) -> None:
     assert "tiny: 1 episode" in run("evaluate", "--log", "tiny", "--agents", "FCFS")
 
 
+def test_malformed_lines_of_an_own_log_are_refused_unless_dropped_and_counted(
+    run: Command, refuse: Command, log: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.swf"
+    broken.write_text(log.read_text() + "a line that is none\n")
+    command = ("evaluate", "--log", broken, "--agents", "FCFS", "--weeks", "1")
+    assert f"{broken}:" in refuse(*command)
+    assert "is not a number" in refuse(*command, "--on-bad-line", "raise")
+    assert "did you mean 'drop'" in refuse(*command, "--on-bad-line", "dorp")
+    printed = run(*command, "--on-bad-line", "drop")
+    assert "400 of 401 jobs kept" in printed
+    assert "dropped      1  malformed line" in printed
+
+
 def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: Path) -> None:
     counts = {}
     for threshold in (0, 5000):
@@ -133,6 +147,7 @@ def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: 
         (["--processors", "4"], ["--processors goes with --log only"]),
         (["--threshold", "4"], ["--threshold goes with --log only"]),
         (["--missing-request", "max"], ["--missing-request goes with --log only"]),
+        (["--on-bad-line", "drop"], ["--on-bad-line goes with --log only"]),
         (["--log", "tiny"], ["--log and --scenario are both given"]),
     ],
 )

@@ -5,6 +5,7 @@ import pickle
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from hpcgym.scenario.spec import (
     WholeEpisode,
     WindowEpisodes,
 )
+from hpcgym.trace import find_trace
 
 WEEK_S = 604_800
 BUNDLED = {"tiny": 8, "synthetic-256-weeks": 10_000}
@@ -215,6 +217,19 @@ def test_a_request_larger_than_stated_is_refused():
     )
     with pytest.raises(ScenarioError, match=r"requests reach 120 s, yet .* is 119; state 120"):
         Episodes(scenario)
+
+
+def test_malformed_lines_are_refused_unless_the_scenario_drops_them(tmp_path: Path):
+    path = tmp_path / "broken.swf"
+    path.write_text(find_trace("tiny").read_text() + "1 2 3\n")
+    tiny = load_scenario("tiny")
+    trace = replace(tiny.trace, name=None, file=str(path))
+    with pytest.raises(TraceError, match="3 fields where the format has 18"):
+        Episodes(replace(tiny, trace=trace))
+    episodes = Episodes(replace(tiny, trace=replace(trace, on_bad_line="drop")))
+    assert len(episodes.workload(0)) == 8
+    assert episodes.report is not None
+    assert episodes.report.count("malformed line") == 1
 
 
 def test_jobs_made_for_another_machine_are_refused():

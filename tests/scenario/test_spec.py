@@ -75,6 +75,12 @@ def test_the_largest_request_may_not_exceed_the_cap():
     scenario(trace, MachineSpec(processors=4, largest_request_s=50))
 
 
+def test_malformed_lines_are_refused_unless_dropped_by_choice():
+    assert TraceSpec(name="tiny", missing_request="drop").on_bad_line == "raise"
+    with pytest.raises(ScenarioError, match="unknown on_bad_line 'dorp'; did you mean 'drop'"):
+        TraceSpec(name="tiny", missing_request="drop", on_bad_line="dorp")  # type: ignore[arg-type]
+
+
 def test_contradictions_of_the_scheduler_are_refused():
     with pytest.raises(ScenarioError, match='backfill_order contradicts backfill = "none"'):
         SchedulerSpec(backfill="none", backfill_order="SPF")
