@@ -83,6 +83,7 @@ def evaluate_agents(
     from hpcgym.evaluation import evaluate
     from hpcgym.evaluation.protocol import DEFAULT_SCENARIO
     from hpcgym.output import ensure_writable, make_folder
+    from hpcgym.scenario.build import Episodes
     from hpcgym.scenario.own_log import THRESHOLD_S, episodes_of_log
 
     names = [name for given in agents for name in split_agents(given)]
@@ -101,10 +102,12 @@ def evaluate_agents(
         folder = make_folder(output)
         for name in FILES:
             ensure_writable(folder / name, force=force)
-    setting: Any = scenario or DEFAULT_SCENARIO
-    if log is not None:
+    if log is None:
+        episodes = Episodes(scenario or DEFAULT_SCENARIO)
+        report = episodes.report
+    else:
         wait = THRESHOLD_S if threshold is None else threshold
-        setting, report = episodes_of_log(
+        episodes, report = episodes_of_log(
             log,
             processors=processors,
             missing_request=cast(Any, missing_request or "max"),
@@ -112,10 +115,11 @@ def evaluate_agents(
             seed=seed,
             on_bad_line=cast(Any, on_bad_line or "raise"),
         )
+    if report is not None and (log is not None or report.jobs < report.records):
         typer.echo(report)
     result = evaluate(
         names,
-        setting,
+        episodes,
         weeks=weeks,
         jitter=jitter,
         replicas=replicas,

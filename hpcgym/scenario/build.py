@@ -36,7 +36,8 @@ class Episodes:
         report: What the cleaning of the log changed, or None where the jobs were handed in.
 
     Raises:
-        ScenarioError: No such scenario or no such episode, or a request is larger than stated.
+        ScenarioError: No such scenario or no such episode, or a request is larger than stated, or
+            jobs of the log are wider than the machine and the scenario does not drop them.
         TraceError: The log cannot be found, read, cleaned or cut.
 
     Source:
@@ -61,6 +62,7 @@ class Episodes:
         self.report: CleaningReport | None = None
         if self._given is None:
             log, self.report, cut = cut_log(scenario)
+            _refuse_wide_jobs(scenario, self.report)
         else:
             log, cut = self._given, cut_workload(self._given, scenario.episode)
         if log.machine_processors != scenario.machine.processors:
@@ -186,6 +188,18 @@ class Episodes:
     def __repr__(self) -> str:
         """Show the scenario and the number of episodes."""
         return f"Episodes({self.scenario.name!r}, {len(self)} of kind {self.scenario.episode.kind})"
+
+
+def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:
+    """Refuse a machine too small for some of its log's jobs, unless they are dropped by choice."""
+    n_wide = report.count("larger than the machine")
+    if n_wide and scenario.trace.on_wide_job == "raise":
+        raise ScenarioError(
+            f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet {n_wide} "
+            f"of {report.records} jobs of {report.name} ask for more, the widest for "
+            f"{report.widest}; state {report.widest}, or leave such jobs out with [trace] "
+            'on_wide_job = "drop"'
+        )
 
 
 def scheduler_settings(spec: SchedulerSpec) -> SchedulerSettings:

@@ -36,7 +36,8 @@ def episodes_of_log(
 ) -> tuple[Episodes, CleaningReport]:
     """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
 
-    A log without a whole week after its first is one episode, whole.
+    A log without a whole week after its first is one episode, whole. Jobs that are wider than the
+    machine are dropped, and counted in the report.
 
     Args:
         name_or_path: A log in SWF, or the name of one.
@@ -69,6 +70,7 @@ def episodes_of_log(
         file=str(find_trace(name_or_path).absolute()),
         tsafrir_seed=seed if synthetic else None,
         on_bad_line=on_bad_line,
+        on_wide_job="drop",
     )
     workload, report = cleaned_log(trace, processors)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S

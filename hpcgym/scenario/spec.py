@@ -15,6 +15,7 @@ from hpcgym.errors import PolicyError, ScenarioError, unknown_name
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
 OnBadLine = Literal["raise", "drop"]
+OnWideJob = Literal["raise", "drop"]
 
 
 def _check_type(table: str, key: str, value: object, hint: Any) -> None:
@@ -72,6 +73,8 @@ class TraceSpec(_Table):
         max_request_s: Longer requests are cut to this, s; None = as the log has them.
         minimum_run_time_s: Jobs that ran shorter are dropped, s.
         on_bad_line: What to do with malformed lines: "raise", or "drop" to leave them out.
+        on_wide_job: What to do with jobs that ask for more processors than the machine has:
+            "raise", or "drop" to leave them out.
 
     Raises:
         ScenarioError: A value out of range, or keys that contradict each other.
@@ -93,6 +96,7 @@ class TraceSpec(_Table):
     max_request_s: int | None = None
     minimum_run_time_s: int = 0
     on_bad_line: OnBadLine = "raise"
+    on_wide_job: OnWideJob = "raise"
 
     def check(self) -> None:
         """Refuse values that are out of range or contradict each other."""

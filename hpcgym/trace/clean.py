@@ -82,6 +82,7 @@ class CleaningReport:
         name: The log.
         records: Lines of jobs in the file, malformed ones included.
         jobs: Jobs that remain.
+        widest: Processors that the widest job asks for, those larger than the machine included.
         machine_processors: Processors of the machine.
         machine_source: Where that number comes from.
         time_offset: Submit time, s on the log's clock, that became 0.
@@ -91,6 +92,7 @@ class CleaningReport:
     name: str
     records: int
     jobs: int
+    widest: int
     machine_processors: int
     machine_source: str
     time_offset: int
@@ -209,6 +211,7 @@ def clean(
     )
     table.take_allocated_processors()
     table.drop("no processors", table["processors"] <= 0, "neither requested nor allocated")
+    widest = int(table["processors"].max(initial=0))
     table.drop(
         "larger than the machine", table["processors"] > size, f"more than {size} processors"
     )
@@ -245,6 +248,7 @@ def clean(
         name=log.name,
         records=len(log) + len(log.bad_lines),
         jobs=len(workload),
+        widest=widest,
         machine_processors=size,
         machine_source=size_source,
         time_offset=offset,

@@ -119,6 +119,25 @@ def test_malformed_lines_of_an_own_log_are_refused_unless_dropped_and_counted(
     assert "dropped      1  malformed line" in printed
 
 
+def test_scenario_whose_log_loses_jobs_says_which(
+    run: Command, refuse: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(
+        'description = "A machine too small for half of the jobs."\n'
+        '[trace]\nname = "tiny"\nmissing_request = "drop"\n'
+        "[machine]\nprocessors = 2\nlargest_request_s = 120\n"
+        '[episode]\nkind = "whole"\n'
+    )
+    command = ("evaluate", "--scenario", path, "--agents", "FCFS")
+    assert "4 of 8 jobs of tiny ask for more" in refuse(*command)
+    path.write_text(path.read_text().replace('= "drop"\n', '= "drop"\non_wide_job = "drop"\n'))
+    printed = run(*command)
+    assert "tiny: 4 of 8 jobs kept" in printed
+    assert "larger than the machine" in printed
+    assert "jobs kept" not in run("evaluate", "--scenario", "tiny", "--agents", "FCFS")
+
+
 def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: Path) -> None:
     counts = {}
     for threshold in (0, 5000):

@@ -232,6 +232,25 @@ def test_malformed_lines_are_refused_unless_the_scenario_drops_them(tmp_path: Pa
     assert episodes.report.count("malformed line") == 1
 
 
+def test_jobs_wider_than_the_machine_are_refused_unless_the_scenario_drops_them():
+    tiny = load_scenario("tiny")
+    small = replace(tiny, machine=MachineSpec(processors=2, largest_request_s=120))
+    with pytest.raises(ScenarioError, match=r"\[machine\] processors is 2") as raised:
+        Episodes(small)
+    message = str(raised.value)
+    assert "4 of 8 jobs of tiny ask for more, the widest for 4; state 4" in message
+    assert '[trace] on_wide_job = "drop"' in message
+    episodes = Episodes(replace(small, trace=replace(tiny.trace, on_wide_job="drop")))
+    assert len(episodes.workload(0)) == 4
+    assert episodes.workload(0).processors.max() == 2
+    assert episodes.report is not None
+    assert episodes.report.count("larger than the machine") == 4
+
+
+def test_no_scenario_of_the_shelf_drops_wide_jobs():
+    assert {load_scenario(name).trace.on_wide_job for name in scenario_names()} == {"raise"}
+
+
 def test_jobs_made_for_another_machine_are_refused():
     with pytest.raises(ScenarioError, match="processors is 4, yet made was made for 64"):
         Episodes("tiny", workload=log_of(3))

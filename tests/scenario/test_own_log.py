@@ -43,6 +43,14 @@ def test_the_machine_s_size_is_asked_for_where_the_header_lacks_it(tmp_path: Pat
         episodes_of_log(write_log(tmp_path / "own.swf", 3))
 
 
+def test_jobs_wider_than_the_machine_are_dropped_and_counted(tmp_path: Path):
+    path = write_log(tmp_path / "own.swf", 3)
+    path.write_text(path.read_text() + LINE.replace(" 2 ", " 9 "))
+    episodes, report = episodes_of_log(path, processors=8)
+    assert len(episodes.workload(0)) == 3
+    assert report.count("larger than the machine") == 1
+
+
 def test_synthetic_requests_are_labelled(tmp_path: Path):
     path = tmp_path / "own.swf"
     path.write_text("; MaxProcs: 8\n" + LINE.replace("6000", "-1"))

@@ -52,6 +52,7 @@ def test_each_reason_to_drop_a_job_is_counted(log_of_jobs):
     assert report.count("no submit time") == 1
     assert report.count("no processors") == 1
     assert report.count("larger than the machine") == 1
+    assert report.widest == 11
     assert report.count("malformed line") == 1
     assert report.count("run time 0") == 1
     assert (report.records, report.jobs) == (8, 2)
