@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
+from hpcgym.cli.options import parse_threshold
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -49,10 +50,10 @@ def evaluate_agents(
         typer.Option(help="With --log: size of the machine; default as its header says."),
     ] = None,
     threshold: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            metavar="SECONDS",
-            help="With --log: wait beyond which a job goes first; default 200000, 0 for none.",
+            metavar="SECONDS|none",
+            help="With --log: wait beyond which a job goes first; default 200000.",
         ),
     ] = None,
     missing_request: Annotated[
@@ -106,12 +107,11 @@ def evaluate_agents(
         episodes = Episodes(scenario or DEFAULT_SCENARIO)
         report = episodes.report
     else:
-        wait = THRESHOLD_S if threshold is None else threshold
         episodes, report = episodes_of_log(
             log,
             processors=processors,
             missing_request=cast(Any, missing_request or "max"),
-            threshold=wait or None,
+            threshold=THRESHOLD_S if threshold is None else parse_threshold(threshold),
             seed=seed,
             on_bad_line=cast(Any, on_bad_line or "raise"),
         )

@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from hpcgym.cli.options import NO_THRESHOLD, parse_threshold
 from hpcgym.cli.show import show_figures, show_groups
 
 
@@ -25,9 +26,9 @@ def simulate_log(
         str | None, typer.Option(help="Order of backfill candidates; default as --policy.")
     ] = None,
     threshold: Annotated[
-        int | None,
-        typer.Option(metavar="SECONDS", help="Wait beyond which a job goes first."),
-    ] = None,
+        str,
+        typer.Option(metavar="SECONDS|none", help="Wait beyond which a job goes first."),
+    ] = NO_THRESHOLD,
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
@@ -84,7 +85,7 @@ def simulate_log(
         "policy": policy,
         "backfill": backfill,
         "backfill_order": backfill_order,
-        "threshold": threshold,
+        "threshold": parse_threshold(threshold),
         "kill_at_limit": kill_at_limit,
         "estimates": estimates,
         "event_semantics": event_semantics,

@@ -140,15 +140,15 @@ def test_scenario_whose_log_loses_jobs_says_which(
 
 def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: Path) -> None:
     counts = {}
-    for threshold in (0, 5000):
+    for threshold in ("none", 0, 5000):
         folder = tmp_path / str(threshold)
         run(
             *("evaluate", "--log", log, "-a", "FCFS"),
             *("--threshold", threshold, "--output", folder),
         )
         counts[threshold] = pd.read_csv(folder / "runs.csv")["n_thresholded"].sum()
-    assert counts[0] == 0
-    assert counts[5000] > 0
+    assert counts["none"] == 0
+    assert counts[0] > counts[5000] > 0
 
 
 @pytest.mark.parametrize(
@@ -181,6 +181,7 @@ def test_wrong_logs_and_scenarios_are_one_clear_line(refuse: Command, log: Path)
     assert "did you mean 'tiny'" in refuse("evaluate", "--scenario", "tinny")
     assert "no such file" in refuse("evaluate", "--log", "no/such.swf")
     assert "at least 1 processor" in refuse("evaluate", "--log", log, "--processors", "0")
+    assert "'soon': allowed are whole" in refuse("evaluate", "--log", log, "--threshold", "soon")
     assert "true run times" in refuse("evaluate", "--log", log, "--missing-request", "run")
 
 
