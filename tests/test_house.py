@@ -263,7 +263,7 @@ def test_no_unfinished_work_stands_in_the_project():
 def project_files():
     """Return every text file of the project: the root's own, and those of its folders."""
     folders = ["agents", "hpcgym", "scenarios", "scripts", "tests", "traces", ".ci"]
-    files = [path for path in ROOT.iterdir() if path.is_file()]
+    files = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     return [
         path
