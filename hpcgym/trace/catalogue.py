@@ -165,7 +165,8 @@ def find_trace(name_or_path: str | Path) -> Path:
         The file.
 
     Raises:
-        TraceError: There is no such file; for a known log the message says how to get it.
+        TraceError: There is no such file, or it is a folder; for a known log the message says how
+            to get it.
 
     Source:
         House rule: what is nearest to the user comes first.
@@ -178,10 +179,16 @@ def find_trace(name_or_path: str | Path) -> Path:
     if path.is_file():
         return path
     name = str(name_or_path)
-    if len(path.parts) > 1 or name.endswith((".swf", ".gz")):
-        raise TraceError(f"{name_or_path}: no such file")
-    if found := _here(name):
+    is_path = len(path.parts) > 1 or name.endswith((".swf", ".gz"))
+    if not is_path and (found := _here(name)):
         return found
+    if path.is_dir() and (is_path or name.casefold() not in map(str.casefold, catalogue())):
+        raise TraceError(
+            f"{path}: is a folder; a log is a file (.swf, .swf.gz): name one in it, or set "
+            f"{FOLDERS_VARIABLE} to the folder and give a log's name"
+        )
+    if is_path:
+        raise TraceError(f"{name_or_path}: no such file")
     known = entry(name)
     if found := _here(known.name):
         return found

@@ -157,6 +157,11 @@ def test_unknown_log_is_answered_with_the_nearest(refuse: Command) -> None:
     assert "no such file" in refuse("simulate", "no/such/log.swf")
 
 
+def test_folder_in_place_of_a_log_is_called_one(refuse: Command, tmp_path: Path) -> None:
+    assert f"{tmp_path}: is a folder" in refuse("simulate", tmp_path)
+    assert f"{tmp_path}: is a folder" in refuse("evaluate", "--log", tmp_path)
+
+
 def test_broken_logs_are_refused_by_name_and_line(refuse: Command, tmp_path: Path) -> None:
     whole = gzip.compress(LOG.encode() * 50)
     broken = {

@@ -242,6 +242,25 @@ def test_unknown_and_absent_logs_are_told_apart(tmp_path, monkeypatch):
         assert part in str(raised.value)
 
 
+def test_folder_in_place_of_a_log_is_called_one(tmp_path, monkeypatch):
+    folder = tmp_path / "logs.swf"
+    folder.mkdir()
+    (tmp_path / "logs").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for given in (folder, str(tmp_path), "logs.swf", "logs", "logs/", "."):
+        with pytest.raises(TraceError, match=r"is a folder; a log is a file .*HPCGYM_TRACES"):
+            find_trace(given)
+
+
+def test_folder_named_as_a_known_log_does_not_hide_it(tmp_path, monkeypatch):
+    for name in ("tiny", "KTH-SP2-1996-2.1-cln"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert find_trace("tiny").name == "tiny.swf"
+    with pytest.raises(TraceError, match=r"traces download KTH-SP2-1996-2\.1-cln"):
+        find_trace("KTH-SP2-1996-2.1-cln")
+
+
 def test_verify_looks_at_all_that_is_here():
     assert {one.name: one.status for one in verify()} == {"synthetic-256": "ok", "tiny": "ok"}
     with pytest.raises(TraceError, match="is not here"):
