@@ -70,38 +70,56 @@ class ActionReader:
         """Read an action into the form kernels take.
 
         Args:
-            action: What came; the values of a vector are checked by the kernel.
+            action: What came. A number may come as an array that holds one whole number, as
+                vectorised environments hand it out; the values of a vector are checked by the
+                kernel.
 
         Returns:
             The action as a number, 0 for vectors; and as a vector, empty for numbers.
 
         Raises:
-            ActionError: Wrong shape or type, or a number out of range.
+            ActionError: Wrong shape or type, true or false among them, or a number out of range.
 
         Source:
             Specification, "Action semantics".
         """
         if self._is_vector:
-            try:
-                values = np.ascontiguousarray(action, dtype=np.float32)
-            except (TypeError, ValueError):
-                raise ActionError(
-                    f"action {self.kind!r} must be numbers of shape {self._shape}, got {action!r}"
-                ) from None
-            if values.shape != self._shape:
-                raise ActionError(
-                    f"action {self.kind!r} must have shape {self._shape}, got {values.shape}"
-                )
-            return 0, values
+            return 0, self._vector(action)
+        return self._number(action), _NO_VALUES
+
+    def _vector(self, action: Any) -> NDArray[np.float32]:
+        """Return an action as float32 of the space's shape."""
         try:
-            index = operator.index(action)
-        except TypeError:
+            values = np.asarray(action)
+            holds_numbers = values.dtype.kind in "fiu"
+        except ValueError:  # rows of different lengths
+            holds_numbers = False
+        if not holds_numbers:
             raise ActionError(
-                f"action {self.kind!r} must be a whole number, got {action!r}"
-            ) from None
+                f"action {self.kind!r} must be numbers of shape {self._shape}, got {action!r}"
+            )
+        if values.shape != self._shape:
+            raise ActionError(
+                f"action {self.kind!r} must have shape {self._shape}, got {values.shape}"
+            )
+        if values.dtype != np.float32:
+            with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
+                values = values.astype(np.float32)
+        return np.ascontiguousarray(values)
+
+    def _number(self, action: Any) -> int:
+        """Return an action as a number of the space."""
+        is_array_of_one = isinstance(action, np.ndarray) and action.size == 1
+        value = action.item() if is_array_of_one else action
+        try:
+            index = operator.index(value)
+        except TypeError:
+            index = None
+        if index is None or isinstance(value, bool):
+            raise ActionError(f"action {self.kind!r} must be a whole number, got {action!r}")
         if not 0 <= index < self._n:
             raise ActionError(f"action {self.kind!r} must lie in 0 to {self._n - 1}, got {index}")
-        return index, _NO_VALUES
+        return index
 
 
 def unit_divisors(

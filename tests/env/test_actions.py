@@ -268,6 +268,8 @@ BAD_VECTORS = {
     "infinity": lambda n: np.r_[np.zeros(n - 1), np.inf],
     "beyond the box": lambda n: np.r_[1.5, np.zeros(n - 1)],
     "far beyond": lambda n: np.r_[-1e30, np.zeros(n - 1)],
+    "beyond float32": lambda n: np.full(n, 1e300),
+    "a list beyond float32": lambda n: [-1e300] * n,
     "too short": lambda n: np.zeros(n - 1),
     "too long": lambda n: np.zeros(n + 1),
     "two-dimensional": lambda n: np.zeros((1, n)),
@@ -275,6 +277,9 @@ BAD_VECTORS = {
     "nothing": lambda n: None,
     "text": lambda n: "SAF",
     "texts": lambda n: ["a"] * n,
+    "numbers as texts": lambda n: ["0"] * n,
+    "true or false": lambda n: np.ones(n, dtype=bool),
+    "complex": lambda n: np.zeros(n, dtype=complex),
     "ragged": lambda n: [[0.0], [0.0, 0.0]],
     "a dictionary": lambda n: {"weights": np.zeros(n)},
 }
@@ -287,9 +292,15 @@ BAD_NUMBERS = {
     "a numpy float": lambda n: np.float32(0),
     "text": lambda n: "0",
     "nothing": lambda n: None,
-    "a vector": lambda n: np.array([0]),
+    "true": lambda n: True,
+    "numpy's false": lambda n: np.False_,
+    "an array of true": lambda n: np.array([True]),
+    "a vector of two": lambda n: np.array([0, 0]),
+    "an empty vector": lambda n: np.array([], dtype=np.int64),
     "a list": lambda n: [0],
     "a float array": lambda n: np.array(0.0),
+    "a vector of one float": lambda n: np.array([0.0]),
+    "a vector beyond": lambda n: np.array([n]),
 }
 BAD = [
     pytest.param(action, make, id=f"{action}: {name}")
@@ -332,7 +343,8 @@ def test_bad_action_is_refused_and_leaves_no_trace(action: str, make: Any) -> No
         ("weights", np.zeros(12)[::2]),
         ("policy", np.int64(0)),
         ("policy", np.array(0)),
-        ("policy", True),
+        ("policy", np.array([0])),
+        ("policy", np.array([[0]], dtype=np.uint8)),
     ],
 )
 def test_action_may_come_in_any_form_that_means_one(action: str, given: Any) -> None:
@@ -341,6 +353,14 @@ def test_action_may_come_in_any_form_that_means_one(action: str, given: Any) -> 
     )
     play(env, given)
     assert starts(env) == hpcgym.simulate(env.workload, "FCFS").start_time.tolist()
+
+
+def test_number_of_a_job_may_come_in_an_array_of_one() -> None:
+    env, plain = (SchedulingEnv(episodes_of(contest()), action="job", n_slots=8) for _ in range(2))
+    env.reset()
+    plain.reset()
+    assert env.step(np.array([3]))[4] == plain.step(3)[4]
+    assert starts(env) == starts(plain)
 
 
 def test_action_after_the_end_is_refused() -> None:
