@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hpcgym.errors import OutputError
@@ -100,6 +100,45 @@ def make_folder(path: str | Path) -> Path:
     except OSError as error:
         raise OutputError(f"{path}: cannot make this folder: {_reason(error)}") from error
     return folder
+
+
+@contextmanager
+def lending_folder(path: str | Path) -> Iterator[Path]:
+    """Lend a folder, made with those above it where they are missing.
+
+    If the block fails or is interrupted, what was made and has stayed empty is removed.
+
+    Args:
+        path: The folder.
+
+    Yields:
+        The folder, which exists.
+
+    Raises:
+        OutputError: As `make_folder`.
+
+    Source:
+        House rule: a command that is refused leaves nothing behind.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     try:
+        ...         with lending_folder(Path(place, "new", "results")) as folder:
+        ...             _ = 1 / 0
+        ...     except ZeroDivisionError:
+        ...         print(list(Path(place).iterdir()))
+        []
+    """
+    folder = Path(path)
+    missing = [one for one in (folder, *folder.parents) if not os.path.exists(one)]
+    try:
+        yield make_folder(folder)
+    except BaseException:
+        with suppress(OSError):
+            for one in missing:
+                one.rmdir()
+        raise
 
 
 def _target_of(path: str | Path, *, force: bool) -> Path:
