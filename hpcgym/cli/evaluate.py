@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
 """What stands in the output folder: every run, one line per agent, the picture."""
+
+UNFINISHED = "unfinished.jsonl"
+"""What stands there until all is done: the weeks that are; see `hpcgym.evaluation.journal`."""
 
 
 def evaluate_agents(
@@ -74,20 +79,26 @@ def evaluate_agents(
         Path | None,
         typer.Option("--output", "-o", help=f"Folder to write {', '.join(FILES)} to."),
     ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="With --output: go on from the weeks an interrupted run kept there."
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
 
     Results are per week: mean and sum of the bounded slowdown, and its ratio to SAF with a paired
-    bootstrap interval.
+    bootstrap interval. With --output a run that is interrupted keeps its finished weeks, and the
+    same command with --resume goes on from there.
     """
+    from hpcgym.agent.shelf import load_agent
     from hpcgym.evaluation import evaluate
     from hpcgym.evaluation.protocol import DEFAULT_SCENARIO
-    from hpcgym.output import ensure_writable, make_folder
     from hpcgym.scenario.build import Episodes
     from hpcgym.scenario.own_log import THRESHOLD_S, episodes_of_log
 
-    names = [name for given in agents for name in split_agents(given)]
     needs_log = {
         "--processors": processors,
         "--threshold": threshold,
@@ -99,36 +110,39 @@ def evaluate_agents(
             raise HpcgymError(f"{option} goes with --log only; a scenario states its own")
     if log is not None and scenario is not None:
         raise HpcgymError("--log and --scenario are both given; give one of them")
-    if output is not None:
-        folder = make_folder(output)
-        for name in FILES:
-            ensure_writable(folder / name, force=force)
-    if log is None:
-        episodes = Episodes(scenario or DEFAULT_SCENARIO)
-        report = episodes.report
-    else:
-        episodes, report = episodes_of_log(
-            log,
-            processors=processors,
-            missing_request=cast(Any, missing_request or "max"),
-            threshold=THRESHOLD_S if threshold is None else parse_threshold(threshold),
+    chosen = [load_agent(name) for given in agents for name in split_agents(given)]
+    with _results_folder(output, resume=resume, force=force) as folder:
+        if log is None:
+            episodes = Episodes(scenario or DEFAULT_SCENARIO)
+            report = episodes.report
+        else:
+            episodes, report = episodes_of_log(
+                log,
+                processors=processors,
+                missing_request=cast(Any, missing_request or "max"),
+                threshold=THRESHOLD_S if threshold is None else parse_threshold(threshold),
+                seed=seed,
+                on_bad_line=cast(Any, on_bad_line or "raise"),
+            )
+        if report is not None and (log is not None or report.jobs < report.records):
+            typer.echo(report)
+        journal = None if folder is None else folder / UNFINISHED
+        if journal is not None and not resume:
+            journal.unlink(missing_ok=True)
+        result = evaluate(
+            chosen,
+            episodes,
+            weeks=weeks,
+            jitter=jitter,
+            replicas=replicas,
             seed=seed,
-            on_bad_line=cast(Any, on_bad_line or "raise"),
+            processes=processes,
+            resume=journal,
         )
-    if report is not None and (log is not None or report.jobs < report.records):
-        typer.echo(report)
-    result = evaluate(
-        names,
-        episodes,
-        weeks=weeks,
-        jitter=jitter,
-        replicas=replicas,
-        seed=seed,
-        processes=processes,
-    )
-    Console().print(result.table())
-    if output is not None:
-        _write(result, output, force=force)
+        Console().print(result.table())
+        if folder is not None:
+            _write(result, folder, force=force)
+            (folder / UNFINISHED).unlink()
 
 
 def split_agents(text: str) -> list[str]:
@@ -156,6 +170,41 @@ def split_agents(text: str) -> list[str]:
         else:
             names.append(part)
     return names
+
+
+@contextmanager
+def _results_folder(output: Path | None, *, resume: bool, force: bool) -> Iterator[Path | None]:
+    """Lend the output folder, if there is one; after Ctrl-C, say what is kept in it."""
+    from hpcgym.output import ensure_writable, lending_folder
+
+    if output is None:
+        if resume:
+            raise HpcgymError("--resume goes with --output, where an interrupted run keeps weeks")
+        try:
+            yield None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "what had finished is lost; with --output FOLDER it is kept for --resume"
+            ) from None
+        return
+    with lending_folder(output) as folder:
+        for name in FILES:
+            ensure_writable(folder / name, force=force)
+        journal = folder / UNFINISHED
+        if journal.exists() and not (resume or force):
+            raise HpcgymError(
+                f"{journal}: an interrupted run kept its finished weeks here; go on from them with "
+                "--resume, or start anew with --force"
+            )
+        try:
+            yield folder
+        except KeyboardInterrupt:
+            is_kept = journal.exists() and journal.stat().st_size > 0
+            what = f"finished weeks are kept in {journal}: add --resume to go on from there"
+            raise KeyboardInterrupt(what if is_kept else "no week had finished") from None
+        finally:
+            if journal.exists() and journal.stat().st_size == 0:
+                journal.unlink()
 
 
 def _write(result: Evaluation, folder: Path, *, force: bool) -> None:

@@ -15,7 +15,7 @@ EXIT_INTERRUPTED = 130
 
 
 class HouseGroup(TyperGroup):
-    """Turns every error made on purpose into one line and exit code 2, and Ctrl-C into 130."""
+    """Turns errors made on purpose into one line and exit code 2, Ctrl-C into one line and 130."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand.
@@ -27,7 +27,8 @@ class HouseGroup(TyperGroup):
             What the subcommand returned.
 
         Raises:
-            typer.Exit: With code 2 for a `HpcgymError`, 130 for Ctrl-C.
+            typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after what the
+                `KeyboardInterrupt` says is kept, where the subcommand has put it there.
 
         Source:
             House rule: a user's error is never a traceback.
@@ -38,7 +39,8 @@ class HouseGroup(TyperGroup):
             typer.echo(f"hpcgym: {error}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
         except KeyboardInterrupt as error:
-            typer.echo("hpcgym: interrupted; files named as written are whole", err=True)
+            what = str(error) or "files named as written are whole"
+            typer.echo(f"hpcgym: interrupted; {what}", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from error
 
 

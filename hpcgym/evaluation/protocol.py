@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+import signal
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
@@ -105,9 +106,11 @@ def evaluate(
     keys = ["" if journal is None else runner.key(task) for task in tasks]
     kept = [None if journal is None else journal.find(key) for key in keys]
     todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
-    fresh = _run_all(runner, todo, processes)
     rows: list[Row] = []
-    with _bar(len(tasks), episodes.scenario.name, shown=progress) as advance:
+    with (
+        closing(_run_all(runner, todo, processes)) as fresh,
+        _bar(len(tasks), episodes.scenario.name, shown=progress) as advance,
+    ):
         for key, found in zip(keys, kept, strict=True):
             some = next(fresh) if found is None else found
             if journal is not None and found is None:
@@ -215,7 +218,7 @@ def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | N
     return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
 
 
-def _run_all(runner: _Runner, tasks: list[tuple[int, int]], processes: int) -> Iterator[list[Row]]:
+def _run_all(runner: _Runner, tasks: list[tuple[int, int]], processes: int) -> Generator[list[Row]]:
     """Yield the rows of every task, in order."""
     if processes == 1:
         yield from map(runner.run, tasks)
@@ -238,8 +241,9 @@ _worker: _Runner
 
 
 def _begin_worker(runner: _Runner) -> None:
-    """Keep what a spawned process works with."""
+    """Keep what a spawned process works with; let Ctrl-C end it without a traceback."""
     global _worker
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _worker = runner
 
 

@@ -1,0 +1,144 @@
+"""`hpcgym evaluate`, cut off: what is kept, what is said, and how it goes on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym.cli import app
+from hpcgym.cli.evaluate import FILES, UNFINISHED
+from hpcgym.evaluation import protocol
+
+Command = Callable[..., str]
+
+COMMAND = ("evaluate", "--scenario", "synthetic-256-weeks", "--weeks", "1-2", "--agents", "FCFS")
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def count_runs(patch: pytest.MonkeyPatch, *, stop_at: int = 10**9) -> list[str]:
+    """Note the policy of every simulation, and press Ctrl-C in one of them."""
+    noted: list[str] = []
+    simulate = protocol.simulate
+
+    def counted(workload, **settings):
+        noted.append(settings["policy"].name)
+        if len(noted) == stop_at:
+            raise KeyboardInterrupt
+        return simulate(workload, **settings)
+
+    patch.setattr(protocol, "simulate", counted)
+    return noted
+
+
+def interrupt(*arguments: object, stop_at: int) -> str:
+    """Run the command, press Ctrl-C in a simulation, and return the one line it says."""
+    with pytest.MonkeyPatch.context() as patch:
+        count_runs(patch, stop_at=stop_at)
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 130
+    assert result.stderr.startswith("hpcgym: interrupted; ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_interrupted_run_keeps_its_finished_weeks_and_goes_on_from_them(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(*COMMAND, "--output", tmp_path / "whole")
+    cut_off = tmp_path / "cut-off"
+    said = interrupt(*COMMAND, "--output", cut_off, stop_at=4)
+    assert f"kept in {cut_off / UNFINISHED}: add --resume" in said
+    assert names_in(cut_off) == [UNFINISHED]
+    noted = count_runs(monkeypatch)
+    run(*COMMAND, "--output", cut_off, "--resume")
+    assert noted == ["SAF"]
+    assert UNFINISHED not in names_in(cut_off)
+    for name in FILES[:2]:
+        assert (cut_off / name).read_text() == (tmp_path / "whole" / name).read_text()
+
+
+def test_what_an_interrupted_run_kept_is_neither_lost_nor_used_unasked(
+    run: Command, refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt(*COMMAND, "--output", tmp_path, stop_at=4)
+    kept = (tmp_path / UNFINISHED).read_text()
+    message = refuse(*COMMAND, "--output", tmp_path)
+    assert all(word in message for word in (UNFINISHED, "--resume", "--force"))
+    assert (tmp_path / UNFINISHED).read_text() == kept
+    noted = count_runs(monkeypatch)
+    run(*COMMAND, "--output", tmp_path, "--force")
+    assert noted == ["FCFS", "SAF"] * 2
+    assert UNFINISHED not in names_in(tmp_path)
+
+
+def test_resuming_where_nothing_is_kept_runs_everything(run: Command, tmp_path: Path) -> None:
+    run(*COMMAND, "--output", tmp_path, "--resume")
+    assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
+
+
+def test_interruption_before_anything_had_finished_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "results"
+    assert "no week had finished" in interrupt(*COMMAND, "--output", folder, stop_at=1)
+    assert names_in(tmp_path) == []
+
+
+def test_interruption_without_an_output_folder_says_what_would_have_kept_the_weeks() -> None:
+    said = interrupt(*COMMAND, stop_at=4)
+    assert "lost" in said
+    assert "--output" in said
+
+
+def test_resuming_needs_the_folder_of_the_interrupted_run(refuse: Command) -> None:
+    assert "--resume goes with --output" in refuse(*COMMAND, "--resume")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        ["--agents", "FCFS,SFA"],
+        ["--scenario", "tinny"],
+        ["--weeks", "99"],
+        ["--jitter", "600"],
+        ["--processes", "0"],
+    ],
+)
+def test_command_that_is_refused_leaves_no_folder_behind(
+    refuse: Command, tmp_path: Path, mistake: list[str]
+) -> None:
+    refuse("evaluate", "--scenario", "tiny", *mistake, "--output", tmp_path / "new" / "results")
+    assert names_in(tmp_path) == []
+
+
+def test_ctrl_c_ends_all_processes_in_one_line_and_keeps_what_had_finished(tmp_path: Path) -> None:
+    """Ctrl-C in a terminal reaches the command and the processes it has spawned alike."""
+    command = ["--agents", "FCFS", "--jitter", "600", "--replicas", "300", "--processes", "2"]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "hpcgym", "evaluate", *command, "--output", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    journal = tmp_path / UNFINISHED
+    deadline = time.monotonic() + 120
+    while not (journal.exists() and len(journal.read_text().splitlines()) >= 4):
+        assert time.monotonic() < deadline
+        assert running.poll() is None, running.communicate()[1]
+        time.sleep(0.02)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert said == (
+        f"hpcgym: interrupted; finished weeks are kept in {journal}: "
+        "add --resume to go on from there\n"
+    )
+    assert running.returncode == 130
+    assert names_in(tmp_path) == [UNFINISHED]
