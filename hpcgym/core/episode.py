@@ -234,9 +234,7 @@ def prepare(
         estimate=estimate,
         requested_time=workload.requested_time,
         processors=workload.processors,
-        size_class=np.minimum(np.frexp(workload.processors)[1] - 1, s.SIZE_CLASSES - 1).astype(
-            np.int64
-        ),
+        size_class=_size_classes(workload.processors),
         user=workload.user_index,
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
@@ -296,6 +294,12 @@ def _checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
             f"{workload.name}; got shape {keys.shape}"
         )
     return np.maximum(keys, np.finfo(np.float64).min)  # -inf is the threshold's
+
+
+def _size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the class of each request, as `hpcgym.core.kernels.nodes.size_class_of` does."""
+    octave = np.frexp(processors)[1].astype(np.int64) - 1
+    return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
 
 
 def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:

@@ -221,7 +221,8 @@ class Simulator:
     @property
     def running(self) -> NDArray[np.int64]:
         """Return the running jobs' indices by estimated end, shape (n_running,)."""
-        return self.state.release_job[0, : self.state.counter[0, s.N_RELEASES]].copy()
+        n = self.state.counter[0, s.N_RELEASES]
+        return self.state.release_job[0, :n][::-1].copy()
 
     @property
     def start_time(self) -> NDArray[np.int64]:

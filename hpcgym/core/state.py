@@ -20,7 +20,6 @@ Float = NDArray[np.float64]
 
 IntVector = Annotated[NDArray[np.int64], "int64", 1]
 IntTable = Annotated[NDArray[np.int64], "int64", 2]
-IntCube = Annotated[NDArray[np.int64], "int64", 3]
 FloatVector = Annotated[NDArray[np.float64], "float64", 1]
 FloatTable = Annotated[NDArray[np.float64], "float64", 2]
 ByteVector = Annotated[NDArray[np.uint8], "uint8", 1]
@@ -29,11 +28,12 @@ SingleTable = Annotated[NDArray[np.float32], "float32", 2]
 NEVER = 2**62
 """An instant that does not come, s."""
 
-BLOCK_JOBS = 32
-"""Jobs in one block of a queue."""
+NODE_CHILDREN = 32
+"""Jobs in one block of a queue, and blocks in one group."""
 
-SIZE_CLASSES = 18
-"""Classes of jobs by processors: 1, 2-3, 4-7, 8-15 and so on; the last has no bound."""
+SIZE_CLASSES = 69
+"""Classes of jobs by processors: one each up to 7, then 8-9, 10-11, 12-13, 14-15, 16-19 and so on,
+four an octave; the last has no bound."""
 
 # Columns of `State.setting`: fixed for an episode.
 N_JOBS = 0
@@ -72,7 +72,7 @@ EXTRA = 13
 NEXT_DECISION = 14  # s, next instant of decisions at fixed intervals
 ORDERED = 15  # 1 while the order queue holds the decided order of this pass
 PICK = 16  # job that goes first in this pass and ends it by starting, -1 = none
-PASS_DUE = 17  # 0 at an instant without events
+PASS_DUE = 17  # 0 at an instant without events, or whose pass has been made
 N_ONSETS = 18
 N_PASSES = 19
 N_EVENTS = 20
@@ -81,10 +81,9 @@ HOUR_AGO = 22  # first job submitted within the last hour
 DAY_AGO = 23  # first job submitted within the last day
 SUM_WAITING = 24  # waiting jobs summed over passes
 MOST_WAITING = 25
-N_NEWCOMERS = 26  # jobs submitted at this instant
-CHECKED_HEAD = 27
-CHECKED_SHADOW = 28
-N_COUNTERS = 29
+CHECKED_HEAD = 26
+CHECKED_SHADOW = 27
+N_COUNTERS = 28
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -108,8 +107,9 @@ BACKFILLED, THRESHOLDED = 1, 2
 # Queues: the base order, the backfill order where it is another one, the order of this pass.
 BASE, FILL, ORDER = 0, 1, 2
 N_QUEUES = 3
-# Columns of `State.queue_used`.
-N_BLOCKS, LENGTH = 0, 1
+# Columns of `State.queue_used`: groups in the list, first of the nodes never used since the queue
+# was cleared, first of those given back since then (-1 = none).
+N_GROUPS, N_NODES, SPARE = 0, 1, 2
 
 # Rules that score a job; parameters stand in rows of `State.weight`.
 (
@@ -175,19 +175,17 @@ class State(NamedTuple):
         flag: `BACKFILLED` and `THRESHOLDED` bits, shape (n_jobs,).
         ending_time: True ends of the running jobs, descending, shape (n_running_max,), s.
         ending_job: The jobs that end then, shape (n_running_max,).
-        release_time: Ends of the running jobs by estimate, ascending, shape (n_running_max,), s.
+        release_time: Ends of the running jobs by estimate, descending, shape (n_running_max,), s.
         release_job: The jobs released then, shape (n_running_max,).
         key: Key of each waiting job, -inf beyond the threshold, shape (N_QUEUES, n_jobs).
-        queue_used: Blocks and jobs in use, shape (N_QUEUES, 2).
-        block_order: Blocks in queue order, unused ones last, shape (N_QUEUES, n_blocks).
-        block_size: Jobs in each block, shape (N_QUEUES, n_blocks).
-        block_processors: Least processors in each block, shape (N_QUEUES, n_blocks), in queue
-            order.
-        block_estimate: Least estimate in each block among jobs of at most each size class, shape
-            (N_QUEUES, SIZE_CLASSES, n_blocks), s, in queue order.
-        block_is_loose: 1 where the estimates' bounds may be lower than need be, shape
-            (N_QUEUES, n_blocks), in queue order.
-        block_job: Jobs of each block in order, shape (N_QUEUES, n_blocks, BLOCK_JOBS).
+        queue_used: What each queue has in use, shape (N_QUEUES, 3), see the column names.
+        group_order: Groups in queue order, shape (N_QUEUES, n_groups).
+        node_size: Children of each node, shape (n_nodes,); each queue has its third of the nodes.
+        node_child: Children of each node in order, blocks of a group or jobs of a block, shape
+            (n_nodes, NODE_CHILDREN).
+        node_processors: Least processors in each node, shape (n_nodes,).
+        node_estimate: Least estimate in each node among jobs of at most each size class, shape
+            (n_nodes, SIZE_CLASSES), s.
         onset: Heap of waiting jobs that cost nothing yet, by onset, shape (n_jobs,).
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
@@ -210,12 +208,11 @@ class State(NamedTuple):
     release_job: Int
     key: Float
     queue_used: Int
-    block_order: Int
-    block_size: Int
-    block_processors: Int
-    block_estimate: Int
-    block_is_loose: Int
-    block_job: Int
+    group_order: Int
+    node_size: Int
+    node_child: Int
+    node_processors: Int
+    node_estimate: Int
     onset: Int
     history_run_time: Int
     history_requested_time: Int
@@ -257,10 +254,11 @@ def allocate(
         House rule: allocate once, reset often.
     """
     n_running = min(2 * machine_processors, n_jobs)  # pyss: ends of one instant overlap starts
-    n_blocks = 4 * n_jobs // BLOCK_JOBS + 4
+    half = NODE_CHILDREN // 2
+    n_blocks = 2 * n_jobs // half + 1  # a new one takes half a node, each job comes at most twice
+    n_groups = n_blocks // half + 1
+    n_nodes = N_QUEUES * (n_blocks + n_groups)
     known = n_users if history else 0
-    order = np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64)
-    order[:] = np.arange(n_blocks)
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
         weight=np.zeros((n_envs, N_QUEUES, N_WEIGHTS)),
@@ -273,13 +271,12 @@ def allocate(
         release_time=np.empty((n_envs, n_running), dtype=np.int64),
         release_job=np.empty((n_envs, n_running), dtype=np.int64),
         key=np.empty((n_envs, N_QUEUES, n_jobs)),
-        queue_used=np.zeros((n_envs, N_QUEUES, 2), dtype=np.int64),
-        block_order=order,
-        block_size=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
-        block_processors=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
-        block_estimate=np.empty((n_envs, N_QUEUES, SIZE_CLASSES, n_blocks), dtype=np.int64),
-        block_is_loose=np.empty((n_envs, N_QUEUES, n_blocks), dtype=np.int64),
-        block_job=np.empty((n_envs, N_QUEUES, n_blocks, BLOCK_JOBS), dtype=np.int64),
+        queue_used=np.zeros((n_envs, N_QUEUES, 3), dtype=np.int64),
+        group_order=np.empty((n_envs, N_QUEUES, n_groups), dtype=np.int64),
+        node_size=np.empty((n_envs, n_nodes), dtype=np.int64),
+        node_child=np.empty((n_envs, n_nodes, NODE_CHILDREN), dtype=np.int64),
+        node_processors=np.empty((n_envs, n_nodes), dtype=np.int64),
+        node_estimate=np.empty((n_envs, n_nodes, SIZE_CLASSES), dtype=np.int64),
         onset=np.empty((n_envs, n_jobs if reward else 0), dtype=np.int64),
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from strategies import long_workloads, policies, settings_for, weights, workloads
 
 import hpcgym
+from hpcgym.evaluation.benchmark import saturated
 
 KTH = "KTH-SP2-1996-2.1-cln"
 CTC = "CTC-SP2-1996-3.1-cln"
@@ -55,6 +56,21 @@ def test_jobs_of_any_length_start_as_the_reference_does(data):
     workload = data.draw(long_workloads())
     settings = data.draw(settings_for(workload))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": "FCFS"},
+        {"policy": "SAF"},
+        {"policy": "LPF", "backfill_order": "SQF"},
+        {"policy": "SAF", "threshold": 100_000},
+        {"policy": "FCFS", "backfill_order": "LAF", "threshold": 50_000},
+    ],
+    ids=str,
+)
+def test_thousands_of_waiting_jobs_start_as_the_reference_does(settings):
+    assert not first_difference(saturated(3_000, 1_000), **settings)
 
 
 @pytest.mark.parametrize("threshold", [None, 200_000, 72_000])

@@ -1,16 +1,15 @@
 """One EASY pass: start in order, reserve for the head, backfill behind it."""
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes import raise_estimate, size_class_of
 from hpcgym.core.kernels.queue import (
     clear_queue,
     first_job,
     list_jobs,
-    measure_block,
     put_in,
-    size_class_of,
 )
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.kernels.running import is_overdue, start_job
+from hpcgym.core.kernels.running import is_overdue, start_waiting
 from hpcgym.core.kernels.score import score
 from hpcgym.core.state import (
     BACKFILL,
@@ -23,9 +22,10 @@ from hpcgym.core.state import (
     FILL,
     FILL_KEEPS,
     FREE,
-    N_BLOCKS,
+    N_GROUPS,
     N_RELEASES,
     N_WAITING,
+    NEVER,
     NOW,
     ORDER,
     ORDER_RULE,
@@ -114,7 +114,7 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
         The head: the first job that does not fit, -1 if none waits, -2 if the picked job started.
 
     Writes:
-        What `start_job` writes.
+        What `start_waiting` writes.
 
     Source:
         Specification, section 1, "EASY pass", step 1.
@@ -124,7 +124,7 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
         job = first_job(row, primary_queue(row))
         if jobs.processors[job] > row.counter[FREE]:
             return job
-        start_job(jobs, row, job, False)
+        start_waiting(jobs, row, job, False)
         row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
         if job == pick:
             return -2
@@ -153,7 +153,7 @@ def reserve(jobs: Jobs, row: Row, head: int) -> None:
     free = row.counter[FREE]
     wanted = jobs.processors[head]
     shadow = now
-    for place in range(row.counter[N_RELEASES]):
+    for place in range(row.counter[N_RELEASES] - 1, -1, -1):
         release = max(row.release_time[place], now)
         if free >= wanted and release > shadow:
             break
@@ -187,8 +187,8 @@ def backfills(jobs: Jobs, row: Row, job: int) -> bool:
 
 
 @kernel(inlined=True)
-def start_backfilled(jobs: Jobs, row: Row, job: int) -> None:
-    """Start a job behind the head (step 3).
+def charge_extra(jobs: Jobs, row: Row, job: int) -> None:
+    """Keep the head's reservation true to a job that starts behind it (step 3).
 
     Args:
         jobs: The job table.
@@ -196,14 +196,90 @@ def start_backfilled(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of a job for which `backfills` holds.
 
     Writes:
-        What `start_job` writes; EXTRA, if the job outlasts the shadow time.
+        EXTRA, if the job outlasts the shadow time.
 
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
     if row.counter[NOW] + jobs.estimate[job] > row.counter[SHADOW]:
         row.counter[EXTRA] -= jobs.processors[job]
-    start_job(jobs, row, job, True)
+
+
+@kernel(inlined=True)
+def is_ruled_out(row: Row, node: int, free: int, extra: int, slack: int, fitting: int) -> bool:
+    """Tell by its bounds that no job of a node may start behind the head.
+
+    Args:
+        row: The simulation.
+        node: A block or a group.
+        free: Processors free.
+        extra: Processors left over at the shadow time.
+        slack: Time left until the shadow time, s.
+        fitting: Size class of `free`.
+
+    Returns:
+        True if all its jobs are too wide, or end too late and are too wide for the extra
+        processors.
+
+    Source:
+        House rule: no work per event that grows with the queue where it need not.
+    """
+    least = row.node_processors[node]
+    return least > free or (least > extra and row.node_estimate[node, fitting] > slack)
+
+
+@kernel(inlined=True)
+def choose_from_block(
+    jobs: Jobs,
+    row: Row,
+    block: int,
+    head: int,
+    free: int,
+    extra: int,
+    slack: int,
+    fitting: int,
+    chosen: int,
+) -> tuple[int, int, int]:
+    """Choose every job of a block that may start behind the head.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        block: The block.
+        head: Index of the head.
+        free: Processors free.
+        extra: Processors left over at the shadow time.
+        slack: Time left until the shadow time, s.
+        fitting: Size class of `free`, or of a larger number.
+        chosen: Jobs chosen so far.
+
+    Returns:
+        `free`, `extra` and `chosen` with this block's jobs.
+
+    Writes:
+        `scratch`, the jobs chosen; the bound of the block that let the search in.
+
+    Source:
+        Specification, section 1, "EASY pass", step 3.
+    """
+    shortest = NEVER  # of the jobs that stay, of the class or narrower
+    for spot in range(row.node_size[block]):
+        job = row.node_child[block, spot]
+        wanted = jobs.processors[job]
+        outlasts = jobs.estimate[job] > slack
+        if wanted > free or job == head or (outlasts and wanted > extra):
+            if jobs.size_class[job] <= fitting:
+                shortest = min(shortest, jobs.estimate[job])
+            continue
+        free -= wanted
+        if outlasts:
+            extra -= wanted
+        row.scratch[chosen] = job
+        chosen += 1
+        if free < row.node_processors[block]:
+            return free, extra, chosen
+    raise_estimate(row, block, fitting, shortest)
+    return free, extra, chosen
 
 
 @kernel(inlined=True)
@@ -220,7 +296,7 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
         head: Index of the head.
 
     Writes:
-        What `start_backfilled` writes; `scratch`.
+        What `start_waiting` and `charge_extra` write; `scratch`; bounds of the queue's nodes.
 
     Source:
         Specification, section 1, "EASY pass", step 3.
@@ -230,29 +306,24 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
     slack = row.counter[SHADOW] - row.counter[NOW]
     fitting = size_class_of(free)
     chosen = 0
-    for place in range(row.queue_used[which, N_BLOCKS]):
-        least = row.block_processors[which, place]
-        if least > free or (row.block_estimate[which, fitting, place] > slack and least > extra):
+    for at in range(row.queue_used[which, N_GROUPS]):
+        group = row.group_order[which, at]
+        if is_ruled_out(row, group, free, extra, slack, fitting):
             continue
-        block = row.block_order[which, place]
-        for spot in range(row.block_size[which, block]):
-            job = row.block_job[which, block, spot]
-            wanted = jobs.processors[job]
-            if wanted > free or job == head:
-                continue
-            if jobs.estimate[job] > slack:
-                if wanted > extra:
-                    continue
-                extra -= wanted
-            free -= wanted
-            row.scratch[chosen] = job
-            chosen += 1
+        shortest_of_group = NEVER
+        for place in range(row.node_size[group]):
+            block = row.node_child[group, place]
+            if not is_ruled_out(row, block, free, extra, slack, fitting):
+                free, extra, chosen = choose_from_block(
+                    jobs, row, block, head, free, extra, slack, fitting, chosen
+                )
+            shortest_of_group = min(shortest_of_group, row.node_estimate[block, fitting])
+        raise_estimate(row, group, fitting, shortest_of_group)
         if free == 0:
             break
-        if row.block_is_loose[which, place] == 1 and row.queue_used[which, N_BLOCKS] > 2:
-            measure_block(jobs, row, which, place)
     for place in range(chosen):
-        start_backfilled(jobs, row, row.scratch[place])
+        charge_extra(jobs, row, row.scratch[place])
+        start_waiting(jobs, row, row.scratch[place], True)
 
 
 @kernel(inlined=True)
@@ -267,7 +338,7 @@ def easy_pass(jobs: Jobs, row: Row) -> bool:
         False if the picked job started and the pass stopped there, for a new decision.
 
     Writes:
-        What `start_job` writes; SHADOW and EXTRA, -1 where they were not needed.
+        What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed.
 
     Source:
         Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".

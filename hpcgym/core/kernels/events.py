@@ -1,9 +1,10 @@
 """The clock: completions, submissions, one pass; on to the next decision.
 
-Cost of an event, with n waiting and k running jobs: an order that keeps in O(log n + BLOCK_JOBS),
-the running lists in O(log k) plus a shift, a pass in n / BLOCK_JOBS steps plus the blocks that may
-hold a job to start. A pass that cannot start anything is not made, and after an arrival that leaves
-head, free processors and reservation as they were only the newcomer is looked at. An order that
+Cost of an event, with n waiting and k running jobs: an order that keeps in O(log n +
+NODE_CHILDREN), the running lists in a shift of at most k entries, a pass in a step per group of
+some 700 waiting jobs plus the blocks that may hold a job to start. A pass that cannot start
+anything is not made, and after an arrival that leaves head, free processors and reservation as they
+were only the newcomer is looked at; one that starts at once stands in no queue. An order that
 changes with time is made anew, in O(n log n), at passes where it matters.
 """
 
@@ -11,15 +12,21 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.check import find_violation
 from hpcgym.core.kernels.easy import (
     backfills,
+    charge_extra,
     easy_pass,
     make_orders,
     reserve,
-    start_backfilled,
 )
-from hpcgym.core.kernels.queue import first_job, least_processors, put_in, take_out
+from hpcgym.core.kernels.queue import first_job, least_processors, precedes, put_in, take_out
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import accrue, begin_cost
-from hpcgym.core.kernels.running import complete_job, next_completion, release_estimated
+from hpcgym.core.kernels.running import (
+    complete_job,
+    next_completion,
+    next_release,
+    release_estimated,
+    start_job,
+)
 from hpcgym.core.kernels.score import first_key
 from hpcgym.core.kernels.user_history import expect_inverse, write_history_fields
 from hpcgym.core.state import (
@@ -32,6 +39,7 @@ from hpcgym.core.state import (
     BETWEEN,
     BY_BASE,
     CHECK,
+    CHECKED_HEAD,
     DECIDE,
     DECIDE_CONTESTED,
     DECIDE_EVENT,
@@ -50,10 +58,8 @@ from hpcgym.core.state import (
     MOST_WAITING,
     N_EVENTS,
     N_JOBS,
-    N_NEWCOMERS,
     N_OVERDUE,
     N_PASSES,
-    N_RELEASES,
     N_STARTED,
     N_WAITING,
     NEVER,
@@ -78,14 +84,14 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def submit_job(jobs: Jobs, row: Row) -> None:
-    """Let the next job enter the queue.
+    """Let the next job come in; the queues take it in later.
 
     Args:
         jobs: The job table.
         row: The simulation, its clock at the submission.
 
     Writes:
-        The queues, counts, reward rate and what is known of the job's user, frozen from now on.
+        The job's keys, counts, reward rate and what is known of its user, frozen from now on.
 
     Source:
         Specification, section 1, "One instant".
@@ -98,10 +104,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         if len(row.history_field) > 0:
             write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
     row.key[BASE, job] = first_key(jobs, row, BASE, job)
-    put_in(jobs, row, BASE, job)
     if row.setting[BACKFILL_RULE] != BY_BASE:
         row.key[FILL, job] = first_key(jobs, row, FILL, job)
-        put_in(jobs, row, FILL, job)
     row.counter[N_WAITING] += 1
     row.counter[WAITING_PROCESSORS] += jobs.processors[job]
     row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
@@ -129,12 +133,13 @@ def next_submission(jobs: Jobs, row: Row) -> int:
 
 
 @kernel
-def cross_threshold(jobs: Jobs, row: Row) -> bool:
+def cross_threshold(jobs: Jobs, row: Row, first: int) -> bool:
     """Move waiting jobs that have passed the threshold to the front of every order.
 
     Args:
         jobs: The job table.
         row: The simulation.
+        first: First job that is not queued yet, submitted now or later.
 
     Returns:
         True if some job was moved.
@@ -150,7 +155,7 @@ def cross_threshold(jobs: Jobs, row: Row) -> bool:
         return False
     moved = False
     job = row.counter[NEXT_OVERDUE]
-    while job < row.counter[NEXT_JOB] and row.counter[NOW] - jobs.submit_time[job] > threshold:
+    while job < first and row.counter[NOW] - jobs.submit_time[job] > threshold:
         if row.start_time[job] < 0:
             take_out(jobs, row, BASE, job)
             row.key[BASE, job] = -float("inf")
@@ -167,6 +172,113 @@ def cross_threshold(jobs: Jobs, row: Row) -> bool:
 
 
 @kernel(inlined=True)
+def queue_jobs(jobs: Jobs, row: Row, first: int) -> None:
+    """Put the jobs submitted now into the queues.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        first: First of them.
+
+    Writes:
+        The queues.
+
+    Source:
+        Specification, section 1, "One instant".
+    """
+    for job in range(first, row.counter[NEXT_JOB]):
+        put_in(jobs, row, BASE, job)
+        if row.setting[BACKFILL_RULE] != BY_BASE:
+            put_in(jobs, row, FILL, job)
+
+
+@kernel(inlined=True)
+def count_pass(row: Row) -> None:
+    """Count a pass and the jobs that wait at it.
+
+    Args:
+        row: The simulation.
+
+    Writes:
+        N_PASSES, SUM_WAITING, MOST_WAITING.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    row.counter[N_PASSES] += 1
+    row.counter[SUM_WAITING] += row.counter[N_WAITING]
+    row.counter[MOST_WAITING] = max(row.counter[MOST_WAITING], row.counter[N_WAITING])
+
+
+@kernel(inlined=True)
+def is_settled(row: Row, newcomer: int) -> bool:
+    """Tell whether a newcomer is the only job that can start now.
+
+    Every other waiting job was refused under the same head and reservation with as many processors
+    free, and time has only passed since.
+
+    Args:
+        row: The simulation.
+        newcomer: Index of the only job submitted now.
+
+    Returns:
+        False if a full pass is due.
+
+    Source:
+        House rule: no work per event that grows with the queue where it need not.
+    """
+    head = row.counter[SETTLED_HEAD]
+    return (
+        head >= 0
+        and not precedes(row, BASE, newcomer, head)
+        and next_release(row) > row.counter[NOW]
+    )
+
+
+@kernel(inlined=True)
+def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
+    """Make the pass over the only newcomer, which need not be queued if it starts.
+
+    Args:
+        jobs: The job table.
+        row: The simulation; the newcomer stands in no queue yet.
+        job: Index of the newcomer.
+
+    Returns:
+        False, with nothing done, if other jobs or a decision may matter, or the newcomer must wait
+        alone.
+
+    Writes:
+        What a pass writes.
+
+    Source:
+        House rule: equal to a full pass; a test compares them.
+    """
+    if row.setting[FULL_PASSES] == 1 or row.setting[DECIDE] > DECIDE_CONTESTED:
+        return False
+    fits = jobs.processors[job] <= row.counter[FREE]
+    if row.counter[N_WAITING] == 1:
+        if not fits:
+            return False
+        count_pass(row)
+        row.counter[CHECKED_HEAD] = -1
+        start_job(jobs, row, job, False)
+        return True
+    if not is_settled(row, job):
+        return False
+    count_pass(row)
+    if fits and row.setting[BACKFILL] == BACKFILL_EASY:
+        if row.counter[SHADOW] < 0:
+            reserve(jobs, row, row.counter[SETTLED_HEAD])
+        if backfills(jobs, row, job):
+            charge_extra(jobs, row, job)
+            start_job(jobs, row, job, True)
+            return True
+    queue_jobs(jobs, row, job)
+    return True
+
+
+@kernel(inlined=True)
 def advance_clock(jobs: Jobs, row: Row) -> None:
     """Move to the next instant and handle its completions and submissions.
 
@@ -177,8 +289,8 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
         row: The simulation, jobs still to start.
 
     Writes:
-        Everything that events move; SETTLED_HEAD = -1 unless one job or none has been submitted
-        and nothing else happened; PASS_DUE = 0 at an instant without events.
+        Everything that events move; SETTLED_HEAD = -1 unless nothing but submissions happened;
+        PASS_DUE = 0 at an instant without events, or whose pass has been made.
 
     Source:
         Specification, section 1, "One instant".
@@ -204,11 +316,14 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
     elif completion == now:
         complete_job(jobs, row)
     row.counter[PASS_DUE] = int(row.counter[N_EVENTS] > events)
-    row.counter[N_NEWCOMERS] = row.counter[NEXT_JOB] - first
     if row.counter[PASS_DUE] == 1:
         release_estimated(jobs, row)
-    if cross_threshold(jobs, row):
+    if cross_threshold(jobs, row, first):
         row.counter[SETTLED_HEAD] = -1
+    if row.counter[NEXT_JOB] == first + 1 and pass_newcomer(jobs, row, first):
+        row.counter[PASS_DUE] = 0
+    else:
+        queue_jobs(jobs, row, first)
 
 
 @kernel(inlined=True)
@@ -260,53 +375,6 @@ def decision_due(row: Row) -> bool:
 
 
 @kernel(inlined=True)
-def is_settled(row: Row) -> bool:
-    """Tell whether only the newcomer can start at this pass.
-
-    Every other waiting job was refused under the same head and reservation with as many processors
-    free, and time has only passed since.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        False if a full pass is due.
-
-    Source:
-        House rule: no work per event that grows with the queue where it need not.
-    """
-    return (
-        row.counter[SETTLED_HEAD] >= 0
-        and row.counter[N_NEWCOMERS] == 1
-        and first_job(row, BASE) == row.counter[SETTLED_HEAD]
-        and (row.counter[N_RELEASES] == 0 or row.release_time[0] > row.counter[NOW])
-    )
-
-
-@kernel(inlined=True)
-def pass_newcomer(jobs: Jobs, row: Row) -> None:
-    """Make a pass over the newcomer only.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, settled.
-
-    Writes:
-        What a pass writes.
-
-    Source:
-        House rule: equal to a full pass; a test compares them.
-    """
-    job = row.counter[NEXT_JOB] - 1
-    if row.setting[BACKFILL] != BACKFILL_EASY or jobs.processors[job] > row.counter[FREE]:
-        return
-    if row.counter[SHADOW] < 0:
-        reserve(jobs, row, row.counter[SETTLED_HEAD])
-    if backfills(jobs, row, job):
-        start_backfilled(jobs, row, job)
-
-
-@kernel(inlined=True)
 def orders_keep(row: Row) -> bool:
     """Tell whether both orders stay from pass to pass.
 
@@ -341,20 +409,18 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
     Source:
         Specification, section 1, "EASY pass".
     """
-    row.counter[N_PASSES] += 1
-    row.counter[SUM_WAITING] += row.counter[N_WAITING]
-    row.counter[MOST_WAITING] = max(row.counter[MOST_WAITING], row.counter[N_WAITING])
+    count_pass(row)
     if row.counter[N_WAITING] == 0:
         return True
     keep = orders_keep(row)
-    if row.setting[FULL_PASSES] == 0 and row.counter[ORDERED] == 0:
-        if is_settled(row):
-            pass_newcomer(jobs, row)
-            return True
-        if least_processors(row, BASE) > row.counter[FREE]:
-            row.counter[SHADOW] = -1
-            row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
-            return True
+    if (
+        row.setting[FULL_PASSES] == 0
+        and row.counter[ORDERED] == 0
+        and least_processors(row, BASE) > row.counter[FREE]
+    ):
+        row.counter[SHADOW] = -1
+        row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
+        return True
     decided = row.counter[ORDERED] == 1
     if not keep and (decided or row.setting[FULL_PASSES] == 1 or is_contested(row)):
         make_orders(jobs, row)

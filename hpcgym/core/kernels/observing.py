@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.easy import reserve
+from hpcgym.core.kernels.queue import list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.kernels.user_history import MONTH_MINUTES
@@ -22,7 +23,6 @@ from hpcgym.core.state import (
     FREE,
     HOUR_AGO,
     MACHINE_PROCESSORS,
-    N_BLOCKS,
     N_HISTORY_FIELDS,
     N_RELEASES,
     N_STATIC_FIELDS,
@@ -64,7 +64,7 @@ def fill_slots(row: Row, slot: NDArray[np.int64]) -> int:
     O(n_slots), else O(n_waiting).
 
     Args:
-        row: The simulation.
+        row: The simulation, its `scratch` a list of the waiting jobs in base order.
         slot: Where to, shape (n_slots,).
 
     Returns:
@@ -80,24 +80,22 @@ def fill_slots(row: Row, slot: NDArray[np.int64]) -> int:
     n_first = n_slots - n_slots // OLDEST_SHARE
     shown = 0
     oldest = 0
-    for place in range(row.queue_used[BASE, N_BLOCKS]):
-        block = row.block_order[BASE, place]
-        for spot in range(row.block_size[BASE, block]):
-            job = row.block_job[BASE, block, spot]
-            if shown < n_first:
-                slot[shown] = job
-                shown += 1
+    for place in range(row.counter[N_WAITING]):
+        job = row.scratch[place]
+        if shown < n_first:
+            slot[shown] = job
+            shown += 1
+            continue
+        if oldest == n_slots - n_first:
+            if oldest == 0 or slot[n_slots - 1] < job:
                 continue
-            if oldest == n_slots - n_first:
-                if oldest == 0 or slot[n_slots - 1] < job:
-                    continue
-            else:
-                oldest += 1
-            other = n_first + oldest - 1
-            while other > n_first and slot[other - 1] > job:
-                slot[other] = slot[other - 1]
-                other -= 1
-            slot[other] = job
+        else:
+            oldest += 1
+        other = n_first + oldest - 1
+        while other > n_first and slot[other - 1] > job:
+            slot[other] = slot[other - 1]
+            other -= 1
+        slot[other] = job
     shown += oldest
     for empty in range(shown, n_slots):
         slot[empty] = -1
@@ -110,7 +108,7 @@ def shadow_of_base(jobs: Jobs, row: Row) -> int:
 
     Args:
         jobs: The job table.
-        row: The simulation.
+        row: The simulation, its `scratch` a list of the waiting jobs in base order.
 
     Returns:
         The shadow time, s; -1 if every waiting job fits.
@@ -122,13 +120,11 @@ def shadow_of_base(jobs: Jobs, row: Row) -> int:
         Specification, section 10, "Observation": ends before the shadow.
     """
     free = row.counter[FREE]
-    for place in range(row.queue_used[BASE, N_BLOCKS]):
-        block = row.block_order[BASE, place]
-        for spot in range(row.block_size[BASE, block]):
-            job = row.block_job[BASE, block, spot]
-            if jobs.processors[job] > free:
-                reserve(jobs, row, job)
-                return row.counter[SHADOW]
+    for place in range(row.counter[N_WAITING]):
+        job = row.scratch[place]
+        if jobs.processors[job] > free:
+            reserve(jobs, row, job)
+            return row.counter[SHADOW]
     return -1
 
 
@@ -227,12 +223,12 @@ def show_free(jobs: Jobs, row: Row, shown: Floats) -> None:
     machine = row.setting[MACHINE_PROCESSORS]
     free = row.counter[FREE]
     shown[0] = np.float32(free / machine)
-    place = 0
+    place = row.counter[N_RELEASES] - 1
     for ahead in range(len(HORIZONS_S)):
         until = row.counter[NOW] + HORIZONS_S[ahead]
-        while place < row.counter[N_RELEASES] and row.release_time[place] <= until:
+        while place >= 0 and row.release_time[place] <= until:
             free += jobs.processors[row.release_job[place]]
-            place += 1
+            place -= 1
         shown[1 + ahead] = np.float32(free / machine)
 
 
@@ -242,7 +238,7 @@ def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) ->
 
     Args:
         jobs: The job table.
-        row: The simulation.
+        row: The simulation, its `scratch` a list of the waiting jobs in base order.
         slot: Job in each slot, shape (n_slots,), -1 = empty.
         shown: Where to, shape (4,): count, total area, least area, largest area.
 
@@ -263,17 +259,13 @@ def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) ->
     total = 0
     least = np.float32(1.0)
     most = np.float32(0.0)
-    seen = 0
-    for place in range(row.queue_used[BASE, N_BLOCKS]):
-        block = row.block_order[BASE, place]
-        for spot in range(row.block_size[BASE, block]):
-            job = row.block_job[BASE, block, spot]
-            seen += 1
-            if seen <= n_first or job <= youngest:
-                continue
-            total += jobs.processors[job] * jobs.estimate[job]
-            least = min(least, jobs.field[job, 3])
-            most = max(most, jobs.field[job, 3])
+    for place in range(n_first, row.counter[N_WAITING]):
+        job = row.scratch[place]
+        if job <= youngest:
+            continue
+        total += jobs.processors[job] * jobs.estimate[job]
+        least = min(least, jobs.field[job, 3])
+        most = max(most, jobs.field[job, 3])
     shown[0] = squash(float(hidden), float(len(slot)))
     shown[1] = squash(float(total), hour_of_machine)
     shown[2] = least
@@ -286,7 +278,7 @@ def show_cluster(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) -
 
     Args:
         jobs: The job table.
-        row: The simulation.
+        row: The simulation, its `scratch` a list of the waiting jobs in base order.
         slot: Job in each slot, shape (n_slots,), -1 = empty.
         shown: Where to, shape (N_CLUSTER,).
 
@@ -329,11 +321,12 @@ def observe(
         mask: Which slots hold a job, shape (n_slots,), 1 or 0.
 
     Writes:
-        The four arrays, whole.
+        The four arrays, whole; `scratch`, which lists the waiting jobs in base order meanwhile.
 
     Source:
         Specification, section 10, "Observation".
     """
+    list_jobs(row, BASE, row.scratch)
     shown = fill_slots(row, slot)
     shadow = shadow_of_base(jobs, row)
     for place in range(shown):

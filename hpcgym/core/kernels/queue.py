@@ -1,22 +1,34 @@
-"""A queue kept in order: blocks of jobs, each with bounds on what its jobs ask for.
+"""A queue kept in order: groups of blocks of jobs, each with bounds on what its jobs ask for.
 
-Jobs stand in ascending order of (key, index). A job is put in or taken out in
-O(log n + BLOCK_JOBS) steps, plus a shift of the directory of blocks and their bounds, at most
-n / BLOCK_JOBS entries, when a block fills up or empties. A search for jobs that may start skips
-every block whose bounds rule all of its jobs out: its least processors, and the least estimate of
-its jobs of at most each size class. The former is exact at every instant; the latter may be too low
-after a job has left, and is worked out anew when a search has looked through the block.
+Jobs stand in ascending order of (key, index): a B+ tree of two levels of nodes
+(`hpcgym.core.kernels.nodes`) under a list of groups. A job is put in or taken out in
+O(log n + NODE_CHILDREN) steps, plus a shift of the list of groups, some n / 700 entries, once in
+hundreds of times. A search for jobs that may start skips every group and every block whose bounds
+rule all of its jobs out.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes import (
+    free_node,
+    insert_child,
+    lower_bounds,
+    make_node,
+    move_children,
+    raise_processors_of_block,
+    raise_processors_of_group,
+    remove_child,
+    split_block,
+    split_group,
+    take_bounds,
+)
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.state import BLOCK_JOBS, LENGTH, N_BLOCKS, NEVER, SIZE_CLASSES
+from hpcgym.core.state import N_GROUPS, N_NODES, N_QUEUES, NEVER, NODE_CHILDREN, SPARE
 
 
-@kernel
+@kernel(inlined=True)
 def clear_queue(row: Row, which: int) -> None:
     """Take every job out, in constant time.
 
@@ -25,13 +37,14 @@ def clear_queue(row: Row, which: int) -> None:
         which: The queue.
 
     Writes:
-        `used`.
+        `queue_used`.
 
     Source:
-        House rule: the directory stays a permutation of the blocks, so nothing is freed.
+        House rule: what was in use is found again as it is needed.
     """
-    row.queue_used[which, N_BLOCKS] = 0
-    row.queue_used[which, LENGTH] = 0
+    row.queue_used[which, N_GROUPS] = 0
+    row.queue_used[which, N_NODES] = which * (len(row.node_size) // N_QUEUES)
+    row.queue_used[which, SPARE] = -1
 
 
 @kernel(inlined=True)
@@ -56,6 +69,23 @@ def precedes(row: Row, which: int, job: int, other: int) -> bool:
 
 
 @kernel(inlined=True)
+def first_of_group(row: Row, group: int) -> int:
+    """Return the first job of a group.
+
+    Args:
+        row: The simulation.
+        group: The group.
+
+    Returns:
+        Its index.
+
+    Source:
+        House rule: one word per thing.
+    """
+    return row.node_child[row.node_child[group, 0], 0]
+
+
+@kernel(inlined=True)
 def first_job(row: Row, which: int) -> int:
     """Return the first job of a queue.
 
@@ -69,14 +99,14 @@ def first_job(row: Row, which: int) -> int:
     Source:
         House rule: one word per thing.
     """
-    if row.queue_used[which, N_BLOCKS] == 0:
+    if row.queue_used[which, N_GROUPS] == 0:
         return -1
-    return row.block_job[which, row.block_order[which, 0], 0]
+    return first_of_group(row, row.group_order[which, 0])
 
 
 @kernel(inlined=True)
 def least_processors(row: Row, which: int) -> int:
-    """Return the smallest request in a queue, in n / BLOCK_JOBS steps.
+    """Return the smallest request in a queue, in as many steps as it has groups.
 
     Args:
         row: The simulation.
@@ -89,14 +119,14 @@ def least_processors(row: Row, which: int) -> int:
         House rule: a pass is needed only if some job fits.
     """
     least = NEVER
-    for place in range(row.queue_used[which, N_BLOCKS]):
-        least = min(least, row.block_processors[which, place])
+    for at in range(row.queue_used[which, N_GROUPS]):
+        least = min(least, row.node_processors[row.group_order[which, at]])
     return least
 
 
 @kernel(inlined=True)
-def find_block(row: Row, which: int, job: int) -> int:
-    """Find the block a job stands in, or belongs in.
+def find_group(row: Row, which: int, job: int) -> int:
+    """Find the group a job stands in, or belongs in.
 
     Args:
         row: The simulation.
@@ -104,16 +134,16 @@ def find_block(row: Row, which: int, job: int) -> int:
         job: Index of the job, its key set.
 
     Returns:
-        Place in the directory of the last block whose first job is not after the job, else 0.
+        Place in the list of the last group whose first job is not after the job, else 0.
 
     Source:
         House rule: binary search over the first jobs.
     """
     low = 0
-    high = row.queue_used[which, N_BLOCKS]
+    high = row.queue_used[which, N_GROUPS]
     while high - low > 1:
         middle = (low + high) // 2
-        if precedes(row, which, job, row.block_job[which, row.block_order[which, middle], 0]):
+        if precedes(row, which, job, first_of_group(row, row.group_order[which, middle])):
             high = middle
         else:
             low = middle
@@ -121,7 +151,35 @@ def find_block(row: Row, which: int, job: int) -> int:
 
 
 @kernel(inlined=True)
-def find_in_block(row: Row, which: int, block: int, job: int) -> int:
+def find_block(row: Row, which: int, group: int, job: int) -> int:
+    """Find the block of a group that a job stands in, or belongs in.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        group: The group.
+        job: Index of the job, its key set.
+
+    Returns:
+        Place in the group of the last block whose first job is not after the job, else 0.
+
+    Source:
+        House rule: binary search over the first jobs.
+    """
+    low = 0
+    high = row.node_size[group]
+    while high - low > 1:
+        middle = (low + high) // 2
+        block = row.node_child[group, middle]
+        if precedes(row, which, job, row.node_child[block, 0]):
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+@kernel(inlined=True)
+def find_place(row: Row, which: int, block: int, job: int) -> int:
     """Find where in a block a newcomer belongs.
 
     Args:
@@ -134,299 +192,108 @@ def find_in_block(row: Row, which: int, block: int, job: int) -> int:
         Number of jobs of the block that stand before it.
 
     Source:
-        House rule: binary search.
+        House rule: binary search; most newcomers of most orders go last.
     """
     low = 0
-    high = row.block_size[which, block]
-    if high > 0 and precedes(row, which, row.block_job[which, block, high - 1], job):
+    high = row.node_size[block]
+    if high > 0 and precedes(row, which, row.node_child[block, high - 1], job):
         return high
     while low < high:
         middle = (low + high) // 2
-        if precedes(row, which, row.block_job[which, block, middle], job):
+        if precedes(row, which, row.node_child[block, middle], job):
             low = middle + 1
         else:
             high = middle
     return low
 
 
-@kernel(inlined=True)
-def size_class_of(processors: int) -> int:
-    """Return the class of a number of processors.
+@kernel
+def insert_group(row: Row, which: int, at: int) -> int:
+    """Put a group into the list.
 
     Args:
-        processors: Processors, >= 1.
+        row: The simulation.
+        which: The queue.
+        at: Groups before it.
 
     Returns:
-        The class, 0 to SIZE_CLASSES - 1.
-
-    Source:
-        House rule: classes double, so few of them bound jobs of every width.
-    """
-    size_class = 0
-    while processors > 1 and size_class < SIZE_CLASSES - 1:
-        processors >>= 1
-        size_class += 1
-    return size_class
-
-
-@kernel(inlined=True)
-def clear_bounds(row: Row, which: int, place: int) -> None:
-    """Set the bounds of a block to those of no job.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory the block stands.
+        The group, without blocks.
 
     Writes:
-        `block_processors` and `block_estimate` of the block.
+        The list and the group.
 
     Source:
-        House rule: a bound is never too high, so a skipped block never hides a job.
+        House rule: the list is as long as the queue has groups.
     """
-    row.block_processors[which, place] = NEVER
-    row.block_is_loose[which, place] = 0
-    for size_class in range(SIZE_CLASSES):
-        row.block_estimate[which, size_class, place] = NEVER
-
-
-@kernel(inlined=True)
-def lower_bounds(
-    row: Row, which: int, place: int, processors: int, size_class: int, estimate: int
-) -> None:
-    """Lower the bounds of a block to those of a job it takes in.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory the block stands.
-        processors: Processors of the job.
-        size_class: Their class.
-        estimate: Estimate of the job, s.
-
-    Writes:
-        `block_processors` and `block_estimate` of the block.
-
-    Source:
-        House rule: a bound is never too high, so a skipped block never hides a job.
-    """
-    if processors < row.block_processors[which, place]:
-        row.block_processors[which, place] = processors
-    while size_class < SIZE_CLASSES and estimate < row.block_estimate[which, size_class, place]:
-        row.block_estimate[which, size_class, place] = estimate
-        size_class += 1
+    for other in range(row.queue_used[which, N_GROUPS], at, -1):
+        row.group_order[which, other] = row.group_order[which, other - 1]
+    group = make_node(row, which)
+    row.group_order[which, at] = group
+    row.queue_used[which, N_GROUPS] += 1
+    return group
 
 
 @kernel
-def measure_block(jobs: Jobs, row: Row, which: int, place: int) -> None:
-    """Work out the bounds of a block anew.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory the block stands.
-
-    Writes:
-        `block_processors` and `block_estimate` of the block.
-
-    Source:
-        House rule: a bound is never too high, so a skipped block never hides a job.
-    """
-    clear_bounds(row, which, place)
-    block = row.block_order[which, place]
-    for spot in range(row.block_size[which, block]):
-        job = row.block_job[which, block, spot]
-        lower_bounds(
-            row, which, place, jobs.processors[job], jobs.size_class[job], jobs.estimate[job]
-        )
-
-
-@kernel
-def raise_processors(jobs: Jobs, row: Row, which: int, place: int) -> None:
-    """Work out the least processors of a block that has lost a job with as few.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory the block stands.
-
-    Writes:
-        `block_processors` of the block; looks no further than the next job with as few.
-
-    Source:
-        House rule: whether some job fits must be exact, since decisions depend on it.
-    """
-    block = row.block_order[which, place]
-    least = NEVER
-    for spot in range(row.block_size[which, block]):
-        least = min(least, jobs.processors[row.block_job[which, block, spot]])
-        if least == row.block_processors[which, place]:
-            return
-    row.block_processors[which, place] = least
-
-
-@kernel
-def move_bounds(row: Row, which: int, place: int, to: int) -> None:
-    """Move the bounds of a block along with it.
+def remove_group(row: Row, which: int, at: int) -> None:
+    """Take a group without blocks out of the list.
 
     Args:
         row: The simulation.
         which: The queue.
-        place: Where in the directory the block stood.
-        to: Where it stands now.
+        at: Groups before it.
 
     Writes:
-        `block_processors` and `block_estimate` at `to`.
+        The list and the group.
 
     Source:
-        House rule: bounds lie in queue order, so a search reads them in one sweep.
+        House rule: the list is as long as the queue has groups.
     """
-    row.block_processors[which, to] = row.block_processors[which, place]
-    row.block_is_loose[which, to] = row.block_is_loose[which, place]
-    for size_class in range(SIZE_CLASSES):
-        row.block_estimate[which, size_class, to] = row.block_estimate[which, size_class, place]
+    free_node(row, which, row.group_order[which, at])
+    row.queue_used[which, N_GROUPS] -= 1
+    for other in range(at, row.queue_used[which, N_GROUPS]):
+        row.group_order[which, other] = row.group_order[which, other + 1]
 
 
 @kernel
-def open_block(row: Row, which: int, place: int) -> int:
-    """Put an unused block into the directory.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory.
-
-    Returns:
-        The block, with no job in it.
-
-    Writes:
-        `order`, `size`, `used`.
-
-    Source:
-        House rule: the directory stays a permutation of the blocks.
-    """
-    last = row.queue_used[which, N_BLOCKS]
-    block = row.block_order[which, last]
-    for other in range(last, place, -1):
-        move_bounds(row, which, other - 1, other)
-        row.block_order[which, other] = row.block_order[which, other - 1]
-    row.block_order[which, place] = block
-    row.block_size[which, block] = 0
-    clear_bounds(row, which, place)
-    row.queue_used[which, N_BLOCKS] = last + 1
-    return block
-
-
-@kernel
-def close_block(row: Row, which: int, place: int) -> None:
-    """Take an empty block out of the directory.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory it stands.
-
-    Writes:
-        `order`, `used`.
-
-    Source:
-        House rule: the directory stays a permutation of the blocks.
-    """
-    last = row.queue_used[which, N_BLOCKS] - 1
-    block = row.block_order[which, place]
-    for other in range(place, last):
-        move_bounds(row, which, other + 1, other)
-        row.block_order[which, other] = row.block_order[which, other + 1]
-    row.block_order[which, last] = block
-    row.queue_used[which, N_BLOCKS] = last
-
-
-@kernel
-def split_block(jobs: Jobs, row: Row, which: int, place: int) -> None:
-    """Move the later half of a full block into a block of its own behind it.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory the full block stands.
-
-    Writes:
-        Both blocks and the directory.
-
-    Source:
-        House rule: blocks of bounded size keep a shift short.
-    """
-    full = row.block_order[which, place]
-    block = open_block(row, which, place + 1)
-    half = BLOCK_JOBS // 2
-    for moved in range(half, BLOCK_JOBS):
-        row.block_job[which, block, moved - half] = row.block_job[which, full, moved]
-    row.block_size[which, full] = half
-    row.block_size[which, block] = BLOCK_JOBS - half
-    measure_block(jobs, row, which, place)
-    measure_block(jobs, row, which, place + 1)
-
-
-@kernel
-def merge_block(row: Row, which: int, place: int) -> None:
-    """Move the jobs of the next block into this one and close it.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        place: Where in the directory the earlier of the two blocks stands.
-
-    Writes:
-        Both blocks and the directory.
-
-    Source:
-        House rule: two neighbours hold more than half a block between them, so blocks stay few.
-    """
-    block = row.block_order[which, place]
-    following = row.block_order[which, place + 1]
-    size = row.block_size[which, block]
-    for moved in range(row.block_size[which, following]):
-        row.block_job[which, block, size + moved] = row.block_job[which, following, moved]
-    row.block_size[which, block] = size + row.block_size[which, following]
-    row.block_is_loose[which, place] |= row.block_is_loose[which, place + 1]
-    least = row.block_processors[which, place + 1]
-    for size_class in range(SIZE_CLASSES):
-        estimate = row.block_estimate[which, size_class, place + 1]
-        lower_bounds(row, which, place, least, size_class, estimate)
-    close_block(row, which, place + 1)
-
-
-@kernel
-def make_room(jobs: Jobs, row: Row, which: int, place: int, job: int) -> int:
+def make_room(jobs: Jobs, row: Row, which: int, at: int, place: int, job: int) -> tuple[int, int]:
     """Make room for a job that belongs in a full block.
 
     Args:
         jobs: The job table.
         row: The simulation.
         which: The queue.
-        place: Where in the directory the full block stands.
+        at: Where in the list the block's group stands.
+        place: Where in the group the block stands.
         job: Index of the job, its key set.
 
     Returns:
-        Where in the directory the block stands that the job belongs in now.
+        `at` and `place` of the block that the job belongs in now.
 
     Writes:
         A new block behind the full one: an empty one where the queue grows at its end, else one
-        with its later half.
+        with its later half. A full group is split in the same way before.
 
     Source:
         House rule: a queue that grows at its end has full blocks.
     """
-    block = row.block_order[which, place]
-    is_last = place + 1 == row.queue_used[which, N_BLOCKS]
-    if is_last and precedes(row, which, row.block_job[which, block, BLOCK_JOBS - 1], job):
-        open_block(row, which, place + 1)
-        return place + 1
-    split_block(jobs, row, which, place)
-    return find_block(row, which, job)
+    group = row.group_order[which, at]
+    if row.node_size[group] == NODE_CHILDREN:
+        later = insert_group(row, which, at + 1)
+        split_group(row, group, later)
+        if place >= row.node_size[group]:
+            place -= row.node_size[group]
+            at += 1
+            group = later
+    block = row.node_child[group, place]
+    follower = make_node(row, which)
+    insert_child(row, group, place + 1, follower)
+    is_last = at + 1 == row.queue_used[which, N_GROUPS] and place + 2 == row.node_size[group]
+    if is_last and precedes(row, which, row.node_child[block, NODE_CHILDREN - 1], job):
+        return at, place + 1
+    split_block(jobs, row, block, follower)
+    if precedes(row, which, job, row.node_child[follower, 0]):
+        return at, place
+    return at, place + 1
 
 
 @kernel
@@ -445,19 +312,118 @@ def put_in(jobs: Jobs, row: Row, which: int, job: int) -> None:
     Source:
         House rule: the order is kept, not made anew at each pass.
     """
-    row.queue_used[which, LENGTH] += 1
-    if row.queue_used[which, N_BLOCKS] == 0:
-        open_block(row, which, 0)
-    place = find_block(row, which, job)
-    if row.block_size[which, row.block_order[which, place]] == BLOCK_JOBS:
-        place = make_room(jobs, row, which, place, job)
-    block = row.block_order[which, place]
-    spot = find_in_block(row, which, block, job)
-    for other in range(row.block_size[which, block], spot, -1):
-        row.block_job[which, block, other] = row.block_job[which, block, other - 1]
-    row.block_job[which, block, spot] = job
-    row.block_size[which, block] += 1
-    lower_bounds(row, which, place, jobs.processors[job], jobs.size_class[job], jobs.estimate[job])
+    if row.queue_used[which, N_GROUPS] == 0:
+        insert_child(row, insert_group(row, which, 0), 0, make_node(row, which))
+    at = find_group(row, which, job)
+    place = find_block(row, which, row.group_order[which, at], job)
+    block = row.node_child[row.group_order[which, at], place]
+    if row.node_size[block] == NODE_CHILDREN:
+        at, place = make_room(jobs, row, which, at, place, job)
+        block = row.node_child[row.group_order[which, at], place]
+    insert_child(row, block, find_place(row, which, block, job), job)
+    lower_bounds(jobs, row, block, job)
+    lower_bounds(jobs, row, row.group_order[which, at], job)
+
+
+@kernel(inlined=True)
+def are_nearly_empty(row: Row, node: int, other: int) -> bool:
+    """Tell whether two neighbours are to become one.
+
+    Args:
+        row: The simulation.
+        node: A block or a group.
+        other: Its neighbour.
+
+    Returns:
+        True if both together fill at most half a node.
+
+    Source:
+        House rule: a node that is merged is not split again at once.
+    """
+    return row.node_size[node] + row.node_size[other] <= NODE_CHILDREN // 2
+
+
+@kernel
+def merge_blocks(row: Row, which: int, group: int, place: int) -> None:
+    """Move the jobs of a block into the one before it and give it back.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        group: The group of both.
+        place: Where in the group the earlier one stands.
+
+    Writes:
+        Both blocks, and the group but for its bounds.
+
+    Source:
+        House rule: nodes stay few.
+    """
+    block = row.node_child[group, place]
+    following = row.node_child[group, place + 1]
+    move_children(row, following, 0, block)
+    take_bounds(row, block, following)
+    remove_child(row, group, place + 1)
+    free_node(row, which, following)
+
+
+@kernel
+def merge_groups(row: Row, which: int, at: int) -> None:
+    """Move the blocks of a group into the one before it and give it back.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        at: Where in the list the earlier one stands.
+
+    Writes:
+        Both groups and the list.
+
+    Source:
+        House rule: nodes stay few.
+    """
+    group = row.group_order[which, at]
+    following = row.group_order[which, at + 1]
+    move_children(row, following, 0, group)
+    take_bounds(row, group, following)
+    remove_group(row, which, at + 1)
+
+
+@kernel
+def tidy_up(row: Row, which: int, at: int, place: int) -> None:
+    """Give an empty block back, or merge one nearly empty with a neighbour; its group likewise.
+
+    Args:
+        row: The simulation.
+        which: The queue.
+        at: Where in the list the block's group stands.
+        place: Where in the group the block stands.
+
+    Writes:
+        The block and a neighbour, their group and a neighbour, the list.
+
+    Source:
+        House rule: nodes stay few.
+    """
+    group = row.group_order[which, at]
+    block = row.node_child[group, place]
+    last = row.node_size[group] - 1
+    if row.node_size[block] == 0:
+        remove_child(row, group, place)
+        free_node(row, which, block)
+    elif place < last and are_nearly_empty(row, block, row.node_child[group, place + 1]):
+        merge_blocks(row, which, group, place)
+    elif place > 0 and are_nearly_empty(row, block, row.node_child[group, place - 1]):
+        merge_blocks(row, which, group, place - 1)
+    else:
+        return
+    last = row.queue_used[which, N_GROUPS] - 1
+    if row.node_size[group] == 0:
+        remove_group(row, which, at)
+    elif at < last and are_nearly_empty(row, group, row.group_order[which, at + 1]):
+        merge_groups(row, which, at)
+    elif at > 0 and are_nearly_empty(row, group, row.group_order[which, at - 1]):
+        merge_groups(row, which, at - 1)
 
 
 @kernel
@@ -471,34 +437,25 @@ def take_out(jobs: Jobs, row: Row, which: int, job: int) -> None:
         job: Index of the job, its key as it was when put in.
 
     Writes:
-        The block the job stood in and its bounds; closes it when empty, merges it with the next
-        when both are nearly so.
+        The block the job stood in, its group, and the least processors of both.
 
     Source:
         House rule: the order is kept, not made anew at each pass.
     """
-    row.queue_used[which, LENGTH] -= 1
-    place = find_block(row, which, job)
-    block = row.block_order[which, place]
-    last = row.block_size[which, block] - 1
+    at = find_group(row, which, job)
+    group = row.group_order[which, at]
+    place = find_block(row, which, group, job)
+    block = row.node_child[group, place]
     spot = 0
-    while row.block_job[which, block, spot] != job:
+    while row.node_child[block, spot] != job:
         spot += 1
-    for other in range(spot, last):
-        row.block_job[which, block, other] = row.block_job[which, block, other + 1]
-    row.block_size[which, block] = last
-    if last == 0:
-        close_block(row, which, place)
-        return
-    if jobs.estimate[job] == row.block_estimate[which, jobs.size_class[job], place]:
-        row.block_is_loose[which, place] = 1
-    if jobs.processors[job] == row.block_processors[which, place]:
-        raise_processors(jobs, row, which, place)
-    if (
-        place + 1 < row.queue_used[which, N_BLOCKS]
-        and last + row.block_size[which, row.block_order[which, place + 1]] <= BLOCK_JOBS // 2
-    ):
-        merge_block(row, which, place)
+    remove_child(row, block, spot)
+    if jobs.processors[job] == row.node_processors[block]:
+        raise_processors_of_block(jobs, row, block)
+        if jobs.processors[job] == row.node_processors[group]:
+            raise_processors_of_group(row, group)
+    if row.node_size[block] <= NODE_CHILDREN // 2:
+        tidy_up(row, which, at, place)
 
 
 @kernel
@@ -520,9 +477,11 @@ def list_jobs(row: Row, which: int, listed: NDArray[np.int64]) -> int:
         House rule: one way to walk a queue.
     """
     n = 0
-    for place in range(row.queue_used[which, N_BLOCKS]):
-        block = row.block_order[which, place]
-        for spot in range(row.block_size[which, block]):
-            listed[n] = row.block_job[which, block, spot]
-            n += 1
+    for at in range(row.queue_used[which, N_GROUPS]):
+        group = row.group_order[which, at]
+        for place in range(row.node_size[group]):
+            block = row.node_child[group, place]
+            for spot in range(row.node_size[block]):
+                listed[n] = row.node_child[block, spot]
+                n += 1
     return n

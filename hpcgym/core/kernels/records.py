@@ -7,7 +7,6 @@ from hpcgym.core.state import (
     ByteVector,
     FloatTable,
     FloatVector,
-    IntCube,
     IntTable,
     IntVector,
     SingleTable,
@@ -45,12 +44,11 @@ class Row(NamedTuple):
     release_job: IntVector
     key: FloatTable
     queue_used: IntTable
-    block_order: IntTable
-    block_size: IntTable
-    block_processors: IntTable
-    block_estimate: IntCube
-    block_is_loose: IntTable
-    block_job: IntCube
+    group_order: IntTable
+    node_size: IntVector
+    node_child: IntTable
+    node_processors: IntVector
+    node_estimate: IntTable
     onset: IntVector
     history_run_time: IntTable
     history_requested_time: IntTable

@@ -1,7 +1,8 @@
 """Jobs on the machine: in order of their true ends, and in order of their estimated ends.
 
 The simulation moves by the true ends; the scheduler sees the estimated ones. Both lists are kept
-sorted: a start or an end costs a binary search and a shift of at most n_running entries.
+with the soonest end last: a start or an end costs a shift of the entries that end sooner, few where
+jobs end near their estimates, at most n_running.
 """
 
 from hpcgym.core.jit import kernel
@@ -87,7 +88,7 @@ def add_running(jobs: Jobs, row: Row, job: int) -> None:
     release = now + jobs.estimate[job]
     place = row.counter[N_RELEASES]
     row.counter[N_RELEASES] = place + 1
-    while place > 0 and row.release_time[place - 1] > release:
+    while place > 0 and row.release_time[place - 1] < release:
         row.release_time[place] = row.release_time[place - 1]
         row.release_job[place] = row.release_job[place - 1]
         place -= 1
@@ -114,38 +115,33 @@ def remove_release(jobs: Jobs, row: Row, job: int) -> bool:
         House rule: struct of arrays.
     """
     release = row.start_time[job] + jobs.estimate[job]
-    low = 0
-    high = row.counter[N_RELEASES]
-    while low < high:
-        middle = (low + high) // 2
-        if row.release_time[middle] < release:
-            low = middle + 1
-        else:
-            high = middle
-    n = row.counter[N_RELEASES]
-    while low < n and row.release_time[low] == release and row.release_job[low] != job:
-        low += 1
-    if low == n or row.release_time[low] != release:
+    last = row.counter[N_RELEASES] - 1
+    place = last
+    while place >= 0 and (row.release_time[place] < release or row.release_job[place] != job):
+        if row.release_time[place] > release:
+            return False
+        place -= 1
+    if place < 0:
         return False
-    for place in range(low, n - 1):
-        row.release_time[place] = row.release_time[place + 1]
-        row.release_job[place] = row.release_job[place + 1]
-    row.counter[N_RELEASES] = n - 1
+    for other in range(place, last):
+        row.release_time[other] = row.release_time[other + 1]
+        row.release_job[other] = row.release_job[other + 1]
+    row.counter[N_RELEASES] = last
     return True
 
 
-@kernel
+@kernel(inlined=True)
 def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
-    """Start a waiting job now.
+    """Start a job now that stands in no queue.
 
     Args:
         jobs: The job table.
         row: The simulation.
-        job: Index of a waiting job that fits.
+        job: Index of a submitted job that fits.
         backfilled: Whether it started in step 3 of the pass.
 
     Writes:
-        The job's start and flags, the queues it stands in, both running lists, all counts.
+        The job's start and flags, both running lists, all counts.
 
     Source:
         Specification, section 1, "EASY pass".
@@ -154,11 +150,6 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
     if is_overdue(row, job):
         flag |= THRESHOLDED
         row.counter[N_OVERDUE] -= 1
-    take_out(jobs, row, BASE, job)
-    if row.setting[BACKFILL_RULE] != BY_BASE:
-        take_out(jobs, row, FILL, job)
-    if row.counter[ORDERED] == 1:
-        take_out(jobs, row, ORDER, job)
     row.start_time[job] = row.counter[NOW]
     row.flag[job] = flag
     row.counter[FREE] -= jobs.processors[job]
@@ -169,6 +160,30 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
     add_running(jobs, row, job)
     if row.setting[KEEP_REWARD] == 1:
         end_cost(jobs, row, job)
+
+
+@kernel
+def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
+    """Start a job of the queues now.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job that fits.
+        backfilled: Whether it started in step 3 of the pass.
+
+    Writes:
+        The queues the job stands in, and what `start_job` writes.
+
+    Source:
+        Specification, section 1, "EASY pass".
+    """
+    take_out(jobs, row, BASE, job)
+    if row.setting[BACKFILL_RULE] != BY_BASE:
+        take_out(jobs, row, FILL, job)
+    if row.counter[ORDERED] == 1:
+        take_out(jobs, row, ORDER, job)
+    start_job(jobs, row, job, backfilled)
 
 
 @kernel(inlined=True)
@@ -187,6 +202,24 @@ def next_completion(row: Row) -> int:
     if row.counter[N_RUNNING] == 0:
         return NEVER
     return row.ending_time[row.counter[N_RUNNING] - 1]
+
+
+@kernel(inlined=True)
+def next_release(row: Row) -> int:
+    """Return the instant at which the next running job is estimated to end.
+
+    Args:
+        row: The simulation.
+
+    Returns:
+        s, perhaps past; `NEVER` if nothing runs.
+
+    Source:
+        House rule: one word per thing.
+    """
+    if row.counter[N_RELEASES] == 0:
+        return NEVER
+    return row.release_time[row.counter[N_RELEASES] - 1]
 
 
 @kernel(inlined=True)
@@ -223,20 +256,15 @@ def release_estimated(jobs: Jobs, row: Row) -> None:
         row: The simulation.
 
     Writes:
-        `release_*`, N_RELEASES, FREE.
+        N_RELEASES, FREE.
 
     Source:
         Specification, section 1, `event_semantics="pyss"`.
     """
     if row.setting[SEMANTICS] != PYSS:
         return
-    n = row.counter[N_RELEASES]
-    due = 0
-    while due < n and row.release_time[due] <= row.counter[NOW]:
-        row.counter[FREE] += jobs.processors[row.release_job[due]]
-        due += 1
-    if due > 0:
-        for place in range(due, n):
-            row.release_time[place - due] = row.release_time[place]
-            row.release_job[place - due] = row.release_job[place]
-        row.counter[N_RELEASES] = n - due
+    last = row.counter[N_RELEASES] - 1
+    while last >= 0 and row.release_time[last] <= row.counter[NOW]:
+        row.counter[FREE] += jobs.processors[row.release_job[last]]
+        last -= 1
+    row.counter[N_RELEASES] = last + 1

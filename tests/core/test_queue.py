@@ -1,0 +1,128 @@
+"""The queue against a sorted list: order, bounds, and nodes that come and go."""
+
+import numpy as np
+import pytest
+
+from hpcgym.core import state as s
+from hpcgym.core.episode import SchedulerSettings, prepare, state_for
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels import nodes, queue
+from hpcgym.core.kernels.records import open_jobs, open_row
+from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.workload import Workload
+
+N_JOBS = 4_000
+
+
+@kernel
+def clear(row: int, which: int) -> None:
+    queue.clear_queue(open_row(row), which)
+
+
+@kernel
+def put_in(jobs: int, row: int, which: int, job: int) -> None:
+    queue.put_in(open_jobs(jobs), open_row(row), which, job)
+
+
+@kernel
+def take_out(jobs: int, row: int, which: int, job: int) -> None:
+    queue.take_out(open_jobs(jobs), open_row(row), which, job)
+
+
+@kernel
+def list_jobs(row: int, which: int, listed: s.Int) -> int:
+    return queue.list_jobs(open_row(row), which, listed)
+
+
+@kernel
+def size_class_of(processors: int) -> int:
+    return nodes.size_class_of(processors)
+
+
+class Twin:
+    """A queue of ours beside a set of jobs that Python keeps."""
+
+    def __init__(self, which, key):
+        """Fill the job table with widths and estimates of all sizes."""
+        generator = np.random.default_rng(0)
+        width = np.exp2(generator.uniform(0, 12, N_JOBS)).astype(int)
+        estimate = np.exp2(generator.uniform(0, 17, N_JOBS)).astype(int)
+        self.workload = Workload.from_arrays(
+            np.arange(N_JOBS), estimate, estimate, width, machine_processors=4_096
+        )
+        episode = prepare(self.workload, SchedulerSettings())
+        self.state = state_for([episode])
+        self.row, self.jobs = row_of(self.state, 0), jobs_of(episode.table, 0, N_JOBS)
+        self.which, self.key, self.waiting = which, key, set()
+        self.state.key[0, which] = key
+        clear(self.row.address, which)
+
+    def put_in(self, job):
+        put_in(self.jobs.address, self.row.address, self.which, job)
+        self.waiting.add(job)
+
+    def take_out(self, job):
+        take_out(self.jobs.address, self.row.address, self.which, job)
+        self.waiting.remove(job)
+
+    def assert_equal(self):
+        listed = np.empty(N_JOBS, dtype=np.int64)
+        n = list_jobs(self.row.address, self.which, listed)
+        assert listed[:n].tolist() == sorted(self.waiting, key=lambda job: (self.key[job], job))
+        self.assert_bounds()
+
+    def assert_bounds(self):
+        state, n_groups = self.state, self.state.queue_used[0, self.which, s.N_GROUPS]
+        for group in state.group_order[0, self.which, :n_groups]:
+            blocks = state.node_child[0, group, : state.node_size[0, group]]
+            inside = [
+                state.node_child[0, block, : state.node_size[0, block]].copy() for block in blocks
+            ]
+            for node, held in [(group, np.concatenate(inside)), *zip(blocks, inside, strict=True)]:
+                assert 0 < state.node_size[0, node] <= s.NODE_CHILDREN
+                assert state.node_processors[0, node] == self.workload.processors[held].min()
+                bound = state.node_estimate[0, node]
+                assert (np.diff(bound) <= 0).all()
+                classes = [size_class_of(width) for width in self.workload.processors[held]]
+                assert (bound[classes] <= self.workload.requested_time[held]).all()
+
+
+@pytest.mark.parametrize("which", [s.BASE, s.ORDER])
+@pytest.mark.parametrize("order", ["in order", "backwards", "by chance", "with ties"])
+def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, order):
+    generator = np.random.default_rng(1)
+    key = {
+        "in order": np.arange(N_JOBS),
+        "backwards": -np.arange(N_JOBS),
+        "by chance": generator.random(N_JOBS),
+        "with ties": generator.integers(0, 5, N_JOBS),
+    }[order].astype(float)
+    twin = Twin(which, key)
+    for target in (40, 3_000, 900, 2_500, 30, 0, 1_500, 0):
+        while len(twin.waiting) != target:
+            if len(twin.waiting) < target and generator.random() < 0.9:
+                twin.put_in(int(generator.choice(list(set(range(N_JOBS)) - twin.waiting))))
+            elif twin.waiting:
+                twin.take_out(int(generator.choice(list(twin.waiting))))
+        twin.assert_equal()
+
+
+@pytest.mark.parametrize("forwards", [True, False])
+def test_queue_that_is_emptied_from_one_end_keeps_its_bounds(forwards):
+    twin = Twin(s.BASE, np.arange(N_JOBS, dtype=float))
+    for job in range(N_JOBS):
+        twin.put_in(job)
+    for n, job in enumerate(range(N_JOBS) if forwards else reversed(range(N_JOBS))):
+        twin.take_out(job)
+        if n % 97 == 0:
+            twin.assert_equal()
+    twin.assert_equal()
+
+
+def test_size_class_in_a_job_table_is_that_of_the_kernels():
+    width = np.array([*range(1, 130), 1_023, 1_024, 99_999, 2**20, 2**40])
+    ten = np.full(len(width), 10)
+    workload = Workload.from_arrays(ten, ten, ten, width, machine_processors=2**40)
+    table = prepare(workload, SchedulerSettings()).table
+    assert table.size_class.tolist() == [size_class_of(int(one)) for one in width]
+    assert (np.diff(table.size_class) >= 0).all() and table.size_class[-1] == s.SIZE_CLASSES - 1
