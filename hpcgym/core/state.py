@@ -83,14 +83,21 @@ SUM_WAITING = 24  # waiting jobs summed over passes
 MOST_WAITING = 25
 CHECKED_HEAD = 26
 CHECKED_SHADOW = 27
-N_COUNTERS = 28
+N_STEPS = 28  # steps of the environment in this episode
+N_INVALID = 29  # actions that named an empty slot
+N_COUNTERS = 30
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
 ACCRUED = 1  # what the waiting jobs have cost so far
 LOG_LARGEST = 2  # natural logarithm of the scenario's largest request in s
 STARTED_COST = 3  # what the started jobs cost in all
-N_GAUGES = 4
+PAID = 4  # what the rewards so far have paid of the agent's cost
+PAID_BASELINE = 5  # and of the baseline's
+REWARD = 6  # the latest reward
+AGENT_TERM = 7  # its term for the agent, or for the comparison with the baseline
+BASELINE_TERM = 8  # its term for the baseline
+N_GAUGES = 9
 
 # Values.
 BY_BASE = -1
@@ -100,6 +107,7 @@ DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 BETWEEN, AT_PASS = 0, 1
 DONE, DECISION, BAD_ACTION = 0, 1, -100
 ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
+PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
 # Bits of `State.flag`.
 BACKFILLED, THRESHOLDED = 1, 2
@@ -180,7 +188,7 @@ class State(NamedTuple):
         key: Key of each waiting job, -inf beyond the threshold, shape (N_QUEUES, n_jobs).
         queue_used: What each queue has in use, shape (N_QUEUES, 3), see the column names.
         group_order: Groups in queue order, shape (N_QUEUES, n_groups).
-        node_size: Children of each node, shape (n_nodes,); each queue has its third of the nodes.
+        node_size: Children of each node, shape (n_nodes,); those of a queue are every third.
         node_child: Children of each node in order, blocks of a group or jobs of a block, shape
             (n_nodes, NODE_CHILDREN).
         node_processors: Least processors in each node, shape (n_nodes,).

@@ -12,14 +12,14 @@ import numpy as np
 
 from hpcgym.core import state as s
 from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
-from hpcgym.core.kernels.records import Jobs
+from hpcgym.core.kernels.records import Bill, Jobs
 from hpcgym.core.policy import Policy, as_policy, policy_names
 from hpcgym.core.record import Record
 from hpcgym.core.rows import jobs_of
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import static_fields
-from hpcgym.env.reward import TERMINAL_REWARDS, Cost, CostCurve, Reward, cost_of
+from hpcgym.env.reward import TERMINAL_REWARDS, Cost, Reward, bill_of, cost_of
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.build import Episodes
 
@@ -35,18 +35,15 @@ class Prepared:
 
     Attributes:
         episode: What the kernels read.
+        reward: How rewards are paid, one of `hpcgym.env.reward.Reward`.
         cost: What waiting costs each job.
         baseline_settings: The scheduler of the baseline, None where there is none.
     """
 
     episode: Episode
+    reward: Reward
     cost: Cost
     baseline_settings: SchedulerSettings | None
-
-    @cached_property
-    def n_jobs(self) -> int:
-        """Return the number of jobs, which the reward is a mean over."""
-        return len(self.episode.workload)
 
     @cached_property
     def jobs(self) -> Record[Jobs]:
@@ -54,16 +51,18 @@ class Prepared:
         return jobs_of(self.episode.table, 0, len(self.episode.workload))
 
     @cached_property
-    def baseline(self) -> CostCurve:
-        """Simulate the baseline on this episode, once, when its cost is first asked for."""
-        assert self.baseline_settings is not None
-        simulator = Simulator(self.episode.workload, self.baseline_settings)
-        simulator.run()
-        return CostCurve(self.cost, self.episode.workload.submit_time, simulator.start_time)
+    def bill(self) -> Record[Bill]:
+        """Return how rewards are paid; simulates the baseline on this episode, once, if any."""
+        workload, start_time = self.episode.workload, None
+        if self.baseline_settings is not None:
+            simulator = Simulator(workload, self.baseline_settings)
+            simulator.run()
+            start_time = simulator.start_time
+        return bill_of(self.reward, self.cost, workload.submit_time, start_time)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold."""
-        return {key: value for key, value in self.__dict__.items() if key != "jobs"}
+        return {key: value for key, value in self.__dict__.items() if key not in ("jobs", "bill")}
 
 
 class Preparer:
@@ -152,12 +151,12 @@ class Preparer:
         )
         start = workload.time_offset if workload.unix_start is None else workload.unix_start
         episode.setting[s.WEEK_START] = start % WEEK_S
-        prepared = Prepared(episode, cost, self._baseline)
+        prepared = Prepared(episode, self._reward, cost, self._baseline)
         self._kept[id(workload)] = prepared
-        self._n_kept += prepared.n_jobs
+        self._n_kept += len(workload)
         while self._n_kept > KEPT_JOBS and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
-            self._n_kept -= dropped.n_jobs
+            self._n_kept -= len(dropped.episode.workload)
         return prepared
 
     def __getstate__(self) -> dict[str, Any]:

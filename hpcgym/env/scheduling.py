@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import metrics
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings, executed_run_time, load, state_for
+from hpcgym.core.episode import load, state_for
 from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
-from hpcgym.core.policy import as_policy
 from hpcgym.core.rows import row_of
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionKind, ActionReader, Scale, choice_of, unit_divisors
-from hpcgym.env.observation import N_SLOTS, observation_space
-from hpcgym.env.prepared import Prepared, Preparer, steppable_policies
-from hpcgym.env.reward import TERMINAL_REWARDS, Ledger, Reward, compared, owed
+from hpcgym.env.action import ActionKind, Scale
+from hpcgym.env.observation import N_SLOTS
+from hpcgym.env.prepared import Prepared
+from hpcgym.env.reward import Reward
+from hpcgym.env.wiring import Wiring
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule
@@ -183,41 +180,26 @@ most 1 | 0 | 1 |
         """Wire an environment; the class describes the arguments."""
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
-        if type(n_slots) is not int or n_slots < 1:
-            raise ScenarioError(f"n_slots must be a whole number >= 1, got {n_slots!r}")
-        if scale not in get_args(Scale):
-            raise ScenarioError(unknown_name("scale", scale, get_args(Scale)))
-        if action != "policy" and policies is not None:
-            raise ScenarioError(f"policies belong to action 'policy', not to {action!r}")
-        if action != "weights" and scale != "unit":
-            raise ScenarioError(f"scale belongs to action 'weights', not to {action!r}")
-        self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-        self.settings = _overridden(self.episodes.settings, backfill, backfill_order)
-        chosen = steppable_policies(policies) if action == "policy" else []
-        self._reader = ActionReader(action, n_slots, chosen)
-        self._preparer = Preparer(
-            self.episodes,
-            self.settings,
-            decide=_checked_decide(decide, action),
-            policies=chosen,
+        self._wiring = Wiring(
+            scenario,
+            action=action,
+            decide=decide,
             reward=reward,
             baseline=baseline,
+            policies=policies,
+            scale=scale,
+            n_slots=n_slots,
+            backfill=backfill,
+            backfill_order=backfill_order,
         )
-        divisor = np.ones(6)
-        if scale == "unit":
-            processors = self.episodes.scenario.machine.processors
-            largest = self.episodes.largest_request
-            divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self._choice_parts = (action, chosen, as_policy(self.settings.policy), divisor)
-        self._reward: str = reward
-        self._is_paired = baseline is not None
+        self.episodes = self._wiring.episodes
+        self.settings = self._wiring.settings
         self.render_mode = render_mode
         self.n_slots = n_slots
-        self.action_space = self._reader.space
-        self.observation_space = observation_space(n_slots)
+        self.action_space = self._wiring.reader.space
+        self.observation_space = self._wiring.observation_space
         self._slot = np.full(n_slots, -1, dtype=np.int64)
-        self._account = np.zeros(5)
-        self._choice = choice_of(*self._choice_parts)
+        self._choice = self._wiring.choice()
         self._state: s.State | None = None
         self._prepared: Prepared | None = None
         self._is_over = True
@@ -245,25 +227,14 @@ most 1 | 0 | 1 |
             Specification, section 10, "Episodes".
         """
         super().reset(seed=seed)
-        self._label, workload = self._draw(options or {})
-        self._prepared = self._preparer.of(workload)
+        self._label, self._prepared = self._wiring.draw(options or {}, self.np_random)
         self._make_room(self._prepared)
         load(self._stack, 0, self._row, self._prepared.episode)
-        doors.run(self._prepared.jobs.address, self._row.address)
-        self._is_over = False
-        self._paid = [0.0, 0.0]
-        self._invalid_actions = 0
-        shown = self._empty()
         jobs, row = self._prepared.jobs.address, self._row.address
-        doors.observe(
-            jobs,
-            row,
-            self._slot,
-            shown["jobs"],
-            shown["cluster"],
-            shown["action_mask"],
-            self._account,
-        )
+        doors.run(jobs, row)
+        self._is_over = False
+        shown = self._empty()
+        doors.observe(jobs, row, self._slot, shown["jobs"], shown["cluster"], shown["action_mask"])
         if self.render_mode == "human":
             self.render()
         return shown, {"label": self._label, "now": self.now}
@@ -287,33 +258,32 @@ most 1 | 0 | 1 |
         prepared = self._prepared
         if prepared is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
-        index, values = self._reader.read(action)
-        is_invalid = self._reader.kind == "job" and self._slot[index] < 0
+        index, values = self._wiring.reader.read(action)
         shown = self._empty()
-        jobs, row, choice = prepared.jobs.address, self._row.address, self._choice.address
         status = doors.step(
-            jobs,
-            row,
-            choice,
+            prepared.jobs.address,
+            self._row.address,
+            self._choice.address,
+            prepared.bill.address,
             self._slot,
             index,
             values,
             shown["jobs"],
             shown["cluster"],
             shown["action_mask"],
-            self._account,
         )
         if status == s.BAD_ACTION:
+            kind = self._wiring.reader.kind
             raise ActionError(
-                f"action {self._reader.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
+                f"action {kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
             )
-        self._invalid_actions += is_invalid
         self._is_over = status == s.DONE
-        reward, terms = self._pay(prepared, truncated=False)
+        reward, terms = self._payment()
+        counter = self._stack.counter
         info = {
-            "now": int(self._account[0]),
+            "now": int(counter[0, s.NOW]),
             "reward_terms": terms,
-            "invalid_actions": self._invalid_actions,
+            "invalid_actions": int(counter[0, s.N_INVALID]),
         }
         if self._is_over:
             info |= {"label": self._label, "metrics": self.metrics()}
@@ -325,8 +295,8 @@ most 1 | 0 | 1 |
         """End the episode at this decision, as a horizon does.
 
         Returns:
-            What the reward still owes, as if the waiting jobs started now; and the info that ends
-            an episode, its metrics not `complete`.
+            The reward of the last step with what is still owed, as if the waiting jobs started now;
+            and the info that ends an episode, its metrics not `complete`.
 
         Raises:
             ActionError: No episode is under way.
@@ -337,35 +307,15 @@ most 1 | 0 | 1 |
         if self._prepared is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         self._is_over = True
-        reward, terms = self._pay(self._prepared, truncated=True)
-        return reward, {
-            "reward_terms": terms,
-            "label": self._label,
-            "metrics": self.metrics(),
-        }
+        doors.pay_at_horizon(self._row.address, self._prepared.bill.address)
+        reward, terms = self._payment()
+        return reward, {"reward_terms": terms, "label": self._label, "metrics": self.metrics()}
 
-    def _pay(self, prepared: Prepared, *, truncated: bool) -> tuple[float, dict[str, float]]:
-        """Pay what the agent's schedule, and the baseline's, have come to owe since last time."""
-        now, submitted, started, accrued, started_cost = self._account.tolist()
-        first = prepared.cost.at_submission
-        agent = Ledger(first * submitted + accrued, first * started + started_cost)
-        n, over = prepared.n_jobs, self._is_over
-        due = owed(self._reward, agent, over=over)
-        baseline_due = 0.0
-        if self._is_paired:
-            curve = prepared.baseline
-            by_now = curve.by(int(now))
-            if over and not truncated:
-                by_now = Ledger(curve.total, curve.total)
-            baseline_due = owed(self._reward, by_now, over=over)
-        if self._reward in TERMINAL_REWARDS:
-            terms = {"compared": compared(self._reward, due, baseline_due) if over else 0.0}
-            return terms["compared"], terms
-        terms = {"agent": (self._paid[0] - due) / n}
-        if self._is_paired:
-            terms["baseline"] = (baseline_due - self._paid[1]) / n
-        self._paid = [due, baseline_due]
-        return sum(terms.values()), terms
+    def _payment(self) -> tuple[float, dict[str, float]]:
+        """Return the latest reward and its terms."""
+        gauge = self._stack.gauge[0]
+        terms = gauge[s.AGENT_TERM :].tolist()
+        return float(gauge[s.REWARD]), dict(zip(self._wiring.reward_terms, terms, strict=False))
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots hold a job, for `job` actions of sb3-contrib's MaskablePPO.
@@ -391,9 +341,7 @@ most 1 | 0 | 1 |
     @property
     def workload(self) -> Workload:
         """Return the jobs of this episode."""
-        if self._prepared is None:
-            raise ActionError("no episode has begun; call reset()")
-        return self._prepared.episode.workload
+        return self._begun.episode.workload
 
     def schedule(self) -> Schedule:
         """Return the schedule made so far.
@@ -407,15 +355,7 @@ most 1 | 0 | 1 |
         Source:
             House rule: one record of a schedule behind every face.
         """
-        workload = self.workload
-        flag = self._stack.flag[0, : len(workload)]
-        return Schedule(
-            workload=workload,
-            start_time=self._stack.start_time[0, : len(workload)].copy(),
-            run_time=executed_run_time(workload, self.settings.kill_at_limit),
-            backfilled=(flag & s.BACKFILLED) != 0,
-            thresholded=(flag & s.THRESHOLDED) != 0,
-        )
+        return self._wiring.schedule(self._stack, 0, self._begun)
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of the schedule made so far.
@@ -429,15 +369,7 @@ most 1 | 0 | 1 |
         Source:
             Specification, section 1, "Metrics".
         """
-        made = self.schedule()
-        return metrics.summary(
-            made.workload,
-            made.start_time,
-            made.run_time,
-            made.backfilled,
-            made.thresholded,
-            now=self.now,
-        )
+        return self._wiring.metrics(self._stack, 0, self._begun)
 
     def render(self) -> Any:
         """Show the machine over time, the queue and the head's reservation.
@@ -457,8 +389,7 @@ most 1 | 0 | 1 |
         from hpcgym.env.picture import frame_of
         from hpcgym.env.render import Viewer
 
-        made, prepared = self.schedule(), self._prepared
-        assert prepared is not None
+        made, prepared = self.schedule(), self._begun
         title, table = f"{self.episodes.scenario.name}, {self._label}", prepared.episode.table
         frame = frame_of(title, made, table, self._stack, prepared.jobs, self._row)
         if self._viewer is None:
@@ -480,22 +411,12 @@ most 1 | 0 | 1 |
             raise ActionError("no episode has begun; call reset()")
         return self._state
 
-    def _draw(self, options: dict[str, Any]) -> tuple[str, Workload]:
-        """Draw an episode, or take the one that the options name."""
-        for key in options:
-            if key not in ("episode", "workload"):
-                raise ScenarioError(unknown_name("reset option", key, ("episode", "workload")))
-        if len(options) > 1:
-            raise ScenarioError("reset options 'episode' and 'workload' exclude each other")
-        if "workload" in options:
-            workload = options["workload"]
-            if not isinstance(workload, Workload):
-                raise ScenarioError(f"option 'workload' must be a Workload, got {workload!r}")
-            return workload.name, workload
-        if "episode" in options:
-            position = self.episodes.position(options["episode"])
-            return self.episodes.labels[position], self.episodes.workload(position)
-        return self.episodes.draw(self.np_random)
+    @property
+    def _begun(self) -> Prepared:
+        """Return the episode, once one has begun."""
+        if self._prepared is None:
+            raise ActionError("no episode has begun; call reset()")
+        return self._prepared
 
     def _make_room(self, prepared: Prepared) -> None:
         """Allocate a state that holds the episode, unless the one at hand does."""
@@ -526,42 +447,6 @@ most 1 | 0 | 1 |
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Take hold of state and jobs again the way kernels see them."""
         self.__dict__.update(kept)
-        self._choice = choice_of(*self._choice_parts)
+        self._choice = self._wiring.choice()
         if self._state is not None:
             self._row = row_of(self._state, 0)
-
-
-def _checked_decide(decide: str | int, action: str) -> str | int:
-    """Refuse epochs that are unknown, or that an action cannot be taken at."""
-    if isinstance(decide, str):
-        if decide not in ("contested", "event"):
-            allowed = ("contested", "event", "a number of seconds")
-            raise ScenarioError(unknown_name("decide", decide, allowed))
-        return decide
-    if isinstance(decide, bool) or not isinstance(decide, numbers.Integral) or decide < 1:
-        raise ScenarioError(f"decide must be whole seconds >= 1, got {decide!r}")
-    if action not in ("weights", "policy"):
-        raise ScenarioError(
-            f"decide={decide} s is for actions 'weights' and 'policy': an order of visible jobs "
-            f"lasts one pass only, so action {action!r} decides 'contested' or at each 'event'"
-        )
-    return int(decide)
-
-
-def _overridden(
-    settings: SchedulerSettings, backfill: str | None, backfill_order: str | None
-) -> SchedulerSettings:
-    """Return the scenario's settings with what the caller sets in their place."""
-    if backfill == "none" and backfill_order is not None:
-        raise ScenarioError(f"backfill_order {backfill_order!r} contradicts backfill 'none'")
-    if backfill is not None:
-        settings = replace(settings, backfill=backfill)  # type: ignore[arg-type]
-    if backfill_order is not None:
-        settings = replace(settings, backfill_order=backfill_order)
-    fill = settings.backfill_order
-    if fill is not None and as_policy(fill).formula is not None:
-        raise ScenarioError(
-            f"backfill order {as_policy(fill).name!r} is a formula in Python, which a step cannot "
-            "run; register it by keys instead"
-        )
-    return settings

@@ -35,7 +35,7 @@ def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
     shown = env._empty()
     jobs, row = env._prepared.jobs.address, env._row.address
-    doors.observe(jobs, row, env._slot.copy(), *shown.values(), env._account.copy())
+    doors.observe(jobs, row, env._slot.copy(), *shown.values())
     return shown
 
 

@@ -70,8 +70,8 @@ def play_both(case: Case, max_steps: int | None = None) -> None:
         steps += 1
     made = env.schedule()
     if not terminated:
-        rest, _ = env.truncate()
-        assert np.isclose(rest, twin.truncate(), rtol=1e-9, atol=1e-12 * ledger)
+        last, _ = env.truncate()
+        assert np.isclose(last, paid + twin.truncate(), rtol=1e-9, atol=1e-12 * ledger)
         return
     flags = [(s.backfilled, s.thresholded) for s in twin.sim.starts]
     assert list(zip(made.backfilled.tolist(), made.thresholded.tolist(), strict=True)) == flags

@@ -7,8 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels import deciding, easy, events, lifecycle, observing, queue, stepping
-from hpcgym.core.kernels.records import open_choice, open_jobs, open_row
+from hpcgym.core.kernels import (
+    deciding,
+    easy,
+    events,
+    lifecycle,
+    observing,
+    paying,
+    queue,
+    stepping,
+)
+from hpcgym.core.kernels.records import open_bill, open_choice, open_jobs, open_row
 from hpcgym.core.state import BASE, Float, Int
 
 Singles = NDArray[np.float32]
@@ -92,16 +101,23 @@ def observe(
     shown_jobs: Singles,
     shown_cluster: Singles,
     mask: Singles,
-    account: Float,
 ) -> None:
-    """Write an observation and the account.
+    """Write an observation.
 
     Source:
-        `observing.observe`, `stepping.settle_account`, whose docstring holds.
+        `observing.observe`, whose docstring holds.
     """
-    view = open_row(row)
-    observing.observe(open_jobs(jobs), view, slot, shown_jobs, shown_cluster, mask)
-    stepping.settle_account(view, account)
+    observing.observe(open_jobs(jobs), open_row(row), slot, shown_jobs, shown_cluster, mask)
+
+
+@kernel
+def pay_at_horizon(row: int, bill: int) -> None:
+    """Pay what is still owed at a horizon.
+
+    Source:
+        `paying.pay_at_horizon`, whose docstring holds.
+    """
+    paying.pay_at_horizon(open_row(row), open_bill(bill))
 
 
 @kernel
@@ -109,15 +125,15 @@ def step(
     jobs: int,
     row: int,
     choice: int,
+    bill: int,
     slot: Int,
     index: int,
     values: Singles,
     shown_jobs: Singles,
     shown_cluster: Singles,
     mask: Singles,
-    account: Float,
 ) -> int:
-    """Take an action, run on and observe.
+    """Take an action, run on, observe and pay.
 
     Source:
         `stepping.step`, whose docstring holds.
@@ -126,11 +142,11 @@ def step(
         open_jobs(jobs),
         open_row(row),
         open_choice(choice),
+        open_bill(bill),
         slot,
         index,
         values,
         shown_jobs,
         shown_cluster,
         mask,
-        account,
     )

@@ -8,7 +8,7 @@ raises the one that let it in.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.state import N_NODES, NEVER, NODE_CHILDREN, SIZE_CLASSES, SPARE
+from hpcgym.core.state import N_NODES, N_QUEUES, NEVER, NODE_CHILDREN, SIZE_CLASSES, SPARE
 
 
 @kernel(inlined=True)
@@ -52,7 +52,7 @@ def make_node(row: Row, which: int) -> int:
         row.queue_used[which, SPARE] = row.node_child[node, 0]
     else:
         node = row.queue_used[which, N_NODES]
-        row.queue_used[which, N_NODES] = node + 1
+        row.queue_used[which, N_NODES] = node + N_QUEUES
     row.node_size[node] = 0
     clear_bounds(row, node)
     return node

@@ -25,7 +25,7 @@ from hpcgym.core.kernels.nodes import (
     take_bounds,
 )
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.state import N_GROUPS, N_NODES, N_QUEUES, NEVER, NODE_CHILDREN, SPARE
+from hpcgym.core.state import N_GROUPS, N_NODES, NEVER, NODE_CHILDREN, SPARE
 
 
 @kernel(inlined=True)
@@ -43,7 +43,7 @@ def clear_queue(row: Row, which: int) -> None:
         House rule: what was in use is found again as it is needed.
     """
     row.queue_used[which, N_GROUPS] = 0
-    row.queue_used[which, N_NODES] = which * (len(row.node_size) // N_QUEUES)
+    row.queue_used[which, N_NODES] = which
     row.queue_used[which, SPARE] = -1
 
 

@@ -1,4 +1,4 @@
-"""What kernels work on: one simulation, its jobs, and how its actions are read."""
+"""What kernels work on: one simulation, its jobs, how actions are read and rewards are paid."""
 
 from typing import NamedTuple
 
@@ -79,6 +79,33 @@ class Choice(NamedTuple):
     base_weight: FloatVector
 
 
+class Bill(NamedTuple):
+    """How the rewards of an episode are paid, and what its baseline has cost by each instant.
+
+    Attributes:
+        form: How it pays (`PAY_*`), whether it is paired with a baseline, and the number of jobs
+            that the reward is a mean over, shape (3,).
+        amount: What waiting costs each job at its submission, and what it has cost all jobs under
+            the baseline in the end, shape (2,).
+        submit_time: Submissions, ascending, shape (n_jobs,), s.
+        moment: Instants at which the rate of the baseline's cost changes, ascending, s.
+        slope: The rate from then on, 1/s.
+        passed: What the rates before have come to by then.
+        started: Starts under the baseline, ascending, shape (n_jobs,), s.
+        started_cost: Cost of so many started jobs, shape (n_jobs + 1,).
+    """
+
+    form: IntVector
+    amount: FloatVector
+    submit_time: IntVector
+    moment: IntVector
+    slope: FloatVector
+    passed: FloatVector
+    started: IntVector
+    started_cost: FloatVector
+
+
 open_jobs = opener(Jobs)
 open_row = opener(Row)
 open_choice = opener(Choice)
+open_bill = opener(Bill)

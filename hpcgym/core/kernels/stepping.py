@@ -12,9 +12,9 @@ from hpcgym.core.kernels.deciding import (
 from hpcgym.core.kernels.easy import sort_waiting
 from hpcgym.core.kernels.events import run
 from hpcgym.core.kernels.observing import observe
-from hpcgym.core.kernels.records import Choice, Jobs, Row
+from hpcgym.core.kernels.paying import pay
+from hpcgym.core.kernels.records import Bill, Choice, Jobs, Row
 from hpcgym.core.state import (
-    ACCRUED,
     ACTION_JOB,
     ACTION_ORDER,
     ACTION_WEIGHTS,
@@ -22,16 +22,15 @@ from hpcgym.core.state import (
     BAD_ACTION,
     DECIDE,
     DECIDE_INTERVAL,
-    N_STARTED,
-    NEXT_JOB,
-    NOW,
+    DONE,
+    N_INVALID,
+    N_STEPS,
     ORDER,
     ORDER_RULE,
     ORDERED,
     PHASE,
     RULE_SUBMIT,
     RULE_WEIGHTS,
-    STARTED_COST,
 )
 
 
@@ -110,41 +109,19 @@ def take_action(
 
 
 @kernel
-def settle_account(row: Row, account: NDArray[np.float64]) -> None:
-    """Write what a reward is worked out from.
-
-    Args:
-        row: The simulation.
-        account: Where to, shape (5,): the clock, s; jobs submitted; jobs started; what waiting has
-            cost all jobs; what it has cost those that have started.
-
-    Writes:
-        `account`.
-
-    Source:
-        Specification, section 10, "Reward identity".
-    """
-    account[0] = row.counter[NOW]
-    account[1] = row.counter[NEXT_JOB]
-    account[2] = row.counter[N_STARTED]
-    account[3] = row.gauge[ACCRUED]
-    account[4] = row.gauge[STARTED_COST]
-
-
-@kernel
 def step(
     jobs: Jobs,
     row: Row,
     choice: Choice,
+    bill: Bill,
     slot: NDArray[np.int64],
     index: int,
     values: NDArray[np.float32],
     shown_jobs: NDArray[np.float32],
     shown_cluster: NDArray[np.float32],
     mask: NDArray[np.float32],
-    account: NDArray[np.float64],
 ) -> int:
-    """Take an action, run to the next decision and observe.
+    """Take an action, run to the next decision, observe and pay.
 
     An episode in which no decision ever came up ends in its first step, whatever the action.
 
@@ -152,20 +129,20 @@ def step(
         jobs: The job table.
         row: The simulation, at a decision or at the end of an episode without one.
         choice: How actions are read.
+        bill: How the rewards are paid.
         slot: Job in each slot, shape (n_slots,), -1 = empty.
         index: The action, where it is a number.
         values: The action, where it is a vector.
         shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,).
         shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
         mask: Which slots hold a job, shape (n_slots,).
-        account: What the reward is worked out from, shape (5,).
 
     Returns:
         As `hpcgym.core.kernels.events.run`; `BAD_ACTION`, with nothing done, if a value is NaN or
         beyond [-1, 1].
 
     Writes:
-        The simulation, the observation and the account.
+        The simulation and the observation.
 
     Source:
         House rule: one compiled step behind every face.
@@ -173,9 +150,12 @@ def step(
     for value in values:
         if not abs(value) <= 1.0:
             return BAD_ACTION
+    row.counter[N_STEPS] += 1
+    if choice.kind[0] == ACTION_JOB and slot[index] < 0:
+        row.counter[N_INVALID] += 1
     if row.counter[PHASE] == AT_PASS:
         take_action(jobs, row, choice, slot, index, values)
     status = run(jobs, row)
     observe(jobs, row, slot, shown_jobs, shown_cluster, mask)
-    settle_account(row, account)
+    pay(row, bill, status == DONE, False)
     return status
