@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels import deciding, easy, events, lifecycle, observing, queue, stepping
+from hpcgym.core.kernels import cells, deciding, easy, events, lifecycle, observing, queue, stepping
 from hpcgym.core.kernels.records import open_choice, open_jobs, open_row
 from hpcgym.core.state import BASE, Float, Int
 
@@ -133,4 +133,40 @@ def step(
         shown_cluster,
         mask,
         account,
+    )
+
+
+@kernel
+def run_cells(
+    jobs: int,
+    row: int,
+    log_largest: float,
+    setting: Int,
+    weight: Float,
+    key: Float,
+    key_row: Int,
+    history_run_time: Int,
+    history_requested_time: Int,
+    history_completed: Int,
+    history_last_end_time: Int,
+    figure: Float,
+) -> None:
+    """Simulate an episode under one policy after the other.
+
+    Source:
+        `cells.run_cells`, whose docstring holds.
+    """
+    cells.run_cells(
+        open_jobs(jobs),
+        open_row(row),
+        log_largest,
+        setting,
+        weight,
+        key,
+        key_row,
+        history_run_time,
+        history_requested_time,
+        history_completed,
+        history_last_end_time,
+        figure,
     )
