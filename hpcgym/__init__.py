@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gymnasium.envs.registration import WrapperSpec, register
 
 if TYPE_CHECKING:
+    from hpcgym.batch import simulate_many
     from hpcgym.core.episode import SchedulerSettings
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
     from hpcgym.core.simulator import Simulator
@@ -40,6 +41,7 @@ _HOMES = {
     "register_policy": "hpcgym.core.policy",
     "scenario_names": "hpcgym.scenario",
     "simulate": "hpcgym.schedule",
+    "simulate_many": "hpcgym.batch",
 }
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "register_policy",
     "scenario_names",
     "simulate",
+    "simulate_many",
 ]
 
 

@@ -44,6 +44,7 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=5, help="runs of each measurement")
     parser.add_argument("--longest", type=int, default=16_000, help="longest burst of jobs")
     parser.add_argument("--episodes", type=int, default=100, help="episodes stepped through")
+    parser.add_argument("--vectors", type=int, default=200, help="weight vectors on every week")
     asked = parser.parse_args()
     console, logs = Console(), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
@@ -52,3 +53,4 @@ if __name__ == "__main__":
     console.print(benchmark.over_logs(logs, asked.repeats))
     console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
     console.print(benchmark.stepping(scenario, asked.episodes))
+    console.print(benchmark.many(scenario, asked.vectors))

@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"schedule"},
+    {"batch", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},

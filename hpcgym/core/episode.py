@@ -227,7 +227,7 @@ def prepare(
     keys = np.empty((n, 2 + len(others)))
     for row, keyed in enumerate([policy, fill, *others]):
         if keyed is not None and keyed.keys is not None:
-            keys[:, row] = _checked_keys(workload, keyed)
+            keys[:, row] = checked_keys(workload, keyed)
     table = JobTable(
         submit_time=workload.submit_time,
         run_time=executed_run_time(workload, settings.kill_at_limit),
@@ -241,12 +241,48 @@ def prepare(
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, s.N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
     )
+    setting, weight = rules_of(policy, fill, settings)
+    setting[s.N_JOBS] = n
+    setting[s.MACHINE_PROCESSORS] = workload.machine_processors
+    if isinstance(decide, str):
+        if decide not in _DECIDE:
+            raise PolicyError(unknown_name("decide", decide, [*_DECIDE, "a number of seconds"]))
+        setting[s.DECIDE] = _DECIDE[decide]
+    else:
+        setting[s.DECIDE] = s.DECIDE_INTERVAL
+        setting[s.DECIDE_SECONDS] = decide
+    if any(given is not None and given.formula is not None for given in (policy, fill)):
+        setting[s.DECIDE] = s.DECIDE_CONTESTED
+    if keep_history or any(other.needs_history for other in others):
+        setting[s.KEEP_HISTORY] = 1
+    setting[s.KEEP_REWARD] = int(reward_rate is not None)
+    setting[s.FULL_PASSES] = int(full_passes)
+    setting[s.CHECK] = int(check_invariants)
+    largest = int(estimate.max()) if largest_request is None else largest_request
+    return Episode(workload, table, setting, weight, policy, fill, math.log(max(largest, 2)))
+
+
+def rules_of(
+    policy: Policy, fill: Policy | None, settings: SchedulerSettings
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Write down two orders and the scheduler's settings as kernels read them.
+
+    Args:
+        policy: The primary order; one that is a formula leaves its queue to decisions.
+        fill: The backfill order, None = the primary order.
+        settings: How the scheduler works, its orders left out.
+
+    Returns:
+        Rows of `State.setting`, shape (N_SETTINGS,), and of `State.weight`, shape (N_QUEUES,
+        N_WEIGHTS), in which what a workload brings with it is 0.
+
+    Source:
+        House rule: orders that stay are kept, those that change with time are made anew.
+    """
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
     weight = np.zeros((s.N_QUEUES, s.N_WEIGHTS))
     keeps = policy.formula is None and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
-    setting[s.N_JOBS] = n
-    setting[s.MACHINE_PROCESSORS] = workload.machine_processors
     setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold
     setting[s.BACKFILL] = s.BACKFILL_EASY if settings.backfill == "easy" else s.BACKFILL_NONE
     setting[s.SEMANTICS] = s.PYSS if settings.event_semantics == "pyss" else s.BATCH
@@ -264,28 +300,26 @@ def prepare(
         weight[s.FILL] = filled.parameters
         if filled.rule == s.RULE_KEYS:
             weight[s.FILL, 0] = 1.0
-    if isinstance(decide, str):
-        if decide not in _DECIDE:
-            raise PolicyError(unknown_name("decide", decide, [*_DECIDE, "a number of seconds"]))
-        setting[s.DECIDE] = _DECIDE[decide]
-    else:
-        setting[s.DECIDE] = s.DECIDE_INTERVAL
-        setting[s.DECIDE_SECONDS] = decide
-    if any(given is not None and given.formula is not None for given in (policy, fill)):
-        setting[s.DECIDE] = s.DECIDE_CONTESTED
-    setting[s.KEEP_HISTORY] = int(
-        keep_history
-        or any(given is not None and given.needs_history for given in (policy, fill, *others))
-    )
-    setting[s.KEEP_REWARD] = int(reward_rate is not None)
-    setting[s.FULL_PASSES] = int(full_passes)
-    setting[s.CHECK] = int(check_invariants)
-    largest = int(estimate.max()) if largest_request is None else largest_request
-    return Episode(workload, table, setting, weight, policy, fill, math.log(max(largest, 2)))
+    setting[s.KEEP_HISTORY] = int(policy.needs_history or (fill is not None and fill.needs_history))
+    return setting, weight
 
 
-def _checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
-    """Ask a policy for its keys and refuse what cannot order the jobs."""
+def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
+    """Ask a policy for its keys.
+
+    Args:
+        workload: The jobs.
+        policy: A policy given by keys.
+
+    Returns:
+        One key per job, shape (n_jobs,), above the key of jobs beyond the threshold.
+
+    Raises:
+        WorkloadError: Keys of another shape, or NaN.
+
+    Source:
+        House rule: what cannot order the jobs is refused at the door.
+    """
     assert policy.keys is not None
     keys = np.asarray(policy.keys(workload), dtype=np.float64)
     if keys.shape != (len(workload),) or np.isnan(keys).any():

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from hpcgym.batch import simulate_many
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.scenario.build import Episodes
 
 Judge = Callable[[list[list[int]], int, str], object]
 """Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
@@ -181,6 +183,50 @@ def over_queue_lengths(longest: int, repeats: int) -> Table:
             ]
         table.add_row(*cells)
         burst *= 2
+    return table
+
+
+def many(scenario: str, n_vectors: int) -> Table:
+    """Measure `simulate_many` on the first hundred weeks of a scenario.
+
+    Vectors are drawn from the unit sphere; a weight on the wait, or on the expansion factor,
+    makes an order that changes with time.
+
+    Args:
+        scenario: Name of a scenario of weeks.
+        n_vectors: Weight vectors of each kind.
+
+    Returns:
+        Jobs per CPU second, which is per core; the wall time on all cores; and the CPU time that
+        ten thousand vectors would take at this rate, in minutes of one core.
+
+    Source:
+        RR-9212, section 4: policies that cover the space of weights.
+    """
+    episodes = Episodes(scenario)
+    workloads = [episodes.workload(index) for index in range(min(len(episodes), 100))]
+    drawn = np.random.default_rng(0).normal(size=(n_vectors, 6))
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    pure = np.zeros_like(drawn)
+    pure[::2, 1] = pure[1::2, 5] = 1.0
+    still = np.array([1, 1, 0, 1, 0, 1])
+    kinds = {
+        "pure: SPF and SAF": pure,
+        "q, e, rho, area": drawn * still,
+        "with wait": drawn * (still + np.array([0, 0, 1, 0, 0, 0])),
+        "all six": drawn,
+    }
+    columns = ("weights", "million jobs/s per core", "wall, s", "10,000 vectors, core-min")
+    title = f"simulate_many, {scenario}: {len(workloads)} weeks, {n_vectors:,} vectors"
+    table = Table(*columns, title=title)
+    simulate_many(workloads[:1], weights=drawn[:1])
+    for kind, weights in kinds.items():
+        start, cpu = time.perf_counter(), time.process_time()
+        result = simulate_many(workloads, weights=weights, metrics=("sum_bsld",))
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+        rate = int(result.n_jobs.sum()) * n_vectors / cpu / 1e6
+        minutes = cpu / 60 * 10_000 / n_vectors
+        table.add_row(kind, f"{rate:.2f}", f"{wall:.1f}", f"{minutes:.1f}")
     return table
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels import (
+    cells,
     deciding,
     easy,
     events,
@@ -149,4 +150,40 @@ def step(
         shown_jobs,
         shown_cluster,
         mask,
+    )
+
+
+@kernel
+def run_cells(
+    jobs: int,
+    row: int,
+    log_largest: float,
+    setting: Int,
+    weight: Float,
+    key: Float,
+    key_row: Int,
+    history_run_time: Int,
+    history_requested_time: Int,
+    history_completed: Int,
+    history_last_end_time: Int,
+    figure: Float,
+) -> None:
+    """Simulate an episode under one policy after the other.
+
+    Source:
+        `cells.run_cells`, whose docstring holds.
+    """
+    cells.run_cells(
+        open_jobs(jobs),
+        open_row(row),
+        log_largest,
+        setting,
+        weight,
+        key,
+        key_row,
+        history_run_time,
+        history_requested_time,
+        history_completed,
+        history_last_end_time,
+        figure,
     )

@@ -1,0 +1,475 @@
+"""Thousands of schedules in one call: every workload under every policy, measured and forgotten.
+
+A cell is one workload under one policy. Threads take blocks of cells of one workload; each has a
+state of its own, which its kernel fills, runs and measures cell after cell with the GIL released.
+There is no process to start and no threading layer of numba's, so a call may come from several
+threads at once, in forked and in spawned processes, and stops at Ctrl-C after the running blocks.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.episode import (
+    Backfill,
+    Episode,
+    Estimates,
+    EventSemantics,
+    SchedulerSettings,
+    checked_keys,
+    prepare,
+    rules_of,
+    state_for,
+)
+from hpcgym.core.history import History, empty_history
+from hpcgym.core.kernels import cells, doors
+from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
+from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.workload import Workload
+from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+BLOCK_JOBS = 200_000
+"""Jobs a thread simulates between two looks at the interpreter; some 0.05 s."""
+
+METRICS = (
+    "sum_wait_time",
+    "mean_wait_time",
+    "max_wait_time",
+    "sum_bsld",
+    "mean_bsld",
+    "max_bsld",
+    "sum_pp_bsld",
+    "mean_pp_bsld",
+    "max_pp_bsld",
+    "n_backfilled",
+    "n_thresholded",
+    "makespan",
+    "utilisation",
+)
+"""What can be measured of a cell: sums over jobs, and figures of `Schedule.metrics()`."""
+
+_COLUMNS = {
+    "sum_wait_time": cells.SUM_WAIT_TIME,
+    "max_wait_time": cells.MAX_WAIT_TIME,
+    "sum_bsld": cells.SUM_BSLD,
+    "max_bsld": cells.MAX_BSLD,
+    "sum_pp_bsld": cells.SUM_PP_BSLD,
+    "max_pp_bsld": cells.MAX_PP_BSLD,
+    "n_backfilled": cells.COUNT_BACKFILLED,
+    "n_thresholded": cells.COUNT_THRESHOLDED,
+    "makespan": cells.MAKESPAN,
+}
+
+_KEYED = Policy("keys", s.RULE_KEYS, np.zeros(s.N_WEIGHTS))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchResult:
+    """Figures of every workload under every policy.
+
+    Attributes:
+        workloads: Names of the workloads, rows of every figure.
+        policies: Names of the policies, columns of every figure.
+        n_jobs: Jobs of each workload, shape (n_workloads,).
+        figures: Shape (n_workloads, n_policies) for each metric asked for.
+    """
+
+    workloads: tuple[str, ...]
+    policies: tuple[str, ...]
+    n_jobs: NDArray[np.int64]
+    figures: dict[str, FloatArray]
+
+    def __getitem__(self, metric: str) -> FloatArray:
+        """Return one figure of every cell, shape (n_workloads, n_policies)."""
+        if metric not in self.figures:
+            raise HpcgymError(unknown_name("metric", metric, self.figures))
+        return self.figures[metric]
+
+    def __repr__(self) -> str:
+        """Show the size and the figures."""
+        size = f"{len(self.workloads)} workloads x {len(self.policies)} policies"
+        return f"BatchResult({size}: {', '.join(self.figures)})"
+
+    def to_frame(self, metric: str) -> pd.DataFrame:
+        """Return one figure as a table.
+
+        Args:
+            metric: One of those asked for.
+
+        Returns:
+            One row per workload, one column per policy, under their names.
+
+        Raises:
+            HpcgymError: The metric was not asked for.
+
+        Source:
+            House rule: figures leave as frames.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self[metric], index=self.workloads, columns=self.policies)
+
+
+class _Orders(NamedTuple):
+    """The policies as kernels read them.
+
+    Attributes:
+        names: Name of each policy.
+        setting: Rows of `State.setting`, shape (n_policies, N_SETTINGS).
+        weight: Rows of `State.weight`, shape (n_policies, N_QUEUES, N_WEIGHTS).
+        key_row: Which of a workload's keys order its jobs, shape (n_policies,), -1 = none do.
+    """
+
+    names: tuple[str, ...]
+    setting: NDArray[np.int64]
+    weight: FloatArray
+    key_row: NDArray[np.int64]
+
+
+class _Ready(NamedTuple):
+    """A workload made ready.
+
+    Attributes:
+        episode: What stays of it, whatever the policy.
+        keys: Keys of its jobs, shape (n_keyed, n_jobs).
+        history: What is known of its users at time 0, empty where no policy asks.
+    """
+
+    episode: Episode
+    keys: NDArray[Any]
+    history: History
+
+
+class _Block(NamedTuple):
+    """Cells that are run in one call: a workload under the policies from `first` on."""
+
+    workload: int
+    first: int
+    end: int
+
+
+class _Worker:
+    """A state of one simulation that any of the workloads fits into, used by one thread at a time.
+
+    Args:
+        episodes: The workloads made ready.
+    """
+
+    def __init__(self, episodes: Sequence[Episode]) -> None:
+        self.state = state_for(episodes)
+        self.row = row_of(self.state, 0)
+        self.keys = np.empty((max(len(episode.workload) for episode in episodes), 2))
+
+    def run(self, ready: _Ready, orders: _Orders, block: _Block) -> FloatArray:
+        """Simulate and measure the cells of one block, shape (n_cells, N_FIGURES)."""
+        episode = ready.episode
+        n = len(episode.workload)
+        part = slice(block.first, block.end)
+        keys = self.keys[:n]
+        keys[:] = episode.table.keys
+        jobs = jobs_of(episode.table._replace(keys=keys), 0, n)
+        setting = orders.setting[part].copy()
+        setting[:, s.N_JOBS] = n
+        setting[:, s.MACHINE_PROCESSORS] = episode.workload.machine_processors
+        key_row = orders.key_row[part]
+        keyed = np.unique(key_row[key_row >= 0])
+        given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
+        np.maximum(given, np.finfo(np.float64).min, out=given)  # -inf is the threshold's
+        figure = np.empty((block.end - block.first, cells.N_FIGURES))
+        doors.run_cells(
+            jobs.address,
+            self.row.address,
+            episode.log_largest,
+            setting,
+            orders.weight[part],
+            given,
+            np.where(key_row >= 0, np.searchsorted(keyed, key_row), -1),
+            *ready.history,
+            figure,
+        )
+        return figure
+
+
+def simulate_many(
+    workloads: Sequence[Workload],
+    policies: Sequence[str | Policy | Sequence[float]] | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    divisors: ArrayLike | None = None,
+    keys: Sequence[ArrayLike] | None = None,
+    backfill: Backfill = "easy",
+    backfill_order: str | Policy | Sequence[float] | None = None,
+    threshold: int | None = None,
+    kill_at_limit: bool = True,
+    estimates: Estimates | Sequence[ArrayLike] = "requested",
+    event_semantics: EventSemantics = "batch",
+    metrics: Sequence[str] = METRICS,
+    threads: int | None = None,
+) -> BatchResult:
+    """Schedule every workload under every policy, on all cores, and keep figures only.
+
+    Each schedule is the one that `hpcgym.simulate` gives, and so are its figures, but for the last
+    digits of sums: here they run in the order of the jobs. Exactly one of `policies`, `weights` and
+    `keys` says which policies.
+
+    Args:
+        workloads: The jobs of each, with their machines.
+        policies: Names, weights or `Policy`, each as in `hpcgym.simulate`; no formulas in Python.
+        weights: Weights of (q, e, wait, rho, exp, area), one vector per policy, shape (n_policies,
+            6); each is L1-normalised, all zero means FCFS, as by `hpcgym.core.policy.mixed_policy`.
+        divisors: What each feature is divided by before it is weighted, shape (6,), > 0; default 1,
+            the raw features. With `weights` only. Those of the environment's unit scale are
+            `hpcgym.env.action.unit_divisors`.
+        keys: For each workload one key per job and policy, shape (n_policies, n_jobs), lowest
+            first.
+        backfill: As in `hpcgym.simulate`, like all settings up to `event_semantics`.
+        backfill_order: Order in which jobs are tried as backfill; default each primary order.
+        threshold: Wait beyond which a job goes first, s; None for no threshold.
+        kill_at_limit: Whether a job ends at its request at the latest.
+        estimates: "requested", "exact", or one array per workload, shape (n_jobs,), s, >= 1.
+        event_semantics: "batch" or "pyss".
+        metrics: Figures to keep, of `METRICS`; each takes 8 bytes per cell.
+        threads: Threads that work; default one per core this process may use.
+
+    Returns:
+        The figures, shape (n_workloads, n_policies) each.
+
+    Raises:
+        HpcgymError: Something else than workloads, no workload, an unknown metric, no thread.
+        PolicyError: Not exactly one of `policies`, `weights` and `keys`; none, or one that is
+            unknown, malformed or a formula in Python; settings that contradict each other.
+        WorkloadError: Keys or estimates that do not fit a workload.
+
+    Source:
+        RR-9212, section 4 (policies that cover the space of weights); house rule: one dynamics.
+
+    Example:
+        >>> import hpcgym
+        >>> tiny = hpcgym.load_workload("tiny")
+        >>> result = hpcgym.simulate_many([tiny], ["FCFS", "SAF", "wait=-1,area=0.1"])
+        >>> result["n_backfilled"].shape
+        (1, 3)
+        >>> simplex = np.random.default_rng(0).normal(size=(500, 6))
+        >>> int(hpcgym.simulate_many([tiny], weights=simplex)["mean_bsld"].argmin()) < 500
+        True
+    """
+    _refuse_malformed(workloads, metrics, threads)
+    chosen = _policies_of(workloads, policies, weights, divisors, keys)
+    many = _many_settings(
+        len(workloads),
+        estimates,
+        backfill=backfill,
+        backfill_order=backfill_order,
+        threshold=threshold,
+        kill_at_limit=kill_at_limit,
+        event_semantics=event_semantics,
+    )
+    orders = _orders_of(chosen, many[0])
+    needs_history = bool(orders.setting[:, s.KEEP_HISTORY].any())
+    ready = []
+    for row, workload in enumerate(workloads):
+        episode = prepare(workload, many[row], keep_history=needs_history)
+        given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
+        known = workload.history if needs_history else empty_history(0)
+        ready.append(_Ready(episode, given, History(*(np.array(array) for array in known))))
+    figures = {metric: np.empty((len(workloads), len(chosen))) for metric in metrics}
+    _run_all(ready, orders, figures, _cores() if threads is None else threads)
+    n_jobs = np.array([len(workload) for workload in workloads])
+    return BatchResult(tuple(w.name for w in workloads), orders.names, n_jobs, figures)
+
+
+def _refuse_malformed(
+    workloads: Sequence[Workload], metrics: Sequence[str], threads: int | None
+) -> None:
+    """Refuse what is no list of workloads, an unknown metric, and no thread."""
+    if isinstance(workloads, Workload) or not all(isinstance(w, Workload) for w in workloads):
+        raise HpcgymError(
+            f"a sequence of Workload is needed, got {workloads!r}; hpcgym.load_workload reads a log"
+        )
+    if not len(workloads):
+        raise HpcgymError("at least one workload is needed, got none")
+    if isinstance(metrics, str):
+        raise HpcgymError(f"metrics must be a sequence of names, got {metrics!r}")
+    for metric in metrics:
+        if metric not in METRICS:
+            raise HpcgymError(unknown_name("metric", metric, METRICS))
+    if threads is not None and not (isinstance(threads, (int, np.integer)) and threads >= 1):
+        raise HpcgymError(f"threads must be a whole number >= 1 or None, got {threads!r}")
+
+
+def _policies_of(
+    workloads: Sequence[Workload],
+    policies: Sequence[str | Policy | Sequence[float]] | None,
+    weights: ArrayLike | None,
+    divisors: ArrayLike | None,
+    keys: Sequence[ArrayLike] | None,
+) -> list[Policy]:
+    """Return the policies meant, those given by `keys` without their keys."""
+    given = {"policies": policies, "weights": weights, "keys": keys}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) != 1:
+        raise PolicyError(
+            f"give exactly one of policies, weights and keys; got {', '.join(named) or 'none'}"
+        )
+    if divisors is not None and weights is None:
+        raise PolicyError(f"divisors go with weights only; got {named[0]}")
+    if weights is not None:
+        try:
+            vectors = np.asarray(weights, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PolicyError(f"weights must be numbers, got {weights!r}") from None
+        if vectors.ndim != 2 or vectors.shape[1] != len(FEATURES) or not len(vectors):
+            raise PolicyError(
+                f"weights must have shape (n_policies, {len(FEATURES)}), at least one vector; "
+                f"got {vectors.shape}"
+            )
+        bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
+        if len(bad):
+            raise PolicyError(
+                f"weights must be finite; row {bad[0]} is {vectors[bad[0]]} ({len(bad)} such rows)"
+            )
+        return [mixed_policy(vector, divisors=divisors) for vector in vectors]
+    if keys is not None:
+        n_policies = _checked_given_keys(workloads, keys)
+        return [replace(_KEYED, name=f"keys {row}") for row in range(n_policies)]
+    assert policies is not None
+    if isinstance(policies, (str, Policy)) or not len(policies):
+        raise PolicyError(f"policies must be a sequence of at least one policy, got {policies!r}")
+    return [as_policy(policy) for policy in policies]
+
+
+def _checked_given_keys(workloads: Sequence[Workload], keys: Sequence[ArrayLike]) -> int:
+    """Refuse keys that cannot order the jobs; return for how many policies they are."""
+    if len(keys) != len(workloads):
+        raise WorkloadError(
+            f"keys must be one array for each of {len(workloads)} workloads, got {len(keys)}"
+        )
+    n_policies = np.shape(keys[0])[0] if np.ndim(keys[0]) else 0
+    if n_policies == 0:
+        raise PolicyError(f"keys must be of at least one policy, got shape {np.shape(keys[0])}")
+    for workload, given in zip(workloads, keys, strict=True):
+        array = np.asarray(given)
+        if array.shape != (n_policies, len(workload)):
+            raise WorkloadError(
+                f"{workload.name}: keys must have shape ({n_policies}, {len(workload)}), "
+                f"(n_policies, n_jobs), got {array.shape}"
+            )
+        if array.dtype.kind not in "iuf" or np.isnan(array).any():
+            raise WorkloadError(f"{workload.name}: keys must be numbers, none NaN")
+    return n_policies
+
+
+def _many_settings(
+    n_workloads: int, estimates: Estimates | Sequence[ArrayLike], **others: Any
+) -> list[SchedulerSettings]:
+    """Return the settings for each workload, which differ in the estimates only."""
+    if isinstance(estimates, str):
+        return [SchedulerSettings(estimates=estimates, **others)] * n_workloads
+    n_given = len(estimates) if isinstance(estimates, (Sequence, np.ndarray)) else 0
+    if n_given != n_workloads:
+        raise WorkloadError(
+            f"estimates must be 'requested', 'exact' or one array for each of {n_workloads} "
+            f"workloads, got {n_given or repr(estimates)}"
+        )
+    return [SchedulerSettings(estimates=own, **others) for own in estimates]
+
+
+def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orders:
+    """Write every policy down as kernels read it."""
+    fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
+    for policy in (*policies, *(() if fill is None else (fill,))):
+        if policy.formula is not None:
+            raise PolicyError(
+                f"policy {policy.name!r} is a formula in Python, which simulate_many cannot run; "
+                "use hpcgym.simulate, or give it by keys or weights"
+            )
+    rules = [rules_of(policy, None if fill is policy else fill, settings) for policy in policies]
+    has_keys = np.array([policy.rule == s.RULE_KEYS for policy in policies])
+    return _Orders(
+        tuple(policy.name for policy in policies),
+        np.stack([setting for setting, _ in rules]),
+        np.stack([weight for _, weight in rules]),
+        np.where(has_keys, np.cumsum(has_keys) - 1, -1),
+    )
+
+
+def _keys_of(workload: Workload, policies: Sequence[Policy]) -> FloatArray:
+    """Return the keys of the policies that are given by keys, shape (n_keyed, n_jobs)."""
+    rows = [checked_keys(workload, policy) for policy in policies if policy.keys is not None]
+    return np.array(rows).reshape(len(rows), len(workload))
+
+
+def _blocks_of(ready: Sequence[_Ready], n_policies: int, threads: int) -> list[_Block]:
+    """Cut the cells into blocks, short enough to share among the threads."""
+    most = max(len(ready) * n_policies // (8 * threads), 1)
+    blocks = []
+    for row, one in enumerate(ready):
+        size = min(max(BLOCK_JOBS // len(one.episode.workload), 1), most)
+        blocks += [
+            _Block(row, first, min(first + size, n_policies))
+            for first in range(0, n_policies, size)
+        ]
+    return blocks
+
+
+def _run_all(
+    ready: Sequence[_Ready], orders: _Orders, figures: dict[str, FloatArray], threads: int
+) -> None:
+    """Run every block on some thread and write its figures."""
+    blocks = _blocks_of(ready, len(orders.names), threads)
+    threads = min(threads, len(blocks))
+    idle: SimpleQueue[_Worker] = SimpleQueue()
+    for _ in range(threads):
+        idle.put(_Worker([one.episode for one in ready]))
+
+    def run(block: _Block) -> None:
+        one = ready[block.workload]
+        worker = idle.get()
+        try:
+            measured = worker.run(one, orders, block)
+        finally:
+            idle.put(worker)
+        for metric, values in figures.items():
+            part = values[block.workload, block.first : block.end]
+            part[:] = _value(metric, measured, one.episode)
+
+    if threads == 1:
+        for block in blocks:
+            run(block)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="simulate_many") as pool:
+        for _ in pool.map(run, blocks):
+            pass
+
+
+def _value(metric: str, measured: FloatArray, episode: Episode) -> FloatArray:
+    """Return a metric of the cells of a block, shape (n_cells,)."""
+    if metric in _COLUMNS:
+        return measured[:, _COLUMNS[metric]]
+    workload = episode.workload
+    if metric == "utilisation":
+        work = float((episode.table.run_time * workload.processors).sum())
+        span = measured[:, cells.MAKESPAN] * workload.machine_processors
+        return np.divide(work, span, out=np.zeros(len(span)), where=span > 0)
+    return measured[:, _COLUMNS[metric.replace("mean_", "sum_")]] / len(workload)
+
+
+def _cores() -> int:
+    """Count the cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
