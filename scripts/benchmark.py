@@ -51,6 +51,7 @@ if __name__ == "__main__":
     scenario = "synthetic-256-weeks" if len(logs) == 1 else "sdsc-sp2-weeks"
     console.print(benchmark.against_judge(main, reference.simulate, asked.repeats))
     console.print(benchmark.over_logs(logs, asked.repeats))
+    console.print(benchmark.over_loads(main, asked.repeats))
     console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
     console.print(benchmark.stepping(scenario, asked.episodes))
     console.print(benchmark.many(scenario, asked.vectors))

@@ -23,6 +23,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.scenario.build import Episodes
+from hpcgym.trace.resample import scale_load
 
 Judge = Callable[[list[list[int]], int, str], object]
 """Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
@@ -154,6 +155,32 @@ def saturated(waiting: int, n_jobs: int) -> Workload:
     submit = np.concatenate([np.zeros(waiting), np.arange(n_jobs) * gap]).astype(np.int64)
     name = f"burst of {waiting}"
     return Workload.from_arrays(submit, run, 2 * run, width, machine_processors=256, name=name)
+
+
+def over_loads(log: Workload, repeats: int) -> Table:
+    """Measure the cost of a job while the load of a log doubles.
+
+    Args:
+        log: The jobs.
+        repeats: Runs of each.
+
+    Returns:
+        CPU time per job, with the mean queue length at passes.
+
+    Source:
+        House rule: cost per job is near flat.
+    """
+    columns = ("load", "FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
+    table = Table(*columns, title=f"{log.name}: cost as the load doubles")
+    for factor in (0.5, 1.0, 2.0, 4.0):
+        scaled = scale_load(log, factor)
+        cells = [f"x {factor:g}"]
+        for policy in ("FCFS", "SAF"):
+            seconds, simulator = measured(scaled, policy, repeats)
+            waiting = simulator.counts()["mean_waiting"]
+            cells += [f"{waiting:,.0f}", f"{seconds / len(log) * 1e9:.0f}"]
+        table.add_row(*cells)
+    return table
 
 
 def over_queue_lengths(longest: int, repeats: int) -> Table:
