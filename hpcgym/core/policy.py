@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,12 +94,6 @@ class Policy:
     def __repr__(self) -> str:
         """Show the name."""
         return f"Policy({self.name!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle a registered policy by its name: what it is made of may be a lambda."""
-        if self.rule == RULE_KEYS:
-            return as_policy, (self.name,)
-        return Policy, (self.name, self.rule, self.parameters, self.source)
 
 
 def _parameters(*values: float) -> NDArray[np.float64]:

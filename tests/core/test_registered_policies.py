@@ -1,6 +1,5 @@
 """Policies of a user's own run through the same dynamics as ours; the reference judges them."""
 
-import pickle
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,7 +14,6 @@ import hpcgym
 from hpcgym.core import policy as policy_module
 from hpcgym.core.policy import Features, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
-from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import PolicyError, WorkloadError
 
 
@@ -146,25 +144,3 @@ def test_infinite_keys_order_jobs_but_never_before_the_thresholded(
     jobs = Workload.from_arrays([0, 1, 50], [60] * 3, [60] * 3, [1] * 3, machine_processors=1)
     assert hpcgym.simulate(jobs, "INFINITE").start_time.tolist() == [0, 120, 60]
     assert hpcgym.simulate(jobs, "INFINITE", threshold=30).start_time.tolist() == [0, 60, 120]
-
-
-def test_registered_policy_is_pickled_by_its_name():
-    policy = pickle.loads(pickle.dumps(policy_module.as_policy("LONG-AND-WIDE")))
-    assert policy is policy_module.as_policy("LONG-AND-WIDE")
-
-
-def test_env_with_a_policy_made_of_a_lambda_pickles():
-    env = SchedulingEnv("tiny", action="policy", policies=["FCFS", "LONG-AND-WIDE"])
-    env.reset(seed=0)
-    twin = pickle.loads(pickle.dumps(env))
-    shown, again = env.step(1), twin.step(1)
-    assert again[1:3] == shown[1:3]
-    assert all(np.array_equal(again[0][key], shown[0][key]) for key in shown[0])
-
-
-def test_registered_policy_that_is_not_known_here_cannot_be_unpickled():
-    register_policy("FOR-A-MOMENT", keys=lambda jobs: jobs.processors)
-    pickled = pickle.dumps(policy_module.as_policy("FOR-A-MOMENT"))
-    unregister_policy("FOR-A-MOMENT")
-    with pytest.raises(PolicyError, match="FOR-A-MOMENT"):
-        pickle.loads(pickled)
