@@ -8,7 +8,7 @@ named columns of `setting`.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ IntTable = Annotated[NDArray[np.int64], "int64", 2]
 FloatVector = Annotated[NDArray[np.float64], "float64", 1]
 FloatTable = Annotated[NDArray[np.float64], "float64", 2]
 ByteVector = Annotated[NDArray[np.uint8], "uint8", 1]
+ByteTable = Annotated[NDArray[np.uint8], "uint8", 2]
 SingleTable = Annotated[NDArray[np.float32], "float32", 2]
 
 NEVER = 2**62
@@ -296,3 +297,22 @@ def allocate(
         ),
         scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
     )
+
+
+def copy_into(larger: State, state: State) -> None:
+    """Copy a state into a larger one of as many simulations, each of which can go on there.
+
+    Args:
+        larger: Where to; at least as large in every axis.
+        state: The state.
+
+    Writes:
+        `larger`.
+
+    Source:
+        House rule: a simulation knows its jobs, users and nodes by numbers, never by place.
+    """
+    there: Any
+    here: Any
+    for there, here in zip(larger, state, strict=True):
+        there[tuple(slice(length) for length in here.shape)] = here
