@@ -231,22 +231,28 @@ def summary(
         >>> figures["mean_bsld"], figures["max_wait_time"], figures["utilisation"]
         (1.5, 20.0, 1.0)
     """
-    started = start_time >= 0
-    counted = started if now is None else started | (workload.submit_time <= now)
-    reached = start_time if now is None else np.where(started, start_time, now)
-    figures: dict[str, float] = {"n_jobs": int(counted.sum()), "complete": bool(started.all())}
-    values = per_job(workload, reached, run_time)
-    figures |= _job_figures({key: column[counted] for key, column in values.items()})
-    figures["n_backfilled"] = int(backfilled[counted].sum())
-    figures["n_thresholded"] = int(thresholded[counted].sum())
+    is_started = start_time >= 0
+    is_complete = bool(is_started.all())
+    counted: BoolArray | slice = slice(None)  # all jobs, uncopied
+    started: BoolArray | slice = counted
+    if not is_complete:
+        started = is_started
+        counted = is_started if now is None else is_started | (workload.submit_time <= now)
+        start_time = start_time if now is None else np.where(is_started, start_time, now)
+    values = per_job(workload, start_time, run_time)
+    values = {key: column[counted] for key, column in values.items()}
+    n_started = int(np.count_nonzero(is_started))
     ran = workload.submit_time[started], start_time[started], run_time[started]
-    figures["makespan"] = makespan(*ran) if started.any() else 0
-    figures["utilisation"] = (
-        utilisation(*ran, workload.processors[started], workload.machine_processors)
-        if started.any()
-        else 0.0
-    )
-    return figures
+    processors = workload.processors[started], workload.machine_processors
+    return {
+        "n_jobs": len(values["bsld"]),
+        "complete": is_complete,
+        **_job_figures(values),
+        "n_backfilled": int(np.count_nonzero(backfilled[counted])),
+        "n_thresholded": int(np.count_nonzero(thresholded[counted])),
+        "makespan": makespan(*ran) if n_started else 0,
+        "utilisation": utilisation(*ran, *processors) if n_started else 0.0,
+    }
 
 
 def summary_by(

@@ -32,16 +32,16 @@ def gathered(
     """
     mask = np.zeros(n_envs, dtype=np.bool_)
     mask[envs] = True
+    places = envs.tolist()
     together: dict[str, Any] = {}
     for key, first in infos[0].items() if infos else ():
-        values = [info[key] for info in infos]
         if isinstance(first, dict):
-            together[key] = gathered(n_envs, envs, values)
-        elif isinstance(first, (bool, int, float)):
-            together[key] = np.zeros(n_envs, dtype=type(first))
-            together[key][envs] = values
+            together[key] = gathered(n_envs, envs, [info[key] for info in infos])
         else:
-            together[key] = np.full(n_envs, None, dtype=object)
-            together[key][envs] = values
+            is_number = isinstance(first, (bool, int, float))
+            column = np.zeros(n_envs, type(first)) if is_number else np.full(n_envs, None, object)
+            for env, info in zip(places, infos, strict=True):  # few: quicker than many at once
+                column[env] = info[key]
+            together[key] = column
         together[f"_{key}"] = mask
     return together
