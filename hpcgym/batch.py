@@ -30,7 +30,8 @@ from hpcgym.core.episode import (
     state_for,
 )
 from hpcgym.core.history import History, empty_history
-from hpcgym.core.kernels import cells, doors
+from hpcgym.core.kernels import doors
+from hpcgym.core.kernels.measuring import FIGURES, N_FIGURES
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
 from hpcgym.core.rows import jobs_of, row_of
 from hpcgym.core.threads import checked_threads
@@ -45,34 +46,8 @@ FloatArray = NDArray[np.float64]
 BLOCK_JOBS = 200_000
 """Jobs a thread simulates between two looks at the interpreter; some 0.05 s."""
 
-METRICS = (
-    "sum_wait_time",
-    "mean_wait_time",
-    "max_wait_time",
-    "sum_bsld",
-    "mean_bsld",
-    "max_bsld",
-    "sum_pp_bsld",
-    "mean_pp_bsld",
-    "max_pp_bsld",
-    "n_backfilled",
-    "n_thresholded",
-    "makespan",
-    "utilisation",
-)
+METRICS = FIGURES[2:]
 """What can be measured of a cell: sums over jobs, and figures of `Schedule.metrics()`."""
-
-_COLUMNS = {
-    "sum_wait_time": cells.SUM_WAIT_TIME,
-    "max_wait_time": cells.MAX_WAIT_TIME,
-    "sum_bsld": cells.SUM_BSLD,
-    "max_bsld": cells.MAX_BSLD,
-    "sum_pp_bsld": cells.SUM_PP_BSLD,
-    "max_pp_bsld": cells.MAX_PP_BSLD,
-    "n_backfilled": cells.COUNT_BACKFILLED,
-    "n_thresholded": cells.COUNT_THRESHOLDED,
-    "makespan": cells.MAKESPAN,
-}
 
 _KEYED = Policy("keys", s.RULE_KEYS, np.zeros(s.N_WEIGHTS))
 
@@ -189,7 +164,7 @@ class _Worker:
         keyed = np.unique(key_row[key_row >= 0])
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
         np.maximum(given, np.finfo(np.float64).min, out=given)  # -inf is the threshold's
-        figure = np.empty((block.end - block.first, cells.N_FIGURES))
+        figure = np.empty((block.end - block.first, N_FIGURES))
         doors.run_cells(
             jobs.address,
             self.row.address,
@@ -442,7 +417,7 @@ def _run_all(
             idle.put(worker)
         for metric, values in figures.items():
             part = values[block.workload, block.first : block.end]
-            part[:] = _value(metric, measured, one.episode)
+            part[:] = measured[:, FIGURES.index(metric)]
 
     if threads == 1:
         for block in blocks:
@@ -451,15 +426,3 @@ def _run_all(
     with ThreadPoolExecutor(threads, thread_name_prefix="simulate_many") as pool:
         for _ in pool.map(run, blocks):
             pass
-
-
-def _value(metric: str, measured: FloatArray, episode: Episode) -> FloatArray:
-    """Return a metric of the cells of a block, shape (n_cells,)."""
-    if metric in _COLUMNS:
-        return measured[:, _COLUMNS[metric]]
-    workload = episode.workload
-    if metric == "utilisation":
-        work = float((episode.table.run_time * workload.processors).sum())
-        span = measured[:, cells.MAKESPAN] * workload.machine_processors
-        return np.divide(work, span, out=np.zeros(len(span)), where=span > 0)
-    return measured[:, _COLUMNS[metric.replace("mean_", "sum_")]] / len(workload)

@@ -1,47 +1,60 @@
-"""Infos of many environments, gathered into one."""
+"""What the info of a step says of a schedule: for one environment, and for many."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.kernels.measuring import FIGURES
 
-def gathered(
-    n_envs: int, envs: NDArray[np.int64], infos: Sequence[dict[str, Any]]
-) -> dict[str, Any]:
-    """Gather the infos of some environments into one of arrays, as Gymnasium does.
+_SHOWN: tuple[tuple[str, int, type], ...] = tuple(
+    (name, column, {"complete": bool, "makespan": int}.get(name, int if name[0] == "n" else float))
+    for column, name in enumerate(FIGURES)
+    if not name.startswith("sum_")
+)
+"""Name, column and type of each figure shown."""
+
+
+def metrics_of(figure: NDArray[np.float64]) -> dict[str, float]:
+    """Name what was measured of a schedule.
 
     Args:
-        n_envs: Environments side by side.
-        envs: Those that have an info, shape (n_infos,).
-        infos: Their infos, all with the same keys.
+        figure: As `hpcgym.core.kernels.measuring.measure` writes it, shape (N_FIGURES,).
 
     Returns:
-        For each key an array of shape (n_envs,), 0 or None where an environment has no info, and
-        for `_key` the mask of those that have one; dictionaries likewise, within.
+        A part of what `hpcgym.core.metrics.summary` gives: all that needs no sorting.
+
+    Source:
+        Specification, section 1, "Metrics".
+    """
+    values = figure.tolist()
+    return {name: kind(values[column]) for name, column, kind in _SHOWN}
+
+
+def metrics_where(measured: NDArray[np.bool_], figure: NDArray[np.float64]) -> dict[str, Any]:
+    """Name what was measured of the schedules of some environments.
+
+    Args:
+        measured: Which environments, shape (n_envs,).
+        figure: What was measured of each, shape (n_envs, N_FIGURES).
+
+    Returns:
+        For each name of `metrics_of` an array of shape (n_envs,), 0 where nothing was measured, and
+        under `_name` the mask.
 
     Source:
         Gymnasium, "Vector environments", infos.
 
     Example:
-        >>> gathered(3, np.array([1]), [{"bsld": 2.5}])
-        {'bsld': array([0. , 2.5, 0. ]), '_bsld': array([False,  True, False])}
+        >>> metrics = metrics_where(np.array([False, True]), np.ones((2, 15)))
+        >>> metrics["n_jobs"], metrics["_n_jobs"], metrics["complete"]
+        (array([0, 1]), array([False,  True]), array([False,  True]))
     """
-    mask = np.zeros(n_envs, dtype=np.bool_)
-    mask[envs] = True
-    places = envs.tolist()
+    columns = np.where(measured, figure.T, 0.0)
     together: dict[str, Any] = {}
-    for key, first in infos[0].items() if infos else ():
-        if isinstance(first, dict):
-            together[key] = gathered(n_envs, envs, [info[key] for info in infos])
-        else:
-            is_number = isinstance(first, (bool, int, float))
-            column = np.zeros(n_envs, type(first)) if is_number else np.full(n_envs, None, object)
-            for env, info in zip(places, infos, strict=True):  # few: quicker than many at once
-                column[env] = info[key]
-            together[key] = column
-        together[f"_{key}"] = mask
+    for name, column, kind in _SHOWN:
+        together[name] = columns[column] if kind is float else columns[column].astype(kind)
+        together[f"_{name}"] = measured
     return together

@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from hpcgym.core import state as s
 from hpcgym.core.episode import load, state_for
 from hpcgym.core.kernels import doors
+from hpcgym.core.kernels.measuring import N_FIGURES
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
 from hpcgym.core.rows import row_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale
+from hpcgym.env.info import metrics_of
 from hpcgym.env.observation import N_SLOTS
 from hpcgym.env.prepared import Prepared
 from hpcgym.env.reward import Reward
@@ -138,8 +140,8 @@ most 1 | 0 | 1 |
         Terminated when every job has started. Truncated only by Gymnasium's `max_episode_steps`:
         waiting jobs then count as if they started at that instant, and
         `info["metrics"]["complete"]` is False. An episode in which no order ever mattered ends in
-        its first step. At the end `info["metrics"]` holds the metrics of the schedule (`mean_bsld`
-        and others) and `schedule()` the schedule.
+        its first step. At the end `info["metrics"]` holds those metrics of the schedule that need
+        no sorting (`mean_bsld` and others), `metrics()` all of them, and `schedule()` the schedule.
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
@@ -283,7 +285,7 @@ most 1 | 0 | 1 |
             "invalid_actions": int(counter[0, s.N_INVALID]),
         }
         if self._is_over:
-            info |= {"label": self._label, "metrics": self.metrics()}
+            info |= self._closing()
         if self.render_mode == "human":
             self.render()
         return shown, reward, self._is_over, False, info
@@ -306,7 +308,13 @@ most 1 | 0 | 1 |
         self._is_over = True
         doors.pay_at_horizon(self._row.address, self._prepared.bill.address)
         reward, terms = self._payment()
-        return reward, {"reward_terms": terms, "label": self._label, "metrics": self.metrics()}
+        return reward, {"reward_terms": terms, **self._closing()}
+
+    def _closing(self) -> dict[str, Any]:
+        """Return what the info at the end of an episode says of it."""
+        figure = np.empty(N_FIGURES)
+        doors.measure(self._begun.jobs.address, self._row.address, figure)
+        return {"label": self._label, "metrics": metrics_of(figure)}
 
     def _payment(self) -> tuple[float, dict[str, float]]:
         """Return the latest reward and its terms."""

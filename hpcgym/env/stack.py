@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.core import state as s
 from hpcgym.core.episode import load
 from hpcgym.core.kernels import stack as kernels
+from hpcgym.core.kernels.measuring import N_FIGURES
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
 from hpcgym.core.kernels.records import Stack
 from hpcgym.core.record import IS_COMPILED, Record
@@ -59,6 +60,7 @@ class EnvStack:
             payment=np.zeros((3, n_envs)),
             tally=np.zeros((2, n_envs), dtype=np.int64),
             ended=np.zeros((2, n_envs), dtype=np.uint8),
+            figure=np.zeros((n_envs, N_FIGURES)),
         )
         self._open()
 

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.core.threads import checked_threads
-from hpcgym.env.info import gathered
+from hpcgym.env.info import metrics_where
 from hpcgym.env.prepared import Prepared
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.stack import EnvStack
@@ -247,24 +247,24 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     def _final_info(self, stepped: Bools) -> dict[str, Any]:
         """Return the info of a step that ended or began episodes; SAME_STEP resets those ended."""
-        ended = np.flatnonzero(self._is_over)
+        over = self._is_over
         every = np.ones(self.num_envs, dtype=np.bool_)
-        if self._mode is not AutoresetMode.SAME_STEP:
-            figures = [{"metrics": self.envs[env].metrics()} for env in ended.tolist()]
-            info = gathered(self.num_envs, ended, figures)
-            info |= self._label_info(self._is_over | ~stepped)
-            return info | self._clock_info(every) | self._stepped_info(stepped)
+        if self._mode is not AutoresetMode.SAME_STEP or not over.any():
+            info = self._clock_info(every) | self._stepped_info(stepped)
+            info |= self._label_info(over | ~stepped)
+            return info | self._metrics_info(over)
+        ended = np.flatnonzero(over)
         final_obs = np.full(self.num_envs, None, dtype=object)
         for env in ended.tolist():
             final_obs[env] = self.envs[env].observation()
-        info = {"final_obs": final_obs, "_final_obs": self._is_over.copy()}
-        infos = [{"final_info": self.envs[env].info()} for env in ended.tolist()]
-        info |= gathered(self.num_envs, ended, infos)
-        info |= self._stepped_info(~self._is_over)
+        final_info = self._clock_info(over) | self._stepped_info(over)
+        final_info |= self._label_info(over) | self._metrics_info(over)
+        info = {"final_obs": final_obs, "_final_obs": over}
+        info |= {"final_info": final_info, "_final_info": over}
+        info |= self._stepped_info(~over)
         self._begin(ended, [self._draw(env, {}) for env in ended.tolist()])
-        info |= self._label_info(self._is_over) | self._clock_info(every)
         self._is_over = np.zeros(self.num_envs, dtype=np.bool_)
-        return info
+        return info | self._label_info(over) | self._clock_info(every)
 
     # --- What is shown ----------------------------------------------------------------------------
 
@@ -289,6 +289,12 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         for env in np.flatnonzero(labelled).tolist():
             labels[env] = self.labels[env]
         return {"label": labels, "_label": labelled}
+
+    def _metrics_info(self, over: Bools) -> dict[str, Any]:
+        """Return the figures of the episodes that this step ended."""
+        if not over.any():
+            return {}
+        return {"metrics": metrics_where(over, self.stack.fields.figure), "_metrics": over}
 
     def _stepped_info(self, stepped: Bools) -> dict[str, Any]:
         """Return what a step says of the environments that it moved."""

@@ -122,28 +122,6 @@ class EnvView:
             "action_mask": fields.mask[env].copy(),
         }
 
-    def info(self) -> dict[str, Any]:
-        """Return what the step that ended an episode says of it.
-
-        Returns:
-            The info, as of `SchedulingEnv.step`.
-
-        Raises:
-            ActionError: No episode has begun.
-
-        Source:
-            Gymnasium, "Vector environments": the final info of an episode.
-        """
-        fields, env = self._vector.stack.fields, self._env
-        terms = fields.payment[1:, env].tolist()
-        return {
-            "now": self.now,
-            "reward_terms": dict(zip(self._wiring.reward_terms, terms, strict=False)),
-            "invalid_actions": int(fields.tally[1, env]),
-            "label": self.label,
-            "metrics": self.metrics(),
-        }
-
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots hold a job, for `job` actions.
 

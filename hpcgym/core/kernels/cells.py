@@ -3,33 +3,17 @@
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
 from hpcgym.core.kernels.lifecycle import reset
+from hpcgym.core.kernels.measuring import measure
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
-    BACKFILLED,
     KEEP_HISTORY,
     N_JOBS,
     N_QUEUES,
     N_SETTINGS,
     N_WEIGHTS,
-    THRESHOLDED,
     Float,
     Int,
 )
-
-# Columns of what is measured of a cell.
-(
-    SUM_WAIT_TIME,
-    MAX_WAIT_TIME,
-    SUM_BSLD,
-    MAX_BSLD,
-    SUM_PP_BSLD,
-    MAX_PP_BSLD,
-    COUNT_BACKFILLED,
-    COUNT_THRESHOLDED,
-    MAKESPAN,
-) = range(9)
-N_FIGURES = 9
 
 
 @kernel
@@ -80,43 +64,6 @@ def recall_history(
             row.history_requested_time[user, spot] = requested_time[user, spot]
         row.history_completed[user] = completed[user]
         row.history_last_end_time[user] = last_end_time[user]
-
-
-@kernel
-def measure(jobs: Jobs, row: Row, figure: Float) -> None:
-    """Measure a finished schedule.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, every job started.
-        figure: Where to, shape (N_FIGURES,); see the column names.
-
-    Writes:
-        `figure`: sums and maxima of the wait, the bounded slowdown and that per processor; jobs
-        that were backfilled and that started beyond the threshold; the makespan, s.
-
-    Source:
-        `hpcgym.core.metrics`, whose formulas these are; sums run in the order of the jobs.
-    """
-    for column in range(N_FIGURES):
-        figure[column] = 0.0
-    last_end = 0
-    for job in range(row.setting[N_JOBS]):
-        run_time = jobs.run_time[job]
-        wait = row.start_time[job] - jobs.submit_time[job]
-        bound = max(run_time, BSLD_BOUND_S)
-        bsld = max((wait + run_time) / bound, 1.0)
-        pp_bsld = max((wait + run_time) / (bound * jobs.processors[job]), 1.0)
-        figure[SUM_WAIT_TIME] += wait
-        figure[MAX_WAIT_TIME] = max(figure[MAX_WAIT_TIME], float(wait))
-        figure[SUM_BSLD] += bsld
-        figure[MAX_BSLD] = max(figure[MAX_BSLD], bsld)
-        figure[SUM_PP_BSLD] += pp_bsld
-        figure[MAX_PP_BSLD] = max(figure[MAX_PP_BSLD], pp_bsld)
-        figure[COUNT_BACKFILLED] += int(row.flag[job] & BACKFILLED != 0)
-        figure[COUNT_THRESHOLDED] += int(row.flag[job] & THRESHOLDED != 0)
-        last_end = max(last_end, row.start_time[job] + run_time)
-    figure[MAKESPAN] = last_end - jobs.submit_time[0]
 
 
 @kernel

@@ -13,6 +13,7 @@ from hpcgym.core.kernels import (
     easy,
     events,
     lifecycle,
+    measuring,
     observing,
     paying,
     queue,
@@ -109,6 +110,16 @@ def observe(
         `observing.observe`, whose docstring holds.
     """
     observing.observe(open_jobs(jobs), open_row(row), slot, shown_jobs, shown_cluster, mask)
+
+
+@kernel
+def measure(jobs: int, row: int, figure: Float) -> None:
+    """Measure the schedule made so far.
+
+    Source:
+        `measuring.measure`, whose docstring holds.
+    """
+    measuring.measure(open_jobs(jobs), open_row(row), figure)
 
 
 @kernel

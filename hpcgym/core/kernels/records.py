@@ -126,6 +126,7 @@ class Stack(NamedTuple):
         payment: Rewards, their terms for the agent, and for the baseline, shape (3, n_envs).
         tally: The clock, s, and actions that named an empty slot, shape (2, n_envs).
         ended: Which episodes ended by this step: terminated, truncated, shape (2, n_envs), 1 or 0.
+        figure: What was measured of each episode that ended last, shape (n_envs, N_FIGURES).
     """
 
     address: IntTable
@@ -141,6 +142,7 @@ class Stack(NamedTuple):
     payment: FloatTable
     tally: IntTable
     ended: ByteTable
+    figure: FloatTable
 
 
 open_jobs = opener(Jobs)

@@ -7,6 +7,7 @@ from numba import prange
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
+from hpcgym.core.kernels.measuring import measure
 from hpcgym.core.kernels.observing import observe
 from hpcgym.core.kernels.paying import pay_at_horizon
 from hpcgym.core.kernels.records import (
@@ -86,17 +87,18 @@ def step_row(stack: Stack, env: int) -> None:
         env: Which one.
 
     Writes:
-        Its simulation, observation, `payment`, `tally` and `ended`.
+        Its simulation, observation, `payment`, `tally` and `ended`; `figure` at an end.
 
     Source:
         House rule: one dynamics; the step is `hpcgym.core.kernels.stepping.step`.
     """
     if stack.resting[env] == 1:
         return
+    jobs = open_jobs(stack.address[env, JOBS])
     row = open_row(stack.address[env, ROW])
     bill = open_bill(stack.address[env, BILL])
     status = step(
-        open_jobs(stack.address[env, JOBS]),
+        jobs,
         row,
         open_choice(stack.address[env, CHOICE]),
         bill,
@@ -110,6 +112,8 @@ def step_row(stack: Stack, env: int) -> None:
     is_cut = 0 < stack.horizon[0] <= row.counter[N_STEPS]
     if is_cut and status != DONE:
         pay_at_horizon(row, bill)
+    if is_cut or status == DONE:
+        measure(jobs, row, stack.figure[env])
     stack.payment[0, env] = row.gauge[REWARD]
     stack.payment[1, env] = row.gauge[AGENT_TERM]
     stack.payment[2, env] = row.gauge[BASELINE_TERM]
