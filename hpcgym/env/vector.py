@@ -320,9 +320,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         Source:
             Specification, "Action semantics", `job`.
         """
-        masks = self.stack.fields.slot >= 0
-        masks[~masks.any(axis=1), 0] = True
-        return masks
+        return np.stack(self.call("action_masks"))
 
     def render(self) -> tuple[Any, ...] | None:
         """Show each environment: machine over time, queue, and the head's reservation.

@@ -131,7 +131,8 @@ class EnvView:
         Source:
             Specification, "Action semantics", `job`.
         """
-        mask: NDArray[np.bool_] = self._vector.action_masks()[self._env]
+        mask: NDArray[np.bool_] = self._vector.stack.fields.slot[self._env] >= 0
+        mask[0] |= not mask.any()
         return mask
 
     def render(self) -> Any:

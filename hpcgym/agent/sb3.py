@@ -1,0 +1,272 @@
+"""`HPCBatch-v0` for Stable-Baselines3: its learners on the vector environment, without wrappers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Unpack
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from hpcgym.env.scheduling import Observation
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.env.wiring import AnyScenario, Keywords
+from hpcgym.errors import HpcgymError, ScenarioError
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+except ImportError:
+    raise HpcgymError(
+        "HPCBatchVecEnv needs Stable-Baselines3, which is not installed: pip install "
+        "'hpcgym[train]'"
+    ) from None
+
+
+class HPCBatchVecEnv(VecEnv):
+    """Many schedulers as Stable-Baselines3 wants them: what its `DummyVecEnv` gives, at once.
+
+    Episodes reset by themselves. The infos of the step that ends one hold `terminal_observation`,
+    `TimeLimit.truncated` and the final `metrics`; those of the episode that follows are in
+    `reset_infos`.
+
+    Args:
+        scenario: As of `hpcgym.env.vector.SchedulingVectorEnv`, like all arguments.
+        num_envs: Likewise.
+        threads: Likewise.
+        max_episode_steps: Likewise.
+        render_mode: Likewise.
+        **keywords: Likewise.
+
+    Attributes:
+        envs: The vector environment.
+
+    Raises:
+        HpcgymError: An unknown or contradictory keyword; on import, no Stable-Baselines3.
+
+    Source:
+        Stable-Baselines3, `DummyVecEnv`; the observations handed out are copies, which learners
+        keep while they step.
+
+    Example:
+        >>> from stable_baselines3 import PPO
+        >>> model = PPO("MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=4), n_steps=8)
+        >>> model.learn(64).num_timesteps
+        64
+    """
+
+    def __init__(
+        self,
+        scenario: AnyScenario | Sequence[AnyScenario] = "synthetic-256-weeks",
+        *,
+        num_envs: int = 8,
+        threads: int | None = None,
+        max_episode_steps: int | None = None,
+        render_mode: str | None = None,
+        **keywords: Unpack[Keywords],
+    ) -> None:
+        """Wire the environments; the class describes the arguments."""
+        self.envs = SchedulingVectorEnv(
+            scenario,
+            num_envs=num_envs,
+            autoreset_mode=AutoresetMode.SAME_STEP,
+            threads=threads,
+            max_episode_steps=max_episode_steps,
+            render_mode=render_mode,
+            **keywords,
+        )
+        self._actions: Any = None
+        space = self.envs.single_observation_space
+        super().__init__(num_envs, space, self.envs.single_action_space)
+
+    def reset(self) -> Observation:
+        """Begin episodes, with the seeds and options that were set for this reset.
+
+        Returns:
+            Observations, one more axis in front, (n_envs, ...).
+
+        Raises:
+            ScenarioError: Options that do not fit.
+
+        Source:
+            Stable-Baselines3, `VecEnv.seed` and `VecEnv.set_options`.
+        """
+        shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
+        self.reset_infos = [_info_of(info, env) for env in range(self.num_envs)]
+        self._reset_seeds()
+        self._reset_options()
+        return shown
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Take note of the actions.
+
+        Args:
+            actions: One per environment.
+
+        Source:
+            Stable-Baselines3, `VecEnv.step`.
+        """
+        self._actions = actions
+
+    def step_wait(
+        self,
+    ) -> tuple[Observation, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
+        """Step by the actions noted.
+
+        Returns:
+            Observations, rewards, which episodes ended, and one info per environment.
+
+        Raises:
+            ActionError: As by `SchedulingVectorEnv.step`.
+
+        Source:
+            Stable-Baselines3, `DummyVecEnv.step_wait`.
+        """
+        shown, reward, terminated, truncated, info = self.envs.step(self._actions)
+        done = terminated | truncated
+        infos = _stepped_infos(info, self.num_envs)
+        for env in np.flatnonzero(done).tolist():
+            self.reset_infos[env] = _info_of({key: info[key] for key in _OF_RESET}, env)
+            infos[env] = _info_of(info["final_info"], env)
+            infos[env]["terminal_observation"] = info["final_obs"][env]
+            infos[env]["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
+        return shown, reward.astype(np.float32), done, infos
+
+    def close(self) -> None:
+        """Close the vector environment."""
+        self.envs.close()
+
+    def get_images(self) -> Sequence[NDArray[Any] | None]:
+        """Return a picture of each environment.
+
+        Returns:
+            Arrays (height, width, 3), or None without render mode "rgb_array".
+
+        Source:
+            Stable-Baselines3, `VecEnv.render`.
+        """
+        if self.render_mode != "rgb_array":
+            return [None] * self.num_envs
+        return list(self.envs.render() or ())
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Read an attribute of some environments.
+
+        Args:
+            attr_name: Name of something that `hpcgym.env.view.EnvView` has.
+            indices: Which environments; None = all.
+
+        Returns:
+            One value per environment.
+
+        Raises:
+            AttributeError: An environment has nothing of that name.
+
+        Source:
+            Stable-Baselines3, `VecEnv.get_attr`.
+        """
+        return [getattr(self.envs.envs[env], attr_name) for env in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Refuse: environments side by side share what could be set.
+
+        Args:
+            attr_name: Name of an attribute.
+            value: Its value.
+            indices: Which environments.
+
+        Raises:
+            AttributeError: Always.
+
+        Source:
+            House rule: what cannot be done is said.
+        """
+        raise AttributeError(
+            f"{attr_name!r} cannot be set on environments of HPCBatchVecEnv; make new ones with "
+            "the keyword you mean"
+        )
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Call a method of some environments, `action_masks` among them.
+
+        Args:
+            method_name: Name of a method of `hpcgym.env.view.EnvView`.
+            *method_args: Passed on.
+            indices: Which environments; None = all.
+            **method_kwargs: Passed on.
+
+        Returns:
+            What each environment gives.
+
+        Raises:
+            AttributeError: An environment has nothing of that name.
+
+        Source:
+            Stable-Baselines3, `VecEnv.env_method`.
+        """
+        methods = self.get_attr(method_name, indices)
+        return [method(*method_args, **method_kwargs) for method in methods]
+
+    def env_is_wrapped(
+        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Any = None
+    ) -> list[bool]:
+        """Tell that no environment is wrapped.
+
+        Args:
+            wrapper_class: A wrapper.
+            indices: Which environments; None = all.
+
+        Returns:
+            False for each.
+
+        Source:
+            Stable-Baselines3, `VecEnv.env_is_wrapped`.
+        """
+        return [False for _ in self._get_indices(indices)]
+
+
+_OF_RESET = ("label", "_label", "now", "_now")
+"""What the info of a reset holds."""
+
+
+def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Turn the options of each environment into options of them all."""
+    each = list(options)
+    if any(own.keys() != each[0].keys() for own in each):
+        raise ScenarioError(
+            f"options must name the same keys for every environment, got {each}; reset some with "
+            "SchedulingVectorEnv's 'reset_mask'"
+        )
+    shared = "common_random_numbers"
+    return {key: each[0][key] if key == shared else [own[key] for own in each] for key in each[0]}
+
+
+def _info_of(info: dict[str, Any], env: int) -> dict[str, Any]:
+    """Take the info of one environment out of that of all."""
+    own: dict[str, Any] = {}
+    for key, column in info.items():
+        if not key.startswith("_") and info[f"_{key}"][env]:
+            is_nested = isinstance(column, dict)
+            own[key] = _info_of(column, env) if is_nested else column[env : env + 1].tolist()[0]
+    return own
+
+
+def _stepped_infos(info: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
+    """Take apart what a step says of all environments, but for the ends of episodes."""
+    if "reward_terms" not in info:  # all episodes ended
+        return [{} for _ in range(num_envs)]
+    names = [key for key in info["reward_terms"] if not key.startswith("_")]
+    terms = zip(*(info["reward_terms"][name].tolist() for name in names), strict=True)
+    columns = info["now"].tolist(), terms, info["invalid_actions"].tolist()
+    return [
+        {
+            "now": now,
+            "reward_terms": dict(zip(names, own, strict=True)),
+            "invalid_actions": invalid,
+            "TimeLimit.truncated": False,
+        }
+        for now, own, invalid in zip(*columns, strict=True)
+    ]

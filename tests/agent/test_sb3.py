@@ -1,0 +1,158 @@
+"""The vector environment under Stable-Baselines3: what its own vector gives, and learners learn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from env_cases import busy_workload, episodes_of
+
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import HpcgymError
+
+sb3 = pytest.importorskip("stable_baselines3")
+contrib = pytest.importorskip("sb3_contrib")
+
+from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+from hpcgym.agent.sb3 import HPCBatchVecEnv
+
+BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
+
+
+def pair(num_envs: int, horizon: int | None = None, **keywords: Any) -> tuple[Any, HPCBatchVecEnv]:
+    """Make SB3's vector of the scalar environment, unmonitored, and ours."""
+    theirs = make_vec_env(
+        "HPCBatch-v0",
+        num_envs,
+        env_kwargs={"scenario": BUSY, "max_episode_steps": horizon, **keywords},
+        monitor_dir=None,
+    )
+    ours = HPCBatchVecEnv(BUSY, num_envs=num_envs, max_episode_steps=horizon, **keywords)
+    return theirs, ours
+
+
+def without_monitor(info: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what SB3's Monitor adds to an info."""
+    return {key: value for key, value in info.items() if key != "episode"}
+
+
+def assert_same_infos(theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    """Compare two infos of one environment, key by key."""
+    assert theirs.keys() == ours.keys()
+    for key, value in theirs.items():
+        if key == "terminal_observation":
+            assert all(np.array_equal(value[part], ours[key][part]) for part in value)
+        else:
+            assert (value, type(value)) == (ours[key], type(ours[key]))
+
+
+@pytest.mark.parametrize("action", ["weights", "job"])
+@pytest.mark.parametrize("horizon", [None, 9])
+def test_everything_equals_the_vector_of_stable_baselines(action: str, horizon: int | None) -> None:
+    theirs, ours = pair(3, horizon, action=action, n_slots=8, baseline="FCFS")
+    for env in (theirs, ours):
+        env.action_space.seed(0)
+        assert env.seed(7) == [7, 8, 9]
+    shown, mine = theirs.reset(), ours.reset()
+    assert theirs.reset_infos == ours.reset_infos
+    ended = 0
+    for _ in range(150):
+        assert all(np.array_equal(shown[key], mine[key]) for key in shown)
+        masks = theirs.env_method("action_masks"), ours.env_method("action_masks")
+        assert np.array_equal(*map(np.stack, masks))
+        actions = np.stack([theirs.action_space.sample() for _ in range(3)])
+        shown, reward, done, infos = theirs.step(actions)
+        mine, my_reward, my_done, my_infos = ours.step(actions)
+        assert (reward.dtype, done.dtype) == (my_reward.dtype, my_done.dtype)
+        assert reward.tobytes() == my_reward.tobytes()
+        assert done.tolist() == my_done.tolist()
+        for info, my_info in zip(infos, my_infos, strict=True):
+            assert_same_infos(without_monitor(info), my_info)
+        if done.any():
+            assert theirs.reset_infos == ours.reset_infos
+        ended += int(done.sum())
+    assert ended >= 3
+
+
+def test_seeds_are_kept_until_the_next_reset_and_no_longer() -> None:
+    env = HPCBatchVecEnv("synthetic-256-weeks", num_envs=4)
+    labels = []
+    for seeded in (True, False, True):
+        if seeded:
+            env.seed(3)
+        env.reset()
+        labels.append([info["label"] for info in env.reset_infos])
+    assert labels[0] == labels[2] != labels[1]
+    assert env.get_attr("np_random_seed") == [3, 4, 5, 6]
+
+
+def test_options_are_for_one_reset() -> None:
+    env = HPCBatchVecEnv("synthetic-256-weeks", num_envs=2)
+    env.set_options([{"episode": "week 2"}, {"episode": "week 5"}])
+    env.reset()
+    assert env.get_attr("label") == ["week 2", "week 5"]
+    env.set_options({"common_random_numbers": True})
+    env.reset()
+    first, second = env.get_attr("label")
+    assert first == second
+    env.set_options([{"episode": 2}, {}])
+    with pytest.raises(HpcgymError, match="same keys for every environment"):
+        env.reset()
+
+
+def test_attributes_and_methods_answer_for_each_environment() -> None:
+    env = HPCBatchVecEnv(["tiny", "synthetic-256-weeks"], num_envs=4, action="job")
+    env.reset()
+    assert [w.machine_processors for w in env.get_attr("workload")] == [4, 256, 4, 256]
+    assert len(env.env_method("schedule", indices=[1, 3])) == 2
+    assert env.get_attr("label", indices=0) == ["whole"]
+    assert env.env_is_wrapped(sb3.common.monitor.Monitor) == [False] * 4
+    assert env.has_attr("action_masks")
+    assert not env.has_attr("no_such_thing")
+    with pytest.raises(AttributeError, match="make new ones"):
+        env.set_attr("n_slots", 3)
+
+
+def test_masks_of_sb3_contrib_name_the_slots_that_hold_a_job() -> None:
+    env = HPCBatchVecEnv("tiny", num_envs=3, action="job", n_slots=8)
+    shown = env.reset()
+    assert is_masking_supported(env)
+    masks = get_action_masks(env)
+    assert masks.shape == (3, 8)
+    assert np.array_equal(masks, shown["action_mask"].astype(bool))
+
+
+def test_pictures_are_tiled() -> None:
+    pytest.importorskip("pygame")
+    env = HPCBatchVecEnv("tiny", num_envs=2, render_mode="rgb_array")
+    env.reset()
+    first, second = env.get_images()
+    assert first.shape == second.shape
+    assert env.render().shape[2] == 3
+
+
+@pytest.mark.parametrize("learner", [sb3.PPO, sb3.A2C], ids=["PPO", "A2C"])
+def test_learners_run_under_normalisation_and_monitor(learner: Any) -> None:
+    env = HPCBatchVecEnv(BUSY, num_envs=4, n_slots=8)
+    monitored = VecMonitor(env)
+    normalised = VecNormalize(monitored, norm_obs_keys=["jobs", "cluster"], gamma=1.0)
+    model = learner("MultiInputPolicy", normalised, n_steps=64, seed=0, device="cpu")
+    model.learn(512)
+    assert model.num_timesteps == 512
+    returns = [episode["r"] for episode in model.ep_info_buffer]
+    assert len(returns) >= 4
+    plain = SchedulingEnv(BUSY, n_slots=8)
+    assert all(-3 * worst_of(plain) < paid < 0 for paid in returns)
+
+
+def worst_of(env: SchedulingEnv) -> float:
+    """Return a mean bounded slowdown that random orders stay below threefold."""
+    env.reset(seed=0)
+    terminated = False
+    while not terminated:
+        *_, terminated, _, info = env.step(np.ones(6, dtype=np.float32))
+    return float(info["metrics"]["mean_bsld"])
