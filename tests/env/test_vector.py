@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import gymnasium
@@ -11,6 +12,7 @@ from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.errors import ActionError, HpcgymError
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 MODES = list(AutoresetMode)
@@ -153,3 +155,311 @@ def test_horizon_settles_the_account_as_the_scalar_environment_does(
     for reward in REWARDS:
         theirs, ours = pair(3, mode=mode, reward=reward, max_episode_steps=horizon)
         assert play_in_lockstep(theirs, ours, 3 * horizon) >= 3
+
+
+@pytest.mark.parametrize("is_mixed", [False, True], ids=["one scenario", "mixed"])
+def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> None:
+    """Each environment is the scalar one of its scenario, whatever stands beside it."""
+    scenarios = ["tiny", BUSY, "synthetic-256-weeks"] if is_mixed else [BUSY]
+    ours = SchedulingVectorEnv(scenarios, num_envs=7, n_slots=8, copy=False, decide="event")
+    alone = [
+        gymnasium.make(
+            "HPCBatch-v0", scenario=scenarios[i % len(scenarios)], n_slots=8, decide="event"
+        )
+        for i in range(7)
+    ]
+    ours.action_space.seed(1)
+    shown, info = ours.reset(seed=2)
+    resting = np.zeros(7, dtype=bool)
+    for env, one in enumerate(alone):
+        mine, own = one.reset(seed=2 + env)
+        assert_same({key: shown[key][env] for key in shown}, mine)
+        assert (info["label"][env], info["now"][env]) == (own["label"], own["now"])
+    for _ in range(60):
+        actions = ours.action_space.sample()
+        shown, reward, terminated, _, info = ours.step(actions)
+        for env, one in enumerate(alone):
+            if resting[env]:
+                mine, own = one.reset()
+                assert info["label"][env] == own["label"]
+            else:
+                mine, paid, over, *_ = one.step(actions[env])
+                assert (reward[env], terminated[env]) == (paid, over)
+            assert_same({key: shown[key][env] for key in shown}, mine)
+        resting = terminated.copy()
+
+
+# --- Episodes -------------------------------------------------------------------------------------
+
+
+def test_seeds_alone_decide_what_comes() -> None:
+    labels = []
+    for seed in (4, 4, [4, 5, 6], [4, None, 4]):
+        envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
+        envs.reset(seed=1)
+        labels.append(envs.reset(seed=seed)[1]["label"].tolist())
+    assert labels[0] == labels[1] == labels[2]
+    assert labels[3][0] == labels[3][2] == labels[0][0]
+    assert envs.np_random_seed == (4, 2, 4)
+    assert SchedulingVectorEnv("tiny", num_envs=2).np_random[0].integers(9) in range(9)
+
+
+def test_options_pin_episodes_for_one_or_for_all() -> None:
+    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
+    _, info = envs.reset(options={"episode": 7})
+    assert info["label"].tolist() == ["week 7"] * 3
+    _, info = envs.reset(options={"episode": [1, "week 2", 3]})
+    assert info["label"].tolist() == ["week 1", "week 2", "week 3"]
+    jobs = envs.envs[0].episodes.workload(4)
+    _, info = envs.reset(options={"workload": jobs})
+    assert envs.call("workload") == (jobs, jobs, jobs)
+    assert info["label"].tolist() == [jobs.name] * 3
+
+
+def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None:
+    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=5, max_episode_steps=2)
+    _, info = envs.reset(seed=3, options={"common_random_numbers": True})
+    seen = [info["label"][0]]
+    assert set(info["label"]) == {seen[0]}
+    for _ in range(12):
+        info = envs.step(np.zeros((5, 6), dtype=np.float32))[-1]
+        if "label" in info:
+            assert len(set(info["label"])) == 1
+            seen.append(info["label"][0])
+    assert len(set(seen)) > 2
+    theirs = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks")
+    assert theirs.reset(seed=3)[1]["label"] == seen[0]
+
+
+def test_reset_mask_resets_those_alone() -> None:
+    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3, autoreset_mode="DISABLED")
+    envs.reset(options={"episode": 1})
+    for _ in range(4):
+        envs.step(np.zeros((3, 6), dtype=np.float32))
+    before = envs.call("now")
+    options = {"reset_mask": np.array([False, True, False]), "episode": 2}
+    _, info = envs.reset(options=options)
+    assert "reset_mask" in options
+    assert info["_label"].tolist() == [False, True, False]
+    assert envs.call("label") == ("week 1", "week 2", "week 1")
+    assert (envs.envs[0].now, envs.envs[2].now) == (before[0], before[2])
+
+
+def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
+    """One of them grows out of the state while the others are in the middle of theirs."""
+    short, long = busy_workload(1, n=40), busy_workload(2, n=3_000)
+    scenario = episodes_of(short)
+    envs = SchedulingVectorEnv(scenario, num_envs=3, decide="event", autoreset_mode="DISABLED")
+    alone = gymnasium.make("HPCBatch-v0", scenario=scenario, decide="event")
+    shown, _ = envs.reset()
+    mine, _ = alone.reset()
+    actions = np.random.default_rng(0).uniform(-1, 1, (30, 6)).astype(np.float32)
+    for step, action in enumerate(actions):
+        if step == 10:
+            mask = np.array([False, True, False])
+            shown, _ = envs.reset(options={"reset_mask": mask, "workload": long})
+        assert_same({key: shown[key][2] for key in shown}, mine)
+        shown, reward, *_ = envs.step(np.stack([action] * 3))
+        mine, paid, *_ = alone.step(action)
+        assert reward[2] == paid
+    assert len(envs.envs[1].workload) == 3_000
+    rest = np.stack([actions[0]] * 3)
+    while not envs.step(rest)[2].any():
+        alone.step(actions[0])
+    alone.step(actions[0])
+    one, other = envs.envs[2].schedule(), alone.unwrapped.schedule()
+    assert one.start_time.tobytes() == other.start_time.tobytes()
+
+
+# --- What is handed out ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_buffers_are_handed_out_only_if_asked_for(copy: bool) -> None:
+    envs = SchedulingVectorEnv("tiny", num_envs=2, copy=copy)
+    first, _ = envs.reset()
+    before = {key: array.copy() for key, array in first.items()}
+    second, reward, *_ = envs.step(np.ones((2, 6), dtype=np.float32))
+    assert (first["jobs"] is second["jobs"]) is not copy
+    assert all(np.array_equal(first[key], before[key]) for key in first) is copy
+    paid = reward.copy()
+    envs.step(np.ones((2, 6), dtype=np.float32))
+    assert np.array_equal(reward, paid)
+
+
+def test_observations_and_actions_lie_in_their_spaces() -> None:
+    for action in ACTIONS:
+        envs = SchedulingVectorEnv(BUSY, num_envs=3, action=action, n_slots=8)
+        shown, _ = envs.reset(seed=0)
+        for _ in range(40):
+            assert envs.observation_space.contains(shown)
+            actions = envs.action_space.sample()
+            assert envs.action_space.contains(actions)
+            shown, *_ = envs.step(actions)
+            masks = envs.action_masks()
+            assert masks.shape == (3, 8)
+            assert masks.any(axis=1).all()
+
+
+def test_views_show_one_environment_each() -> None:
+    envs = SchedulingVectorEnv("tiny", num_envs=2, render_mode="ansi")
+    envs.reset(seed=0)
+    envs.step(np.zeros((2, 6), dtype=np.float32))
+    view = envs.envs[1]
+    assert (view.now, view.label, len(view.workload)) == (envs.call("now")[1], "whole", 8)
+    assert view.metrics()["n_jobs"] <= 8
+    assert "tiny, whole" in view.render()
+    assert len(envs.render()) == 2
+    assert envs.get_attr("n_slots") == (128, 128)
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        envs.get_attr("no_such_thing")
+
+
+# --- Gymnasium's wrappers and forms ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES[:2], ids=MODE_IDS[:2])
+def test_episode_statistics_of_gymnasium_are_those_of_the_episodes(mode: AutoresetMode) -> None:
+    from gymnasium.wrappers.vector import RecordEpisodeStatistics
+
+    envs = RecordEpisodeStatistics(SchedulingVectorEnv(BUSY, num_envs=3, autoreset_mode=mode))
+    envs.reset(seed=0)
+    seen = 0
+    for _ in range(150):
+        *_, terminated, _, info = envs.step(np.zeros((3, 6), dtype=np.float32))
+        if terminated.any():
+            seen += 1
+            final = info.get("final_info", info)
+            bsld = final["metrics"]["mean_bsld"][terminated]
+            assert info["episode"]["r"][terminated] == pytest.approx(-bsld)
+    assert seen > 1
+
+
+def test_wrappers_of_gymnasium_take_the_vector() -> None:
+    from gymnasium.wrappers import vector as wrappers
+
+    envs: Any = SchedulingVectorEnv(BUSY, num_envs=3, max_episode_steps=5)
+    envs = wrappers.FlattenObservation(wrappers.NormalizeReward(wrappers.ClipReward(envs, -5, 0)))
+    envs = wrappers.DictInfoToList(wrappers.NormalizeObservation(envs))
+    shown, infos = envs.reset(seed=0)
+    assert shown.shape == (3, 128 * 16 + 19)
+    assert [info["label"] for info in infos] == ["whole"] * 3
+    for _ in range(7):
+        shown, reward, *_, infos = envs.step(envs.action_space.sample())
+    assert np.isfinite(shown).all()
+    assert np.isfinite(reward).all()
+
+
+def test_spec_makes_the_same_vector_again() -> None:
+    made = gymnasium.make_vec("HPCBatch-v0", num_envs=3, scenario="tiny", n_slots=4)
+    again = gymnasium.make_vec(made.spec)
+    assert isinstance(again, SchedulingVectorEnv)
+    assert (again.num_envs, again.single_action_space) == (3, made.single_action_space)
+    assert_same(made.reset(seed=0), again.reset(seed=0))
+    assert made.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
+    scalar = gymnasium.make("HPCBatch-v0", scenario="tiny", max_episode_steps=2)
+    assert "PayAtHorizon" in str(scalar)
+    assert "PayAtHorizon" in str(gymnasium.make(scalar.spec))
+
+
+def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
+    envs = SchedulingVectorEnv(["tiny", BUSY], num_envs=3, baseline="SAF")
+    envs.action_space.seed(0)
+    envs.reset(seed=0)
+    for _ in range(7):
+        envs.step(envs.action_space.sample())
+    copied = pickle.loads(pickle.dumps(envs))
+    for _ in range(60):
+        actions = envs.action_space.sample()
+        assert_same(envs.step(actions), copied.step(actions))
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"num_envs": 0}, "num_envs must be a whole number >= 1, got 0"),
+        ({"num_envs": True}, "num_envs must be"),
+        ({"max_episode_steps": 0}, "max_episode_steps must be"),
+        ({"threads": 0}, "threads must be a whole number >= 1 or None"),
+        ({"autoreset_mode": "NEXT"}, "NEXT_STEP"),
+        ({"render_mode": "human"}, "render_mode"),
+        ({"action": "weight"}, "weights"),
+        ({"scenario": []}, "0 scenarios cannot be dealt out to 2"),
+        ({"scenario": ["tiny"] * 3}, "3 scenarios cannot be dealt out to 2"),
+    ],
+)
+def test_keywords_that_cannot_be_met_are_refused(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(HpcgymError, match=words):
+        SchedulingVectorEnv(**{"scenario": "tiny", "num_envs": 2, **keywords})
+
+
+@pytest.mark.parametrize(
+    ("reset", "words"),
+    [
+        ({"seed": [1, 2]}, "seed must be a whole number or one for each of 3 environments"),
+        ({"seed": "x"}, "seed must be"),
+        ({"options": {"reset_mask": [True, False, False]}}, "array of bools of shape"),
+        ({"options": {"reset_mask": np.zeros(3, dtype=bool)}}, "resets no environment"),
+        ({"options": {"episode": [1, 2]}}, "one for each of 3 environments, got 2"),
+        ({"options": {"episode": [1, 2, "weak 3"]}}, "week 3"),
+        ({"options": {"episodes": 1}}, "episode"),
+        ({"options": {"common_random_numbers": 1}}, "must be a bool"),
+    ],
+)
+def test_resets_that_cannot_be_met_change_nothing(reset: dict[str, Any], words: str) -> None:
+    envs, twin = (SchedulingVectorEnv("synthetic-256-weeks", num_envs=3) for _ in range(2))
+    for env in (envs, twin):
+        env.reset(seed=0)
+    with pytest.raises(HpcgymError, match=words):
+        envs.reset(**reset)
+    assert envs.call("label") == twin.call("label")
+    actions = np.zeros((3, 6), dtype=np.float32)
+    assert_same(envs.step(actions), twin.step(actions))
+
+
+BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("action", "actions", "words"),
+    [
+        ("weights", BAD_ROW, r"environment 2: .* no NaN"),
+        ("weights", BAD_ROW[:2], r"shape \(3, 6\), got \(2, 6\)"),
+        ("weights", np.full((3, 6), 1e300), "environment 0"),
+        ("weights", [[0.0] * 6, [0.0] * 5, [0.0] * 6], "numbers of shape"),
+        ("weights", None, "numbers of shape"),
+        ("job", np.array([0, 128, 0]), "environment 1: .* 0 to 127, got 128"),
+        ("job", np.array([0, 0, -1]), "environment 2"),
+        ("job", np.array([0.0, 0.0, 0.0]), "whole numbers"),
+        ("job", np.array([True, False, True]), "whole numbers"),
+    ],
+)
+def test_refused_actions_do_nothing(action: str, actions: Any, words: str) -> None:
+    envs, twin = (SchedulingVectorEnv("tiny", num_envs=3, action=action) for _ in range(2))
+    assert_same(envs.reset(seed=0), twin.reset(seed=0))
+    for _ in range(12):  # also where the next step resets
+        with pytest.raises(ActionError, match=words):
+            envs.step(actions)
+        good = twin.action_space.sample()
+        assert_same(envs.step(good), twin.step(good))
+        if twin._is_over.any():
+            break
+
+
+def test_steps_without_an_episode_are_refused() -> None:
+    actions = np.zeros((2, 6), dtype=np.float32)
+    envs = SchedulingVectorEnv("tiny", num_envs=2, autoreset_mode=AutoresetMode.DISABLED)
+    with pytest.raises(ActionError, match="reset"):
+        envs.step(actions)
+    with pytest.raises(ActionError, match="reset"):
+        envs.envs[0].schedule()
+    with pytest.raises(HpcgymError, match="first reset must be of all"):
+        envs.reset(options={"reset_mask": np.array([True, False])})
+    envs.reset(seed=0)
+    while not envs.step(actions)[2].any():
+        pass
+    with pytest.raises(ActionError, match=r"environments \[0, 1\] are over .*reset_mask"):
+        envs.step(actions)
