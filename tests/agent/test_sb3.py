@@ -12,20 +12,18 @@ from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError
 
 sb3 = pytest.importorskip("stable_baselines3")
+env_util = pytest.importorskip("stable_baselines3.common.env_util")
+vec_env = pytest.importorskip("stable_baselines3.common.vec_env")
 contrib = pytest.importorskip("sb3_contrib")
-
-from sb3_contrib.common.maskable.utils import get_action_masks, is_masking_supported
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
-
-from hpcgym.agent.sb3 import HPCBatchVecEnv
+masking = pytest.importorskip("sb3_contrib.common.maskable.utils")
+HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
 
 
-def pair(num_envs: int, horizon: int | None = None, **keywords: Any) -> tuple[Any, HPCBatchVecEnv]:
+def pair(num_envs: int, horizon: int | None = None, **keywords: Any) -> tuple[Any, Any]:
     """Make SB3's vector of the scalar environment, unmonitored, and ours."""
-    theirs = make_vec_env(
+    theirs = env_util.make_vec_env(
         "HPCBatch-v0",
         num_envs,
         env_kwargs={"scenario": BUSY, "max_episode_steps": horizon, **keywords},
@@ -120,8 +118,8 @@ def test_attributes_and_methods_answer_for_each_environment() -> None:
 def test_masks_of_sb3_contrib_name_the_slots_that_hold_a_job() -> None:
     env = HPCBatchVecEnv("tiny", num_envs=3, action="job", n_slots=8)
     shown = env.reset()
-    assert is_masking_supported(env)
-    masks = get_action_masks(env)
+    assert masking.is_masking_supported(env)
+    masks = masking.get_action_masks(env)
     assert masks.shape == (3, 8)
     assert np.array_equal(masks, shown["action_mask"].astype(bool))
 
@@ -138,8 +136,8 @@ def test_pictures_are_tiled() -> None:
 @pytest.mark.parametrize("learner", [sb3.PPO, sb3.A2C], ids=["PPO", "A2C"])
 def test_learners_run_under_normalisation_and_monitor(learner: Any) -> None:
     env = HPCBatchVecEnv(BUSY, num_envs=4, n_slots=8)
-    monitored = VecMonitor(env)
-    normalised = VecNormalize(monitored, norm_obs_keys=["jobs", "cluster"], gamma=1.0)
+    monitored = vec_env.VecMonitor(env)
+    normalised = vec_env.VecNormalize(monitored, norm_obs_keys=["jobs", "cluster"], gamma=1.0)
     model = learner("MultiInputPolicy", normalised, n_steps=64, seed=0, device="cpu")
     model.learn(512)
     assert model.num_timesteps == 512
