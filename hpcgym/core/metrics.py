@@ -7,6 +7,8 @@ Times are s; the figures of many jobs are summed up by `summary` under flat name
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -236,13 +238,15 @@ def summary(
     reached = start_time if now is None else np.where(started, start_time, now)
     figures: dict[str, float] = {"n_jobs": int(counted.sum()), "complete": bool(started.all())}
     values = per_job(workload, reached, run_time)
-    figures |= _job_figures({key: column[counted] for key, column in values.items()})
+    figures |= _job_figures({key: _taken(column, counted) for key, column in values.items()})
+    del values  # of a long log, a lot
     figures["n_backfilled"] = int(backfilled[counted].sum())
     figures["n_thresholded"] = int(thresholded[counted].sum())
-    ran = workload.submit_time[started], start_time[started], run_time[started]
-    figures["makespan"] = makespan(*ran) if started.any() else 0
+    columns = (workload.submit_time, start_time, run_time, workload.processors)
+    submit, start, run, processors = (_taken(column, started) for column in columns)
+    figures["makespan"] = makespan(submit, start, run) if started.any() else 0
     figures["utilisation"] = (
-        utilisation(*ran, workload.processors[started], workload.machine_processors)
+        utilisation(submit, start, run, processors, workload.machine_processors)
         if started.any()
         else 0.0
     )
@@ -326,6 +330,11 @@ def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]
             "mean": total / n_jobs,
             "cumulative_mean": np.cumsum(total) / np.cumsum(n_jobs),
         }
+
+
+def _taken(column: NDArray[Any], which: BoolArray) -> NDArray[Any]:
+    """Return a column of some jobs; of all jobs, the column itself and no copy."""
+    return column if which.all() else column[which]
 
 
 def _job_figures(values: dict[str, FloatArray]) -> dict[str, float]:
