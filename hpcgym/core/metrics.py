@@ -339,29 +339,30 @@ def _taken(column: NDArray[Any], which: BoolArray) -> NDArray[Any]:
 
 def _job_figures(values: dict[str, FloatArray]) -> dict[str, float]:
     """Return the statistics of each of `JOB_METRICS`, and the shares of the bounded slowdown."""
-    figures: dict[str, float] = {}
-    for key in JOB_METRICS:
-        column = values[key]
-        column = column[~np.isnan(column)] if key == "slowdown" else column
-        figures |= _statistics(key, column)
-    n_jobs = len(values["bsld"])
-    figures["n_zero_run_time"] = int(np.isnan(values["slowdown"]).sum())
-    edges = np.array([1.0, np.nextafter(1.0, 2.0), 10.0, 100.0, np.inf])
-    counts = np.histogram(values["bsld"], edges)[0]
-    for key, count in zip(("1", "1_10", "10_100", "100"), counts, strict=True):
-        figures[f"share_bsld_{key}"] = int(count) / n_jobs if n_jobs else np.nan
+    has_slowdown = ~np.isnan(values["slowdown"])
+    n_jobs = len(has_slowdown)
+    n_zero_run_time = n_jobs - int(np.count_nonzero(has_slowdown))
+    figures = _statistics(values)
+    if n_zero_run_time > 0:
+        figures |= _statistics({"slowdown": values["slowdown"][has_slowdown]})
+    figures["n_zero_run_time"] = n_zero_run_time
+    reached = [n_jobs, *(int(np.count_nonzero(values["bsld"] >= edge)) for edge in _BSLD_EDGES), 0]
+    for key, below, above in zip(_BSLD_SHARES, reached[:-1], reached[1:], strict=True):
+        figures[f"share_bsld_{key}"] = (below - above) / n_jobs if n_jobs else np.nan
     return figures
 
 
-def _statistics(key: str, column: FloatArray) -> dict[str, float]:
-    """Return mean, median, p90, p99 and max of one column, NaN where it is empty."""
-    if len(column) == 0:
-        return {f"{kind}_{key}": np.nan for kind in ("mean", "median", "p90", "p99", "max")}
-    median, p90, p99 = np.percentile(column, (50, 90, 99))
-    return {
-        f"mean_{key}": float(column.mean()),
-        f"median_{key}": float(median),
-        f"p90_{key}": float(p90),
-        f"p99_{key}": float(p99),
-        f"max_{key}": float(column.max()),
-    }
+_BSLD_EDGES = (float(np.nextafter(1.0, 2.0)), 10.0, 100.0)
+_BSLD_SHARES = ("1", "1_10", "10_100", "100")
+
+
+def _statistics(values: dict[str, FloatArray]) -> dict[str, float]:
+    """Return mean, median, p90, p99 and max of columns of one length, NaN where it is 0."""
+    columns = np.array(list(values.values()))
+    if columns.shape[1] == 0:
+        kinds = np.full((5, len(columns)), np.nan)
+    else:
+        percentiles = np.percentile(columns, (50, 90, 99), axis=1)
+        kinds = np.vstack([columns.mean(axis=1), percentiles, columns.max(axis=1)])
+    names = [f"{kind}_{key}" for key in values for kind in ("mean", "median", "p90", "p99", "max")]
+    return dict(zip(names, kinds.T.ravel().tolist(), strict=True))
