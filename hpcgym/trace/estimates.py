@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -189,16 +188,15 @@ def _hand_out(
     of them for every later job: a Fisher-Yates shuffle whose range grows. It goes through the
     arrays as memoryviews, which hold eight bytes a job where lists would hold forty.
     """
-    remaining = np.sort(pool)[::-1]
+    falling = np.sort(-pool)
     jobs = generator.permutation(len(run))  # equal jobs come in random order
     jobs = jobs[np.argsort(-run[jobs], kind="stable")]
-    long_enough = np.searchsorted(-remaining, -run[jobs], side="right")
+    long_enough = np.searchsorted(falling, -run[jobs], side="right")
     luck = generator.random(len(jobs))
     requests = np.full(len(jobs), maximum)
-    given, estimates = memoryview(requests), memoryview(remaining)
-    columns: list[Any] = [memoryview(column) for column in (jobs, long_enough, luck)]
+    given, estimates = requests.data, (-falling).data
     used = 0
-    for job, end, chance in zip(*columns, strict=True):
+    for job, end, chance in zip(jobs.data, long_enough.data, luck.data, strict=True):
         if end > used:
             pick = used + int(chance * (end - used))
             given[job] = estimates[pick]
