@@ -74,14 +74,12 @@ def synthetic_workload(
     )
     offered = int(base.run_time @ base.processors) / machine_processors
     base = scale_load(base, load * int(base.submit_time[-1]) / offered)
+    requests = tsafrir_estimates(base.run_time, generator, maximum=LONGEST_REQUEST_S)
+    users = draw_users(base, n_users, generator)
+    columns = (base.submit_time, base.run_time, requests, base.processors)
+    del base  # a long log is not held twice
     return Workload.from_arrays(
-        base.submit_time,
-        base.run_time,
-        tsafrir_estimates(base.run_time, generator, maximum=LONGEST_REQUEST_S),
-        base.processors,
-        machine_processors=machine_processors,
-        user=draw_users(base, n_users, generator),
-        name=name,
+        *columns, machine_processors=machine_processors, user=users, name=name
     )
 
 
