@@ -79,8 +79,26 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+class ScalarWrappers(tuple[WrapperSpec, ...]):
+    """Wrappers that `gymnasium.make` puts on, and that `gymnasium.make_vec` counts as none.
+
+    `PayAtHorizon` must stand outside Gymnasium's TimeLimit, so it has to be an additional wrapper;
+    the vector environment settles a horizon itself, and `make_vec` refuses an id that has both
+    additional wrappers and a vector entry point.
+    """
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        """Return 0; slices and loops, which `make` uses, find the wrappers."""
+        return 0
+
+
 register(
     id="HPCBatch-v0",
     entry_point="hpcgym.env.scheduling:SchedulingEnv",
-    additional_wrappers=(WrapperSpec("PayAtHorizon", "hpcgym.env.horizon:PayAtHorizon", {}),),
+    vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
+    additional_wrappers=ScalarWrappers(
+        [WrapperSpec("PayAtHorizon", "hpcgym.env.horizon:PayAtHorizon", {})]
+    ),
 )

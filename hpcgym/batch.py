@@ -8,7 +8,6 @@ threads at once, in forked and in spawned processes, and stops at Ctrl-C after t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels import cells, doors
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
 from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
 
@@ -267,7 +267,8 @@ def simulate_many(
         >>> int(hpcgym.simulate_many([tiny], weights=simplex)["mean_bsld"].argmin()) < 500
         True
     """
-    _refuse_malformed(workloads, metrics, threads)
+    _refuse_malformed(workloads, metrics)
+    n_threads = checked_threads(threads)
     chosen = _policies_of(workloads, policies, weights, divisors, keys)
     many = _many_settings(
         len(workloads),
@@ -287,15 +288,13 @@ def simulate_many(
         known = workload.history if needs_history else empty_history(0)
         ready.append(_Ready(episode, given, History(*(np.array(array) for array in known))))
     figures = {metric: np.empty((len(workloads), len(chosen))) for metric in metrics}
-    _run_all(ready, orders, figures, _cores() if threads is None else threads)
+    _run_all(ready, orders, figures, n_threads)
     n_jobs = np.array([len(workload) for workload in workloads])
     return BatchResult(tuple(w.name for w in workloads), orders.names, n_jobs, figures)
 
 
-def _refuse_malformed(
-    workloads: Sequence[Workload], metrics: Sequence[str], threads: int | None
-) -> None:
-    """Refuse what is no list of workloads, an unknown metric, and no thread."""
+def _refuse_malformed(workloads: Sequence[Workload], metrics: Sequence[str]) -> None:
+    """Refuse what is no list of workloads, and an unknown metric."""
     if isinstance(workloads, Workload) or not all(isinstance(w, Workload) for w in workloads):
         raise HpcgymError(
             f"a sequence of Workload is needed, got {workloads!r}; hpcgym.load_workload reads a log"
@@ -307,8 +306,6 @@ def _refuse_malformed(
     for metric in metrics:
         if metric not in METRICS:
             raise HpcgymError(unknown_name("metric", metric, METRICS))
-    if threads is not None and not (isinstance(threads, (int, np.integer)) and threads >= 1):
-        raise HpcgymError(f"threads must be a whole number >= 1 or None, got {threads!r}")
 
 
 def _policies_of(
@@ -466,10 +463,3 @@ def _value(metric: str, measured: FloatArray, episode: Episode) -> FloatArray:
         span = measured[:, cells.MAKESPAN] * workload.machine_processors
         return np.divide(work, span, out=np.zeros(len(span)), where=span > 0)
     return measured[:, _COLUMNS[metric.replace("mean_", "sum_")]] / len(workload)
-
-
-def _cores() -> int:
-    """Count the cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -7,8 +7,6 @@ Times are s; the figures of many jobs are summed up by `summary` under flat name
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -233,24 +231,28 @@ def summary(
         >>> figures["mean_bsld"], figures["max_wait_time"], figures["utilisation"]
         (1.5, 20.0, 1.0)
     """
-    started = start_time >= 0
-    counted = started if now is None else started | (workload.submit_time <= now)
-    reached = start_time if now is None else np.where(started, start_time, now)
-    figures: dict[str, float] = {"n_jobs": int(counted.sum()), "complete": bool(started.all())}
-    values = per_job(workload, reached, run_time)
-    figures |= _job_figures({key: _taken(column, counted) for key, column in values.items()})
-    del values  # of a long log, a lot
-    figures["n_backfilled"] = int(backfilled[counted].sum())
-    figures["n_thresholded"] = int(thresholded[counted].sum())
-    columns = (workload.submit_time, start_time, run_time, workload.processors)
-    submit, start, run, processors = (_taken(column, started) for column in columns)
-    figures["makespan"] = makespan(submit, start, run) if started.any() else 0
-    figures["utilisation"] = (
-        utilisation(submit, start, run, processors, workload.machine_processors)
-        if started.any()
-        else 0.0
-    )
-    return figures
+    is_started = start_time >= 0
+    is_complete = bool(is_started.all())
+    counted: BoolArray | slice = slice(None)  # all jobs, uncopied
+    started: BoolArray | slice = counted
+    if not is_complete:
+        started = is_started
+        counted = is_started if now is None else is_started | (workload.submit_time <= now)
+        start_time = start_time if now is None else np.where(is_started, start_time, now)
+    values = per_job(workload, start_time, run_time)
+    values = {key: column[counted] for key, column in values.items()}
+    n_started = int(np.count_nonzero(is_started))
+    ran = workload.submit_time[started], start_time[started], run_time[started]
+    processors = workload.processors[started], workload.machine_processors
+    return {
+        "n_jobs": len(values["bsld"]),
+        "complete": is_complete,
+        **_job_figures(values),
+        "n_backfilled": int(np.count_nonzero(backfilled[counted])),
+        "n_thresholded": int(np.count_nonzero(thresholded[counted])),
+        "makespan": makespan(*ran) if n_started else 0,
+        "utilisation": utilisation(*ran, *processors) if n_started else 0.0,
+    }
 
 
 def summary_by(
@@ -332,11 +334,6 @@ def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]
         }
 
 
-def _taken(column: NDArray[Any], which: BoolArray) -> NDArray[Any]:
-    """Return a column of some jobs; of all jobs, the column itself and no copy."""
-    return column if which.all() else column[which]
-
-
 def _job_figures(values: dict[str, FloatArray]) -> dict[str, float]:
     """Return the statistics of each of `JOB_METRICS`, and the shares of the bounded slowdown."""
     has_slowdown = ~np.isnan(values["slowdown"])
@@ -353,8 +350,8 @@ def _job_figures(values: dict[str, FloatArray]) -> dict[str, float]:
 
 
 _BSLD_EDGES = (float(np.nextafter(1.0, 2.0)), 10.0, 100.0)
-_STACKED_JOBS = 100_000
 _BSLD_SHARES = ("1", "1_10", "10_100", "100")
+_STACKED_JOBS = 100_000
 
 
 def _statistics(values: dict[str, FloatArray]) -> dict[str, float]:

@@ -274,7 +274,7 @@ class Simulator:
         twin = object.__new__(Simulator)
         twin.settings, twin.episode = self.settings, self.episode
         twin._open()
-        s.take_over(twin.state, self.state)
+        s.copy_into(twin.state, self.state)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
@@ -287,7 +287,7 @@ class Simulator:
         state = kept.pop("state")
         self.__dict__.update(kept)
         self._open()
-        s.take_over(self.state, state)
+        s.copy_into(self.state, state)
 
     def restore(self, other: Simulator) -> None:
         """Go back, or over, to the state of another simulation of the same episode.
@@ -303,4 +303,4 @@ class Simulator:
         """
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
-        s.take_over(self.state, other.state)
+        s.copy_into(self.state, other.state)

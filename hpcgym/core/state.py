@@ -8,7 +8,6 @@ named columns of `setting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ IntTable = Annotated[NDArray[np.int64], "int64", 2]
 FloatVector = Annotated[NDArray[np.float64], "float64", 1]
 FloatTable = Annotated[NDArray[np.float64], "float64", 2]
 ByteVector = Annotated[NDArray[np.uint8], "uint8", 1]
+ByteTable = Annotated[NDArray[np.uint8], "uint8", 2]
 SingleTable = Annotated[NDArray[np.float32], "float32", 2]
 
 NEVER = 2**62
@@ -348,19 +348,20 @@ def in_use(state: State) -> State:
     )
 
 
-def take_over(state: State, other: State) -> None:
-    """Set a state to another of the same episode.
+def copy_into(larger: State, state: State) -> None:
+    """Copy a state into one as large or larger, where each simulation can go on.
 
     Args:
-        state: The state; large enough.
-        other: The other, whole or only what is in use of it.
+        larger: Where to; at least as large in every axis as what is in use.
+        state: The state, whole or only what is in use of it.
 
     Writes:
-        The state, as far as the other is in use.
+        `larger`, as far as the state is in use: a copy costs what the jobs at hand need.
 
     Source:
-        House rule: a copy costs what the jobs at hand need, not what the longest queue would.
+        House rule: a simulation knows its jobs, users and nodes by numbers, never by place.
     """
-    arrays: Iterator[tuple[Any, Any]] = zip(state, in_use(other), strict=True)
-    for mine, theirs in arrays:
-        mine[tuple(slice(size) for size in theirs.shape)] = theirs
+    there: Any
+    here: Any
+    for there, here in zip(larger, in_use(state), strict=True):
+        there[tuple(slice(length) for length in here.shape)] = here

@@ -39,6 +39,8 @@ class ActionReader:
 
     Attributes:
         space: The action space.
+        n_values: Numbers in an action that is a vector, 0 for numbers.
+        n_choices: Actions that are numbers lie below this, 1 for vectors.
 
     Raises:
         ScenarioError: An unknown kind, or no policy to choose among.
@@ -63,8 +65,9 @@ class ActionReader:
         else:
             self.space = spaces.Discrete(len(policies))
         self._is_vector = isinstance(self.space, spaces.Box)
-        self._shape = self.space.shape
-        self._n = int(self.space.n) if isinstance(self.space, spaces.Discrete) else 0
+        self._shape = self.space.shape or ()
+        self.n_values = sum(self._shape)
+        self.n_choices = int(self.space.n) if isinstance(self.space, spaces.Discrete) else 1
 
     def read(self, action: Any) -> tuple[int, NDArray[np.float32]]:
         """Read an action into the form kernels take.
@@ -87,21 +90,63 @@ class ActionReader:
             return 0, self._vector(action)
         return self._number(action), _NO_VALUES
 
-    def _vector(self, action: Any) -> NDArray[np.float32]:
-        """Return an action as float32 of the space's shape."""
+    def read_many(
+        self, actions: Any, index: NDArray[np.int64], values: NDArray[np.float32]
+    ) -> None:
+        """Read the actions of environments side by side into the form kernels take.
+
+        Args:
+            actions: One action per environment, as rows or in a sequence; their values are checked
+                by the kernel.
+            index: Where numbers go, shape (n_envs,).
+            values: Where vectors go, shape (n_envs, n_values).
+
+        Raises:
+            ActionError: Wrong shape or type.
+
+        Source:
+            Specification, "Action semantics".
+        """
+        there: NDArray[Any] = values if self._is_vector else index
+        given = self._checked(actions, there.shape)
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
+            there[:] = given
+
+    def refuse(self, action: Any) -> str:
+        """Return what is wrong with an action whose values a kernel has refused.
+
+        Args:
+            action: The action.
+
+        Returns:
+            A sentence for an `ActionError`.
+
+        Source:
+            House rule: an error says what came and what is allowed.
+        """
+        if self._is_vector:
+            return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
+        return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
+
+    def _checked(self, actions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return an action, or many, as an array of numbers of some shape."""
         try:
-            values = np.asarray(action)
-            holds_numbers = values.dtype.kind in "fiu"
+            given = np.asarray(actions)
+            holds_numbers = given.dtype.kind in ("fiu" if self._is_vector else "iu")
         except ValueError:  # rows of different lengths
             holds_numbers = False
         if not holds_numbers:
+            what = "numbers" if self._is_vector else "whole numbers"
             raise ActionError(
-                f"action {self.kind!r} must be numbers of shape {self._shape}, got {action!r}"
+                f"action {self.kind!r} must be {what} of shape {shape}, got {actions!r}"
             )
-        if values.shape != self._shape:
-            raise ActionError(
-                f"action {self.kind!r} must have shape {self._shape}, got {values.shape}"
-            )
+        if given.shape != shape:
+            raise ActionError(f"action {self.kind!r} must have shape {shape}, got {given.shape}")
+        return given
+
+    def _vector(self, action: Any) -> NDArray[np.float32]:
+        """Return an action as float32 of the space's shape."""
+        values = self._checked(action, self._shape)
         if values.dtype != np.float32:
             with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
                 values = values.astype(np.float32)
@@ -117,8 +162,8 @@ class ActionReader:
             index = None
         if index is None or isinstance(value, bool):
             raise ActionError(f"action {self.kind!r} must be a whole number, got {action!r}")
-        if not 0 <= index < self._n:
-            raise ActionError(f"action {self.kind!r} must lie in 0 to {self._n - 1}, got {index}")
+        if not 0 <= index < self.n_choices:
+            raise ActionError(self.refuse(index))
         return index
 
 

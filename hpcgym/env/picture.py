@@ -14,7 +14,13 @@ from hpcgym.schedule import Schedule
 
 
 def frame_of(
-    title: str, made: Schedule, table: JobTable, state: State, jobs: Record[Jobs], row: Record[Row]
+    title: str,
+    made: Schedule,
+    table: JobTable,
+    state: State,
+    env: int,
+    jobs: Record[Jobs],
+    row: Record[Row],
 ) -> Frame:
     """Gather what a picture shows of an episode; ends of running jobs by estimate.
 
@@ -24,7 +30,8 @@ def frame_of(
         title: Scenario and episode.
         made: The schedule so far.
         table: The episode's jobs.
-        state: The state, one row.
+        state: The stack.
+        env: Row of the stack.
         jobs: The same jobs as kernels see them.
         row: The same row as kernels see it.
 
@@ -37,11 +44,11 @@ def frame_of(
     Source:
         House rule: a person sees no more of a running job than the scheduler does.
     """
-    counter = state.counter[0]
+    counter = state.counter[env]
     now, workload = int(counter[s.NOW]), made.workload
     started = np.flatnonzero(made.start_time >= 0)
     is_running = np.zeros(len(workload), dtype=bool)
-    is_running[state.release_job[0, : counter[s.N_RELEASES]]] = True
+    is_running[state.release_job[env, : counter[s.N_RELEASES]]] = True
     estimated_end = np.maximum(made.start_time + table.estimate, now)
     end = np.where(is_running, estimated_end, made.end_time)
     waiting = np.empty(int(counter[s.N_WAITING]), dtype=np.int64)

@@ -273,10 +273,7 @@ most 1 | 0 | 1 |
             shown["action_mask"],
         )
         if status == s.BAD_ACTION:
-            kind = self._wiring.reader.kind
-            raise ActionError(
-                f"action {kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
-            )
+            raise ActionError(self._wiring.reader.refuse(action))
         self._is_over = status == s.DONE
         reward, terms = self._payment()
         counter = self._stack.counter
@@ -391,7 +388,7 @@ most 1 | 0 | 1 |
 
         made, prepared = self.schedule(), self._begun
         title, table = f"{self.episodes.scenario.name}, {self._label}", prepared.episode.table
-        frame = frame_of(title, made, table, self._stack, prepared.jobs, self._row)
+        frame = frame_of(title, made, table, self._stack, 0, prepared.jobs, self._row)
         if self._viewer is None:
             self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])  # type: ignore[arg-type]
         return self._viewer.render(frame)

@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
@@ -27,6 +27,24 @@ from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
     from hpcgym.scenario.spec import Scenario
+
+
+AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
+"""What names a scenario."""
+
+
+class Keywords(TypedDict, total=False):
+    """Keywords of an environment besides its scenario, as `SchedulingEnv` describes them."""
+
+    action: ActionKind
+    decide: str | int
+    reward: Reward
+    baseline: str | None
+    policies: Sequence[str] | None
+    scale: Scale
+    n_slots: int
+    backfill: str | None
+    backfill_order: str | None
 
 
 class Wiring:
@@ -62,7 +80,7 @@ class Wiring:
 
     def __init__(
         self,
-        scenario: str | Path | Scenario | Episodes,
+        scenario: AnyScenario,
         *,
         action: ActionKind = "weights",
         decide: str | int = "contested",

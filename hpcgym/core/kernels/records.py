@@ -1,9 +1,13 @@
-"""What kernels work on: one simulation, its jobs, how actions are read and rewards are paid."""
+"""What kernels work on: one simulation, its jobs, how actions are read and rewards are paid.
+
+And many simulations side by side, each with its own of all four.
+"""
 
 from typing import NamedTuple
 
 from hpcgym.core.record import opener
 from hpcgym.core.state import (
+    ByteTable,
     ByteVector,
     FloatTable,
     FloatVector,
@@ -106,7 +110,42 @@ class Bill(NamedTuple):
     started_cost: FloatVector
 
 
+class Stack(NamedTuple):
+    """Environments side by side: where each finds its records, what it is told and what it shows.
+
+    Attributes:
+        address: Addresses of each one's `Jobs`, `Row`, `Choice` and `Bill`, shape (n_envs, 4).
+        resting: Which ones a step leaves alone, shape (n_envs,), 1 or 0.
+        horizon: Steps after which an episode is cut short, 0 = none, shape (1,).
+        n_choices: Actions that are numbers lie below this, shape (1,).
+        number: Actions, where they are numbers, shape (n_envs,).
+        values: Actions, where they are vectors, shape (n_envs, n_values).
+        slot: Job in each slot, shape (n_envs, n_slots), -1 = empty.
+        shown_jobs: The jobs' fields, shape (n_envs, n_slots * n_fields).
+        shown_cluster: The state of the cluster, shape (n_envs, N_CLUSTER).
+        mask: Which slots hold a job, shape (n_envs, n_slots).
+        payment: Rewards, their terms for the agent, and for the baseline, shape (3, n_envs).
+        tally: The clock, s, and actions that named an empty slot, shape (2, n_envs).
+        ended: Which episodes ended by this step: terminated, truncated, shape (2, n_envs), 1 or 0.
+    """
+
+    address: IntTable
+    resting: ByteVector
+    horizon: IntVector
+    n_choices: IntVector
+    number: IntVector
+    values: SingleTable
+    slot: IntTable
+    shown_jobs: SingleTable
+    shown_cluster: SingleTable
+    mask: SingleTable
+    payment: FloatTable
+    tally: IntTable
+    ended: ByteTable
+
+
 open_jobs = opener(Jobs)
 open_row = opener(Row)
 open_choice = opener(Choice)
 open_bill = opener(Bill)
+open_stack = opener(Stack)

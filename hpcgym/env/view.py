@@ -1,0 +1,188 @@
+"""One environment out of a vector environment, to be looked at by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.workload import Workload
+from hpcgym.env.prepared import Prepared
+from hpcgym.env.scheduling import Observation
+from hpcgym.errors import ActionError
+from hpcgym.schedule import Schedule
+
+if TYPE_CHECKING:
+    from hpcgym.env.render import Viewer
+    from hpcgym.env.vector import SchedulingVectorEnv
+
+
+class EnvView:
+    """What `SchedulingEnv` shows besides observations, for one environment of a vector.
+
+    Once an episode is over in mode SAME_STEP, a view shows the next one.
+
+    Args:
+        vector: The vector environment.
+        env: Which of its environments.
+
+    Source:
+        House rule: one record of a schedule behind every face.
+    """
+
+    def __init__(self, vector: SchedulingVectorEnv, env: int) -> None:
+        self._vector = vector
+        self._env = env
+        self._wiring = vector.wirings[env]
+        self._viewer: Viewer | None = None
+        self.episodes = self._wiring.episodes
+        self.settings = self._wiring.settings
+        self.n_slots = self._wiring.n_slots
+        self.action_space = vector.single_action_space
+        self.observation_space = vector.single_observation_space
+        self.render_mode = vector.render_mode
+
+    @property
+    def _prepared(self) -> Prepared:
+        """Return the episode, once one has begun."""
+        prepared = self._vector.stack.prepared[self._env]
+        if prepared is None:
+            raise ActionError("no episode has begun; call reset()")
+        return prepared
+
+    @property
+    def label(self) -> str | None:
+        """Return the name of the episode, None before the first."""
+        return self._vector.labels[self._env]
+
+    @property
+    def now(self) -> int:
+        """Return the clock, s from the episode's start."""
+        return int(self._vector.stack.fields.tally[0, self._env])
+
+    @property
+    def workload(self) -> Workload:
+        """Return the jobs of this episode."""
+        return self._prepared.episode.workload
+
+    @property
+    def np_random(self) -> np.random.Generator:
+        """Return the source of randomness."""
+        return self._vector.generator(self._env)
+
+    @property
+    def np_random_seed(self) -> int | None:
+        """Return what the environment was seeded by, None if by nothing yet."""
+        return self._vector.np_random_seed[self._env]
+
+    def schedule(self) -> Schedule:
+        """Return the schedule made so far.
+
+        Returns:
+            As `SchedulingEnv.schedule`.
+
+        Raises:
+            ActionError: No episode has begun.
+
+        Source:
+            House rule: one record of a schedule behind every face.
+        """
+        prepared = self._prepared
+        return self._wiring.schedule(self._vector.stack.state, self._env, prepared)
+
+    def metrics(self) -> dict[str, float]:
+        """Return the metrics of the schedule made so far.
+
+        Returns:
+            As `SchedulingEnv.metrics`.
+
+        Raises:
+            ActionError: No episode has begun.
+
+        Source:
+            Specification, section 1, "Metrics".
+        """
+        prepared = self._prepared
+        return self._wiring.metrics(self._vector.stack.state, self._env, prepared)
+
+    def observation(self) -> Observation:
+        """Return a copy of the latest observation.
+
+        Returns:
+            A member of the observation space.
+
+        Source:
+            Gymnasium, "Vector environments": the final observation of an episode.
+        """
+        fields, env = self._vector.stack.fields, self._env
+        return {
+            "jobs": fields.shown_jobs[env].copy(),
+            "cluster": fields.shown_cluster[env].copy(),
+            "action_mask": fields.mask[env].copy(),
+        }
+
+    def info(self) -> dict[str, Any]:
+        """Return what the step that ended an episode says of it.
+
+        Returns:
+            The info, as of `SchedulingEnv.step`.
+
+        Raises:
+            ActionError: No episode has begun.
+
+        Source:
+            Gymnasium, "Vector environments": the final info of an episode.
+        """
+        fields, env = self._vector.stack.fields, self._env
+        terms = fields.payment[1:, env].tolist()
+        return {
+            "now": self.now,
+            "reward_terms": dict(zip(self._wiring.reward_terms, terms, strict=False)),
+            "invalid_actions": int(fields.tally[1, env]),
+            "label": self.label,
+            "metrics": self.metrics(),
+        }
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """Return which slots hold a job, for `job` actions.
+
+        Returns:
+            Shape (n_slots,); the first slot alone where no job waits.
+
+        Source:
+            Specification, "Action semantics", `job`.
+        """
+        mask: NDArray[np.bool_] = self._vector.action_masks()[self._env]
+        return mask
+
+    def render(self) -> Any:
+        """Show the machine over time, the queue and the head's reservation.
+
+        Returns:
+            A text or a picture, as the `render_mode` of the vector says.
+
+        Raises:
+            ActionError: No episode has begun, or there is no `render_mode`.
+
+        Source:
+            House rule: people would rather look than read.
+        """
+        from hpcgym.env.picture import frame_of
+        from hpcgym.env.render import Viewer
+
+        if self.render_mode is None:
+            raise ActionError("nothing to render: no render_mode was given")
+        prepared, stack = self._prepared, self._vector.stack
+        frame = frame_of(
+            f"{self.episodes.scenario.name}, {self.label}",
+            self.schedule(),
+            prepared.episode.table,
+            stack.state,
+            self._env,
+            prepared.jobs,
+            stack.rows[self._env],
+        )
+        if self._viewer is None:
+            self._viewer = Viewer(self.render_mode, self._vector.metadata["render_fps"])  # type: ignore[arg-type]
+        return self._viewer.render(frame)
