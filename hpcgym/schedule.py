@@ -10,13 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.episode import (
-    Backfill,
-    Estimates,
-    EventSemantics,
-    SchedulerSettings,
-    executed_run_time,
-)
+from hpcgym.core.episode import Backfill, Estimates, EventSemantics, SchedulerSettings
 from hpcgym.core.policy import Policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
@@ -402,7 +396,7 @@ def simulate(
     return Schedule(
         workload,
         simulator.start_time,
-        executed_run_time(workload, kill_at_limit),
+        simulator.episode.table.run_time,
         simulator.backfilled,
         simulator.thresholded,
         settings,

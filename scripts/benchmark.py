@@ -43,6 +43,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=5, help="runs of each measurement")
     parser.add_argument("--longest", type=int, default=16_000, help="longest burst of jobs")
+    parser.add_argument(
+        "--longest-log", type=int, default=1_000_000, help="jobs of a generated log"
+    )
     parser.add_argument("--episodes", type=int, default=100, help="episodes stepped through")
     parser.add_argument("--vectors", type=int, default=200, help="weight vectors on every week")
     asked = parser.parse_args()
@@ -53,5 +56,6 @@ if __name__ == "__main__":
     console.print(benchmark.over_logs(logs, asked.repeats))
     console.print(benchmark.over_loads(main, asked.repeats))
     console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
+    console.print(benchmark.over_lengths(asked.longest_log, asked.repeats))
     console.print(benchmark.stepping(scenario, asked.episodes))
     console.print(benchmark.many(scenario, asked.vectors))

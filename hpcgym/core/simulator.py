@@ -5,7 +5,7 @@ Environment, agents, evaluation and `hpcgym.simulate` all stand on this one dyna
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.policy import Policy, as_policy, features_of
 from hpcgym.core.record import Record
 from hpcgym.core.rows import jobs_of, row_of
-from hpcgym.core.state import State
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
 
@@ -79,12 +78,12 @@ class Simulator:
             check_invariants=check_invariants,
             full_passes=full_passes,
         )
-        self.state = state_for([self.episode])
         self._open()
         self.reset()
 
     def _open(self) -> None:
-        """Take hold of the state the way kernels see it."""
+        """Allocate a state and take hold of it the way kernels see it."""
+        self.state = state_for([self.episode])
         self._row: Record[Row] = row_of(self.state, 0)
         self._jobs: Record[Jobs] = jobs_of(self.episode.table, 0, len(self.workload))
 
@@ -227,7 +226,7 @@ class Simulator:
     @property
     def start_time(self) -> NDArray[np.int64]:
         """Return the start of each job, shape (n_jobs,), s, -1 = not started."""
-        return self.state.start_time[0, : len(self.workload)].copy()
+        return np.maximum(self.state.start_time[0, : len(self.workload)], -1)
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:
@@ -274,19 +273,21 @@ class Simulator:
         """
         twin = object.__new__(Simulator)
         twin.settings, twin.episode = self.settings, self.episode
-        arrays: Iterator[Any] = (array.copy() for array in self.state)
-        twin.state = State(*arrays)
         twin._open()
+        s.copy_into(twin.state, self.state)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold."""
-        return {"settings": self.settings, "episode": self.episode, "state": self.state}
+        state = s.in_use(self.state)
+        return {"settings": self.settings, "episode": self.episode, "state": state}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Take hold of the state again."""
+        """Take hold of a state again."""
+        state = kept.pop("state")
         self.__dict__.update(kept)
         self._open()
+        s.copy_into(self.state, state)
 
     def restore(self, other: Simulator) -> None:
         """Go back, or over, to the state of another simulation of the same episode.
@@ -302,6 +303,4 @@ class Simulator:
         """
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
-        arrays: Iterator[tuple[Any, Any]] = zip(self.state, other.state, strict=True)
-        for mine, theirs in arrays:
-            mine[...] = theirs
+        s.copy_into(self.state, other.state)

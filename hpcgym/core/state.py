@@ -29,6 +29,9 @@ SingleTable = Annotated[NDArray[np.float32], "float32", 2]
 NEVER = 2**62
 """An instant that does not come, s."""
 
+FIRST_SEAT = -2
+"""Entry of `State.start_time` of the waiting job in seat 0; seat k is that less k."""
+
 NODE_CHILDREN = 32
 """Jobs in one block of a queue, and blocks in one group."""
 
@@ -86,7 +89,8 @@ CHECKED_HEAD = 26
 CHECKED_SHADOW = 27
 N_STEPS = 28  # steps of the environment in this episode
 N_INVALID = 29  # actions that named an empty slot
-N_COUNTERS = 30
+N_SEATS = 30  # seats ever taken; those not in use stand in `spare_seat`
+N_COUNTERS = 31
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -180,13 +184,16 @@ class State(NamedTuple):
         weight: Parameters of the rules of each queue, shape (N_QUEUES, N_WEIGHTS).
         counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
         gauge: Real numbers, shape (N_GAUGES,).
-        start_time: Start of each job, shape (n_jobs,), s, -1 = not started.
+        start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_SEAT` and less
+            = waiting, see `hpcgym.core.kernels.seats`.
         flag: `BACKFILLED` and `THRESHOLDED` bits, shape (n_jobs,).
         ending_time: True ends of the running jobs, descending, shape (n_running_max,), s.
         ending_job: The jobs that end then, shape (n_running_max,).
         release_time: Ends of the running jobs by estimate, descending, shape (n_running_max,), s.
         release_job: The jobs released then, shape (n_running_max,).
-        key: Key of each waiting job, -inf beyond the threshold, shape (N_QUEUES, n_jobs).
+        key: Key of the waiting job in each seat, -inf beyond the threshold, shape (N_QUEUES,
+            n_jobs).
+        spare_seat: Seats given back and not taken again, shape (n_jobs,).
         queue_used: What each queue has in use, shape (N_QUEUES, 3), see the column names.
         group_order: Groups in queue order, shape (N_QUEUES, n_groups).
         node_size: Children of each node, shape (n_nodes,); those of a queue are every third.
@@ -195,13 +202,14 @@ class State(NamedTuple):
         node_processors: Least processors in each node, shape (n_nodes,).
         node_estimate: Least estimate in each node among jobs of at most each size class, shape
             (n_nodes, SIZE_CLASSES), s.
-        onset: Heap of waiting jobs that cost nothing yet, by onset, shape (n_jobs,).
+        onset: Heap of jobs that cost nothing yet, by onset, few but waiting ones, shape (n_jobs,).
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_completed: Jobs completed, shape (n_users,).
         history_last_end_time: Latest end, shape (n_users,), s.
-        inverse: E[1/D] of each job, frozen at its submission, shape (n_jobs,), 1/s.
-        history_field: Observation fields frozen at submission, shape (n_jobs, N_HISTORY_FIELDS).
+        inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
+        history_field: Observation fields of the job in each seat, frozen at its submission, shape
+            (n_jobs, N_HISTORY_FIELDS).
         scratch: Room for a list of waiting jobs, shape (n_jobs,).
     """
 
@@ -216,6 +224,7 @@ class State(NamedTuple):
     release_time: Int
     release_job: Int
     key: Float
+    spare_seat: Int
     queue_used: Int
     group_order: Int
     node_size: Int
@@ -280,6 +289,7 @@ def allocate(
         release_time=np.empty((n_envs, n_running), dtype=np.int64),
         release_job=np.empty((n_envs, n_running), dtype=np.int64),
         key=np.empty((n_envs, N_QUEUES, n_jobs)),
+        spare_seat=np.empty((n_envs, n_jobs), dtype=np.int64),
         queue_used=np.zeros((n_envs, N_QUEUES, 3), dtype=np.int64),
         group_order=np.empty((n_envs, N_QUEUES, n_groups), dtype=np.int64),
         node_size=np.empty((n_envs, n_nodes), dtype=np.int64),
@@ -299,20 +309,59 @@ def allocate(
     )
 
 
-def copy_into(larger: State, state: State) -> None:
-    """Copy a state into a larger one of as many simulations, each of which can go on there.
+def in_use(state: State) -> State:
+    """Return what a state holds at this instant, without room to spare.
+
+    Beyond the start and flag of each job and the records of users, it is as long as the lists of
+    running jobs, and as the seats and nodes that waiting jobs have had since the reset.
 
     Args:
-        larger: Where to; at least as large in every axis.
         state: The state.
 
+    Returns:
+        Views; `scratch`, which holds nothing between calls, is empty.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    counter, queue_used = state.counter, state.queue_used
+    running = slice(int(counter[:, N_RUNNING].max()))
+    releases = slice(int(counter[:, N_RELEASES].max()))
+    seats = slice(int(counter[:, N_SEATS].max()))
+    nodes = slice(int(queue_used[:, :, N_NODES].max()))
+    return state._replace(
+        ending_time=state.ending_time[:, running],
+        ending_job=state.ending_job[:, running],
+        release_time=state.release_time[:, releases],
+        release_job=state.release_job[:, releases],
+        key=state.key[:, :, seats],
+        spare_seat=state.spare_seat[:, seats],
+        group_order=state.group_order[:, :, : int(queue_used[:, :, N_GROUPS].max())],
+        node_size=state.node_size[:, nodes],
+        node_child=state.node_child[:, nodes],
+        node_processors=state.node_processors[:, nodes],
+        node_estimate=state.node_estimate[:, nodes],
+        onset=state.onset[:, : int(counter[:, N_ONSETS].max())],
+        inverse=state.inverse[:, seats],
+        history_field=state.history_field[:, seats],
+        scratch=state.scratch[:, :0],
+    )
+
+
+def copy_into(larger: State, state: State) -> None:
+    """Copy a state into one as large or larger, where each simulation can go on.
+
+    Args:
+        larger: Where to; at least as large in every axis as what is in use.
+        state: The state, whole or only what is in use of it.
+
     Writes:
-        `larger`.
+        `larger`, as far as the state is in use: a copy costs what the jobs at hand need.
 
     Source:
         House rule: a simulation knows its jobs, users and nodes by numbers, never by place.
     """
     there: Any
     here: Any
-    for there, here in zip(larger, state, strict=True):
+    for there, here in zip(larger, in_use(state), strict=True):
         there[tuple(slice(length) for length in here.shape)] = here

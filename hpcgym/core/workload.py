@@ -72,8 +72,8 @@ class Workload:
     def __post_init__(self) -> None:
         """Index the users and start with an empty history, unless given."""
         if len(self.user_index) != len(self.user):
-            users, index = np.unique(self.user, return_inverse=True)
-            object.__setattr__(self, "user_index", index.astype(np.int64))
+            users, index = _indexed(self.user)
+            object.__setattr__(self, "user_index", index)
             object.__setattr__(self, "history", empty_history(len(users)))
 
     def __len__(self) -> int:
@@ -146,7 +146,7 @@ class Workload:
         n = len(submit)
         if n == 0:
             raise WorkloadError(f"{name}: no jobs")
-        columns = {
+        columns: dict[str, Any] = {
             "submit_time": submit,
             "run_time": _whole_numbers(name, "run_time", run_time, n),
             "requested_time": _whole_numbers(name, "requested_time", requested_time, n),
@@ -180,23 +180,19 @@ class Workload:
                 f"{name}: the largest request times the machine, {largest_area:.3g} processor-s, "
                 f"is beyond {LARGEST_TIME}; cap the requests"
             )
-        order = np.argsort(submit, kind="stable")
-        sorted_columns: dict[str, Any] = {
-            key: np.ascontiguousarray(v[order]) for key, v in columns.items()
-        }
         if source_row is not None:
-            row = _whole_numbers(name, "source_row", source_row, n)
-            sorted_row: IntArray | None = np.ascontiguousarray(row[order])
-        else:
-            sorted_row = None
+            columns["source_row"] = _whole_numbers(name, "source_row", source_row, n)
+        order = _order_of(submit)
+        if order is not None:
+            for key in columns:  # one by one: a long log is not held twice
+                columns[key] = columns[key][order]
         return cls(
-            **sorted_columns,
+            **columns,
             machine_processors=int(machine_processors),
             name=name,
             time_offset=int(time_offset),
             unix_start=unix_start,
             source=source,
-            source_row=sorted_row,
         )
 
     @classmethod
@@ -271,7 +267,7 @@ class Workload:
         if submit[0] < 0:
             raise WorkloadError(f"{label}: a job is submitted before the start, {start} s")
         user = np.ascontiguousarray(self.user[index])
-        users, user_index = np.unique(user, return_inverse=True)
+        users, user_index = _indexed(user)
         history = (
             empty_history(len(users))
             if past is None
@@ -295,7 +291,7 @@ class Workload:
             name=label,
             time_offset=self.time_offset + start,
             unix_start=None if self.unix_start is None else self.unix_start + start,
-            user_index=user_index.astype(np.int64),
+            user_index=user_index,
             history=history,
             source_row=None if self.source_row is None else self.source_row[index],
         )
@@ -320,7 +316,9 @@ class Workload:
         submit = _whole_numbers(label, "submit_time", submit_time, len(self))
         if int(submit.min()) < 0 or int(submit.max()) > LARGEST_TIME:
             raise WorkloadError(f"{label}: submit_time must lie in 0 to {LARGEST_TIME}")
-        order = np.argsort(submit, kind="stable")
+        order = _order_of(submit)
+        if order is None:
+            return replace(self, submit_time=submit, name=label)
         return replace(
             self,
             job_id=np.ascontiguousarray(self.job_id[order]),
@@ -360,6 +358,27 @@ class Workload:
     def __repr__(self) -> str:
         """Show the name and the two sizes."""
         return f"Workload({self.name!r}, {len(self)} jobs, {self.machine_processors} processors)"
+
+
+def _order_of(submit_time: IntArray) -> IntArray | None:
+    """Return the order by (submit time, position), or None where the jobs stand in it."""
+    if (submit_time[:-1] <= submit_time[1:]).all():
+        return None
+    return np.argsort(submit_time, kind="stable")
+
+
+def _indexed(user: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the users, ascending, and the place of each job's among them.
+
+    Ids as dense as most logs' are looked up in a table; sorting would hold a log's columns thrice.
+    """
+    least, span = int(user.min()), int(user.max()) - int(user.min()) + 1
+    if span > len(user) + 1_000:
+        users, index = np.unique(user, return_inverse=True)
+        return users, index.astype(np.int64)
+    is_known = np.zeros(span, dtype=bool)
+    is_known[user - least] = True
+    return np.flatnonzero(is_known) + least, (np.cumsum(is_known) - 1)[user - least]
 
 
 def _whole_numbers(name: str, key: str, values: ArrayLike, n: int | None) -> IntArray:

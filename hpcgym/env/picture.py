@@ -83,7 +83,7 @@ def frame_of(
             now - workload.submit_time[waiting],
             table.estimate[waiting],
             workload.processors[waiting],
-            state.key[env, s.BASE, waiting] == -np.inf,
+            waiting < counter[s.NEXT_OVERDUE],
         ),
         reservation=reservation,
     )

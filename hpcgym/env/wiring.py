@@ -180,7 +180,7 @@ class Wiring:
         flag = state.flag[env, : len(workload)]
         return Schedule(
             workload=workload,
-            start_time=state.start_time[env, : len(workload)].copy(),
+            start_time=np.maximum(state.start_time[env, : len(workload)], -1),
             run_time=executed_run_time(workload, self.settings.kill_at_limit),
             backfilled=(flag & s.BACKFILLED) != 0,
             thresholded=(flag & s.THRESHOLDED) != 0,

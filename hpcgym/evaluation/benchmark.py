@@ -6,13 +6,15 @@ taken in one run, not rates.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -20,10 +22,13 @@ from rich.table import Table
 from hpcgym.batch import simulate_many
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import in_use
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.scenario.build import Episodes
+from hpcgym.schedule import simulate
 from hpcgym.trace.resample import scale_load
+from hpcgym.trace.synthetic import synthetic_workload
 
 Judge = Callable[[list[list[int]], int, str], object]
 """Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
@@ -32,6 +37,15 @@ FIRST_STEP = (
     "import hpcgym, gymnasium as g; e = g.make('HPCBatch-v0'); e.reset(); e.step([0.0] * 6)"
 )
 """What a new process does up to its first step."""
+
+REPLAY = (
+    "import json; from hpcgym.evaluation import benchmark; "
+    "print(json.dumps(benchmark.replayed({n_jobs}, {repeats})))"
+)
+"""What a new process does to measure a long log."""
+
+FIRST_LENGTH = 100_000
+"""Jobs of the log that longer ones are compared with."""
 
 
 def _nothing() -> None:
@@ -210,6 +224,125 @@ def over_queue_lengths(longest: int, repeats: int) -> Table:
             ]
         table.add_row(*cells)
         burst *= 2
+    return table
+
+
+class Replayed(NamedTuple):
+    """What a log of some length costs in a process of its own.
+
+    Attributes:
+        fcfs_s: CPU time of a replay under FCFS, s.
+        saf_s: CPU time of a replay under SAF, s.
+        most_waiting: Longest queue of both.
+        state_bytes: What the simulators held in the end beyond the schedule, of both the larger.
+        bytes_before: Most memory the process had taken before there was a log.
+        bytes_after: Most memory it has taken in the end.
+    """
+
+    fcfs_s: float
+    saf_s: float
+    most_waiting: int
+    state_bytes: int
+    bytes_before: int
+    bytes_after: int
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process has held at once.
+
+    Returns:
+        Resident bytes.
+
+    Source:
+        House rule: of Linux's two figures the one that a parent's memory does not enter.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        figures = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(figures["VmHWM"].split()[0]) * 1024
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def replayed(n_jobs: int, repeats: int) -> Replayed:
+    """Generate a log with users and estimates, replay it and sum its schedule up.
+
+    The memory is that of all of it: the generator, the job table, `simulate` and the metrics.
+
+    Args:
+        n_jobs: Jobs of the log.
+        repeats: Runs of each measurement of time.
+
+    Returns:
+        What it costs.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    simulate(synthetic_workload(100, np.random.default_rng(0))).metrics()
+    before = peak_memory()
+    log = synthetic_workload(n_jobs, np.random.default_rng(0), load=0.7)
+    taken, waiting, held = [], 0, 0
+    for policy in ("FCFS", "SAF"):
+        seconds, simulator = measured(log, policy, repeats)
+        taken.append(seconds)
+        waiting = max(waiting, int(simulator.counts()["max_waiting"]))
+        held = max(held, held_beyond_schedule(simulator))
+        del simulator
+        simulate(log, policy).metrics()
+    return Replayed(taken[0], taken[1], waiting, held, before, peak_memory())
+
+
+def held_beyond_schedule(simulator: Simulator) -> int:
+    """Return how much a simulation holds beyond the start and the flag of each job.
+
+    Args:
+        simulator: The simulation.
+
+    Returns:
+        Bytes in use, now or earlier since the reset.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    state = in_use(simulator.state)
+    whole = sum(array.nbytes for array in state)
+    return int(whole - state.start_time.nbytes - state.flag.nbytes)
+
+
+def over_lengths(longest: int, repeats: int) -> Table:
+    """Measure time and memory as a generated log grows, each length in a process of its own.
+
+    Args:
+        longest: Jobs of the longest log.
+        repeats: Runs of each measurement of time.
+
+    Returns:
+        Rates, and their ratios to the shortest log's; what the simulator holds beyond the schedule;
+        the most memory that the process held at once, generating and metrics included, and how much
+        of that each job adds.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    columns = ("jobs", "FCFS, Mjobs/s", "ratio", "SAF, Mjobs/s", "ratio")
+    memory = ("waiting, at most", "state, kB", "peak, MB", "bytes/job")
+    table = Table(*columns, *memory, title="Generated logs, load 0.7: cost as the log grows")
+    n_jobs, first = FIRST_LENGTH, None
+    while n_jobs <= longest:
+        command = [sys.executable, "-c", REPLAY.format(n_jobs=n_jobs, repeats=repeats)]
+        run = subprocess.run(command, check=True, env=os.environ, capture_output=True, text=True)
+        it = Replayed(*json.loads(run.stdout))
+        first = first or it
+        cells = [f"{n_jobs:,}"]
+        for ours, theirs in ((it.fcfs_s, first.fcfs_s), (it.saf_s, first.saf_s)):
+            rate = n_jobs / ours
+            cells += [f"{rate / 1e6:.2f}", f"{rate / (FIRST_LENGTH / theirs):.2f}"]
+        grown = (it.bytes_after - it.bytes_before) / n_jobs
+        cells += [f"{it.most_waiting:,}", f"{it.state_bytes / 1e3:,.0f}"]
+        table.add_row(*cells, f"{it.bytes_after / 1e6:,.0f}", f"{grown:.0f}")
+        n_jobs *= 10
     return table
 
 

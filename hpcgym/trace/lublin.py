@@ -135,12 +135,14 @@ def lublin_workload(
             *(_process(n_jobs, generator, p, machine_processors) for p in processes), strict=True
         )
     )
-    first = np.argsort(submit, kind="stable")[:n_jobs]
+    if job_types:
+        first = np.argsort(submit, kind="stable")[:n_jobs]
+        submit, processors, run = submit[first], processors[first], run[first]
     return Workload.from_arrays(
-        submit[first],
-        run[first],
-        run[first],
-        processors[first],
+        submit,
+        run,
+        run,
+        processors,
         machine_processors=machine_processors,
         name=name,
     )

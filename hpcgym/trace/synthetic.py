@@ -23,6 +23,9 @@ SIZE_SPREAD = 1.5
 QUIET_WEEK = 0.05
 """A user's activity in a quiet week, relative to a busy one; half of the weeks are quiet."""
 
+BLOCK_JOBS = 10_000
+"""Jobs whose users are drawn at once: a number for every job and user would fill the memory."""
+
 
 def synthetic_workload(
     n_jobs: int,
@@ -71,14 +74,12 @@ def synthetic_workload(
     )
     offered = int(base.run_time @ base.processors) / machine_processors
     base = scale_load(base, load * int(base.submit_time[-1]) / offered)
+    requests = tsafrir_estimates(base.run_time, generator, maximum=LONGEST_REQUEST_S)
+    users = draw_users(base, n_users, generator)
+    columns = (base.submit_time, base.run_time, requests, base.processors)
+    del base  # a long log is not held twice
     return Workload.from_arrays(
-        base.submit_time,
-        base.run_time,
-        tsafrir_estimates(base.run_time, generator, maximum=LONGEST_REQUEST_S),
-        base.processors,
-        machine_processors=machine_processors,
-        user=draw_users(base, n_users, generator),
-        name=name,
+        *columns, machine_processors=machine_processors, user=users, name=name
     )
 
 
@@ -105,8 +106,12 @@ def draw_users(
     usual = generator.integers(n_jobs, size=n_users)
     week = workload.submit_time // WEEK_S
     busy = generator.random((int(week[-1]) + 1, n_users)) < 0.5
-    score = -np.log(np.arange(1, n_users + 1)) + np.log(np.where(busy, 1.0, QUIET_WEEK))[week]
-    score -= ((log_run[:, np.newaxis] - log_run[usual]) / RUN_TIME_SPREAD) ** 2 / 2
-    score -= ((log_size[:, np.newaxis] - log_size[usual]) / SIZE_SPREAD) ** 2 / 2
-    chosen: NDArray[np.int64] = np.argmax(score + generator.gumbel(size=score.shape), axis=1)
-    return chosen + 1
+    popularity = -np.log(np.arange(1, n_users + 1)) + np.log(np.where(busy, 1.0, QUIET_WEEK))
+    user = np.empty(n_jobs, dtype=np.int64)
+    for first in range(0, n_jobs, BLOCK_JOBS):
+        part = slice(first, first + BLOCK_JOBS)
+        score = popularity[week[part]]
+        score -= ((log_run[part, np.newaxis] - log_run[usual]) / RUN_TIME_SPREAD) ** 2 / 2
+        score -= ((log_size[part, np.newaxis] - log_size[usual]) / SIZE_SPREAD) ** 2 / 2
+        user[part] = np.argmax(score + generator.gumbel(size=score.shape), axis=1) + 1
+    return user

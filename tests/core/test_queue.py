@@ -54,6 +54,7 @@ class Twin:
         self.state = state_for([episode])
         self.row, self.jobs = row_of(self.state, 0), jobs_of(episode.table, 0, N_JOBS)
         self.which, self.key, self.waiting = which, key, set()
+        self.state.start_time[0] = s.FIRST_SEAT - np.arange(N_JOBS)
         self.state.key[0, which] = key
         clear(self.row.address, which)
 

@@ -8,6 +8,7 @@ from hpcgym.core.kernels.easy import sort_waiting
 from hpcgym.core.kernels.queue import clear_queue, list_jobs, put_in
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BASE,
     FILL,
@@ -80,7 +81,7 @@ def order_by_keys(jobs: Jobs, row: Row, which: int, listed: NDArray[np.int64], k
     clear_queue(row, which)
     for place in range(len(listed)):
         job = listed[place]
-        row.key[which, job] = -np.inf if is_overdue(row, job) else key[place]
+        row.key[which, seat_of(row, job)] = -np.inf if is_overdue(row, job) else key[place]
         put_in(jobs, row, which, job)
     if which != FILL:
         row.counter[ORDERED] = 1
@@ -122,13 +123,13 @@ def order_visible_first(
     clear_queue(row, ORDER)
     if shown < n:
         for place in range(n):
-            row.key[ORDER, row.scratch[place]] = 2.0 + place  # scores are at most 1
+            row.key[ORDER, seat_of(row, row.scratch[place])] = 2.0 + place  # scores are at most 1
     for place in range(shown):
-        row.key[ORDER, slot[place]] = np.float64(score[place])
+        row.key[ORDER, seat_of(row, slot[place])] = np.float64(score[place])
     for place in range(list_jobs(row, BASE, row.scratch)):
         job = row.scratch[place]
         if is_overdue(row, job):
-            row.key[ORDER, job] = -np.inf
+            row.key[ORDER, seat_of(row, job)] = -np.inf
         put_in(jobs, row, ORDER, job)
     row.counter[ORDERED] = 1
 
@@ -162,9 +163,10 @@ def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float)
     for place in range(row.counter[N_WAITING]):
         other = row.scratch[place]
         overdue = is_overdue(row, other)
-        row.key[ORDER, other] = -np.inf if overdue else np.float64(place)
+        seat = seat_of(row, other)
+        row.key[ORDER, seat] = -np.inf if overdue else np.float64(place)
         if other == job and not overdue:
-            row.key[ORDER, other] = -1.0
+            row.key[ORDER, seat] = -1.0
         put_in(jobs, row, ORDER, other)
     row.counter[ORDERED] = 1
     row.counter[PICK] = job

@@ -11,6 +11,7 @@ from hpcgym.core.kernels.queue import (
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue, start_waiting
 from hpcgym.core.kernels.score import score
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
@@ -55,9 +56,9 @@ def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int) -> None:
     for place in range(list_jobs(row, BASE, row.scratch)):
         job = row.scratch[place]
         if is_overdue(row, job):
-            row.key[which, job] = -float("inf")
+            row.key[which, seat_of(row, job)] = -float("inf")
         else:
-            row.key[which, job] = score(jobs, row, which, rule, job, row.counter[NOW])
+            row.key[which, seat_of(row, job)] = score(jobs, row, which, rule, job, row.counter[NOW])
         put_in(jobs, row, which, job)
 
 

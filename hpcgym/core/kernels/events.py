@@ -28,6 +28,7 @@ from hpcgym.core.kernels.running import (
     start_job,
 )
 from hpcgym.core.kernels.score import first_key
+from hpcgym.core.kernels.seats import seat_of, take_seat
 from hpcgym.core.kernels.user_history import expect_inverse, write_history_fields
 from hpcgym.core.state import (
     AT_PASS,
@@ -91,22 +92,23 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         row: The simulation, its clock at the submission.
 
     Writes:
-        The job's keys, counts, reward rate and what is known of its user, frozen from now on.
+        The job's seat and keys, counts, reward rate and what is known of its user, frozen from now
+        on.
 
     Source:
         Specification, section 1, "One instant".
     """
     job = row.counter[NEXT_JOB]
+    seat = take_seat(row, job)
     row.counter[NEXT_JOB] = job + 1
     row.counter[N_EVENTS] += 1
     if row.setting[KEEP_HISTORY] == 1:
-        row.inverse[job] = expect_inverse(jobs, row, job)
+        row.inverse[seat] = expect_inverse(jobs, row, job)
         if len(row.history_field) > 0:
             write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
-    row.key[BASE, job] = first_key(jobs, row, BASE, job)
+    row.key[BASE, seat] = first_key(jobs, row, BASE, job)
     if row.setting[BACKFILL_RULE] != BY_BASE:
-        row.key[FILL, job] = first_key(jobs, row, FILL, job)
-    row.counter[N_WAITING] += 1
+        row.key[FILL, seat] = first_key(jobs, row, FILL, job)
     row.counter[WAITING_PROCESSORS] += jobs.processors[job]
     row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
     if row.setting[KEEP_REWARD] == 1:
@@ -158,11 +160,11 @@ def cross_threshold(jobs: Jobs, row: Row, first: int) -> bool:
     while job < first and row.counter[NOW] - jobs.submit_time[job] > threshold:
         if row.start_time[job] < 0:
             take_out(jobs, row, BASE, job)
-            row.key[BASE, job] = -float("inf")
+            row.key[BASE, seat_of(row, job)] = -float("inf")
             put_in(jobs, row, BASE, job)
             if row.setting[BACKFILL_RULE] != BY_BASE:
                 take_out(jobs, row, FILL, job)
-                row.key[FILL, job] = -float("inf")
+                row.key[FILL, seat_of(row, job)] = -float("inf")
                 put_in(jobs, row, FILL, job)
             row.counter[N_OVERDUE] += 1
             moved = True

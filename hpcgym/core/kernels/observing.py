@@ -16,6 +16,7 @@ from hpcgym.core.kernels.easy import reserve
 from hpcgym.core.kernels.queue import list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.kernels.user_history import MONTH_MINUTES
 from hpcgym.core.state import (
     BASE,
@@ -158,8 +159,9 @@ def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats) -> None
     shown[6] = np.float32(jobs.processors[job] <= row.counter[FREE])
     shown[7] = np.float32(shadow < 0 or now + estimate <= shadow)
     shown[8] = np.float32(is_overdue(row, job))
+    seat = seat_of(row, job)
     for column in range(N_HISTORY_FIELDS):
-        shown[9 + column] = row.history_field[job, column]
+        shown[9 + column] = row.history_field[seat, column]
 
 
 @kernel

@@ -25,6 +25,7 @@ from hpcgym.core.kernels.nodes import (
     take_bounds,
 )
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import N_GROUPS, N_NODES, NEVER, NODE_CHILDREN, SPARE
 
 
@@ -63,9 +64,9 @@ def precedes(row: Row, which: int, job: int, other: int) -> bool:
     Source:
         Specification, section 1, "Queue order": ties by (submit, position).
     """
-    return row.key[which, job] < row.key[which, other] or (
-        row.key[which, job] == row.key[which, other] and job < other
-    )
+    key = row.key[which, seat_of(row, job)]
+    other_key = row.key[which, seat_of(row, other)]
+    return key < other_key or (key == other_key and job < other)
 
 
 @kernel(inlined=True)

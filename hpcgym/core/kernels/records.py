@@ -47,6 +47,7 @@ class Row(NamedTuple):
     release_time: IntVector
     release_job: IntVector
     key: FloatTable
+    spare_seat: IntVector
     queue_used: IntTable
     group_order: IntTable
     node_size: IntVector

@@ -2,12 +2,16 @@
 
 A job costs `reward_rate` per second from `reward_onset` until it starts (specification, section 10,
 "Reward identity"). Jobs whose onset is still to come stand in a heap, the others in one sum of
-rates; so a step of the clock costs no more than the onsets it passes.
+rates; so a step of the clock costs no more than the onsets it passes. A job that starts before its
+onset stays in the heap until that passes, or until such jobs are more than those that wait.
 """
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import ACCRUED, N_ONSETS, N_WAITING, NOW, RATE, STARTED_COST
+
+STARTED_KEPT = 32
+"""Jobs that have started and may stay in the heap however few wait."""
 
 
 @kernel
@@ -34,6 +38,27 @@ def push_onset(jobs: Jobs, row: Row, job: int) -> None:
         row.onset[place] = row.onset[parent]
         place = parent
     row.onset[place] = job
+
+
+@kernel
+def drop_started(jobs: Jobs, row: Row) -> None:
+    """Make the heap of onsets to come anew of the jobs that have not started.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+
+    Writes:
+        `onset`, N_ONSETS.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    n = row.counter[N_ONSETS]
+    row.counter[N_ONSETS] = 0
+    for place in range(n):  # at least as many places are read as written
+        if row.start_time[row.onset[place]] < 0:
+            push_onset(jobs, row, row.onset[place])
 
 
 @kernel
@@ -90,8 +115,10 @@ def begin_cost(jobs: Jobs, row: Row, job: int) -> None:
     """
     if jobs.reward_onset[job] <= row.counter[NOW]:
         row.gauge[RATE] += jobs.reward_rate[job]
-    else:
-        push_onset(jobs, row, job)
+        return
+    if row.counter[N_ONSETS] > 2 * row.counter[N_WAITING] + STARTED_KEPT:
+        drop_started(jobs, row)
+    push_onset(jobs, row, job)
 
 
 @kernel(inlined=True)
@@ -104,8 +131,8 @@ def end_cost(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the job.
 
     Writes:
-        RATE, STARTED_COST. A job whose onset has not come stays in the heap and is passed over when
-        it does.
+        RATE, STARTED_COST. A job whose onset has not come stays in the heap for now and is passed
+        over when it comes.
 
     Source:
         Specification, section 10, "Reward identity".

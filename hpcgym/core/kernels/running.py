@@ -9,6 +9,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import take_out
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import end_cost
+from hpcgym.core.kernels.seats import leave_seat
 from hpcgym.core.kernels.user_history import record_completion
 from hpcgym.core.state import (
     BACKFILL_RULE,
@@ -24,8 +25,8 @@ from hpcgym.core.state import (
     N_RELEASES,
     N_RUNNING,
     N_STARTED,
-    N_WAITING,
     NEVER,
+    NEXT_OVERDUE,
     NOW,
     ORDER,
     ORDERED,
@@ -51,7 +52,7 @@ def is_overdue(row: Row, job: int) -> bool:
     Source:
         Specification, section 1, "Queue order": crossing is not an event.
     """
-    return row.key[BASE, job] == -float("inf")
+    return job < row.counter[NEXT_OVERDUE]
 
 
 @kernel(inlined=True)
@@ -141,7 +142,7 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         backfilled: Whether it started in step 3 of the pass.
 
     Writes:
-        The job's start and flags, both running lists, all counts.
+        The job's seat, start and flags, both running lists, all counts.
 
     Source:
         Specification, section 1, "EASY pass".
@@ -150,11 +151,11 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
     if is_overdue(row, job):
         flag |= THRESHOLDED
         row.counter[N_OVERDUE] -= 1
+    leave_seat(row, job)
     row.start_time[job] = row.counter[NOW]
     row.flag[job] = flag
     row.counter[FREE] -= jobs.processors[job]
     row.counter[N_STARTED] += 1
-    row.counter[N_WAITING] -= 1
     row.counter[WAITING_PROCESSORS] -= jobs.processors[job]
     row.counter[WAITING_AREA] -= jobs.processors[job] * jobs.estimate[job]
     add_running(jobs, row, job)

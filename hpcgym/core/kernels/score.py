@@ -6,6 +6,7 @@ import numpy as np
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BACKFILL_RULE,
     BASE,
@@ -111,7 +112,7 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
         age = min(wait / row.weight[which, 0], 1.0)
         return -(row.weight[which, 1] * age + row.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
-        return (e * q) / row.inverse[job]
+        return (e * q) / row.inverse[seat_of(row, job)]
     if rule == RULE_KEYS:
         return jobs.keys[job, int(row.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))

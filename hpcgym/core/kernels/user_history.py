@@ -7,6 +7,7 @@ import numpy as np
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import NOW
 
@@ -75,15 +76,16 @@ def write_history_fields(jobs: Jobs, row: Row, job: int, log_largest: float) -> 
         log_largest: Natural logarithm of the scenario's largest request in s.
 
     Writes:
-        The job's row of `history_field`: see the data sheet of `hpcgym.env.scheduling`.
+        The row of `history_field` of the job's seat: see the data sheet of `hpcgym.env.scheduling`.
 
     Source:
         Specification, section 10, "Observation".
     """
-    field = row.history_field[job]
+    seat = seat_of(row, job)
+    field = row.history_field[seat]
     user = jobs.user[job]
     completed = row.history_completed[user]
-    field[4] = np.float32(min(-math.log(row.inverse[job]) / log_largest, 1.0))
+    field[4] = np.float32(min(-math.log(row.inverse[seat]) / log_largest, 1.0))
     if completed == 0:
         field[0] = np.float32(0.0)
         field[1] = np.float32(-1.0)
