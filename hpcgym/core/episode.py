@@ -90,7 +90,7 @@ class Episode:
         workload: The job table it was made of.
         table: What the kernels read.
         setting: Row of `State.setting`, shape (N_SETTINGS,).
-        weight: Row of `State.weight`, shape (N_QUEUES, N_WEIGHTS).
+        weight: Row of `State.weight`, shape (N_ORDERS, N_WEIGHTS).
         policy: The primary order.
         fill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
@@ -273,14 +273,14 @@ def rules_of(
         settings: How the scheduler works, its orders left out.
 
     Returns:
-        Rows of `State.setting`, shape (N_SETTINGS,), and of `State.weight`, shape (N_QUEUES,
+        Rows of `State.setting`, shape (N_SETTINGS,), and of `State.weight`, shape (N_ORDERS,
         N_WEIGHTS), in which what a workload brings with it is 0.
 
     Source:
         House rule: orders that stay are kept, those that change with time are made anew.
     """
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
-    weight = np.zeros((s.N_QUEUES, s.N_WEIGHTS))
+    weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))
     keeps = policy.formula is None and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
     setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold

@@ -70,7 +70,7 @@ SETTLED_HEAD = 11  # head under which every waiting job was refused, -1 = a full
 SHADOW = 12  # s, -1 = not known
 EXTRA = 13
 NEXT_DECISION = 14  # s, next instant of decisions at fixed intervals
-ORDERED = 15  # 1 while the order queue holds the decided order of this pass
+ORDERED = 15  # 1 while the keys of `ORDER` are the decided order of this pass
 PICK = 16  # job that goes first in this pass and ends it by starting, -1 = none
 PASS_DUE = 17  # 0 at an instant without events, or whose pass has been made
 N_ONSETS = 18
@@ -112,9 +112,10 @@ PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2,
 # Bits of `State.flag`.
 BACKFILLED, THRESHOLDED = 1, 2
 
-# Queues: the base order, the backfill order where it is another one, the order of this pass.
+# Orders: the base order, the backfill order where it is another one, the order of one pass. Those
+# that keep stand in queues: the base order always, the backfill order where it is another one.
 BASE, FILL, ORDER = 0, 1, 2
-N_QUEUES = 3
+N_ORDERS, N_QUEUES = 3, 2
 # Columns of `State.queue_used`: groups in the list, first of the nodes never used since the queue
 # was cleared, first of those given back since then (-1 = none).
 N_GROUPS, N_NODES, SPARE = 0, 1, 2
@@ -176,7 +177,7 @@ class State(NamedTuple):
 
     Attributes:
         setting: Whole numbers fixed for an episode, shape (N_SETTINGS,), see the column names.
-        weight: Parameters of the rules of each queue, shape (N_QUEUES, N_WEIGHTS).
+        weight: Parameters of the rule of each order, shape (N_ORDERS, N_WEIGHTS).
         counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
         gauge: Real numbers, shape (N_GAUGES,).
         start_time: Start of each job, shape (n_jobs,), s, -1 = not started.
@@ -185,10 +186,11 @@ class State(NamedTuple):
         ending_job: The jobs that end then, shape (n_running_max,).
         release_time: Ends of the running jobs by estimate, descending, shape (n_running_max,), s.
         release_job: The jobs released then, shape (n_running_max,).
-        key: Key of each waiting job, -inf beyond the threshold, shape (N_QUEUES, n_jobs).
+        key: Key of each waiting job in each order, -inf beyond the threshold, shape (N_ORDERS,
+            n_jobs).
         queue_used: What each queue has in use, shape (N_QUEUES, 3), see the column names.
         group_order: Groups in queue order, shape (N_QUEUES, n_groups).
-        node_size: Children of each node, shape (n_nodes,); those of a queue are every third.
+        node_size: Children of each node, shape (n_nodes,); those of a queue are every second.
         node_child: Children of each node in order, blocks of a group or jobs of a block, shape
             (n_nodes, NODE_CHILDREN).
         node_processors: Least processors in each node, shape (n_nodes,).
@@ -269,7 +271,7 @@ def allocate(
     known = n_users if history else 0
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
-        weight=np.zeros((n_envs, N_QUEUES, N_WEIGHTS)),
+        weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
         counter=np.zeros((n_envs, N_COUNTERS), dtype=np.int64),
         gauge=np.zeros((n_envs, N_GAUGES)),
         start_time=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -278,7 +280,7 @@ def allocate(
         ending_job=np.empty((n_envs, n_running), dtype=np.int64),
         release_time=np.empty((n_envs, n_running), dtype=np.int64),
         release_job=np.empty((n_envs, n_running), dtype=np.int64),
-        key=np.empty((n_envs, N_QUEUES, n_jobs)),
+        key=np.empty((n_envs, N_ORDERS, n_jobs)),
         queue_used=np.zeros((n_envs, N_QUEUES, 3), dtype=np.int64),
         group_order=np.empty((n_envs, N_QUEUES, n_groups), dtype=np.int64),
         node_size=np.empty((n_envs, n_nodes), dtype=np.int64),

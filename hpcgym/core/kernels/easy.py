@@ -1,22 +1,14 @@
-"""One EASY pass: start in order, reserve for the head, backfill behind it."""
+"""One EASY pass in kept orders: start in order, reserve for the head, backfill behind it."""
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes import raise_estimate, size_class_of
-from hpcgym.core.kernels.queue import (
-    clear_queue,
-    first_job,
-    list_jobs,
-    put_in,
-)
+from hpcgym.core.kernels.queue import first_job
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.kernels.running import is_overdue, start_waiting
-from hpcgym.core.kernels.score import score
+from hpcgym.core.kernels.running import start_waiting
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
-    BACKFILL_RULE,
     BASE,
-    BY_BASE,
     CHECKED_HEAD,
     EXTRA,
     FILL,
@@ -27,91 +19,20 @@ from hpcgym.core.state import (
     N_WAITING,
     NEVER,
     NOW,
-    ORDER,
-    ORDER_RULE,
-    ORDERED,
-    PICK,
     SHADOW,
 )
 
 
-@kernel
-def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int) -> None:
-    """Make a queue of all waiting jobs anew, by their scores at this instant.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue to make.
-        rule: The rule that scores; its parameters stand in the queue's row of `weight`.
-
-    Writes:
-        The queue and its keys; O(n log n) for n waiting jobs.
-
-    Source:
-        Specification, section 1, "Queue order": scores are evaluated at t.
-    """
-    clear_queue(row, which)
-    for place in range(list_jobs(row, BASE, row.scratch)):
-        job = row.scratch[place]
-        if is_overdue(row, job):
-            row.key[which, job] = -float("inf")
-        else:
-            row.key[which, job] = score(jobs, row, which, rule, job, row.counter[NOW])
-        put_in(jobs, row, which, job)
-
-
-@kernel
-def make_orders(jobs: Jobs, row: Row) -> None:
-    """Make the orders that change with time, for this pass.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Writes:
-        The order queue and ORDERED, if a rule sets the primary order; the backfill queue, if its
-        rule does not keep its order.
-
-    Source:
-        Specification, section 1, "Queue order".
-    """
-    if row.setting[ORDER_RULE] != BY_BASE and row.counter[ORDERED] == 0:
-        sort_waiting(jobs, row, ORDER, row.setting[ORDER_RULE])
-        row.counter[ORDERED] = 1
-    rule = row.setting[BACKFILL_RULE]
-    if rule != BY_BASE and row.setting[FILL_KEEPS] == 0:
-        sort_waiting(jobs, row, FILL, rule)
-
-
-@kernel(inlined=True)
-def primary_queue(row: Row) -> int:
-    """Return the queue that holds the primary order of this pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        The order made for this pass, or else the base order.
-
-    Source:
-        House rule: where any order gives the same starts, the base order serves.
-    """
-    if row.counter[ORDERED] == 1:
-        return ORDER
-    return BASE
-
-
 @kernel(inlined=True)
 def start_in_order(jobs: Jobs, row: Row) -> int:
-    """Start jobs from the front of the primary order while they fit (step 1).
+    """Start jobs from the front of the base order while they fit (step 1).
 
     Args:
         jobs: The job table.
         row: The simulation.
 
     Returns:
-        The head: the first job that does not fit, -1 if none waits, -2 if the picked job started.
+        The head: the first job that does not fit, -1 if none waits.
 
     Writes:
         What `start_waiting` writes.
@@ -119,15 +40,12 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "EASY pass", step 1.
     """
-    pick = row.counter[PICK]
     while row.counter[N_WAITING] > 0:
-        job = first_job(row, primary_queue(row))
+        job = first_job(row, BASE)
         if jobs.processors[job] > row.counter[FREE]:
             return job
         start_waiting(jobs, row, job, False)
         row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
-        if job == pick:
-            return -2
     return -1
 
 
@@ -327,15 +245,34 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
 
 
 @kernel(inlined=True)
-def easy_pass(jobs: Jobs, row: Row) -> bool:
-    """Make one scheduling pass.
+def may_backfill(row: Row, head: int) -> bool:
+    """Tell whether a job may start behind the head.
+
+    Args:
+        row: The simulation, after step 1 of its pass.
+        head: Index of the head, < 0 if there is none.
+
+    Returns:
+        False if none waits behind a head, or nothing is free, or backfilling is off.
+
+    Source:
+        Specification, section 1, "EASY pass", step 2.
+    """
+    return (
+        head >= 0
+        and row.setting[BACKFILL] == BACKFILL_EASY
+        and row.counter[N_WAITING] > 1
+        and row.counter[FREE] > 0
+    )
+
+
+@kernel(inlined=True)
+def easy_pass(jobs: Jobs, row: Row) -> None:
+    """Make one scheduling pass in orders that are kept.
 
     Args:
         jobs: The job table.
-        row: The simulation, the orders of this pass made.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
+        row: The simulation; its orders keep, or any order gives the same starts.
 
     Writes:
         What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed.
@@ -345,17 +282,6 @@ def easy_pass(jobs: Jobs, row: Row) -> bool:
     """
     row.counter[SHADOW] = -1
     head = start_in_order(jobs, row)
-    if head == -2:
-        return False
-    if (
-        head >= 0
-        and row.setting[BACKFILL] == BACKFILL_EASY
-        and row.counter[N_WAITING] > 1
-        and row.counter[FREE] > 0
-    ):
+    if may_backfill(row, head):
         reserve(jobs, row, head)
-        if row.setting[BACKFILL_RULE] == BY_BASE:
-            backfill(jobs, row, primary_queue(row), head)
-        else:
-            backfill(jobs, row, FILL, head)
-    return True
+        backfill(jobs, row, FILL if row.setting[FILL_KEEPS] == 1 else BASE, head)

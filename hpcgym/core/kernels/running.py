@@ -11,11 +11,10 @@ from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import end_cost
 from hpcgym.core.kernels.user_history import record_completion
 from hpcgym.core.state import (
-    BACKFILL_RULE,
     BACKFILLED,
     BASE,
-    BY_BASE,
     FILL,
+    FILL_KEEPS,
     FREE,
     KEEP_HISTORY,
     KEEP_REWARD,
@@ -27,8 +26,6 @@ from hpcgym.core.state import (
     N_WAITING,
     NEVER,
     NOW,
-    ORDER,
-    ORDERED,
     PYSS,
     SEMANTICS,
     THRESHOLDED,
@@ -179,10 +176,8 @@ def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         Specification, section 1, "EASY pass".
     """
     take_out(jobs, row, BASE, job)
-    if row.setting[BACKFILL_RULE] != BY_BASE:
+    if row.setting[FILL_KEEPS] == 1:
         take_out(jobs, row, FILL, job)
-    if row.counter[ORDERED] == 1:
-        take_out(jobs, row, ORDER, job)
     start_job(jobs, row, job, backfilled)
 
 

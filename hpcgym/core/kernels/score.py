@@ -2,16 +2,15 @@
 
 import math
 
-import numpy as np
-
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
     BACKFILL_RULE,
     BASE,
     BASE_RULE,
-    FILL_KEEPS,
     MACHINE_PROCESSORS,
+    N_OVERDUE,
+    NOW,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -25,14 +24,60 @@ from hpcgym.core.state import (
 )
 
 
-@kernel
-def mixed_score(row: Row, which: int, q: float, e: float, wait: float) -> float:
+@kernel(inlined=True)
+def parameters_of(row: Row, which: int) -> tuple[float, ...]:
+    """Return the parameters of an order's rule as plain numbers, which a loop need not load again.
+
+    Args:
+        row: The simulation.
+        which: The order.
+
+    Returns:
+        The order's row of `weight`, N_WEIGHTS numbers.
+
+    Source:
+        House rule: one formula, quick for one job and for all that wait.
+    """
+    return (
+        row.weight[which, 0],
+        row.weight[which, 1],
+        row.weight[which, 2],
+        row.weight[which, 3],
+        row.weight[which, 4],
+        row.weight[which, 5],
+        row.weight[which, 6],
+        row.weight[which, 7],
+        row.weight[which, 8],
+        row.weight[which, 9],
+        row.weight[which, 10],
+        row.weight[which, 11],
+    )
+
+
+@kernel(inlined=True)
+def scaled(feature: float, divisor: float) -> float:
+    """Return a feature divided by its divisor; by 1, which changes nothing, at no cost.
+
+    Args:
+        feature: The feature.
+        divisor: Its divisor, > 0.
+
+    Returns:
+        The quotient.
+
+    Source:
+        House rule: raw features are the commonest.
+    """
+    return feature if divisor == 1.0 else feature / divisor
+
+
+@kernel(inlined=True)
+def mixed_score(weight: tuple[float, ...], q: float, e: float, wait: float) -> float:
     """Score a job by a weighted sum of the six features.
 
     Args:
-        row: The simulation; `weight` of the queue holds six weights for (q, e, wait, e/q,
-            (wait+e)/e, e*q), then what each feature is divided by.
-        which: The queue.
+        weight: Six weights for (q, e, wait, e/q, (wait+e)/e, e*q), then what each feature is
+            divided by.
         q: Processors.
         e: Estimate, s.
         wait: Wait so far, s.
@@ -43,12 +88,12 @@ def mixed_score(row: Row, which: int, q: float, e: float, wait: float) -> float:
     Source:
         Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
     """
-    total = row.weight[which, 0] * (q / row.weight[which, 6])
-    total += row.weight[which, 1] * (e / row.weight[which, 7])
-    total += row.weight[which, 2] * (wait / row.weight[which, 8])
-    total += row.weight[which, 3] * ((e / q) / row.weight[which, 9])
-    total += row.weight[which, 4] * (((wait + e) / e) / row.weight[which, 10])
-    total += row.weight[which, 5] * ((e * q) / row.weight[which, 11])
+    total = weight[0] * scaled(q, weight[6])
+    total += weight[1] * scaled(e, weight[7])
+    total += weight[2] * scaled(wait, weight[8])
+    total += weight[3] * scaled(e / q, weight[9])
+    total += weight[4] * scaled((wait + e) / e, weight[10])
+    total += weight[5] * scaled(e * q, weight[11])
     return total
 
 
@@ -84,7 +129,7 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     Args:
         jobs: The job table.
         row: The simulation.
-        which: The queue whose row of `weight` holds the rule's parameters.
+        which: The order whose row of `weight` holds the rule's parameters.
         rule: The rule.
         job: Index of the job.
         now: The instant, s.
@@ -99,7 +144,7 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     e = float(jobs.estimate[job])
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
-        return mixed_score(row, which, q, e, wait)
+        return mixed_score(parameters_of(row, which), q, e, wait)
     if rule == RULE_SUBMIT:
         return row.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
@@ -118,23 +163,59 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
 
 
 @kernel
+def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
+    """Score the listed jobs at this instant.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, the waiting jobs that matter the first of `scratch`.
+        which: The order whose rule scores; its parameters stand in its row of `weight`.
+        rule: The rule.
+        n: Number of jobs listed.
+
+    Writes:
+        Their keys in this order, -inf beyond the threshold.
+
+    Source:
+        Specification, section 1, "Queue order": scores are evaluated at t.
+    """
+    now = row.counter[NOW]
+    if rule == RULE_WEIGHTS:
+        weight = parameters_of(row, which)
+        for place in range(n):
+            job = row.scratch[place]
+            row.key[which, job] = mixed_score(
+                weight,
+                float(jobs.processors[job]),
+                float(jobs.estimate[job]),
+                float(now - jobs.submit_time[job]),
+            )
+    else:
+        for place in range(n):
+            job = row.scratch[place]
+            row.key[which, job] = score(jobs, row, which, rule, job, now)
+    if row.counter[N_OVERDUE] > 0:
+        for place in range(n):
+            job = row.scratch[place]
+            if row.key[BASE, job] == -float("inf"):
+                row.key[which, job] = -float("inf")
+
+
+@kernel
 def first_key(jobs: Jobs, row: Row, which: int, job: int) -> float:
-    """Return the key under which a newcomer enters a queue that is kept in order.
+    """Return the key under which a newcomer enters a queue.
 
     Args:
         jobs: The job table.
         row: The simulation.
-        which: `BASE`, or `FILL` where the backfill order is another one.
+        which: `BASE`, or `FILL` where the backfill order is another one that keeps.
         job: Index of the newcomer.
 
     Returns:
-        Its score, or its submit time where scores change with time and the order is made later.
+        Its score, the same at every instant.
 
     Source:
-        House rule: where no order is kept, arrival order is the cheapest to keep.
+        House rule: an order that stays is kept, not made anew.
     """
-    if which == BASE:
-        return score(jobs, row, which, row.setting[BASE_RULE], job, jobs.submit_time[job])
-    if row.setting[FILL_KEEPS] == 1:
-        return score(jobs, row, which, row.setting[BACKFILL_RULE], job, jobs.submit_time[job])
-    return np.float64(jobs.submit_time[job])
+    rule = row.setting[BASE_RULE if which == BASE else BACKFILL_RULE]
+    return score(jobs, row, which, rule, job, jobs.submit_time[job])
