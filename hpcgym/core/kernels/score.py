@@ -55,29 +55,36 @@ def parameters_of(row: Row, which: int) -> tuple[float, ...]:
 
 
 @kernel(inlined=True)
-def scaled(feature: float, divisor: float) -> float:
-    """Return a feature divided by its divisor; by 1, which changes nothing, at no cost.
+def has_raw_features(weight: tuple[float, ...]) -> bool:
+    """Tell whether every feature is divided by 1, which changes no float and can be left out.
 
     Args:
-        feature: The feature.
-        divisor: Its divisor, > 0.
+        weight: Six weights, then what each feature is divided by.
 
     Returns:
-        The quotient.
+        True if the features are weighted as they are.
 
     Source:
-        House rule: raw features are the commonest.
+        IEEE 754: x / 1 is x.
     """
-    return feature if divisor == 1.0 else feature / divisor
+    return (
+        weight[6] == 1.0
+        and weight[7] == 1.0
+        and weight[8] == 1.0
+        and weight[9] == 1.0
+        and weight[10] == 1.0
+        and weight[11] == 1.0
+    )
 
 
 @kernel(inlined=True)
-def mixed_score(weight: tuple[float, ...], q: float, e: float, wait: float) -> float:
+def mixed_score(weight: tuple[float, ...], is_raw: bool, q: float, e: float, wait: float) -> float:
     """Score a job by a weighted sum of the six features.
 
     Args:
         weight: Six weights for (q, e, wait, e/q, (wait+e)/e, e*q), then what each feature is
             divided by.
+        is_raw: Whether all of the latter are 1.
         q: Processors.
         e: Estimate, s.
         wait: Wait so far, s.
@@ -88,12 +95,20 @@ def mixed_score(weight: tuple[float, ...], q: float, e: float, wait: float) -> f
     Source:
         Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
     """
-    total = weight[0] * scaled(q, weight[6])
-    total += weight[1] * scaled(e, weight[7])
-    total += weight[2] * scaled(wait, weight[8])
-    total += weight[3] * scaled(e / q, weight[9])
-    total += weight[4] * scaled((wait + e) / e, weight[10])
-    total += weight[5] * scaled(e * q, weight[11])
+    if is_raw:
+        total = weight[0] * q
+        total += weight[1] * e
+        total += weight[2] * wait
+        total += weight[3] * (e / q)
+        total += weight[4] * ((wait + e) / e)
+        total += weight[5] * (e * q)
+    else:
+        total = weight[0] * (q / weight[6])
+        total += weight[1] * (e / weight[7])
+        total += weight[2] * (wait / weight[8])
+        total += weight[3] * ((e / q) / weight[9])
+        total += weight[4] * (((wait + e) / e) / weight[10])
+        total += weight[5] * ((e * q) / weight[11])
     return total
 
 
@@ -144,7 +159,8 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     e = float(jobs.estimate[job])
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
-        return mixed_score(parameters_of(row, which), q, e, wait)
+        weight = parameters_of(row, which)
+        return mixed_score(weight, has_raw_features(weight), q, e, wait)
     if rule == RULE_SUBMIT:
         return row.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
@@ -182,10 +198,12 @@ def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
     now = row.counter[NOW]
     if rule == RULE_WEIGHTS:
         weight = parameters_of(row, which)
+        is_raw = has_raw_features(weight)
         for place in range(n):
             job = row.scratch[place]
             row.key[which, job] = mixed_score(
                 weight,
+                is_raw,
                 float(jobs.processors[job]),
                 float(jobs.estimate[job]),
                 float(now - jobs.submit_time[job]),
