@@ -6,8 +6,8 @@ it. O(n) for n waiting jobs, and O(log n) for each that starts or is tried.
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.easy import backfills, charge_extra, may_backfill, reserve
-from hpcgym.core.kernels.queue import list_jobs
+from hpcgym.core.kernels.easy import backfills, charge_extra, fits_behind, may_backfill, reserve
+from hpcgym.core.kernels.queue import least_processors, list_jobs
 from hpcgym.core.kernels.ranking import take_first
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import start_waiting
@@ -17,10 +17,12 @@ from hpcgym.core.state import (
     BASE,
     BY_BASE,
     CHECKED_HEAD,
+    EXTRA,
     FILL,
     FILL_KEEPS,
     FREE,
     N_WAITING,
+    NOW,
     ORDER,
     ORDER_RULE,
     ORDERED,
@@ -91,7 +93,7 @@ def start_first(jobs: Jobs, row: Row, primary: int) -> int:
         primary: The primary order.
 
     Returns:
-        The head: the first job that does not fit, -1 if none waits, -2 if the picked job started.
+        The head: the first job that does not fit, -1 if no job at all fits any more, -2 if the picked job started.
 
     Writes:
         `scratch`, which lists all waiting jobs but the head; what `start_waiting` writes.
@@ -101,7 +103,7 @@ def start_first(jobs: Jobs, row: Row, primary: int) -> int:
     """
     pick = row.counter[PICK]
     taken = 0
-    while row.counter[N_WAITING] > 0:
+    while least_processors(row, BASE) <= row.counter[FREE]:
         job = take_first(row, primary, row.counter[N_WAITING], taken)
         if jobs.processors[job] > row.counter[FREE]:
             return job
@@ -130,10 +132,13 @@ def list_candidates(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "EASY pass", step 3: a start makes no refused job eligible.
     """
+    free = row.counter[FREE]
+    extra = row.counter[EXTRA]
+    slack = row.counter[SHADOW] - row.counter[NOW]
     n = 0
     for place in range(row.counter[N_WAITING] - 1):
         job = row.scratch[place]
-        if backfills(jobs, row, job):
+        if fits_behind(jobs, job, free, extra, slack):
             row.scratch[n] = job
             n += 1
     return n
@@ -160,7 +165,7 @@ def backfill_first(jobs: Jobs, row: Row, which: int, n: int) -> None:
         if backfills(jobs, row, job):
             charge_extra(jobs, row, job)
             start_waiting(jobs, row, job, True)
-            if row.counter[FREE] == 0:
+            if least_processors(row, BASE) > row.counter[FREE]:
                 return
 
 

@@ -82,6 +82,27 @@ def reserve(jobs: Jobs, row: Row, head: int) -> None:
 
 
 @kernel(inlined=True)
+def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool:
+    """Tell whether a waiting job may start now without delaying the head.
+
+    Args:
+        jobs: The job table.
+        job: Index of a waiting job that is not the head.
+        free: Processors free.
+        extra: Processors left over at the shadow time.
+        slack: Time left until the shadow time, s.
+
+    Returns:
+        True if it fits now, and ends by the shadow time or needs no more than the extra processors.
+
+    Source:
+        Specification, section 1, "EASY pass", step 3.
+    """
+    wanted = jobs.processors[job]
+    return wanted <= free and (wanted <= extra or jobs.estimate[job] <= slack)
+
+
+@kernel(inlined=True)
 def backfills(jobs: Jobs, row: Row, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying the head.
 
@@ -91,17 +112,13 @@ def backfills(jobs: Jobs, row: Row, job: int) -> bool:
         job: Index of a waiting job that is not the head.
 
     Returns:
-        True if it fits now, and ends by the shadow time or needs no more than the extra processors.
+        As `fits_behind`, for the reservation as it is.
 
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
-    wanted = jobs.processors[job]
-    if wanted > row.counter[FREE]:
-        return False
-    return (
-        row.counter[NOW] + jobs.estimate[job] <= row.counter[SHADOW] or wanted <= row.counter[EXTRA]
-    )
+    slack = row.counter[SHADOW] - row.counter[NOW]
+    return fits_behind(jobs, job, row.counter[FREE], row.counter[EXTRA], slack)
 
 
 @kernel(inlined=True)

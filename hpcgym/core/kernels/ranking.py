@@ -31,11 +31,17 @@ def find_first(row: Row, which: int, n: int) -> int:
     Source:
         House rule: the shortest way for short lists.
     """
-    first = 0
+    at = 0
+    first = row.scratch[0]
+    least = row.key[which, first]
     for place in range(1, n):
-        if precedes(row, which, row.scratch[place], row.scratch[first]):
-            first = place
-    return first
+        job = row.scratch[place]
+        key = row.key[which, job]
+        if key <= least and (key < least or job < first):
+            at = place
+            first = job
+            least = key
+    return at
 
 
 @kernel
