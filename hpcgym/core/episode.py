@@ -235,6 +235,7 @@ def prepare(
         requested_time=workload.requested_time,
         processors=workload.processors,
         size_class=_size_classes(workload.processors),
+        feature=_features(workload.processors, estimate),
         user=workload.user_index,
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
@@ -334,6 +335,12 @@ def _size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the class of each request, as `hpcgym.core.kernels.nodes.size_class_of` does."""
     octave = np.frexp(processors)[1].astype(np.int64) - 1
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
+
+
+def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the features that time does not change, in the columns of `JobTable.feature`."""
+    q, e = processors.astype(np.float64), estimate.astype(np.float64)
+    return np.stack([q, e, e / q, e * q], axis=1)
 
 
 def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:

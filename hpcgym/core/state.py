@@ -137,6 +137,10 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
 N_WEIGHTS = 12
 """Parameters of a rule: for `RULE_WEIGHTS` six weights, then what each feature is divided by."""
 
+# Columns of `JobTable.feature`: processors, estimate (s), e/q, e*q.
+Q, E, RHO, AREA = 0, 1, 2, 3
+N_FEATURES = 4
+
 N_STATIC_FIELDS = 4
 N_HISTORY_FIELDS = 6
 
@@ -151,6 +155,8 @@ class JobTable(NamedTuple):
         requested_time: The user's limit, s.
         processors: Processors requested.
         size_class: Class by processors, 0 to SIZE_CLASSES - 1.
+        feature: What rules weigh and time does not change, shape (n_jobs, N_FEATURES), see the
+            column names; float64, so that a score is worked out without conversions.
         user: Dense index of the user.
         keys: Keys of policies given by one number per job, shape (n_jobs, n_keys).
         reward_rate: What a second of waiting costs, 1/s; empty where no reward is kept.
@@ -165,6 +171,7 @@ class JobTable(NamedTuple):
     requested_time: Int
     processors: Int
     size_class: Int
+    feature: Float
     user: Int
     keys: Float
     reward_rate: Float

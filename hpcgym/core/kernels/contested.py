@@ -93,7 +93,8 @@ def start_first(jobs: Jobs, row: Row, primary: int) -> int:
         primary: The primary order.
 
     Returns:
-        The head: the first job that does not fit, -1 if no job at all fits any more, -2 if the picked job started.
+        The head: the first job that does not fit, -1 if no job at all fits any more, -2 if the
+        picked job started.
 
     Writes:
         `scratch`, which lists all waiting jobs but the head; what `start_waiting` writes.

@@ -5,12 +5,14 @@ import math
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
+    AREA,
     BACKFILL_RULE,
     BASE,
     BASE_RULE,
     MACHINE_PROCESSORS,
     N_OVERDUE,
     NOW,
+    RHO,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -21,6 +23,8 @@ from hpcgym.core.state import (
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
+    E,
+    Q,
 )
 
 
@@ -78,15 +82,17 @@ def has_raw_features(weight: tuple[float, ...]) -> bool:
 
 
 @kernel(inlined=True)
-def mixed_score(weight: tuple[float, ...], is_raw: bool, q: float, e: float, wait: float) -> float:
+def mixed_score(
+    jobs: Jobs, weight: tuple[float, ...], is_raw: bool, job: int, wait: float
+) -> float:
     """Score a job by a weighted sum of the six features.
 
     Args:
+        jobs: The job table.
         weight: Six weights for (q, e, wait, e/q, (wait+e)/e, e*q), then what each feature is
             divided by.
         is_raw: Whether all of the latter are 1.
-        q: Processors.
-        e: Estimate, s.
+        job: Index of the job.
         wait: Wait so far, s.
 
     Returns:
@@ -95,20 +101,21 @@ def mixed_score(weight: tuple[float, ...], is_raw: bool, q: float, e: float, wai
     Source:
         Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
     """
+    e = jobs.feature[job, E]
     if is_raw:
-        total = weight[0] * q
+        total = weight[0] * jobs.feature[job, Q]
         total += weight[1] * e
         total += weight[2] * wait
-        total += weight[3] * (e / q)
+        total += weight[3] * jobs.feature[job, RHO]
         total += weight[4] * ((wait + e) / e)
-        total += weight[5] * (e * q)
+        total += weight[5] * jobs.feature[job, AREA]
     else:
-        total = weight[0] * (q / weight[6])
+        total = weight[0] * (jobs.feature[job, Q] / weight[6])
         total += weight[1] * (e / weight[7])
         total += weight[2] * (wait / weight[8])
-        total += weight[3] * ((e / q) / weight[9])
+        total += weight[3] * (jobs.feature[job, RHO] / weight[9])
         total += weight[4] * (((wait + e) / e) / weight[10])
-        total += weight[5] * ((e * q) / weight[11])
+        total += weight[5] * (jobs.feature[job, AREA] / weight[11])
     return total
 
 
@@ -155,12 +162,12 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     Source:
         Specification, sections 3, 6 and 8.
     """
-    q = float(jobs.processors[job])
-    e = float(jobs.estimate[job])
+    q = jobs.feature[job, Q]
+    e = jobs.feature[job, E]
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
         weight = parameters_of(row, which)
-        return mixed_score(weight, has_raw_features(weight), q, e, wait)
+        return mixed_score(jobs, weight, has_raw_features(weight), job, wait)
     if rule == RULE_SUBMIT:
         return row.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
@@ -172,7 +179,7 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
         age = min(wait / row.weight[which, 0], 1.0)
         return -(row.weight[which, 1] * age + row.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
-        return (e * q) / row.inverse[job]
+        return jobs.feature[job, AREA] / row.inverse[job]
     if rule == RULE_KEYS:
         return jobs.keys[job, int(row.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
@@ -201,13 +208,8 @@ def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
         is_raw = has_raw_features(weight)
         for place in range(n):
             job = row.scratch[place]
-            row.key[which, job] = mixed_score(
-                weight,
-                is_raw,
-                float(jobs.processors[job]),
-                float(jobs.estimate[job]),
-                float(now - jobs.submit_time[job]),
-            )
+            wait = float(now - jobs.submit_time[job])
+            row.key[which, job] = mixed_score(jobs, weight, is_raw, job, wait)
     else:
         for place in range(n):
             job = row.scratch[place]
