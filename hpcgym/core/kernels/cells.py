@@ -9,7 +9,7 @@ from hpcgym.core.state import (
     BACKFILLED,
     KEEP_HISTORY,
     N_JOBS,
-    N_QUEUES,
+    N_ORDERS,
     N_SETTINGS,
     N_WEIGHTS,
     THRESHOLDED,
@@ -39,7 +39,7 @@ def set_rules(row: Row, setting: Int, weight: Float) -> None:
     Args:
         row: The simulation.
         setting: The settings, shape (N_SETTINGS,).
-        weight: Parameters of the rules, shape (N_QUEUES, N_WEIGHTS).
+        weight: Parameters of the rules, shape (N_ORDERS, N_WEIGHTS).
 
     Writes:
         `setting` and `weight` of the row.
@@ -49,7 +49,7 @@ def set_rules(row: Row, setting: Int, weight: Float) -> None:
     """
     for column in range(N_SETTINGS):
         row.setting[column] = setting[column]
-    for which in range(N_QUEUES):
+    for which in range(N_ORDERS):
         for column in range(N_WEIGHTS):
             row.weight[which, column] = weight[which, column]
 
@@ -141,7 +141,7 @@ def run_cells(
         row: A simulation large enough; what it held is lost.
         log_largest: Natural logarithm of the scenario's largest request in s.
         setting: Settings of each cell, shape (n_cells, N_SETTINGS).
-        weight: Parameters of its rules, shape (n_cells, N_QUEUES, N_WEIGHTS).
+        weight: Parameters of its rules, shape (n_cells, N_ORDERS, N_WEIGHTS).
         key: Keys of those given by keys, shape (n_keyed, n_jobs).
         key_row: Row of `key` of each cell, shape (n_cells,), -1 = not given by keys.
         history_run_time: As `run_time` of `recall_history`.
