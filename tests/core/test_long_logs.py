@@ -65,7 +65,7 @@ def reward_of(log):
 def written(log, settings, **extra):
     """Replay a log and count the elements of each array of the state that were written.
 
-    A node counts once, however many children it had.
+    A node counts once, however many children it had, and a seat, in however many orders.
     """
     episode = prepare(log, settings, **extra)
     state = state_for([episode], fields=True)
@@ -74,8 +74,10 @@ def written(log, settings, **extra):
     row, jobs = row_of(state, 0), jobs_of(episode.table, 0, len(log))
     load(state, 0, row, episode)
     assert doors.run(jobs.address, row.address) == s.DONE
-    arrays = state._replace(node_child=state.node_child[:, :, 0])._asdict().items()
-    return {key: int((array != UNTOUCHED).sum()) for key, array in arrays if key not in PER_JOB}
+    touched = {key: array != UNTOUCHED for key, array in state._asdict().items()}
+    touched["node_child"] = touched["node_child"].any(axis=2)
+    touched["key"] = touched["key"].any(axis=1)
+    return {key: int(places.sum()) for key, places in touched.items() if key not in PER_JOB}
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=label)
