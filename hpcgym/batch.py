@@ -105,7 +105,7 @@ class _Orders(NamedTuple):
     Attributes:
         names: Name of each policy.
         setting: Rows of `State.setting`, shape (n_policies, N_SETTINGS).
-        weight: Rows of `State.weight`, shape (n_policies, N_QUEUES, N_WEIGHTS).
+        weight: Rows of `State.weight`, shape (n_policies, N_ORDERS, N_WEIGHTS).
         key_row: Which of a workload's keys order its jobs, shape (n_policies,), -1 = none do.
     """
 

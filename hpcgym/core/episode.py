@@ -90,7 +90,7 @@ class Episode:
         workload: The job table it was made of.
         table: What the kernels read.
         setting: Row of `State.setting`, shape (N_SETTINGS,).
-        weight: Row of `State.weight`, shape (N_QUEUES, N_WEIGHTS).
+        weight: Row of `State.weight`, shape (N_ORDERS, N_WEIGHTS).
         policy: The primary order.
         fill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
@@ -235,6 +235,7 @@ def prepare(
         requested_time=workload.requested_time,
         processors=workload.processors,
         size_class=_size_classes(workload.processors),
+        feature=_features(workload.processors, estimate),
         user=workload.user_index,
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
@@ -273,14 +274,14 @@ def rules_of(
         settings: How the scheduler works, its orders left out.
 
     Returns:
-        Rows of `State.setting`, shape (N_SETTINGS,), and of `State.weight`, shape (N_QUEUES,
+        Rows of `State.setting`, shape (N_SETTINGS,), and of `State.weight`, shape (N_ORDERS,
         N_WEIGHTS), in which what a workload brings with it is 0.
 
     Source:
         House rule: orders that stay are kept, those that change with time are made anew.
     """
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
-    weight = np.zeros((s.N_QUEUES, s.N_WEIGHTS))
+    weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))
     keeps = policy.formula is None and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
     setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold
@@ -334,6 +335,12 @@ def _size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the class of each request, as `hpcgym.core.kernels.nodes.size_class_of` does."""
     octave = np.frexp(processors)[1].astype(np.int64) - 1
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
+
+
+def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return the features that time does not change, in the columns of `JobTable.feature`."""
+    q, e = processors.astype(np.float64), estimate.astype(np.float64)
+    return np.stack([q, e, e / q, e * q], axis=1)
 
 
 def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:

@@ -74,7 +74,7 @@ SETTLED_HEAD = 11  # head under which every waiting job was refused, -1 = a full
 SHADOW = 12  # s, -1 = not known
 EXTRA = 13
 NEXT_DECISION = 14  # s, next instant of decisions at fixed intervals
-ORDERED = 15  # 1 while the order queue holds the decided order of this pass
+ORDERED = 15  # 1 while the keys of `ORDER` are the decided order of this pass
 PICK = 16  # job that goes first in this pass and ends it by starting, -1 = none
 PASS_DUE = 17  # 0 at an instant without events, or whose pass has been made
 N_ONSETS = 18
@@ -117,9 +117,10 @@ PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2,
 # Bits of `State.flag`.
 BACKFILLED, THRESHOLDED = 1, 2
 
-# Queues: the base order, the backfill order where it is another one, the order of this pass.
+# Orders: the base order, the backfill order where it is another one, the order of one pass. Those
+# that keep stand in queues: the base order always, the backfill order where it is another one.
 BASE, FILL, ORDER = 0, 1, 2
-N_QUEUES = 3
+N_ORDERS, N_QUEUES = 3, 2
 # Columns of `State.queue_used`: groups in the list, first of the nodes never used since the queue
 # was cleared, first of those given back since then (-1 = none).
 N_GROUPS, N_NODES, SPARE = 0, 1, 2
@@ -141,6 +142,10 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
 N_WEIGHTS = 12
 """Parameters of a rule: for `RULE_WEIGHTS` six weights, then what each feature is divided by."""
 
+# Columns of `JobTable.feature`: processors, estimate (s), e/q, e*q.
+Q, E, RHO, AREA = 0, 1, 2, 3
+N_FEATURES = 4
+
 N_STATIC_FIELDS = 4
 N_HISTORY_FIELDS = 6
 
@@ -155,6 +160,8 @@ class JobTable(NamedTuple):
         requested_time: The user's limit, s.
         processors: Processors requested.
         size_class: Class by processors, 0 to SIZE_CLASSES - 1.
+        feature: What rules weigh and time does not change, shape (n_jobs, N_FEATURES), see the
+            column names; float64, so that a score is worked out without conversions.
         user: Dense index of the user.
         keys: Keys of policies given by one number per job, shape (n_jobs, n_keys).
         reward_rate: What a second of waiting costs, 1/s; empty where no reward is kept.
@@ -169,6 +176,7 @@ class JobTable(NamedTuple):
     requested_time: Int
     processors: Int
     size_class: Int
+    feature: Float
     user: Int
     keys: Float
     reward_rate: Float
@@ -181,7 +189,7 @@ class State(NamedTuple):
 
     Attributes:
         setting: Whole numbers fixed for an episode, shape (N_SETTINGS,), see the column names.
-        weight: Parameters of the rules of each queue, shape (N_QUEUES, N_WEIGHTS).
+        weight: Parameters of the rule of each order, shape (N_ORDERS, N_WEIGHTS).
         counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
         gauge: Real numbers, shape (N_GAUGES,).
         start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_SEAT` and less
@@ -191,12 +199,12 @@ class State(NamedTuple):
         ending_job: The jobs that end then, shape (n_running_max,).
         release_time: Ends of the running jobs by estimate, descending, shape (n_running_max,), s.
         release_job: The jobs released then, shape (n_running_max,).
-        key: Key of the waiting job in each seat, -inf beyond the threshold, shape (N_QUEUES,
-            n_jobs).
+        key: Key of the waiting job in each seat in each order, -inf beyond the threshold, shape
+            (N_ORDERS, n_jobs).
         spare_seat: Seats given back and not taken again, shape (n_jobs,).
         queue_used: What each queue has in use, shape (N_QUEUES, 3), see the column names.
         group_order: Groups in queue order, shape (N_QUEUES, n_groups).
-        node_size: Children of each node, shape (n_nodes,); those of a queue are every third.
+        node_size: Children of each node, shape (n_nodes,); those of a queue are every second.
         node_child: Children of each node in order, blocks of a group or jobs of a block, shape
             (n_nodes, NODE_CHILDREN).
         node_processors: Least processors in each node, shape (n_nodes,).
@@ -279,7 +287,7 @@ def allocate(
     known = n_users if history else 0
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
-        weight=np.zeros((n_envs, N_QUEUES, N_WEIGHTS)),
+        weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
         counter=np.zeros((n_envs, N_COUNTERS), dtype=np.int64),
         gauge=np.zeros((n_envs, N_GAUGES)),
         start_time=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -288,7 +296,7 @@ def allocate(
         ending_job=np.empty((n_envs, n_running), dtype=np.int64),
         release_time=np.empty((n_envs, n_running), dtype=np.int64),
         release_job=np.empty((n_envs, n_running), dtype=np.int64),
-        key=np.empty((n_envs, N_QUEUES, n_jobs)),
+        key=np.empty((n_envs, N_ORDERS, n_jobs)),
         spare_seat=np.empty((n_envs, n_jobs), dtype=np.int64),
         queue_used=np.zeros((n_envs, N_QUEUES, 3), dtype=np.int64),
         group_order=np.empty((n_envs, N_QUEUES, n_groups), dtype=np.int64),

@@ -88,7 +88,7 @@ class Twin:
                 assert (bound[classes] <= self.workload.requested_time[held]).all()
 
 
-@pytest.mark.parametrize("which", [s.BASE, s.ORDER])
+@pytest.mark.parametrize("which", [s.BASE, s.FILL])
 @pytest.mark.parametrize("order", ["in order", "backwards", "by chance", "with ties"])
 def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, order):
     generator = np.random.default_rng(1)

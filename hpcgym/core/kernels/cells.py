@@ -8,7 +8,7 @@ from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
     KEEP_HISTORY,
     N_JOBS,
-    N_QUEUES,
+    N_ORDERS,
     N_SETTINGS,
     N_WEIGHTS,
     Float,
@@ -23,7 +23,7 @@ def set_rules(row: Row, setting: Int, weight: Float) -> None:
     Args:
         row: The simulation.
         setting: The settings, shape (N_SETTINGS,).
-        weight: Parameters of the rules, shape (N_QUEUES, N_WEIGHTS).
+        weight: Parameters of the rules, shape (N_ORDERS, N_WEIGHTS).
 
     Writes:
         `setting` and `weight` of the row.
@@ -33,7 +33,7 @@ def set_rules(row: Row, setting: Int, weight: Float) -> None:
     """
     for column in range(N_SETTINGS):
         row.setting[column] = setting[column]
-    for which in range(N_QUEUES):
+    for which in range(N_ORDERS):
         for column in range(N_WEIGHTS):
             row.weight[which, column] = weight[which, column]
 
@@ -88,7 +88,7 @@ def run_cells(
         row: A simulation large enough; what it held is lost.
         log_largest: Natural logarithm of the scenario's largest request in s.
         setting: Settings of each cell, shape (n_cells, N_SETTINGS).
-        weight: Parameters of its rules, shape (n_cells, N_QUEUES, N_WEIGHTS).
+        weight: Parameters of its rules, shape (n_cells, N_ORDERS, N_WEIGHTS).
         key: Keys of those given by keys, shape (n_keyed, n_jobs).
         key_row: Row of `key` of each cell, shape (n_cells,), -1 = not given by keys.
         history_run_time: As `run_time` of `recall_history`.

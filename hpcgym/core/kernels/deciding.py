@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.easy import sort_waiting
 from hpcgym.core.kernels.queue import clear_queue, list_jobs, put_in
+from hpcgym.core.kernels.ranking import take_first
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
+from hpcgym.core.kernels.score import score_listed
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BASE,
@@ -30,13 +31,66 @@ def set_rule_parameters(row: Row, weight: Float) -> None:
         weight: The parameters, shape (N_WEIGHTS,).
 
     Writes:
-        The order queue's row of `weight`.
+        The row of `weight` of `ORDER`.
 
     Source:
-        House rule: a queue's rule finds its parameters in one place.
+        House rule: an order's rule finds its parameters in one place.
     """
     for column in range(N_WEIGHTS):
         row.weight[ORDER, column] = weight[column]
+
+
+@kernel
+def score_waiting(jobs: Jobs, row: Row, rule: int) -> None:
+    """Order this pass by a rule whose parameters are set.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at a decision.
+        rule: The rule.
+
+    Writes:
+        Keys of `ORDER`, ORDERED; `scratch`, which lists the waiting jobs in base order.
+
+    Source:
+        Specification, section 1, "Queue order": scores are evaluated at t.
+    """
+    score_listed(jobs, row, ORDER, rule, list_jobs(row, BASE, row.scratch))
+    row.counter[ORDERED] = 1
+
+
+@kernel
+def rank_waiting(jobs: Jobs, row: Row, rule: int, weight: Float, lowest: float) -> int:
+    """Order this pass by a rule, in keys that other keys can be set against.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at a decision.
+        rule: The rule.
+        weight: Its parameters, shape (N_WEIGHTS,).
+        lowest: Key of the first job, if it is not beyond the threshold.
+
+    Returns:
+        Index of the first job.
+
+    Writes:
+        Keys of `ORDER`: `lowest` plus the jobs that go before, -inf beyond the threshold; ORDERED;
+        `scratch`.
+
+    Source:
+        Specification, section 1, "Queue order".
+    """
+    set_rule_parameters(row, weight)
+    score_waiting(jobs, row, rule)
+    n = row.counter[N_WAITING]
+    first = -1
+    for taken in range(n):
+        job = take_first(row, ORDER, n - taken, taken)
+        if taken == 0:
+            first = job
+        if not is_overdue(row, job):
+            row.key[ORDER, seat_of(row, job)] = lowest + taken
+    return first
 
 
 @kernel
@@ -50,14 +104,13 @@ def order_by_rule(jobs: Jobs, row: Row, rule: int, weight: Float) -> None:
         weight: Its parameters, shape (N_WEIGHTS,).
 
     Writes:
-        The order queue, ORDERED.
+        Keys of `ORDER`, ORDERED; `scratch`.
 
     Source:
         Specification, "Action semantics", `weights` and `policy`.
     """
     set_rule_parameters(row, weight)
-    sort_waiting(jobs, row, ORDER, rule)
-    row.counter[ORDERED] = 1
+    score_waiting(jobs, row, rule)
 
 
 @kernel
@@ -72,19 +125,21 @@ def order_by_keys(jobs: Jobs, row: Row, which: int, listed: NDArray[np.int64], k
         key: Their keys in the same places, shape (n_waiting,).
 
     Writes:
-        The queue and its keys, jobs beyond the threshold first, whatever their keys; ORDERED for
-        the primary order.
+        The keys, those of jobs beyond the threshold -inf, whatever was given; ORDERED for the
+        primary order, the queue for the backfill order.
 
     Source:
         Specification, "Action semantics": thresholded jobs precede in every kind.
     """
-    clear_queue(row, which)
+    if which == ORDER:
+        row.counter[ORDERED] = 1
+    else:
+        clear_queue(row, which)
     for place in range(len(listed)):
         job = listed[place]
         row.key[which, seat_of(row, job)] = -np.inf if is_overdue(row, job) else key[place]
-        put_in(jobs, row, which, job)
-    if which != FILL:
-        row.counter[ORDERED] = 1
+        if which == FILL:
+            put_in(jobs, row, which, job)
 
 
 @kernel
@@ -107,7 +162,7 @@ def order_visible_first(
         weight: Its parameters, shape (N_WEIGHTS,).
 
     Writes:
-        The order queue, ORDERED.
+        Keys of `ORDER`, ORDERED; `scratch`.
 
     Source:
         Specification, "Action semantics", `order`.
@@ -115,22 +170,13 @@ def order_visible_first(
     shown = 0
     while shown < len(slot) and slot[shown] >= 0:
         shown += 1
-    n = row.counter[N_WAITING]
-    if shown < n:
-        set_rule_parameters(row, weight)
-        sort_waiting(jobs, row, ORDER, rule)
-        list_jobs(row, ORDER, row.scratch)
-    clear_queue(row, ORDER)
-    if shown < n:
-        for place in range(n):
-            row.key[ORDER, seat_of(row, row.scratch[place])] = 2.0 + place  # scores are at most 1
+    if shown < row.counter[N_WAITING]:
+        rank_waiting(jobs, row, rule, weight, 2.0)  # scores are at most 1
     for place in range(shown):
-        row.key[ORDER, seat_of(row, slot[place])] = np.float64(score[place])
-    for place in range(list_jobs(row, BASE, row.scratch)):
-        job = row.scratch[place]
-        if is_overdue(row, job):
-            row.key[ORDER, seat_of(row, job)] = -np.inf
-        put_in(jobs, row, ORDER, job)
+        job = slot[place]
+        row.key[ORDER, seat_of(row, job)] = (
+            -np.inf if is_overdue(row, job) else np.float64(score[place])
+        )
     row.counter[ORDERED] = 1
 
 
@@ -149,24 +195,14 @@ def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float)
         weight: Its parameters, shape (N_WEIGHTS,).
 
     Writes:
-        The order queue, ORDERED, PICK.
+        Keys of `ORDER`, ORDERED, PICK; `scratch`.
 
     Source:
         Specification, "Action semantics", `job`.
     """
-    set_rule_parameters(row, weight)
-    sort_waiting(jobs, row, ORDER, rule)
-    list_jobs(row, ORDER, row.scratch)
+    first = rank_waiting(jobs, row, rule, weight, 0.0)
     if job < 0:
-        job = row.scratch[0]
-    clear_queue(row, ORDER)
-    for place in range(row.counter[N_WAITING]):
-        other = row.scratch[place]
-        overdue = is_overdue(row, other)
-        seat = seat_of(row, other)
-        row.key[ORDER, seat] = -np.inf if overdue else np.float64(place)
-        if other == job and not overdue:
-            row.key[ORDER, seat] = -1.0
-        put_in(jobs, row, ORDER, other)
-    row.counter[ORDERED] = 1
+        job = first
+    if not is_overdue(row, job):
+        row.key[ORDER, seat_of(row, job)] = -1.0
     row.counter[PICK] = job

@@ -1,23 +1,14 @@
-"""One EASY pass: start in order, reserve for the head, backfill behind it."""
+"""One EASY pass in kept orders: start in order, reserve for the head, backfill behind it."""
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes import raise_estimate, size_class_of
-from hpcgym.core.kernels.queue import (
-    clear_queue,
-    first_job,
-    list_jobs,
-    put_in,
-)
+from hpcgym.core.kernels.queue import first_job
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.kernels.running import is_overdue, start_waiting
-from hpcgym.core.kernels.score import score
-from hpcgym.core.kernels.seats import seat_of
+from hpcgym.core.kernels.running import start_waiting
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
-    BACKFILL_RULE,
     BASE,
-    BY_BASE,
     CHECKED_HEAD,
     EXTRA,
     FILL,
@@ -28,91 +19,20 @@ from hpcgym.core.state import (
     N_WAITING,
     NEVER,
     NOW,
-    ORDER,
-    ORDER_RULE,
-    ORDERED,
-    PICK,
     SHADOW,
 )
 
 
-@kernel
-def sort_waiting(jobs: Jobs, row: Row, which: int, rule: int) -> None:
-    """Make a queue of all waiting jobs anew, by their scores at this instant.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue to make.
-        rule: The rule that scores; its parameters stand in the queue's row of `weight`.
-
-    Writes:
-        The queue and its keys; O(n log n) for n waiting jobs.
-
-    Source:
-        Specification, section 1, "Queue order": scores are evaluated at t.
-    """
-    clear_queue(row, which)
-    for place in range(list_jobs(row, BASE, row.scratch)):
-        job = row.scratch[place]
-        if is_overdue(row, job):
-            row.key[which, seat_of(row, job)] = -float("inf")
-        else:
-            row.key[which, seat_of(row, job)] = score(jobs, row, which, rule, job, row.counter[NOW])
-        put_in(jobs, row, which, job)
-
-
-@kernel
-def make_orders(jobs: Jobs, row: Row) -> None:
-    """Make the orders that change with time, for this pass.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Writes:
-        The order queue and ORDERED, if a rule sets the primary order; the backfill queue, if its
-        rule does not keep its order.
-
-    Source:
-        Specification, section 1, "Queue order".
-    """
-    if row.setting[ORDER_RULE] != BY_BASE and row.counter[ORDERED] == 0:
-        sort_waiting(jobs, row, ORDER, row.setting[ORDER_RULE])
-        row.counter[ORDERED] = 1
-    rule = row.setting[BACKFILL_RULE]
-    if rule != BY_BASE and row.setting[FILL_KEEPS] == 0:
-        sort_waiting(jobs, row, FILL, rule)
-
-
-@kernel(inlined=True)
-def primary_queue(row: Row) -> int:
-    """Return the queue that holds the primary order of this pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        The order made for this pass, or else the base order.
-
-    Source:
-        House rule: where any order gives the same starts, the base order serves.
-    """
-    if row.counter[ORDERED] == 1:
-        return ORDER
-    return BASE
-
-
 @kernel(inlined=True)
 def start_in_order(jobs: Jobs, row: Row) -> int:
-    """Start jobs from the front of the primary order while they fit (step 1).
+    """Start jobs from the front of the base order while they fit (step 1).
 
     Args:
         jobs: The job table.
         row: The simulation.
 
     Returns:
-        The head: the first job that does not fit, -1 if none waits, -2 if the picked job started.
+        The head: the first job that does not fit, -1 if none waits.
 
     Writes:
         What `start_waiting` writes.
@@ -120,15 +40,12 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "EASY pass", step 1.
     """
-    pick = row.counter[PICK]
     while row.counter[N_WAITING] > 0:
-        job = first_job(row, primary_queue(row))
+        job = first_job(row, BASE)
         if jobs.processors[job] > row.counter[FREE]:
             return job
         start_waiting(jobs, row, job, False)
         row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
-        if job == pick:
-            return -2
     return -1
 
 
@@ -165,6 +82,27 @@ def reserve(jobs: Jobs, row: Row, head: int) -> None:
 
 
 @kernel(inlined=True)
+def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool:
+    """Tell whether a waiting job may start now without delaying the head.
+
+    Args:
+        jobs: The job table.
+        job: Index of a waiting job that is not the head.
+        free: Processors free.
+        extra: Processors left over at the shadow time.
+        slack: Time left until the shadow time, s.
+
+    Returns:
+        True if it fits now, and ends by the shadow time or needs no more than the extra processors.
+
+    Source:
+        Specification, section 1, "EASY pass", step 3.
+    """
+    wanted = jobs.processors[job]
+    return wanted <= free and (wanted <= extra or jobs.estimate[job] <= slack)
+
+
+@kernel(inlined=True)
 def backfills(jobs: Jobs, row: Row, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying the head.
 
@@ -174,17 +112,13 @@ def backfills(jobs: Jobs, row: Row, job: int) -> bool:
         job: Index of a waiting job that is not the head.
 
     Returns:
-        True if it fits now, and ends by the shadow time or needs no more than the extra processors.
+        As `fits_behind`, for the reservation as it is.
 
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
-    wanted = jobs.processors[job]
-    if wanted > row.counter[FREE]:
-        return False
-    return (
-        row.counter[NOW] + jobs.estimate[job] <= row.counter[SHADOW] or wanted <= row.counter[EXTRA]
-    )
+    slack = row.counter[SHADOW] - row.counter[NOW]
+    return fits_behind(jobs, job, row.counter[FREE], row.counter[EXTRA], slack)
 
 
 @kernel(inlined=True)
@@ -328,15 +262,34 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
 
 
 @kernel(inlined=True)
-def easy_pass(jobs: Jobs, row: Row) -> bool:
-    """Make one scheduling pass.
+def may_backfill(row: Row, head: int) -> bool:
+    """Tell whether a job may start behind the head.
+
+    Args:
+        row: The simulation, after step 1 of its pass.
+        head: Index of the head, < 0 if there is none.
+
+    Returns:
+        False if none waits behind a head, or nothing is free, or backfilling is off.
+
+    Source:
+        Specification, section 1, "EASY pass", step 2.
+    """
+    return (
+        head >= 0
+        and row.setting[BACKFILL] == BACKFILL_EASY
+        and row.counter[N_WAITING] > 1
+        and row.counter[FREE] > 0
+    )
+
+
+@kernel(inlined=True)
+def easy_pass(jobs: Jobs, row: Row) -> None:
+    """Make one scheduling pass in orders that are kept.
 
     Args:
         jobs: The job table.
-        row: The simulation, the orders of this pass made.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
+        row: The simulation; its orders keep, or any order gives the same starts.
 
     Writes:
         What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed.
@@ -346,17 +299,6 @@ def easy_pass(jobs: Jobs, row: Row) -> bool:
     """
     row.counter[SHADOW] = -1
     head = start_in_order(jobs, row)
-    if head == -2:
-        return False
-    if (
-        head >= 0
-        and row.setting[BACKFILL] == BACKFILL_EASY
-        and row.counter[N_WAITING] > 1
-        and row.counter[FREE] > 0
-    ):
+    if may_backfill(row, head):
         reserve(jobs, row, head)
-        if row.setting[BACKFILL_RULE] == BY_BASE:
-            backfill(jobs, row, primary_queue(row), head)
-        else:
-            backfill(jobs, row, FILL, head)
-    return True
+        backfill(jobs, row, FILL if row.setting[FILL_KEEPS] == 1 else BASE, head)

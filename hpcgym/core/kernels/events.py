@@ -10,11 +10,11 @@ changes with time is made anew, in O(n log n), at passes where it matters.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.check import find_violation
+from hpcgym.core.kernels.contested import contested_pass
 from hpcgym.core.kernels.easy import (
     backfills,
     charge_extra,
     easy_pass,
-    make_orders,
     reserve,
 )
 from hpcgym.core.kernels.queue import first_job, least_processors, precedes, put_in, take_out
@@ -107,7 +107,7 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         if len(row.history_field) > 0:
             write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
     row.key[BASE, seat] = first_key(jobs, row, BASE, job)
-    if row.setting[BACKFILL_RULE] != BY_BASE:
+    if row.setting[FILL_KEEPS] == 1:
         row.key[FILL, seat] = first_key(jobs, row, FILL, job)
     row.counter[WAITING_PROCESSORS] += jobs.processors[job]
     row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
@@ -162,7 +162,7 @@ def cross_threshold(jobs: Jobs, row: Row, first: int) -> bool:
             take_out(jobs, row, BASE, job)
             row.key[BASE, seat_of(row, job)] = -float("inf")
             put_in(jobs, row, BASE, job)
-            if row.setting[BACKFILL_RULE] != BY_BASE:
+            if row.setting[FILL_KEEPS] == 1:
                 take_out(jobs, row, FILL, job)
                 row.key[FILL, seat_of(row, job)] = -float("inf")
                 put_in(jobs, row, FILL, job)
@@ -190,7 +190,7 @@ def queue_jobs(jobs: Jobs, row: Row, first: int) -> None:
     """
     for job in range(first, row.counter[NEXT_JOB]):
         put_in(jobs, row, BASE, job)
-        if row.setting[BACKFILL_RULE] != BY_BASE:
+        if row.setting[FILL_KEEPS] == 1:
             put_in(jobs, row, FILL, job)
 
 
@@ -423,10 +423,13 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
         row.counter[SHADOW] = -1
         row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
         return True
-    decided = row.counter[ORDERED] == 1
-    if not keep and (decided or row.setting[FULL_PASSES] == 1 or is_contested(row)):
-        make_orders(jobs, row)
-    finished = easy_pass(jobs, row)
+    finished = True
+    if row.counter[ORDERED] == 1 or (
+        not keep and (row.setting[FULL_PASSES] == 1 or is_contested(row))
+    ):
+        finished = contested_pass(jobs, row)
+    else:
+        easy_pass(jobs, row)
     row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
     return finished
 

@@ -13,7 +13,6 @@ from hpcgym.core.state import (
     N_COUNTERS,
     N_GAUGES,
     N_JOBS,
-    ORDER,
     PICK,
     SETTLED_HEAD,
     SHADOW,
@@ -44,7 +43,6 @@ def reset(row: Row, log_largest: float) -> None:
         row.counter[column] = -1
     clear_queue(row, BASE)
     clear_queue(row, FILL)
-    clear_queue(row, ORDER)
     for job in range(row.setting[N_JOBS]):
         row.start_time[job] = -1
         row.flag[job] = 0

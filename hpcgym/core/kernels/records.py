@@ -26,6 +26,7 @@ class Jobs(NamedTuple):
     requested_time: IntVector
     processors: IntVector
     size_class: IntVector
+    feature: FloatTable
     user: IntVector
     keys: FloatTable
     reward_rate: FloatVector

@@ -12,11 +12,10 @@ from hpcgym.core.kernels.reward import end_cost
 from hpcgym.core.kernels.seats import leave_seat
 from hpcgym.core.kernels.user_history import record_completion
 from hpcgym.core.state import (
-    BACKFILL_RULE,
     BACKFILLED,
     BASE,
-    BY_BASE,
     FILL,
+    FILL_KEEPS,
     FREE,
     KEEP_HISTORY,
     KEEP_REWARD,
@@ -28,8 +27,6 @@ from hpcgym.core.state import (
     NEVER,
     NEXT_OVERDUE,
     NOW,
-    ORDER,
-    ORDERED,
     PYSS,
     SEMANTICS,
     THRESHOLDED,
@@ -180,10 +177,8 @@ def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         Specification, section 1, "EASY pass".
     """
     take_out(jobs, row, BASE, job)
-    if row.setting[BACKFILL_RULE] != BY_BASE:
+    if row.setting[FILL_KEEPS] == 1:
         take_out(jobs, row, FILL, job)
-    if row.counter[ORDERED] == 1:
-        take_out(jobs, row, ORDER, job)
     start_job(jobs, row, job, backfilled)
 
 

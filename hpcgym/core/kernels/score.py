@@ -2,17 +2,19 @@
 
 import math
 
-import numpy as np
-
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
+    AREA,
     BACKFILL_RULE,
     BASE,
     BASE_RULE,
-    FILL_KEEPS,
     MACHINE_PROCESSORS,
+    N_OVERDUE,
+    NOW,
+    RHO,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -23,19 +25,76 @@ from hpcgym.core.state import (
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
+    E,
+    Q,
 )
 
 
-@kernel
-def mixed_score(row: Row, which: int, q: float, e: float, wait: float) -> float:
+@kernel(inlined=True)
+def parameters_of(row: Row, which: int) -> tuple[float, ...]:
+    """Return the parameters of an order's rule as plain numbers, which a loop need not load again.
+
+    Args:
+        row: The simulation.
+        which: The order.
+
+    Returns:
+        The order's row of `weight`, N_WEIGHTS numbers.
+
+    Source:
+        House rule: one formula, quick for one job and for all that wait.
+    """
+    return (
+        row.weight[which, 0],
+        row.weight[which, 1],
+        row.weight[which, 2],
+        row.weight[which, 3],
+        row.weight[which, 4],
+        row.weight[which, 5],
+        row.weight[which, 6],
+        row.weight[which, 7],
+        row.weight[which, 8],
+        row.weight[which, 9],
+        row.weight[which, 10],
+        row.weight[which, 11],
+    )
+
+
+@kernel(inlined=True)
+def has_raw_features(weight: tuple[float, ...]) -> bool:
+    """Tell whether every feature is divided by 1, which changes no float and can be left out.
+
+    Args:
+        weight: Six weights, then what each feature is divided by.
+
+    Returns:
+        True if the features are weighted as they are.
+
+    Source:
+        IEEE 754: x / 1 is x.
+    """
+    return (
+        weight[6] == 1.0
+        and weight[7] == 1.0
+        and weight[8] == 1.0
+        and weight[9] == 1.0
+        and weight[10] == 1.0
+        and weight[11] == 1.0
+    )
+
+
+@kernel(inlined=True)
+def mixed_score(
+    jobs: Jobs, weight: tuple[float, ...], is_raw: bool, job: int, wait: float
+) -> float:
     """Score a job by a weighted sum of the six features.
 
     Args:
-        row: The simulation; `weight` of the queue holds six weights for (q, e, wait, e/q,
-            (wait+e)/e, e*q), then what each feature is divided by.
-        which: The queue.
-        q: Processors.
-        e: Estimate, s.
+        jobs: The job table.
+        weight: Six weights for (q, e, wait, e/q, (wait+e)/e, e*q), then what each feature is
+            divided by.
+        is_raw: Whether all of the latter are 1.
+        job: Index of the job.
         wait: Wait so far, s.
 
     Returns:
@@ -44,12 +103,21 @@ def mixed_score(row: Row, which: int, q: float, e: float, wait: float) -> float:
     Source:
         Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
     """
-    total = row.weight[which, 0] * (q / row.weight[which, 6])
-    total += row.weight[which, 1] * (e / row.weight[which, 7])
-    total += row.weight[which, 2] * (wait / row.weight[which, 8])
-    total += row.weight[which, 3] * ((e / q) / row.weight[which, 9])
-    total += row.weight[which, 4] * (((wait + e) / e) / row.weight[which, 10])
-    total += row.weight[which, 5] * ((e * q) / row.weight[which, 11])
+    e = jobs.feature[job, E]
+    if is_raw:
+        total = weight[0] * jobs.feature[job, Q]
+        total += weight[1] * e
+        total += weight[2] * wait
+        total += weight[3] * jobs.feature[job, RHO]
+        total += weight[4] * ((wait + e) / e)
+        total += weight[5] * jobs.feature[job, AREA]
+    else:
+        total = weight[0] * (jobs.feature[job, Q] / weight[6])
+        total += weight[1] * (e / weight[7])
+        total += weight[2] * (wait / weight[8])
+        total += weight[3] * (jobs.feature[job, RHO] / weight[9])
+        total += weight[4] * (((wait + e) / e) / weight[10])
+        total += weight[5] * (jobs.feature[job, AREA] / weight[11])
     return total
 
 
@@ -85,7 +153,7 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     Args:
         jobs: The job table.
         row: The simulation.
-        which: The queue whose row of `weight` holds the rule's parameters.
+        which: The order whose row of `weight` holds the rule's parameters.
         rule: The rule.
         job: Index of the job.
         now: The instant, s.
@@ -96,11 +164,12 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     Source:
         Specification, sections 3, 6 and 8.
     """
-    q = float(jobs.processors[job])
-    e = float(jobs.estimate[job])
+    q = jobs.feature[job, Q]
+    e = jobs.feature[job, E]
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
-        return mixed_score(row, which, q, e, wait)
+        weight = parameters_of(row, which)
+        return mixed_score(jobs, weight, has_raw_features(weight), job, wait)
     if rule == RULE_SUBMIT:
         return row.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
@@ -112,30 +181,63 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
         age = min(wait / row.weight[which, 0], 1.0)
         return -(row.weight[which, 1] * age + row.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
-        return (e * q) / row.inverse[seat_of(row, job)]
+        return jobs.feature[job, AREA] / row.inverse[seat_of(row, job)]
     if rule == RULE_KEYS:
         return jobs.keys[job, int(row.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
 
 
 @kernel
+def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
+    """Score the listed jobs at this instant.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, the waiting jobs that matter the first of `scratch`.
+        which: The order whose rule scores; its parameters stand in its row of `weight`.
+        rule: The rule.
+        n: Number of jobs listed.
+
+    Writes:
+        Their keys in this order, -inf beyond the threshold.
+
+    Source:
+        Specification, section 1, "Queue order": scores are evaluated at t.
+    """
+    now = row.counter[NOW]
+    if rule == RULE_WEIGHTS:
+        weight = parameters_of(row, which)
+        is_raw = has_raw_features(weight)
+        for place in range(n):
+            job = row.scratch[place]
+            wait = float(now - jobs.submit_time[job])
+            row.key[which, seat_of(row, job)] = mixed_score(jobs, weight, is_raw, job, wait)
+    else:
+        for place in range(n):
+            job = row.scratch[place]
+            row.key[which, seat_of(row, job)] = score(jobs, row, which, rule, job, now)
+    if row.counter[N_OVERDUE] > 0:
+        for place in range(n):
+            job = row.scratch[place]
+            if is_overdue(row, job):
+                row.key[which, seat_of(row, job)] = -float("inf")
+
+
+@kernel
 def first_key(jobs: Jobs, row: Row, which: int, job: int) -> float:
-    """Return the key under which a newcomer enters a queue that is kept in order.
+    """Return the key under which a newcomer enters a queue.
 
     Args:
         jobs: The job table.
         row: The simulation.
-        which: `BASE`, or `FILL` where the backfill order is another one.
+        which: `BASE`, or `FILL` where the backfill order is another one that keeps.
         job: Index of the newcomer.
 
     Returns:
-        Its score, or its submit time where scores change with time and the order is made later.
+        Its score, the same at every instant.
 
     Source:
-        House rule: where no order is kept, arrival order is the cheapest to keep.
+        House rule: an order that stays is kept, not made anew.
     """
-    if which == BASE:
-        return score(jobs, row, which, row.setting[BASE_RULE], job, jobs.submit_time[job])
-    if row.setting[FILL_KEEPS] == 1:
-        return score(jobs, row, which, row.setting[BACKFILL_RULE], job, jobs.submit_time[job])
-    return np.float64(jobs.submit_time[job])
+    rule = row.setting[BASE_RULE if which == BASE else BACKFILL_RULE]
+    return score(jobs, row, which, rule, job, jobs.submit_time[job])

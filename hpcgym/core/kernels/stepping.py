@@ -7,9 +7,9 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.deciding import (
     order_picked_first,
     order_visible_first,
+    score_waiting,
     set_rule_parameters,
 )
-from hpcgym.core.kernels.easy import sort_waiting
 from hpcgym.core.kernels.events import run
 from hpcgym.core.kernels.observing import observe
 from hpcgym.core.kernels.paying import pay
@@ -27,7 +27,6 @@ from hpcgym.core.state import (
     N_STEPS,
     ORDER,
     ORDER_RULE,
-    ORDERED,
     PHASE,
     RULE_SUBMIT,
     RULE_WEIGHTS,
@@ -84,7 +83,7 @@ def take_action(
         values: The action, where it is a vector.
 
     Writes:
-        The order queue; at fixed intervals the rule that makes it from now on.
+        The order of this pass; at fixed intervals the rule that makes it from now on.
 
     Source:
         Specification, "Action semantics".
@@ -104,8 +103,7 @@ def take_action(
     if row.setting[DECIDE] == DECIDE_INTERVAL:
         row.setting[ORDER_RULE] = rule
     else:
-        sort_waiting(jobs, row, ORDER, rule)
-        row.counter[ORDERED] = 1
+        score_waiting(jobs, row, rule)
 
 
 @kernel
