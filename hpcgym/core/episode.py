@@ -278,7 +278,7 @@ def rules_of(
         N_WEIGHTS), in which what a workload brings with it is 0.
 
     Source:
-        House rule: orders that stay are kept, those that change with time are made anew.
+        House rule: orders that stay are kept, those that change with time are worked out anew.
     """
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
     weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))

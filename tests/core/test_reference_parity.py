@@ -73,6 +73,21 @@ def test_thousands_of_waiting_jobs_start_as_the_reference_does(settings):
     assert not first_difference(saturated(3_000, 1_000), **settings)
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"policy": (0.1, 0.2, -0.3, 0.1, 0.2, 0.1)},
+        {"policy": "WFP3", "threshold": 20_000},
+        {"policy": "UNICEF", "backfill_order": "SPF"},
+        {"policy": "SAF", "backfill_order": "WFP3"},
+        {"policy": "LEXP", "backfill_order": "MULTIFACTOR", "threshold": 50_000},
+    ],
+    ids=str,
+)
+def test_long_queues_in_changing_orders_start_as_the_reference_does(settings):
+    assert not first_difference(saturated(500, 500), **settings)
+
+
 @pytest.mark.parametrize("threshold", [None, 200_000, 72_000])
 @pytest.mark.parametrize("backfill_order", [None, "SPF"])
 @pytest.mark.parametrize("policy", reference.POLICIES)

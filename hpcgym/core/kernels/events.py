@@ -4,8 +4,8 @@ Cost of an event, with n waiting and k running jobs: an order that keeps in O(lo
 NODE_CHILDREN), the running lists in a shift of at most k entries, a pass in a step per group of
 some 700 waiting jobs plus the blocks that may hold a job to start. A pass that cannot start
 anything is not made, and after an arrival that leaves head, free processors and reservation as they
-were only the newcomer is looked at; one that starts at once stands in no queue. An order that
-changes with time is made anew, in O(n log n), at passes where it matters.
+were only the newcomer is looked at; one that starts at once stands in no queue. Where an order that
+changes with time matters, a pass scores all n jobs and costs O(log n) for each that it then tries.
 """
 
 from hpcgym.core.jit import kernel
