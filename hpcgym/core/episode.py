@@ -255,7 +255,7 @@ def prepare(
     if any(given is not None and given.formula is not None for given in (policy, fill)):
         setting[s.DECIDE] = s.DECIDE_CONTESTED
     if keep_history or any(other.needs_history for other in others):
-        setting[s.KEEP_HISTORY] = 1
+        setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_VIEWS
     setting[s.KEEP_REWARD] = int(reward_rate is not None)
     setting[s.FULL_PASSES] = int(full_passes)
     setting[s.CHECK] = int(check_invariants)
@@ -301,7 +301,8 @@ def rules_of(
         weight[s.FILL] = filled.parameters
         if filled.rule == s.RULE_KEYS:
             weight[s.FILL, 0] = 1.0
-    setting[s.KEEP_HISTORY] = int(policy.needs_history or (fill is not None and fill.needs_history))
+    if policy.needs_history or (fill is not None and fill.needs_history):
+        setting[s.KEEP_HISTORY] = s.HISTORY_FOR_KEYS
     return setting, weight
 
 

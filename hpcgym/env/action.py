@@ -109,6 +109,9 @@ class ActionReader:
         """
         there: NDArray[Any] = values if self._is_vector else index
         given = self._checked(actions, there.shape)
+        if given.dtype == there.dtype:
+            there[:] = given
+            return
         with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
             there[:] = given
 

@@ -437,9 +437,9 @@ most 1 | 0 | 1 |
     def _empty(self) -> Observation:
         """Make room for an observation."""
         return {
-            "jobs": np.empty(self.n_slots * N_FIELDS, dtype=np.float32),
-            "cluster": np.empty(N_CLUSTER, dtype=np.float32),
-            "action_mask": np.empty(self.n_slots, dtype=np.float32),
+            "jobs": np.zeros(self.n_slots * N_FIELDS, dtype=np.float32),
+            "cluster": np.zeros(N_CLUSTER, dtype=np.float32),
+            "action_mask": np.zeros(self.n_slots, dtype=np.float32),
         }
 
     def __getstate__(self) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class EnvStack:
 
     Attributes:
         fields: Buffers, as `hpcgym.core.kernels.records.Stack` describes them.
+        shown: The observations in those buffers, not to be written to.
         prepared: Episode of each environment, None before its first reset.
 
     Source:
@@ -136,6 +137,11 @@ class EnvStack:
         n_rows = 0 if self._state is None else len(self.prepared)
         self.rows = [row_of(self.state, env) for env in range(n_rows)]
         self._record = Record(self.fields)
+        buffers = self.fields.shown_jobs, self.fields.shown_cluster, self.fields.mask
+        self.shown = dict(zip(("jobs", "cluster", "action_mask"), buffers, strict=True))
+        for key, buffer in self.shown.items():
+            self.shown[key] = buffer.view()
+            self.shown[key].flags.writeable = False
         for env, prepared in enumerate(self.prepared):
             if prepared is not None:
                 self._show(env, prepared)
@@ -151,7 +157,7 @@ class EnvStack:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the records of kernels, which only this process can hold."""
         kept = self.__dict__.copy()
-        for key in ("rows", "_choices", "_record"):
+        for key in ("rows", "shown", "_choices", "_record"):
             del kept[key]
         kept["fields"] = self.fields._replace(address=np.zeros_like(self.fields.address))
         return kept

@@ -43,8 +43,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             action unread), SAME_STEP (the step itself resets; what ended is in
             `info["final_obs"]` and `info["final_info"]`) or DISABLED (`reset` with a
             `reset_mask`). A member of `AutoresetMode`, or its value.
-        copy: Whether observations are copies; False hands out the buffers themselves, which the
-            next step overwrites.
+        copy: Whether observations are copies; False hands out the buffers themselves, read-only,
+            which the next step overwrites.
         threads: Threads that step; None = one per core. They do not change what comes out.
         max_episode_steps: Steps after which an episode is truncated; None = never.
         render_mode: "ansi" or "rgb_array"; None = no pictures.
@@ -106,6 +106,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
+        self._some_are_over = True
+        self._every: Bools = np.ones(num_envs, dtype=np.bool_)
 
     # --- Episodes ---------------------------------------------------------------------------------
 
@@ -150,6 +152,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             raise ScenarioError(f"option 'common_random_numbers' must be a bool, got {common!r}")
         self._begin(envs, [self._draw(env, each[env]) for env in envs.tolist()])
         self._is_over[envs] = False
+        self._some_are_over = bool(self._is_over.any())
         info = self._label_info(mask) | self._clock_info(mask)
         return self._observation(), info
 
@@ -209,28 +212,27 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             Specification, "Action semantics" and "Reward identity".
         """
         fields = self.stack.fields
-        resting = self._resting() if self._is_over.any() else None
+        resting = self._resting() if self._some_are_over else None
         self._reader.read_many(actions, fields.number, fields.values)
         n_ended = self.stack.step()
         if n_ended < 0:
             env = -1 - n_ended
             why = self._reader.refuse(np.asarray(actions)[env])
             raise ActionError(f"environment {env}: {why}")
-        reward = fields.payment[0].copy()
-        terminated, truncated = fields.ended.view(np.bool_).copy()
-        stepped = np.ones(self.num_envs, dtype=np.bool_)
-        if resting is None and n_ended == 0:
-            info = self._clock_info(stepped) | self._stepped_info(stepped)
-            return self._observation(), reward, terminated, truncated, info
+        payment, tally, ended = fields.payment.copy(), fields.tally.copy(), fields.ended.copy()
+        stepped = self._every.copy()
         if resting is not None:
             fields.resting[resting] = 0
             stepped[resting] = False
-            for array in (reward, terminated, truncated):
-                array[resting] = 0
+            payment[:, resting] = 0.0
+            ended[:, resting] = 0
             self._begin(resting, [self._draw(env, {}) for env in resting.tolist()])
-        self._is_over = terminated | truncated
-        info = self._final_info(stepped)
-        return self._observation(), reward, terminated, truncated, info
+        terminated, truncated = ended.view(np.bool_)
+        if resting is None and n_ended == 0:
+            info = self._step_info(stepped, payment, tally)
+        else:
+            info = self._turning_info(stepped, payment, tally, terminated | truncated)
+        return self._observation(), payment[0], terminated, truncated, info
 
     def _resting(self) -> NDArray[np.int64]:
         """Tell the kernels which environments this step resets instead; refuse where none may."""
@@ -245,38 +247,33 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.stack.fields.resting[over] = 1
         return over
 
-    def _final_info(self, stepped: Bools) -> dict[str, Any]:
+    def _turning_info(
+        self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any], over: Bools
+    ) -> dict[str, Any]:
         """Return the info of a step that ended or began episodes; SAME_STEP resets those ended."""
-        over = self._is_over
-        every = np.ones(self.num_envs, dtype=np.bool_)
-        if self._mode is not AutoresetMode.SAME_STEP or not over.any():
-            info = self._clock_info(every) | self._stepped_info(stepped)
-            info |= self._label_info(over | ~stepped)
-            return info | self._metrics_info(over)
-        ended = np.flatnonzero(over)
+        self._is_over, self._some_are_over = over, bool(over.any())
+        if self._mode is not AutoresetMode.SAME_STEP:
+            info = self._step_info(stepped, payment, tally) | self._clock_info(self._every.copy())
+            return info | self._label_info(over | ~stepped) | self._metrics_info(over)
         final_obs = np.full(self.num_envs, None, dtype=object)
+        ended = np.flatnonzero(over)
         for env in ended.tolist():
             final_obs[env] = self.envs[env].observation()
-        final_info = self._clock_info(over) | self._stepped_info(over)
+        final_info = self._step_info(over, payment, tally)
         final_info |= self._label_info(over) | self._metrics_info(over)
         info = {"final_obs": final_obs, "_final_obs": over}
         info |= {"final_info": final_info, "_final_info": over}
-        info |= self._stepped_info(~over)
+        info |= self._step_info(~over, payment, tally)
         self._begin(ended, [self._draw(env, {}) for env in ended.tolist()])
-        self._is_over = np.zeros(self.num_envs, dtype=np.bool_)
-        return info | self._label_info(over) | self._clock_info(every)
+        self._is_over, self._some_are_over = ~self._every, False
+        return info | self._label_info(over) | self._clock_info(self._every.copy())
 
     # --- What is shown ----------------------------------------------------------------------------
 
     def _observation(self) -> Observation:
         """Return the observations, as copies if so wished."""
-        fields = self.stack.fields
-        shown = {
-            "jobs": fields.shown_jobs,
-            "cluster": fields.shown_cluster,
-            "action_mask": fields.mask,
-        }
-        return {key: array.copy() for key, array in shown.items()} if self.copy else shown
+        shown = self.stack.shown
+        return {key: array.copy() for key, array in shown.items()} if self.copy else {**shown}
 
     def _clock_info(self, begun_or_stepped: Bools) -> dict[str, Any]:
         """Return the clocks of some environments."""
@@ -296,18 +293,24 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             return {}
         return {"metrics": metrics_where(over, self.stack.fields.figure), "_metrics": over}
 
-    def _stepped_info(self, stepped: Bools) -> dict[str, Any]:
-        """Return what a step says of the environments that it moved."""
-        if not stepped.any():
+    def _step_info(
+        self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any]
+    ) -> dict[str, Any]:
+        """Return what a step says of the environments that it moved; nothing if it moved none."""
+        n_stepped = np.count_nonzero(stepped)
+        if n_stepped == 0:
             return {}
-        fields = self.stack.fields
+        if n_stepped < self.num_envs:
+            payment, tally = np.where(stepped, payment, 0.0), np.where(stepped, tally, 0)
         terms: dict[str, Any] = {}
-        for key, term in zip(self._terms, fields.payment[1:], strict=False):
-            terms |= {key: np.where(stepped, term, 0.0), f"_{key}": stepped}
+        for row, key in enumerate(self._terms, start=1):
+            terms[key], terms[f"_{key}"] = payment[row], stepped
         return {
+            "now": tally[0],
+            "_now": stepped,
             "reward_terms": terms,
             "_reward_terms": stepped,
-            "invalid_actions": np.where(stepped, fields.tally[1], 0),
+            "invalid_actions": tally[1],
             "_invalid_actions": stepped,
         }
 

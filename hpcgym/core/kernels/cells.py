@@ -105,7 +105,7 @@ def run_cells(
     """
     for cell in range(len(figure)):
         set_rules(row, setting[cell], weight[cell])
-        if row.setting[KEEP_HISTORY] == 1:
+        if row.setting[KEEP_HISTORY] != 0:
             recall_history(
                 row,
                 history_run_time,

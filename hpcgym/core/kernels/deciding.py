@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.observing import count_visible
 from hpcgym.core.kernels.queue import clear_queue, list_jobs, put_in
 from hpcgym.core.kernels.ranking import take_first
 from hpcgym.core.kernels.records import Jobs, Row
@@ -167,9 +168,7 @@ def order_visible_first(
     Source:
         Specification, "Action semantics", `order`.
     """
-    shown = 0
-    while shown < len(slot) and slot[shown] >= 0:
-        shown += 1
+    shown = count_visible(slot)
     if shown < row.counter[N_WAITING]:
         rank_waiting(jobs, row, rule, weight, 2.0)  # scores are at most 1
     for place in range(shown):

@@ -29,7 +29,7 @@ from hpcgym.core.kernels.running import (
 )
 from hpcgym.core.kernels.score import first_key
 from hpcgym.core.kernels.seats import seat_of, take_seat
-from hpcgym.core.kernels.user_history import expect_inverse, write_history_fields
+from hpcgym.core.kernels.user_history import meet_user
 from hpcgym.core.state import (
     AT_PASS,
     BACKFILL,
@@ -53,9 +53,10 @@ from hpcgym.core.state import (
     FILL_KEEPS,
     FREE,
     FULL_PASSES,
+    HISTORY_FOR_KEYS,
+    HISTORY_FOR_VIEWS,
     KEEP_HISTORY,
     KEEP_REWARD,
-    LOG_LARGEST,
     MOST_WAITING,
     N_EVENTS,
     N_JOBS,
@@ -92,8 +93,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         row: The simulation, its clock at the submission.
 
     Writes:
-        The job's seat and keys, counts, reward rate and what is known of its user, frozen from now
-        on.
+        The job's seat and keys, counts and reward rate; what is known of its user, if a key needs
+        that.
 
     Source:
         Specification, section 1, "One instant".
@@ -102,10 +103,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
     seat = take_seat(row, job)
     row.counter[NEXT_JOB] = job + 1
     row.counter[N_EVENTS] += 1
-    if row.setting[KEEP_HISTORY] == 1:
-        row.inverse[seat] = expect_inverse(jobs, row, job)
-        if len(row.history_field) > 0:
-            write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
+    if row.setting[KEEP_HISTORY] == HISTORY_FOR_KEYS:
+        meet_user(jobs, row, job)
     row.key[BASE, seat] = first_key(jobs, row, BASE, job)
     if row.setting[FILL_KEEPS] == 1:
         row.key[FILL, seat] = first_key(jobs, row, FILL, job)
@@ -183,12 +182,14 @@ def queue_jobs(jobs: Jobs, row: Row, first: int) -> None:
         first: First of them.
 
     Writes:
-        The queues.
+        The queues; what is known of the jobs' users, unless a key has asked for it.
 
     Source:
         Specification, section 1, "One instant".
     """
     for job in range(first, row.counter[NEXT_JOB]):
+        if row.setting[KEEP_HISTORY] == HISTORY_FOR_VIEWS:
+            meet_user(jobs, row, job)
         put_in(jobs, row, BASE, job)
         if row.setting[FILL_KEEPS] == 1:
             put_in(jobs, row, FILL, job)

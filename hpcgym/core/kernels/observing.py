@@ -49,6 +49,10 @@ N_CLUSTER = 19
 OLDEST_SHARE = 4
 """One slot in so many is kept for the jobs that have waited longest."""
 
+LOG_MONTH = math.log(1.0 + MONTH_MINUTES)
+LOG_RATIO = math.log(10_000.0)
+"""What the logarithms of a wait are divided by: of a month in minutes, and by the estimate."""
+
 HOUR_S = 3_600
 DAY_S = 86_400
 WEEK_S = 604_800
@@ -57,16 +61,35 @@ Floats = NDArray[np.float32]
 
 
 @kernel
-def fill_slots(row: Row, slot: NDArray[np.int64]) -> int:
+def count_visible(slot: NDArray[np.int64]) -> int:
+    """Count the slots that hold a job, which are the first ones.
+
+    Args:
+        slot: Job in each slot, shape (n_slots,), -1 = empty.
+
+    Returns:
+        How many.
+
+    Source:
+        House rule: cost grows with the queue, not with the room for it.
+    """
+    visible = 0
+    while visible < len(slot) and slot[visible] >= 0:
+        visible += 1
+    return visible
+
+
+@kernel
+def fill_slots(row: Row, slot: NDArray[np.int64], before: int) -> int:
     """Choose the visible jobs: the first of the base order, then the oldest of the rest.
 
     Three quarters of the slots go to the first jobs of the base order; of the others, the last
-    quarter shows those that have waited longest. With no more jobs than that the choice costs
-    O(n_slots), else O(n_waiting).
+    quarter shows those that have waited longest. The choice costs O(n_waiting).
 
     Args:
         row: The simulation, its `scratch` a list of the waiting jobs in base order.
         slot: Where to, shape (n_slots,).
+        before: How many slots hold a job until now.
 
     Returns:
         Number of visible jobs.
@@ -98,7 +121,7 @@ def fill_slots(row: Row, slot: NDArray[np.int64]) -> int:
             other -= 1
         slot[other] = job
     shown += oldest
-    for empty in range(shown, n_slots):
+    for empty in range(shown, before):
         slot[empty] = -1
     return shown
 
@@ -130,7 +153,7 @@ def shadow_of_base(jobs: Jobs, row: Row) -> int:
 
 
 @kernel
-def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats) -> None:
+def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: int) -> None:
     """Write the fields of one visible job.
 
     Args:
@@ -138,7 +161,8 @@ def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats) -> None
         row: The simulation.
         job: Index of a waiting job.
         shadow: Shadow time of the base order's head, s, -1 = every job fits.
-        shown: Where to, shape (n_fields,).
+        shown: Where to, shape (n_slots * n_fields,).
+        first: Place of the job's first field there.
 
     Writes:
         `shown`.
@@ -150,18 +174,19 @@ def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats) -> None
     wait = now - jobs.submit_time[job]
     estimate = jobs.estimate[job]
     for column in range(N_STATIC_FIELDS):
-        shown[column] = jobs.field[job, column]
-    shown[4] = np.float32(min(math.log1p(wait / 60.0) / math.log1p(MONTH_MINUTES), 1.0))
-    ratio = -1.0
+        shown[first + column] = jobs.field[job, column]
+    waited = -1.0
+    shown[first + 4] = np.float32(0.0)
     if wait > 0:
-        ratio = max(min(math.log(wait / estimate) / math.log(10_000.0), 1.0), -1.0)
-    shown[5] = np.float32(ratio)
-    shown[6] = np.float32(jobs.processors[job] <= row.counter[FREE])
-    shown[7] = np.float32(shadow < 0 or now + estimate <= shadow)
-    shown[8] = np.float32(is_overdue(row, job))
+        shown[first + 4] = np.float32(min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0))
+        waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
+    shown[first + 5] = np.float32(waited)
+    shown[first + 6] = np.float32(jobs.processors[job] <= row.counter[FREE])
+    shown[first + 7] = np.float32(shadow < 0 or now + estimate <= shadow)
+    shown[first + 8] = np.float32(is_overdue(row, job))
     seat = seat_of(row, job)
     for column in range(N_HISTORY_FIELDS):
-        shown[9 + column] = row.history_field[seat, column]
+        shown[first + 9 + column] = row.history_field[seat, column]
 
 
 @kernel
@@ -312,29 +337,34 @@ def observe(
     shown_cluster: Floats,
     mask: Floats,
 ) -> None:
-    """Write an observation.
+    """Write an observation, over the one before or over zeros.
+
+    What lies beyond the last visible job is zero already, but for the jobs that were visible before
+    and are not any more: an observation costs what it shows, not what it could.
 
     Args:
         jobs: The job table.
         row: The simulation.
-        slot: Where the job in each slot goes, shape (n_slots,).
-        shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,), row-major.
+        slot: Job in each slot of the observation before, shape (n_slots,), -1 = empty.
+        shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,), row-major; zeros, or the
+            observation before.
         shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
-        mask: Which slots hold a job, shape (n_slots,), 1 or 0.
+        mask: Which slots hold a job, shape (n_slots,), 1 or 0; zeros, or as before.
 
     Writes:
-        The four arrays, whole; `scratch`, which lists the waiting jobs in base order meanwhile.
+        The four arrays; `scratch`, which lists the waiting jobs in base order meanwhile.
 
     Source:
         Specification, section 10, "Observation".
     """
     list_jobs(row, BASE, row.scratch)
-    shown = fill_slots(row, slot)
+    before = count_visible(slot)
+    shown = fill_slots(row, slot, before)
     shadow = shadow_of_base(jobs, row)
     for place in range(shown):
-        first = place * N_FIELDS
-        show_job(jobs, row, slot[place], shadow, shown_jobs[first : first + N_FIELDS])
+        show_job(jobs, row, slot[place], shadow, shown_jobs, place * N_FIELDS)
         mask[place] = np.float32(1.0)
-    shown_jobs[shown * N_FIELDS :] = np.float32(0.0)
-    mask[shown:] = np.float32(0.0)
+    if before > shown:
+        shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)
+        mask[shown:before] = np.float32(0.0)
     show_cluster(jobs, row, slot, shown_cluster)

@@ -239,7 +239,7 @@ def complete_job(jobs: Jobs, row: Row) -> None:
     row.counter[N_EVENTS] += 1
     if remove_release(jobs, row, job):
         row.counter[FREE] += jobs.processors[job]
-    if row.setting[KEEP_HISTORY] == 1:
+    if row.setting[KEEP_HISTORY] != 0:
         record_completion(jobs, row, job)
 
 

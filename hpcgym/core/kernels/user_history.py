@@ -9,7 +9,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import NOW
+from hpcgym.core.state import LOG_LARGEST, NOW
 
 MONTH_MINUTES = 43_200.0
 
@@ -57,11 +57,14 @@ def expect_inverse(jobs: Jobs, row: Row, job: int) -> float:
     user = jobs.user[job]
     completed = row.history_completed[user]
     n = min(completed, RING_JOBS)
+    oldest = (completed - n) % RING_JOBS
+    estimate = jobs.estimate[job]
     total = 0.0
-    for age in range(n, 0, -1):
-        spot = (completed - age) % RING_JOBS
-        total += 1.0 / max(min(row.history_run_time[user, spot], jobs.estimate[job]), BSLD_BOUND_S)
-    total += 1.0 / max(jobs.estimate[job], BSLD_BOUND_S)
+    for spot in range(oldest, n):
+        total += 1.0 / max(min(row.history_run_time[user, spot], estimate), BSLD_BOUND_S)
+    for spot in range(oldest):
+        total += 1.0 / max(min(row.history_run_time[user, spot], estimate), BSLD_BOUND_S)
+    total += 1.0 / max(estimate, BSLD_BOUND_S)
     return total / (n + 1)
 
 
@@ -108,3 +111,23 @@ def write_history_fields(jobs: Jobs, row: Row, job: int, log_largest: float) -> 
     field[3] = np.float32(min(share / n, 1.0))
     minutes = (row.counter[NOW] - row.history_last_end_time[user]) / 60.0
     field[5] = np.float32(min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0))
+
+
+@kernel
+def meet_user(jobs: Jobs, row: Row, job: int) -> None:
+    """Note down what is known of a newcomer's user, frozen from now on.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, at the instant of the job's submission.
+        job: Index of the newcomer, which has a seat.
+
+    Writes:
+        `inverse` of its seat; `history_field` too where observations are made.
+
+    Source:
+        Specification, section 10, "Information".
+    """
+    row.inverse[seat_of(row, job)] = expect_inverse(jobs, row, job)
+    if len(row.history_field) > 0:
+        write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
