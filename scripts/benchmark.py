@@ -1,6 +1,7 @@
 """How fast hpcgym is, as ratios against the plain-Python judge in the same run.
 
-CPU seconds, best of several runs, because machines are shared: compare the ratios, not the rates.
+Best of several runs, because machines are shared: compare the ratios, not the rates. The page
+`benchmark.md` beside this script says what was tried and what it gave.
 Logs are those that `hpcgym traces list` shows as found; without any, the bundled one stands in.
 """
 
@@ -12,7 +13,7 @@ from rich.console import Console
 
 import hpcgym
 from hpcgym.errors import TraceError
-from hpcgym.evaluation import benchmark
+from hpcgym.evaluation import benchmark, step_benchmark
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference
@@ -48,6 +49,10 @@ if __name__ == "__main__":
     )
     parser.add_argument("--episodes", type=int, default=100, help="episodes stepped through")
     parser.add_argument("--vectors", type=int, default=200, help="weight vectors on every week")
+    parser.add_argument("--most-envs", type=int, default=1_024, help="environments in a vector")
+    parser.add_argument(
+        "--longest-queue", type=int, default=100_000, help="jobs waiting while a step is measured"
+    )
     asked = parser.parse_args()
     console, logs = Console(), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
@@ -57,5 +62,8 @@ if __name__ == "__main__":
     console.print(benchmark.over_loads(main, asked.repeats))
     console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
     console.print(benchmark.over_lengths(asked.longest_log, asked.repeats))
-    console.print(benchmark.stepping(scenario, asked.episodes))
     console.print(benchmark.many(scenario, asked.vectors))
+    console.print(step_benchmark.stepping(scenario, asked.episodes))
+    console.print(step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
+    console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
+    console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))

@@ -337,7 +337,7 @@ class EnvTwin:
             features = (q, e, wait, e / q, (wait + e) / e, e * q)
             total = 0.0
             for w, x, u in zip(weights, features, unit, strict=True):
-                total += (w / norm) * (x / u)
+                total += (w / norm / u) * x
             return total
 
         return score

@@ -106,7 +106,7 @@ def _parameters(*values: float) -> NDArray[np.float64]:
 
 def _weighted(name: str, weights: Sequence[float], source: str) -> Policy:
     """Return a mixed policy with raw features."""
-    return Policy(name, RULE_WEIGHTS, _parameters(*weights, *(1.0,) * 6), source)
+    return Policy(name, RULE_WEIGHTS, _parameters(*weights), source)
 
 
 def _vertex(name: str, feature: str, sign: float) -> Policy:
@@ -229,6 +229,7 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
         weights: Weights of (q, e, wait, rho, exp, area), shape (6,); L1-normalised here, all zero
             means FCFS.
         divisors: What each feature is divided by, shape (6,), > 0; default 1, the raw features.
+            The weights are divided in their place, which comes to the same.
 
     Returns:
         The policy.
@@ -260,7 +261,7 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
     name = ",".join(
         f"{feature}={weight:g}" for feature, weight in zip(FEATURES, w, strict=True) if weight
     )
-    return Policy(name, RULE_WEIGHTS, _parameters(*w, *d), "RR-9212, equation 3")
+    return Policy(name, RULE_WEIGHTS, _parameters(*(w / d)), "RR-9212, equation 3")
 
 
 def as_policy(policy: str | Policy | Sequence[float] | NDArray[np.float64]) -> Policy:

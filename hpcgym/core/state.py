@@ -140,8 +140,8 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
     RULE_SMITH,
     RULE_KEYS,
 ) = range(11)
-N_WEIGHTS = 12
-"""Parameters of a rule: for `RULE_WEIGHTS` six weights, then what each feature is divided by."""
+N_WEIGHTS = 6
+"""Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
 
 # Columns of `JobTable.feature`: processors, estimate (s), e/q, e*q.
 Q, E, RHO, AREA = 0, 1, 2, 3

@@ -1,4 +1,4 @@
-"""How fast the simulator and the environment are, as tables.
+"""How fast the simulator is, as tables; `hpcgym.evaluation.step_benchmark` is of the environment.
 
 Rates are per CPU second, the best of several runs, because machines are shared: compare ratios
 taken in one run, not rates.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from rich.table import Table
@@ -24,7 +24,6 @@ from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use
 from hpcgym.core.workload import Workload
-from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.resample import scale_load
@@ -32,11 +31,6 @@ from hpcgym.trace.synthetic import synthetic_workload
 
 Judge = Callable[[list[list[int]], int, str], object]
 """Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
-
-FIRST_STEP = (
-    "import hpcgym, gymnasium as g; e = g.make('HPCBatch-v0'); e.reset(); e.step([0.0] * 6)"
-)
-"""What a new process does up to its first step."""
 
 REPLAY = (
     "import json; from hpcgym.evaluation import benchmark; "
@@ -387,42 +381,4 @@ def many(scenario: str, n_vectors: int) -> Table:
         rate = int(result.n_jobs.sum()) * n_vectors / cpu / 1e6
         minutes = cpu / 60 * 10_000 / n_vectors
         table.add_row(kind, f"{rate:.2f}", f"{wall:.1f}", f"{minutes:.1f}")
-    return table
-
-
-def stepping(scenario: str, episodes: int) -> Table:
-    """Measure steps and resets of the environment, unwrapped, and a new process.
-
-    Args:
-        scenario: Name of a scenario.
-        episodes: Episodes measured, after as many unmeasured.
-
-    Returns:
-        Steps per CPU second, resets, and the wall time of a new process up to its first step.
-
-    Source:
-        House rule: know the cost of every step.
-    """
-    env: Any = SchedulingEnv(scenario)
-    saf = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)
-    for _ in range(2):  # the second round finds its episodes prepared
-        env.reset(seed=0)
-        n_steps, resetting, stepped = 0, 0.0, 0.0
-        for _ in range(episodes):
-            start = time.process_time()
-            env.reset()
-            resetting += time.process_time() - start
-            start, over = time.process_time(), False
-            while not over:
-                over = env.step(saf)[2]
-                n_steps += 1
-            stepped += time.process_time() - start
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=os.environ)
-    first = time.perf_counter() - start
-    table = Table("figure", "value", title=f"HPCBatch-v0, {scenario}, default keywords")
-    table.add_row("steps/s, unwrapped", f"{n_steps / stepped:,.0f}")
-    table.add_row("steps/s with resets", f"{n_steps / (stepped + resetting):,.0f}")
-    table.add_row("reset of a prepared episode, ms", f"{resetting / episodes * 1e3:.2f}")
-    table.add_row("new process to its first step, s (wall)", f"{first:.2f}")
     return table

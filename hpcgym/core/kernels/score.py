@@ -51,49 +51,17 @@ def parameters_of(row: Row, which: int) -> tuple[float, ...]:
         row.weight[which, 3],
         row.weight[which, 4],
         row.weight[which, 5],
-        row.weight[which, 6],
-        row.weight[which, 7],
-        row.weight[which, 8],
-        row.weight[which, 9],
-        row.weight[which, 10],
-        row.weight[which, 11],
     )
 
 
 @kernel(inlined=True)
-def has_raw_features(weight: tuple[float, ...]) -> bool:
-    """Tell whether every feature is divided by 1, which changes no float and can be left out.
-
-    Args:
-        weight: Six weights, then what each feature is divided by.
-
-    Returns:
-        True if the features are weighted as they are.
-
-    Source:
-        IEEE 754: x / 1 is x.
-    """
-    return (
-        weight[6] == 1.0
-        and weight[7] == 1.0
-        and weight[8] == 1.0
-        and weight[9] == 1.0
-        and weight[10] == 1.0
-        and weight[11] == 1.0
-    )
-
-
-@kernel(inlined=True)
-def mixed_score(
-    jobs: Jobs, weight: tuple[float, ...], is_raw: bool, job: int, wait: float
-) -> float:
+def mixed_score(jobs: Jobs, weight: tuple[float, ...], job: int, wait: float) -> float:
     """Score a job by a weighted sum of the six features.
 
     Args:
         jobs: The job table.
-        weight: Six weights for (q, e, wait, e/q, (wait+e)/e, e*q), then what each feature is
-            divided by.
-        is_raw: Whether all of the latter are 1.
+        weight: Weights of (q, e, wait, e/q, (wait+e)/e, e*q); those on a unit scale have been
+            divided by the units.
         job: Index of the job.
         wait: Wait so far, s.
 
@@ -104,20 +72,12 @@ def mixed_score(
         Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
     """
     e = jobs.feature[job, E]
-    if is_raw:
-        total = weight[0] * jobs.feature[job, Q]
-        total += weight[1] * e
-        total += weight[2] * wait
-        total += weight[3] * jobs.feature[job, RHO]
-        total += weight[4] * ((wait + e) / e)
-        total += weight[5] * jobs.feature[job, AREA]
-    else:
-        total = weight[0] * (jobs.feature[job, Q] / weight[6])
-        total += weight[1] * (e / weight[7])
-        total += weight[2] * (wait / weight[8])
-        total += weight[3] * (jobs.feature[job, RHO] / weight[9])
-        total += weight[4] * (((wait + e) / e) / weight[10])
-        total += weight[5] * (jobs.feature[job, AREA] / weight[11])
+    total = weight[0] * jobs.feature[job, Q]
+    total += weight[1] * e
+    total += weight[2] * wait
+    total += weight[3] * jobs.feature[job, RHO]
+    total += weight[4] * ((wait + e) / e)
+    total += weight[5] * jobs.feature[job, AREA]
     return total
 
 
@@ -168,8 +128,7 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     e = jobs.feature[job, E]
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
-        weight = parameters_of(row, which)
-        return mixed_score(jobs, weight, has_raw_features(weight), job, wait)
+        return mixed_score(jobs, parameters_of(row, which), job, wait)
     if rule == RULE_SUBMIT:
         return row.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
@@ -207,11 +166,10 @@ def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
     now = row.counter[NOW]
     if rule == RULE_WEIGHTS:
         weight = parameters_of(row, which)
-        is_raw = has_raw_features(weight)
         for place in range(n):
             job = row.scratch[place]
             wait = float(now - jobs.submit_time[job])
-            row.key[which, seat_of(row, job)] = mixed_score(jobs, weight, is_raw, job, wait)
+            row.key[which, seat_of(row, job)] = mixed_score(jobs, weight, job, wait)
     else:
         for place in range(n):
             job = row.scratch[place]

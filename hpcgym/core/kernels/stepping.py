@@ -58,8 +58,7 @@ def set_weights(choice: Choice, weights: NDArray[np.float32], weight: NDArray[np
         weight[0] = 1.0
         return RULE_SUBMIT
     for feature in range(6):
-        weight[feature] = np.float64(weights[feature]) / norm
-        weight[6 + feature] = choice.divisor[feature]
+        weight[feature] = np.float64(weights[feature]) / norm / choice.divisor[feature]
     return RULE_WEIGHTS
 
 
