@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
-from env_cases import busy_workload, episodes_of
+from env_cases import busy_workload, episodes_of, play
 
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError
@@ -145,6 +146,70 @@ def test_learners_run_under_normalisation_and_monitor(learner: Any) -> None:
     assert len(returns) >= 4
     plain = SchedulingEnv(BUSY, n_slots=8)
     assert all(-3 * worst_of(plain) < paid < 0 for paid in returns)
+
+
+def best_return(env: SchedulingEnv, n_actions: int) -> float:
+    """Return the largest sum of rewards that any actions from here on can bring, by trying all."""
+    best = -np.inf
+    for action in range(n_actions):
+        branch = copy.deepcopy(env)
+        _, reward, terminated, *_ = branch.step(action)
+        best = max(best, reward if terminated else reward + best_return(branch, n_actions))
+    return best
+
+
+def return_of(model: Any, env: SchedulingEnv, *, is_masked: bool) -> float:
+    """Play an episode by a model's best picks; return the sum of rewards."""
+    shown, _ = env.reset(seed=0)
+    total, terminated = 0.0, False
+    while not terminated:
+        masks = {"action_masks": env.action_masks()} if is_masked else {}
+        action, _ = model.predict(shown, deterministic=True, **masks)
+        shown, reward, terminated, *_ = env.step(int(action))
+        total += reward
+    return total
+
+
+PICKS = {"action": "job", "n_slots": 2}
+RULES = {"action": "policy", "policies": ["FCFS", "LCFS", "SPF"]}
+
+
+@pytest.mark.parametrize(
+    ("learner", "kind", "best", "keywords"),
+    [
+        (sb3.PPO, PICKS, -2.0104, {"n_steps": 32, "batch_size": 512, "n_epochs": 4}),
+        (sb3.A2C, RULES, -2.1979, {"n_steps": 16, "normalize_advantage": True}),
+        (contrib.MaskablePPO, PICKS, -2.0104, {"n_steps": 32, "batch_size": 512, "n_epochs": 4}),
+    ],
+    ids=["PPO", "A2C", "MaskablePPO"],
+)
+def test_learners_find_the_best_schedule_there_is(
+    learner: Any, kind: dict[str, Any], best: float, keywords: dict[str, Any]
+) -> None:
+    """On `tiny`, where all that can be done is tried out; no constant choice comes as far."""
+    alone = SchedulingEnv("tiny", **kind)
+    alone.reset(seed=0)
+    assert best_return(alone, int(alone.action_space.n)) == pytest.approx(best, abs=1e-4)
+    for action in range(int(alone.action_space.n)):
+        assert sum(play(alone, action, seed=0)) < best - 0.1
+    model = learner(
+        "MultiInputPolicy",
+        HPCBatchVecEnv("tiny", num_envs=64, **kind),
+        learning_rate=1e-3,
+        ent_coef=0.3 if kind is PICKS else 0.05,
+        gamma=1.0,
+        gae_lambda=1.0,
+        seed=0,
+        device="cpu",
+        **keywords,
+    )
+    reached = -np.inf
+    for _ in range(20):
+        model.learn(16_384, reset_num_timesteps=False)
+        reached = return_of(model, alone, is_masked=learner is contrib.MaskablePPO)
+        if reached >= best - 1e-4:
+            break
+    assert reached == pytest.approx(best, abs=1e-4)
 
 
 def worst_of(env: SchedulingEnv) -> float:
