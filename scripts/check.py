@@ -15,6 +15,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 EXTRAS = "dev,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
+FEW = "golden or horizon or larger_state or refused"
 STEPS = [
     ("lint", ["ruff", "check", "."], {}),
     ("format", ["ruff", "format", "--check", "."], {}),
@@ -22,12 +23,12 @@ STEPS = [
     ("tests and doctests", [*TESTS, "-n", "2", "--dist", "worksteal"], {}),
     (
         "kernels with bounds checked",
-        [*TESTS, "-n", "2", "--dist", "worksteal", "tests/core"],
+        [*TESTS, "-n", "2", "--dist", "worksteal", "tests/core", "tests/env/test_vector.py"],
         {"NUMBA_BOUNDSCHECK": "1", "HPCGYM_TRACES": ""},
     ),
     (
         "kernels uncompiled",
-        [*TESTS, "tests/core/test_golden_cases.py"],
+        [*TESTS, "tests/core/test_golden_cases.py", "tests/env/test_vector.py", "-k", FEW],
         {"NUMBA_DISABLE_JIT": "1", "HPCGYM_TRACES": ""},
     ),
 ]
