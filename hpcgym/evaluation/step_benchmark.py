@@ -296,10 +296,10 @@ def over_waiting(longest: int, repeats: int) -> Table:
             envs = SchedulingVectorEnv(episodes, num_envs=4, threads=1, copy=False, **keywords)
             actions = random_actions(envs)
             taken = []
-            for _ in range(repeats):
+            for _ in range(1 + repeats):  # the first round compiles what has not been yet
                 envs.reset(seed=0)
                 taken.append(quickest(envs, actions, 100, 1))
-            cells.append(f"{min(taken) / 4 * 1e6:,.1f}")
+            cells.append(f"{min(taken[1:]) / 4 * 1e6:,.1f}")
             memory = max(memory, held(envs) // 4)
         table.add_row(f"{waiting:,}", *cells, f"{memory / 1e3:,.0f}")
         waiting *= 10

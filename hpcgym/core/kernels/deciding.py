@@ -13,6 +13,7 @@ from hpcgym.core.kernels.score import score_listed
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BASE,
+    BASE_RULE,
     FILL,
     N_WAITING,
     N_WEIGHTS,
@@ -60,6 +61,27 @@ def score_waiting(jobs: Jobs, row: Row, rule: int) -> None:
     row.counter[ORDERED] = 1
 
 
+@kernel(inlined=True)
+def is_rule_of_base(row: Row, rule: int, weight: Float) -> bool:
+    """Tell whether a rule is the one that the base queue is kept in order by.
+
+    Args:
+        row: The simulation.
+        rule: The rule.
+        weight: Its parameters, shape (N_WEIGHTS,).
+
+    Returns:
+        True if the waiting jobs need no ordering.
+
+    Source:
+        House rule: an order that stays is kept, not made anew.
+    """
+    is_same = rule == row.setting[BASE_RULE]
+    for column in range(N_WEIGHTS):
+        is_same = is_same and row.weight[BASE, column] == weight[column]
+    return is_same
+
+
 @kernel
 def rank_waiting(jobs: Jobs, row: Row, rule: int, weight: Float, lowest: float) -> int:
     """Order this pass by a rule, in keys that other keys can be set against.
@@ -81,16 +103,21 @@ def rank_waiting(jobs: Jobs, row: Row, rule: int, weight: Float, lowest: float) 
     Source:
         Specification, section 1, "Queue order".
     """
-    set_rule_parameters(row, weight)
-    score_waiting(jobs, row, rule)
-    n = row.counter[N_WAITING]
-    first = -1
+    n = list_jobs(row, BASE, row.scratch)
+    is_kept = is_rule_of_base(row, rule, weight)
+    if not is_kept:
+        set_rule_parameters(row, weight)
+        score_listed(jobs, row, ORDER, rule, n)
+    first = row.scratch[0]
     for taken in range(n):
-        job = take_first(row, ORDER, n - taken, taken)
+        job = row.scratch[taken] if is_kept else take_first(row, ORDER, n - taken, taken)
         if taken == 0:
             first = job
         if not is_overdue(row, job):
             row.key[ORDER, seat_of(row, job)] = lowest + taken
+        else:
+            row.key[ORDER, seat_of(row, job)] = -np.inf
+    row.counter[ORDERED] = 1
     return first
 
 
