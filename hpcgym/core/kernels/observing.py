@@ -79,8 +79,29 @@ def count_visible(slot: NDArray[np.int64]) -> int:
     return visible
 
 
+@kernel(inlined=True)
+def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> None:
+    """Put a job into a slot, and take the mark off if it is another job than before.
+
+    Args:
+        slot: Job in each slot, shape (n_slots,).
+        mask: 1 where the observation holds what never changes of the slot's job, shape (n_slots,).
+        place: The slot.
+        job: Index of a waiting job.
+
+    Writes:
+        `slot` and `mask`.
+
+    Source:
+        House rule: what is shown already need not be shown anew.
+    """
+    if slot[place] != job:
+        slot[place] = job
+        mask[place] = np.float32(0.0)
+
+
 @kernel
-def fill_slots(row: Row, slot: NDArray[np.int64], before: int) -> int:
+def fill_slots(row: Row, slot: NDArray[np.int64], mask: Floats, before: int) -> int:
     """Choose the visible jobs: the first of the base order, then the oldest of the rest.
 
     Three quarters of the slots go to the first jobs of the base order; of the others, the last
@@ -88,39 +109,35 @@ def fill_slots(row: Row, slot: NDArray[np.int64], before: int) -> int:
 
     Args:
         row: The simulation, its `scratch` a list of the waiting jobs in base order.
-        slot: Where to, shape (n_slots,).
+        slot: Job in each slot until now, shape (n_slots,), -1 = empty.
+        mask: Marks of `fill_slot`, shape (n_slots,).
         before: How many slots hold a job until now.
 
     Returns:
         Number of visible jobs.
 
     Writes:
-        `slot`: index of the job in each, -1 = empty.
+        `slot`: index of the job in each, -1 = empty; `mask`.
 
     Source:
         Specification, section 10, "Observation": never the first-come ones only.
     """
     n_slots = len(slot)
-    n_first = n_slots - n_slots // OLDEST_SHARE
-    shown = 0
-    oldest = 0
-    for place in range(row.counter[N_WAITING]):
+    n_first = min(n_slots - n_slots // OLDEST_SHARE, row.counter[N_WAITING])
+    for place in range(n_first):
+        fill_slot(slot, mask, place, row.scratch[place])
+    shown = n_first
+    for place in range(n_first, row.counter[N_WAITING]):
         job = row.scratch[place]
-        if shown < n_first:
-            slot[shown] = job
+        if shown < n_slots:
             shown += 1
+        elif shown == n_first or slot[n_slots - 1] < job:
             continue
-        if oldest == n_slots - n_first:
-            if oldest == 0 or slot[n_slots - 1] < job:
-                continue
-        else:
-            oldest += 1
-        other = n_first + oldest - 1
+        other = shown - 1
         while other > n_first and slot[other - 1] > job:
-            slot[other] = slot[other - 1]
+            fill_slot(slot, mask, other, slot[other - 1])
             other -= 1
-        slot[other] = job
-    shown += oldest
+        fill_slot(slot, mask, other, job)
     for empty in range(shown, before):
         slot[empty] = -1
     return shown
@@ -152,9 +169,33 @@ def shadow_of_base(jobs: Jobs, row: Row) -> int:
     return -1
 
 
-@kernel
-def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: int) -> None:
-    """Write the fields of one visible job.
+@kernel(inlined=True)
+def show_newcomer(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> None:
+    """Write the fields of a job that do not change while it waits.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job.
+        shown: Where to, shape (n_slots * n_fields,).
+        first: Place of the job's first field there.
+
+    Writes:
+        `shown`.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    for column in range(N_STATIC_FIELDS):
+        shown[first + column] = jobs.field[job, column]
+    seat = seat_of(row, job)
+    for column in range(N_HISTORY_FIELDS):
+        shown[first + 9 + column] = row.history_field[seat, column]
+
+
+@kernel(inlined=True)
+def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: int) -> None:
+    """Write the fields of a job that move.
 
     Args:
         jobs: The job table.
@@ -173,8 +214,6 @@ def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: 
     now = row.counter[NOW]
     wait = now - jobs.submit_time[job]
     estimate = jobs.estimate[job]
-    for column in range(N_STATIC_FIELDS):
-        shown[first + column] = jobs.field[job, column]
     waited = -1.0
     shown[first + 4] = np.float32(0.0)
     if wait > 0:
@@ -184,9 +223,6 @@ def show_job(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: 
     shown[first + 6] = np.float32(jobs.processors[job] <= row.counter[FREE])
     shown[first + 7] = np.float32(shadow < 0 or now + estimate <= shadow)
     shown[first + 8] = np.float32(is_overdue(row, job))
-    seat = seat_of(row, job)
-    for column in range(N_HISTORY_FIELDS):
-        shown[first + 9 + column] = row.history_field[seat, column]
 
 
 @kernel
@@ -340,7 +376,8 @@ def observe(
     """Write an observation, over the one before or over zeros.
 
     What lies beyond the last visible job is zero already, but for the jobs that were visible before
-    and are not any more: an observation costs what it shows, not what it could.
+    and are not any more; and what never changes of a job is there already, if it is in the slot it
+    was in. An observation costs what has changed, not what there is room for.
 
     Args:
         jobs: The job table.
@@ -349,7 +386,7 @@ def observe(
         shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,), row-major; zeros, or the
             observation before.
         shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
-        mask: Which slots hold a job, shape (n_slots,), 1 or 0; zeros, or as before.
+        mask: Which slots hold a job, shape (n_slots,), 1 or 0; zeros, or as `shown_jobs` before.
 
     Writes:
         The four arrays; `scratch`, which lists the waiting jobs in base order meanwhile.
@@ -359,11 +396,13 @@ def observe(
     """
     list_jobs(row, BASE, row.scratch)
     before = count_visible(slot)
-    shown = fill_slots(row, slot, before)
+    shown = fill_slots(row, slot, mask, before)
     shadow = shadow_of_base(jobs, row)
     for place in range(shown):
-        show_job(jobs, row, slot[place], shadow, shown_jobs, place * N_FIELDS)
-        mask[place] = np.float32(1.0)
+        if mask[place] == 0.0:
+            show_newcomer(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
+            mask[place] = np.float32(1.0)
+        show_wait(jobs, row, slot[place], shadow, shown_jobs, place * N_FIELDS)
     if before > shown:
         shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)
         mask[shown:before] = np.float32(0.0)

@@ -191,6 +191,9 @@ def begin_rows(stack: int, envs: Int) -> None:
         jobs = open_jobs(opened.address[env, JOBS])
         row = open_row(opened.address[env, ROW])
         run(jobs, row)
+        opened.slot[env, :] = -1  # jobs of the episode before may have had the same numbers
+        opened.shown_jobs[env, :] = 0.0
+        opened.mask[env, :] = 0.0
         observe(
             jobs,
             row,
