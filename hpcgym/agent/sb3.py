@@ -79,6 +79,7 @@ class HPCBatchVecEnv(VecEnv):
         self._actions: Any = None
         space = self.envs.single_observation_space
         super().__init__(num_envs, space, self.envs.single_action_space)
+        self.metadata["render_fps"] = self.envs.metadata["render_fps"]
 
     def reset(self) -> Observation:
         """Begin episodes, with the seeds and options that were set for this reset.
@@ -166,7 +167,8 @@ class HPCBatchVecEnv(VecEnv):
         Source:
             Stable-Baselines3, `VecEnv.get_attr`.
         """
-        return [getattr(self.envs.envs[env], attr_name) for env in self._get_indices(indices)]
+        views = self.envs.envs
+        return [getattr(views[env], attr_name) for env in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Refuse: environments side by side share what could be set.

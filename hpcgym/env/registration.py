@@ -8,7 +8,8 @@ class ScalarWrappers(tuple[WrapperSpec, ...]):
 
     `PayAtHorizon` must stand outside Gymnasium's TimeLimit, so it has to be an additional wrapper;
     the vector environment settles a horizon itself, and `make_vec` refuses an id that has both
-    additional wrappers and a vector entry point.
+    additional wrappers and a vector entry point. A spec that went through JSON, or that of a made
+    scalar environment, names the wrapper plainly and makes no vector: give `make_vec` the id.
     """
 
     __slots__ = ()

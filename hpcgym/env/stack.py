@@ -44,7 +44,6 @@ class EnvStack:
         n_envs, n_slots, reader = len(wirings), wirings[0].n_slots, wirings[0].reader
         self._wirings = list(wirings)
         self._threads = min(threads, n_envs)
-        self._most_jobs = self._most_users = 0
         self._state: s.State | None = None
         self.prepared: list[Prepared | None] = [None] * n_envs
         self.fields = Stack(
@@ -85,6 +84,8 @@ class EnvStack:
         Source:
             Specification, section 10, "Episodes".
         """
+        for prepared in episodes:
+            _ = prepared.bill  # may simulate a baseline: what can fail fails before anything moves
         self._make_room(episodes)
         for env, prepared in zip(envs.tolist(), episodes, strict=True):
             self.prepared[env] = prepared
@@ -92,8 +93,11 @@ class EnvStack:
             load(self.state, env, self.rows[env], prepared.episode)
         kernels.begin_rows(self._record.address, envs)
 
-    def step(self) -> int:
-        """Take the actions that stand in `fields`, in every environment that does not rest.
+    def step(self, resting: NDArray[np.int64] | None = None) -> int:
+        """Take the actions that stand in `fields`.
+
+        Args:
+            resting: Environments that are left alone, shape (n_resting,); None = none.
 
         Returns:
             As `hpcgym.core.kernels.stack.step_rows`.
@@ -101,33 +105,55 @@ class EnvStack:
         Source:
             House rule: one compiled step behind every face.
         """
-        return step_rows(self._record.address, self._threads)
+        if resting is None:
+            return step_rows(self._record.address, self._threads)
+        self.fields.resting[resting] = 1
+        try:
+            return step_rows(self._record.address, self._threads)
+        finally:
+            self.fields.resting[:] = 0
+
+    def find_refused(self, resting: NDArray[np.int64]) -> int:
+        """Find an environment whose action, which stands in `fields`, is none.
+
+        Args:
+            resting: Environments whose actions are not looked at, shape (n_resting,).
+
+        Returns:
+            As `hpcgym.core.kernels.stack.first_refused`.
+
+        Source:
+            House rule: bad input is refused before anything has been done with it.
+        """
+        self.fields.resting[resting] = 1
+        try:
+            return kernels.find_refused(self._record.address)
+        finally:
+            self.fields.resting[:] = 0
 
     def _make_room(self, episodes: Sequence[Prepared]) -> None:
         """Allocate a state that holds the episodes, unless the one at hand does."""
         workloads = [prepared.episode.workload for prepared in episodes]
         n_jobs = max(len(workload) for workload in workloads)
         n_users = max(len(workload.history.completed) for workload in workloads)
-        if n_jobs <= self._most_jobs and n_users <= self._most_users:
-            return
-        if n_jobs > self._most_jobs:
-            self._most_jobs = 2 ** (n_jobs - 1).bit_length()
-        if n_users > self._most_users:
-            self._most_users = 2 ** (n_users - 1).bit_length()
-        before, self._state = (
-            self._state,
-            s.allocate(
-                len(self.prepared),
-                self._most_jobs,
-                self._most_users,
-                max(wiring.episodes.scenario.machine.processors for wiring in self._wirings),
-                history=True,
-                reward=True,
-                fields=True,
-            ),
+        before = self._state
+        if before is not None:
+            most_jobs, most_users = before.start_time.shape[1], before.history_completed.shape[1]
+            if n_jobs <= most_jobs and n_users <= most_users:
+                return
+            n_jobs, n_users = max(n_jobs, most_jobs), max(n_users, most_users)
+        larger = s.allocate(
+            len(self.prepared),
+            2 ** (n_jobs - 1).bit_length(),
+            2 ** (n_users - 1).bit_length(),
+            max(wiring.episodes.scenario.machine.processors for wiring in self._wirings),
+            history=True,
+            reward=True,
+            fields=True,
         )
         if before is not None:
-            s.copy_into(self._state, before)
+            s.copy_into(larger, s.in_use(before))
+        self._state = larger
         self._open()
 
     def _open(self) -> None:

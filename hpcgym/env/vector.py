@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy as copies
+import operator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
@@ -42,7 +43,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         autoreset_mode: What follows the end of an episode: NEXT_STEP (the next step resets, its
             action unread), SAME_STEP (the step itself resets; what ended is in
             `info["final_obs"]` and `info["final_info"]`) or DISABLED (`reset` with a
-            `reset_mask`). A member of `AutoresetMode`, or its value.
+            `reset_mask`). A member of `AutoresetMode`, its name or its value.
         copy: Whether observations are copies; False hands out the buffers themselves, read-only,
             which the next step overwrites.
         threads: Threads that step; None = one per core. They do not change what comes out.
@@ -51,7 +52,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         **keywords: The other keywords of `SchedulingEnv`, alike for all environments.
 
     Attributes:
-        envs: One view of each environment: `envs[3].schedule()`.
+        viewers: What draws the environments that have been rendered.
 
     Raises:
         ScenarioError: An unknown or contradictory keyword.
@@ -89,7 +90,14 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         **keywords: Unpack[Keywords],
     ) -> None:
         """Wire the environments; the class describes the arguments."""
-        _refuse_malformed(num_envs, max_episode_steps, render_mode)
+        num_envs = _checked_count("num_envs", num_envs)
+        if max_episode_steps is not None:
+            max_episode_steps = _checked_count("max_episode_steps", max_episode_steps)
+        if render_mode is not None and render_mode not in RENDER_MODES:
+            raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
+        for keyword in keywords:
+            if keyword not in Keywords.__annotations__:
+                raise ScenarioError(unknown_name("keyword", keyword, Keywords.__annotations__))
         self._mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode
@@ -102,7 +110,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.stack = EnvStack(self.wirings, max_episode_steps, checked_threads(threads))
         self.labels: list[str | None] = [None] * num_envs
-        self.envs = tuple(EnvView(self, env) for env in range(num_envs))
+        self.viewers: dict[int, Any] = {}
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
@@ -124,8 +132,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                 as it is.
             options: As for the scalar environment, where `episode` and `workload` may also be
                 sequences, one per environment; `{"common_random_numbers": True}` lets all draw the
-                episodes of the first, from now on; `{"reset_mask": mask}` resets those alone whose
-                entry is True, shape (n_envs,).
+                episodes of the first until they are seeded anew; `{"reset_mask": mask}` resets
+                those alone whose entry is True, shape (n_envs,).
 
         Returns:
             Observations, and info with `label` and `now` of each environment that was reset.
@@ -138,29 +146,41 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """
         asked = dict(options or {})
         mask = _checked_mask(asked.pop("reset_mask", None), self.num_envs)
-        if not mask.all() and self.labels.count(None):
+        if not mask.all() and None in self.labels:
             raise ScenarioError("the first reset must be of all environments, without a reset_mask")
         envs = np.flatnonzero(mask)
-        common = asked.pop("common_random_numbers", False)
-        each = [_options_of(asked, env, self.num_envs) for env in range(self.num_envs)]
-        self._seed(_checked_seeds(seed, self.num_envs), envs)
-        if common is True:
-            leader = copies.deepcopy(self.generator(0))
-            for env in envs.tolist():
-                self._generators[env] = copies.deepcopy(leader)
-        elif common is not False:
-            raise ScenarioError(f"option 'common_random_numbers' must be a bool, got {common!r}")
-        self._begin(envs, [self._draw(env, each[env]) for env in envs.tolist()])
+        seeds = _checked_seeds(seed, self.num_envs)
+        is_common = self._draws_in_common(asked.pop("common_random_numbers", False), mask)
+        each = {env: _options_of(asked, env, self.num_envs) for env in envs.tolist()}
+        generators, known = list(self._generators), list(self._seeds)
+        for env in each:
+            if seeds[env] is not None or generators[env] is None:
+                generators[env], known[env] = seeding.np_random(seeds[env])
+            else:
+                generators[env] = copies.deepcopy(generators[env])
+            if is_common:
+                generators[env], known[env] = copies.deepcopy(generators[0]), known[0]
+        drawn = [
+            self.wirings[env].draw(own, _existing(generators[env])) for env, own in each.items()
+        ]
+        self._begin(envs, drawn)
+        self._generators, self._seeds = generators, known
         self._is_over[envs] = False
         self._some_are_over = bool(self._is_over.any())
-        info = self._label_info(mask) | self._clock_info(mask)
-        return self._observation(), info
+        return self._observation(), self._label_info(mask) | self._clock_info(mask)
 
-    def _seed(self, seeds: list[int | None], envs: NDArray[np.int64]) -> None:
-        """Seed the generators of some environments anew, but those whose seed is None."""
-        for env in envs.tolist():
-            if seeds[env] is not None:
-                self._generators[env], self._seeds[env] = seeding.np_random(seeds[env])
+    def _draws_in_common(self, common: Any, mask: Bools) -> bool:
+        """Tell whether all environments are to draw the same; refuse where they cannot."""
+        if not isinstance(common, (bool, np.bool_)):
+            raise ScenarioError(f"option 'common_random_numbers' must be a bool, got {common!r}")
+        if not common:
+            return False
+        if not mask.all() or any(wiring is not self.wirings[0] for wiring in self.wirings):
+            raise ScenarioError(
+                "option 'common_random_numbers' is for all environments, of one scenario: no "
+                "reset_mask goes with it"
+            )
+        return True
 
     def generator(self, env: int) -> np.random.Generator:
         """Return the source of randomness of one environment.
@@ -176,19 +196,20 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """
         if self._generators[env] is None:
             self._generators[env], self._seeds[env] = seeding.np_random()
-        generator = self._generators[env]
-        assert generator is not None
-        return generator
+        return _existing(self._generators[env])
 
-    def _draw(self, env: int, options: dict[str, Any]) -> tuple[str, Prepared]:
-        """Draw an episode for an environment."""
-        return self.wirings[env].draw(options, self.generator(env))
+    def _draw(self, env: int) -> tuple[str, Prepared]:
+        """Draw the next episode of an environment."""
+        return self.wirings[env].draw({}, self.generator(env))
 
     def _begin(self, envs: NDArray[np.int64], drawn: list[tuple[str, Prepared]]) -> None:
-        """Begin the episodes that were drawn."""
+        """Begin the episodes that were drawn; if that fails, nothing goes on before a reset."""
+        for env in envs.tolist():
+            self.labels[env] = None
+        self._some_are_over = True
+        self.stack.begin(envs, [prepared for _, prepared in drawn])
         for env, (label, _) in zip(envs.tolist(), drawn, strict=True):
             self.labels[env] = label
-        self.stack.begin(envs, [prepared for _, prepared in drawn])
 
     # --- Steps ------------------------------------------------------------------------------------
 
@@ -211,22 +232,21 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         Source:
             Specification, "Action semantics" and "Reward identity".
         """
-        fields = self.stack.fields
-        resting = self._resting() if self._some_are_over else None
+        fields, resting, drawn = self.stack.fields, None, []
         self._reader.read_many(actions, fields.number, fields.values)
-        n_ended = self.stack.step()
-        if n_ended < 0:
-            env = -1 - n_ended
-            why = self._reader.refuse(np.asarray(actions)[env])
-            raise ActionError(f"environment {env}: {why}")
+        if self._some_are_over:
+            resting = self._resting()
+            self._refuse(self.stack.find_refused(resting), actions)
+            drawn = [self._draw(env) for env in resting.tolist()]
+        n_ended = self.stack.step(resting)
+        self._refuse(-1 - n_ended, actions)
         payment, tally, ended = fields.payment.copy(), fields.tally.copy(), fields.ended.copy()
         stepped = self._every.copy()
         if resting is not None:
-            fields.resting[resting] = 0
             stepped[resting] = False
             payment[:, resting] = 0.0
             ended[:, resting] = 0
-            self._begin(resting, [self._draw(env, {}) for env in resting.tolist()])
+            self._begin(resting, drawn)
         terminated, truncated = ended.view(np.bool_)
         if resting is None and n_ended == 0:
             info = self._step_info(stepped, payment, tally)
@@ -235,38 +255,44 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return self._observation(), payment[0], terminated, truncated, info
 
     def _resting(self) -> NDArray[np.int64]:
-        """Tell the kernels which environments this step resets instead; refuse where none may."""
-        over = np.flatnonzero(self._is_over)
+        """Return the environments that a step resets instead; refuse where none may."""
         if None in self.labels:
             raise ActionError("no episode is under way; call reset()")
+        over = np.flatnonzero(self._is_over)
         if self._mode is AutoresetMode.DISABLED:
             raise ActionError(
                 f"the episodes of environments {over.tolist()} are over and autoreset_mode is "
                 "DISABLED; call reset(options={'reset_mask': mask})"
             )
-        self.stack.fields.resting[over] = 1
         return over
+
+    def _refuse(self, env: int, actions: Any) -> None:
+        """Refuse the action of an environment; env < 0 = no action is refused."""
+        if env >= 0:
+            why = self._reader.refuse(np.asarray(actions)[env])
+            raise ActionError(f"environment {env}: {why}")
 
     def _turning_info(
         self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any], over: Bools
     ) -> dict[str, Any]:
         """Return the info of a step that ended or began episodes; SAME_STEP resets those ended."""
-        self._is_over, self._some_are_over = over, bool(over.any())
-        if self._mode is not AutoresetMode.SAME_STEP:
+        self._is_over, self._some_are_over = over.copy(), bool(over.any())
+        if self._mode is not AutoresetMode.SAME_STEP or not self._some_are_over:
             info = self._step_info(stepped, payment, tally) | self._clock_info(self._every.copy())
             return info | self._label_info(over | ~stepped) | self._metrics_info(over)
-        final_obs = np.full(self.num_envs, None, dtype=object)
         ended = np.flatnonzero(over)
+        drawn = [self._draw(env) for env in ended.tolist()]
+        final_obs = np.full(self.num_envs, None, dtype=object)
         for env in ended.tolist():
-            final_obs[env] = self.envs[env].observation()
+            final_obs[env] = {key: array[env].copy() for key, array in self.stack.shown.items()}
         final_info = self._step_info(over, payment, tally)
         final_info |= self._label_info(over) | self._metrics_info(over)
         info = {"final_obs": final_obs, "_final_obs": over}
         info |= {"final_info": final_info, "_final_info": over}
-        info |= self._step_info(~over, payment, tally)
-        self._begin(ended, [self._draw(env, {}) for env in ended.tolist()])
+        info |= self._step_info(stepped & ~over, payment, tally)
+        self._begin(ended, drawn)
         self._is_over, self._some_are_over = ~self._every, False
-        return info | self._label_info(over) | self._clock_info(self._every.copy())
+        return info | self._label_info(over | ~stepped) | self._clock_info(self._every.copy())
 
     # --- What is shown ----------------------------------------------------------------------------
 
@@ -344,6 +370,24 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     # --- As Gymnasium's own vector environments have it -------------------------------------------
 
+    @property
+    def envs(self) -> tuple[EnvView, ...]:
+        """Return a view of each environment: `envs[3].schedule()`."""
+        return tuple(EnvView(self, env) for env in range(self.num_envs))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close what draws the environments.
+
+        Args:
+            **kwargs: Not used.
+
+        Source:
+            Gymnasium's `VectorEnv.close`.
+        """
+        for viewer in self.viewers.values():
+            viewer.close()
+        self.viewers.clear()
+
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of each environment, or read an attribute.
 
@@ -392,13 +436,17 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return tuple(self._seeds)
 
 
-def _refuse_malformed(num_envs: Any, max_episode_steps: Any, render_mode: str | None) -> None:
-    """Refuse counts that are none, and an unknown render mode."""
-    for name, value in (("num_envs", num_envs), ("max_episode_steps", max_episode_steps)):
-        if (type(value) is not int or value < 1) and not (value is None and name != "num_envs"):
-            raise ScenarioError(f"{name} must be a whole number >= 1, got {value!r}")
-    if render_mode is not None and render_mode not in RENDER_MODES:
-        raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
+def _checked_count(name: str, value: Any) -> int:
+    """Return a whole number >= 1, refuse anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ScenarioError(f"{name} must be a whole number >= 1, got {value!r}")
+    return int(value)
+
+
+def _existing(generator: np.random.Generator | None) -> np.random.Generator:
+    """Return a generator that is known to be there."""
+    assert generator is not None
+    return generator
 
 
 def _mode_of(autoreset_mode: AutoresetMode | str) -> AutoresetMode:
@@ -432,13 +480,21 @@ def _checked_seeds(seed: Any, num_envs: int) -> list[int | None]:
     """Return one seed per environment, None where it is not seeded anew."""
     if seed is None:
         return [None] * num_envs
-    if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
-        return [int(seed) + env for env in range(num_envs)]
-    if not isinstance(seed, (Sequence, np.ndarray)) or len(seed) != num_envs:
+    try:
+        first = operator.index(seed)
+        seeds: list[int | None] = [first + env for env in range(num_envs)]
+    except TypeError:
+        is_many = isinstance(seed, (Sequence, np.ndarray)) and not isinstance(seed, str)
+        seeds = list(seed) if is_many and np.ndim(seed) == 1 else []
+    are_whole = [one is None or isinstance(one, (int, np.integer)) for one in seeds]
+    if len(seeds) != num_envs or isinstance(seed, bool) or not all(are_whole):
         raise ScenarioError(
             f"seed must be a whole number or one for each of {num_envs} environments, got {seed!r}"
         )
-    return [None if one is None else int(one) for one in seed]
+    for one in seeds:
+        if isinstance(one, bool) or (one is not None and one < 0):
+            raise ScenarioError(f"a seed must be a whole number >= 0, got {one!r}")
+    return [None if one is None else int(one) for one in seeds]
 
 
 def _checked_mask(mask: Any, num_envs: int) -> Bools:
@@ -458,7 +514,7 @@ def _options_of(options: dict[str, Any], env: int, num_envs: int) -> dict[str, A
     """Return what the options of a reset ask of one environment."""
     own = dict(options)
     for key, value in options.items():
-        if isinstance(value, (list, tuple, np.ndarray)):
+        if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:
             if len(value) != num_envs:
                 raise ScenarioError(
                     f"option {key!r} must be one for all or one for each of {num_envs} "

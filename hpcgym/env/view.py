@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
 from hpcgym.env.prepared import Prepared
-from hpcgym.env.scheduling import Observation
 from hpcgym.errors import ActionError
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
-    from hpcgym.env.render import Viewer
     from hpcgym.env.vector import SchedulingVectorEnv
 
 
@@ -35,7 +34,6 @@ class EnvView:
         self._vector = vector
         self._env = env
         self._wiring = vector.wirings[env]
-        self._viewer: Viewer | None = None
         self.episodes = self._wiring.episodes
         self.settings = self._wiring.settings
         self.n_slots = self._wiring.n_slots
@@ -55,6 +53,21 @@ class EnvView:
     def label(self) -> str | None:
         """Return the name of the episode, None before the first."""
         return self._vector.labels[self._env]
+
+    @property
+    def unwrapped(self) -> EnvView:
+        """Return this view: nothing wraps an environment of a vector."""
+        return self
+
+    @property
+    def spec(self) -> EnvSpec | None:
+        """Return what `gymnasium.make_vec` made the vector of, None if it did not."""
+        return self._vector.spec
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """Return what the vector says of itself."""
+        return self._vector.metadata
 
     @property
     def now(self) -> int:
@@ -106,22 +119,6 @@ class EnvView:
         prepared = self._prepared
         return self._wiring.metrics(self._vector.stack.state, self._env, prepared)
 
-    def observation(self) -> Observation:
-        """Return a copy of the latest observation.
-
-        Returns:
-            A member of the observation space.
-
-        Source:
-            Gymnasium, "Vector environments": the final observation of an episode.
-        """
-        fields, env = self._vector.stack.fields, self._env
-        return {
-            "jobs": fields.shown_jobs[env].copy(),
-            "cluster": fields.shown_cluster[env].copy(),
-            "action_mask": fields.mask[env].copy(),
-        }
-
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots hold a job, for `job` actions.
 
@@ -162,6 +159,8 @@ class EnvView:
             prepared.jobs,
             stack.rows[self._env],
         )
-        if self._viewer is None:
-            self._viewer = Viewer(self.render_mode, self._vector.metadata["render_fps"])  # type: ignore[arg-type]
-        return self._viewer.render(frame)
+        viewers = self._vector.viewers
+        if self._env not in viewers:
+            fps = self._vector.metadata["render_fps"]
+            viewers[self._env] = Viewer(self.render_mode, fps)  # type: ignore[arg-type]
+        return viewers[self._env].render(frame)

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -130,13 +130,13 @@ class _Clock:
 
     def __init__(self, envs: SchedulingVectorEnv) -> None:
         self.seconds = 0.0
-        self._step: Callable[[], int] = envs.stack.step
+        self._step = envs.stack.step
         envs.stack.step = self.step  # type: ignore[method-assign]
 
-    def step(self) -> int:
+    def step(self, resting: NDArray[np.int64] | None = None) -> int:
         """Step, and add the time it took."""
         start = time.perf_counter()
-        ended = self._step()
+        ended = self._step(resting)
         self.seconds += time.perf_counter() - start
         return ended
 

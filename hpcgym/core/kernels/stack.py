@@ -124,6 +124,22 @@ def step_row(stack: Stack, env: int) -> None:
 
 
 @kernel
+def find_refused(stack: int) -> int:
+    """Find an environment whose action is none.
+
+    Args:
+        stack: Address of the environments, with their actions.
+
+    Returns:
+        As `first_refused`.
+
+    Source:
+        House rule: bad input is refused before anything has been done with it.
+    """
+    return first_refused(open_stack(stack))
+
+
+@kernel
 def step_rows(stack: int) -> int:
     """Step every environment that does not rest, one after the other.
 
