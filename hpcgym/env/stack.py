@@ -84,8 +84,6 @@ class EnvStack:
         Source:
             Specification, section 10, "Episodes".
         """
-        for prepared in episodes:
-            _ = prepared.bill  # may simulate a baseline: what can fail fails before anything moves
         self._make_room(episodes)
         for env, prepared in zip(envs.tolist(), episodes, strict=True):
             self.prepared[env] = prepared

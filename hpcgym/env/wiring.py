@@ -154,13 +154,15 @@ class Wiring:
             workload = options["workload"]
             if not isinstance(workload, Workload):
                 raise ScenarioError(f"option 'workload' must be a Workload, got {workload!r}")
-            return workload.name, self.preparer.of(workload)
-        if "episode" in options:
+            label = workload.name
+        elif "episode" in options:
             position = self.episodes.position(options["episode"])
-            workload = self.episodes.workload(position)
-            return self.episodes.labels[position], self.preparer.of(workload)
-        label, workload = self.episodes.draw(generator)
-        return label, self.preparer.of(workload)
+            label, workload = self.episodes.labels[position], self.episodes.workload(position)
+        else:
+            label, workload = self.episodes.draw(generator)
+        prepared = self.preparer.of(workload)
+        _ = prepared.bill  # may simulate a baseline: what can fail fails before anything begins
+        return label, prepared
 
     def schedule(self, state: s.State, env: int, prepared: Prepared) -> Schedule:
         """Return the schedule that one simulation of a stack has made so far.

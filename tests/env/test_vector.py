@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+import tracemalloc
 from typing import Any
 
 import gymnasium
@@ -84,7 +86,7 @@ def assert_same(one: Any, other: Any, where: str = "") -> None:
         assert one == other, where
 
 
-def assert_same_schedules(theirs: SyncVectorEnv, ours: SchedulingVectorEnv) -> None:
+def assert_same_schedules(theirs: Any, ours: SchedulingVectorEnv) -> None:
     """Compare the schedules made so far, job by job."""
     for one, other in zip(theirs.call("schedule"), ours.call("schedule"), strict=True):
         assert one.start_time.tobytes() == other.start_time.tobytes()
@@ -93,7 +95,11 @@ def assert_same_schedules(theirs: SyncVectorEnv, ours: SchedulingVectorEnv) -> N
 
 
 def play_in_lockstep(
-    theirs: SyncVectorEnv, ours: SchedulingVectorEnv, steps: int, seed: int = 5, **reset: Any
+    theirs: SyncVectorEnv | SchedulingVectorEnv,
+    ours: SchedulingVectorEnv,
+    steps: int,
+    seed: int = 5,
+    **reset: Any,
 ) -> int:
     """Step both with the same random actions; return how many episodes ended."""
     theirs.action_space.seed(seed)
@@ -129,9 +135,13 @@ def longest(env: VectorEnv) -> int:
 
 @pytest.mark.parametrize("kind", KINDS, ids=kind_id)
 def test_every_kind_equals_the_scalar_environment_to_the_bit(kind: dict[str, Any]) -> None:
-    threads = 1 + KINDS.index(kind) % 2
-    theirs, ours = pair(7, threads=threads, **kind)
-    assert play_in_lockstep(theirs, ours, longest(ours)) >= 7
+    """For 1, 2, 7 and 64 environments, on one thread and on two."""
+    steps = longest(pair(7, **kind)[1])
+    for num_envs in (1, 2, 7, 64):
+        theirs, ours = pair(num_envs, **kind)
+        assert play_in_lockstep(theirs, ours, steps) >= num_envs
+        one, two = (pair(num_envs, threads=threads, **kind)[1] for threads in (1, 2))
+        assert play_in_lockstep(one, two, steps) >= num_envs
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -229,6 +239,10 @@ def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None
     assert len(set(seen)) > 2
     theirs = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks")
     assert theirs.reset(seed=3)[1]["label"] == seen[0]
+    assert envs.np_random_seed == (3,) * 5
+    mixed = SchedulingVectorEnv(["tiny", BUSY], num_envs=2)
+    with pytest.raises(HpcgymError, match="of one scenario"):
+        mixed.reset(options={"common_random_numbers": True})
 
 
 def test_reset_mask_resets_those_alone() -> None:
@@ -243,6 +257,44 @@ def test_reset_mask_resets_those_alone() -> None:
     assert info["_label"].tolist() == [False, True, False]
     assert envs.call("label") == ("week 1", "week 2", "week 1")
     assert (envs.envs[0].now, envs.envs[2].now) == (before[0], before[2])
+
+
+@pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
+def test_masked_resets_in_the_middle_are_those_of_gymnasium(mode: AutoresetMode) -> None:
+    theirs, ours = pair(3, "synthetic-256-weeks", mode, n_slots=8, decide=14_400)
+    theirs.action_space.seed(0)
+    generator = np.random.default_rng(0)
+    assert_same(theirs.reset(seed=0), ours.reset(seed=0))
+    for step in range(120):
+        actions = theirs.action_space.sample()
+        gave, mine = theirs.step(actions), ours.step(actions)
+        assert_same(gave, mine)
+        mask = generator.random(3) < 0.1
+        if mode is AutoresetMode.DISABLED:
+            mask |= gave[2]
+        if mask.any():
+            seed = step if step % 2 else None
+            one, other = ({"seed": seed, "options": {"reset_mask": mask.copy()}} for _ in range(2))
+            assert_same(theirs.reset(**one), ours.reset(**other))
+
+
+def test_steady_state_allocates_nothing() -> None:
+    """Once each week has been seen, steps and resets keep to the arrays that there are."""
+    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=8, max_episode_steps=2, copy=False)
+    actions = np.zeros((8, 6), dtype=np.float32)
+    for week in envs.envs[0].episodes.numbers:
+        envs.reset(seed=0, options={"episode": week})
+    state = envs.stack.state
+    for _ in range(20):
+        envs.step(actions)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for _ in range(400):
+        envs.step(actions)
+    grown = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert grown < 20_000  # a workload of one week alone takes more
+    assert envs.stack.state is state
 
 
 def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
@@ -274,17 +326,50 @@ def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
 # --- What is handed out ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("copy", [True, False])
-def test_buffers_are_handed_out_only_if_asked_for(copy: bool) -> None:
-    envs = SchedulingVectorEnv("tiny", num_envs=2, copy=copy)
+@pytest.mark.parametrize("is_copy", [True, False])
+def test_buffers_are_handed_out_only_if_asked_for(is_copy: bool) -> None:
+    envs = SchedulingVectorEnv("tiny", num_envs=2, copy=is_copy)
     first, _ = envs.reset()
     before = {key: array.copy() for key, array in first.items()}
     second, reward, *_ = envs.step(np.ones((2, 6), dtype=np.float32))
-    assert (first["jobs"] is second["jobs"]) is not copy
-    assert all(np.array_equal(first[key], before[key]) for key in first) is copy
+    assert (first["jobs"] is second["jobs"]) is not is_copy
+    assert all(np.array_equal(first[key], before[key]) for key in first) is is_copy
     paid = reward.copy()
     envs.step(np.ones((2, 6), dtype=np.float32))
     assert np.array_equal(reward, paid)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
+def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
+    envs = SchedulingVectorEnv(BUSY, num_envs=3, autoreset_mode=mode, n_slots=8)
+    kept = [envs.reset(seed=0)]
+    copies = [copy.deepcopy(kept[0])]
+    for _ in range(120):
+        kept.append(envs.step(envs.action_space.sample()))
+        copies.append(copy.deepcopy(kept[-1]))
+        if mode is AutoresetMode.DISABLED and kept[-1][2].any():
+            kept.append(envs.reset(options={"reset_mask": kept[-1][2]}))
+            copies.append(copy.deepcopy(kept[-1]))
+    for one, other in zip(kept, copies, strict=True):
+        assert_same(one, other)
+
+
+def test_final_observations_outlive_the_buffers() -> None:
+    envs = SchedulingVectorEnv(BUSY, num_envs=2, copy=False, autoreset_mode="SAME_STEP", n_slots=8)
+    envs.reset(seed=0)
+    actions = np.zeros((2, 6), dtype=np.float32)
+    while "final_obs" not in (info := envs.step(actions)[-1]):
+        pass
+    final = copy.deepcopy(info["final_obs"])
+    for _ in range(5):
+        envs.step(actions)
+    assert_same(final, info["final_obs"])
+
+
+def test_buffers_cannot_be_written_to() -> None:
+    shown, _ = SchedulingVectorEnv("tiny", num_envs=2, copy=False).reset()
+    with pytest.raises(ValueError, match="read-only"):
+        shown["jobs"][0, 0] = 1.0
 
 
 def test_observations_and_actions_lie_in_their_spaces() -> None:
@@ -387,6 +472,7 @@ def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
         ({"autoreset_mode": "NEXT"}, "NEXT_STEP"),
         ({"render_mode": "human"}, "render_mode"),
         ({"action": "weight"}, "weights"),
+        ({"actions": "weights"}, "action"),
         ({"scenario": []}, "0 scenarios cannot be dealt out to 2"),
         ({"scenario": ["tiny"] * 3}, "3 scenarios cannot be dealt out to 2"),
     ],
@@ -407,6 +493,21 @@ def test_keywords_that_cannot_be_met_are_refused(keywords: dict[str, Any], words
         ({"options": {"episode": [1, 2, "weak 3"]}}, "week 3"),
         ({"options": {"episodes": 1}}, "episode"),
         ({"options": {"common_random_numbers": 1}}, "must be a bool"),
+        ({"seed": 9, "options": {"episode": "weak 3"}}, "week 3"),
+        ({"seed": [5, 6, -1]}, "seed must be a whole number >= 0, got -1"),
+        ({"seed": [1.5, 2, 3]}, "seed must be"),
+        ({"seed": [True, 2, 3]}, "seed must be"),
+        ({"seed": "abc"}, "seed must be"),
+        ({"options": {"episode": "nope", "common_random_numbers": True}}, "episode"),
+        (
+            {
+                "options": {
+                    "common_random_numbers": True,
+                    "reset_mask": np.array([False, True, True]),
+                }
+            },
+            "no reset_mask goes with it",
+        ),
     ],
 )
 def test_resets_that_cannot_be_met_change_nothing(reset: dict[str, Any], words: str) -> None:
@@ -416,37 +517,47 @@ def test_resets_that_cannot_be_met_change_nothing(reset: dict[str, Any], words: 
     with pytest.raises(HpcgymError, match=words):
         envs.reset(**reset)
     assert envs.call("label") == twin.call("label")
+    assert envs.np_random_seed == twin.np_random_seed
     actions = np.zeros((3, 6), dtype=np.float32)
     assert_same(envs.step(actions), twin.step(actions))
+    assert_same(envs.reset(), twin.reset())
 
 
 BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float32)
 
 
 @pytest.mark.parametrize(
-    ("action", "actions", "words"),
+    ("action", "actions", "env", "words"),
     [
-        ("weights", BAD_ROW, r"environment 2: .* no NaN"),
-        ("weights", BAD_ROW[:2], r"shape \(3, 6\), got \(2, 6\)"),
-        ("weights", np.full((3, 6), 1e300), "environment 0"),
-        ("weights", [[0.0] * 6, [0.0] * 5, [0.0] * 6], "numbers of shape"),
-        ("weights", None, "numbers of shape"),
-        ("job", np.array([0, 128, 0]), "environment 1: .* 0 to 127, got 128"),
-        ("job", np.array([0, 0, -1]), "environment 2"),
-        ("job", np.array([0.0, 0.0, 0.0]), "whole numbers"),
-        ("job", np.array([True, False, True]), "whole numbers"),
+        ("weights", BAD_ROW, 2, r"environment 2: .* no NaN"),
+        ("weights", BAD_ROW[:2], None, r"shape \(3, 6\), got \(2, 6\)"),
+        ("weights", np.array([[1e300] * 6, [0.0] * 6, [0.0] * 6]), 0, "environment 0"),
+        ("weights", [[0.0] * 6, [0.0] * 5, [0.0] * 6], None, "numbers of shape"),
+        ("weights", None, None, "numbers of shape"),
+        ("job", np.array([0, 128, 0]), 1, "environment 1: .* 0 to 127, got 128"),
+        ("job", np.array([0, 0, -1]), 2, "environment 2"),
+        ("job", np.array([0.0, 0.0, 0.0]), None, "whole numbers"),
+        ("job", np.array([True, False, True]), None, "whole numbers"),
     ],
 )
-def test_refused_actions_do_nothing(action: str, actions: Any, words: str) -> None:
+def test_refused_actions_do_nothing(action: str, actions: Any, env: int | None, words: str) -> None:
+    """Also where other environments are about to be reset, whose actions nobody looks at."""
     envs, twin = (SchedulingVectorEnv("tiny", num_envs=3, action=action) for _ in range(2))
     assert_same(envs.reset(seed=0), twin.reset(seed=0))
-    for _ in range(12):  # also where the next step resets
-        with pytest.raises(ActionError, match=words):
-            envs.step(actions)
+    over, refusals_at_ends, ended = np.zeros(3, dtype=bool), 0, 0
+    while ended < 12:
+        if env is None or not over[env]:
+            with pytest.raises(ActionError, match=words):
+                envs.step(actions)
+            refusals_at_ends += int(over.any())
         good = twin.action_space.sample()
-        assert_same(envs.step(good), twin.step(good))
-        if twin._some_are_over:
-            break
+        mine, yours = envs.step(good), twin.step(good)
+        assert_same(mine, yours)
+        over = mine[2]
+        ended += int(over.sum())
+    assert refusals_at_ends > 0
+    assert_same(envs.reset(), twin.reset())
+    assert_same(envs.step(good), twin.step(good))
 
 
 def test_steps_without_an_episode_are_refused() -> None:
@@ -463,3 +574,76 @@ def test_steps_without_an_episode_are_refused() -> None:
         pass
     with pytest.raises(ActionError, match=r"environments \[0, 1\] are over .*reset_mask"):
         envs.step(actions)
+
+
+# --- What fails in the middle ---------------------------------------------------------------------
+
+
+def test_baseline_that_fails_leaves_the_episodes_going_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    envs, twin = (
+        SchedulingVectorEnv(BUSY, num_envs=2, baseline="SAF", n_slots=8) for _ in range(2)
+    )
+    actions = np.zeros((2, 6), dtype=np.float32)
+    for env in (envs, twin):
+        env.reset(seed=0)
+        env.step(actions)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a policy of the user's")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hpcgym.env.prepared.Simulator", fail)
+        with pytest.raises(RuntimeError, match="of the user's"):
+            envs.reset(options={"workload": busy_workload(1, n=6)})
+    for _ in range(100):
+        assert_same(envs.step(actions), twin.step(actions))
+
+
+def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    envs = SchedulingVectorEnv(episodes_of(busy_workload(1, n=40)), num_envs=2, decide="event")
+    envs.reset()
+    actions = np.zeros((2, 6), dtype=np.float32)
+    long = {"workload": busy_workload(2, n=3_000)}
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hpcgym.core.state.allocate", fail)
+        with pytest.raises(MemoryError):
+            envs.reset(options=long)
+    with pytest.raises(ActionError, match="call reset"):
+        envs.step(actions)
+    envs.reset(options=long)
+    assert envs.stack.state.start_time.shape[1] >= 3_000
+    alone = gymnasium.make("HPCBatch-v0", scenario=envs.envs[0].episodes, decide="event")
+    alone.reset(options=long)
+    for _ in range(300):
+        assert envs.step(actions)[1][1] == alone.step(actions[0])[1]
+
+
+@pytest.mark.parametrize("mode", MODES[:2], ids=MODE_IDS[:2])
+def test_draw_that_fails_can_be_tried_again(
+    mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    envs = SchedulingVectorEnv(BUSY, num_envs=2, autoreset_mode=mode, max_episode_steps=3)
+    envs.reset(seed=0)
+    actions = np.zeros((2, 6), dtype=np.float32)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("no episode")
+
+    for _ in range(2 if mode is AutoresetMode.SAME_STEP else 3):
+        envs.step(actions)
+    with monkeypatch.context() as patched:
+        patched.setattr(envs.wirings[0], "draw", fail)
+        with pytest.raises(RuntimeError, match="no episode"):
+            envs.step(actions)
+    _, reward, terminated, truncated, info = envs.step(actions)  # this one resets
+    assert reward.tolist() == [0.0, 0.0]
+    assert not (terminated | truncated).any()
+    assert info["_label"].all()
+    for step in range(3):
+        assert envs.step(actions)[3].all() == (step == 2)
