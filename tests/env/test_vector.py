@@ -531,7 +531,7 @@ BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float3
     [
         ("weights", BAD_ROW, 2, r"environment 2: .* no NaN"),
         ("weights", BAD_ROW[:2], None, r"shape \(3, 6\), got \(2, 6\)"),
-        ("weights", np.array([[1e300] * 6, [0.0] * 6, [0.0] * 6]), 0, "environment 0"),
+        ("weights", np.array([[0.0] * 6, [1e300] * 6, [0.0] * 6]), 1, "environment 1"),
         ("weights", [[0.0] * 6, [0.0] * 5, [0.0] * 6], None, "numbers of shape"),
         ("weights", None, None, "numbers of shape"),
         ("job", np.array([0, 128, 0]), 1, "environment 1: .* 0 to 127, got 128"),
@@ -542,7 +542,8 @@ BAD_ROW = np.array([[0.0] * 6, [0.0] * 6, [0.0] * 5 + [np.nan]], dtype=np.float3
 )
 def test_refused_actions_do_nothing(action: str, actions: Any, env: int | None, words: str) -> None:
     """Also where other environments are about to be reset, whose actions nobody looks at."""
-    envs, twin = (SchedulingVectorEnv("tiny", num_envs=3, action=action) for _ in range(2))
+    scenarios = ["tiny", BUSY, BUSY]
+    envs, twin = (SchedulingVectorEnv(scenarios, num_envs=3, action=action) for _ in range(2))
     assert_same(envs.reset(seed=0), twin.reset(seed=0))
     over, refusals_at_ends, ended = np.zeros(3, dtype=bool), 0, 0
     while ended < 12:
