@@ -233,7 +233,6 @@ def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
 
     monkeypatch.setattr(prepared, "Simulator", Counting)
     env = SchedulingEnv("tiny", baseline="SAF")
-    env.reset()
     assert len(made) == 0
     for _ in range(3):
         play(env, np.zeros(6, dtype=np.float32))
