@@ -82,7 +82,10 @@ def step_rows(stack: Any, threads: int) -> int:
         return kernels.step_rows(stack)
     with _team_is_busy:
         before = numba.get_num_threads()
-        numba.set_num_threads(min(threads, cast(Any, numba.config).NUMBA_NUM_THREADS))
+        threads = min(threads, cast(Any, numba.config).NUMBA_NUM_THREADS)
+        if threads == before:
+            return kernels.step_rows_abreast(stack)
+        numba.set_num_threads(threads)
         try:
             return kernels.step_rows_abreast(stack)
         finally:
