@@ -51,7 +51,8 @@ class HPCBatchVecEnv(VecEnv):
 
     Example:
         >>> from stable_baselines3 import PPO
-        >>> model = PPO("MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=4), n_steps=8)
+        >>> envs = HPCBatchVecEnv("tiny", num_envs=4)
+        >>> model = PPO("MultiInputPolicy", envs, n_steps=8, batch_size=32)
         >>> model.learn(64).num_timesteps
         64
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,18 @@ contrib = pytest.importorskip("sb3_contrib")
 masking = pytest.importorskip("sb3_contrib.common.maskable.utils")
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
+torch = pytest.importorskip("torch")
+
 BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let torch work on one thread: sums come out the same everywhere, and tests side by side."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def pair(num_envs: int, horizon: int | None = None, **keywords: Any) -> tuple[Any, Any]:
@@ -134,6 +146,7 @@ def test_pictures_are_tiled() -> None:
     assert env.render().shape[2] == 3
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("learner", [sb3.PPO, sb3.A2C], ids=["PPO", "A2C"])
 def test_learners_run_under_normalisation_and_monitor(learner: Any) -> None:
     env = HPCBatchVecEnv(BUSY, num_envs=4, n_slots=8)
@@ -174,6 +187,7 @@ PICKS = {"action": "job", "n_slots": 2}
 RULES = {"action": "policy", "policies": ["FCFS", "LCFS", "SPF"]}
 
 
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("learner", "kind", "best", "keywords"),
     [
@@ -194,7 +208,7 @@ def test_learners_find_the_best_schedule_there_is(
         assert sum(play(alone, action, seed=0)) < best - 0.1
     model = learner(
         "MultiInputPolicy",
-        HPCBatchVecEnv("tiny", num_envs=64, **kind),
+        HPCBatchVecEnv("tiny", num_envs=64, threads=1, **kind),
         learning_rate=1e-3,
         ent_coef=0.3 if kind is PICKS else 0.05,
         gamma=1.0,

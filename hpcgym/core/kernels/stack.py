@@ -74,7 +74,7 @@ def count_ended(stack: Stack) -> int:
     ended = 0
     for env in range(len(stack.resting)):
         if stack.resting[env] == 0:
-            ended += stack.ended[0, env] | stack.ended[1, env]
+            ended += int(stack.ended[0, env] | stack.ended[1, env])
     return ended
 
 
