@@ -65,5 +65,6 @@ if __name__ == "__main__":
     console.print(benchmark.many(scenario, asked.vectors))
     console.print(step_benchmark.stepping(scenario, asked.episodes))
     console.print(step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
+    console.print(step_benchmark.over_parts(scenario, 64, asked.repeats))
     console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
     console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))

@@ -170,6 +170,27 @@ class ActionReader:
         return index
 
 
+def masks_of(slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which slots hold a job, for `job` actions.
+
+    Args:
+        slot: Job in each slot, shape (..., n_slots), -1 = empty.
+
+    Returns:
+        The same shape; the first slot alone where no job waits, since some action must be.
+
+    Source:
+        Specification, "Action semantics", `job`.
+
+    Example:
+        >>> masks_of(np.array([[4, -1], [-1, -1]])).tolist()
+        [[True, False], [True, False]]
+    """
+    masks: NDArray[np.bool_] = slot >= 0
+    masks[..., 0] |= ~masks.any(axis=-1)
+    return masks
+
+
 def unit_divisors(
     machine_processors: int, largest_request: int, threshold: int | None
 ) -> NDArray[np.float64]:

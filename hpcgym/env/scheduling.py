@@ -17,7 +17,7 @@ from hpcgym.core.kernels.measuring import N_FIGURES
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
 from hpcgym.core.rows import row_of
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionKind, Scale
+from hpcgym.env.action import ActionKind, Scale, masks_of
 from hpcgym.env.info import metrics_of
 from hpcgym.env.observation import N_SLOTS
 from hpcgym.env.prepared import Prepared
@@ -331,10 +331,7 @@ most 1 | 0 | 1 |
         Source:
             Specification, "Action semantics", `job`.
         """
-        mask = self._slot >= 0
-        if not mask.any():
-            mask[0] = True
-        return mask
+        return masks_of(self._slot)
 
     # --- What has come of it ----------------------------------------------------------------------
 

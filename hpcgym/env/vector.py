@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcgym.core.threads import checked_threads
+from hpcgym.env.action import masks_of
 from hpcgym.env.info import metrics_where
 from hpcgym.env.prepared import Prepared
 from hpcgym.env.scheduling import Observation
@@ -349,7 +350,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         Source:
             Specification, "Action semantics", `job`.
         """
-        return np.stack(self.call("action_masks"))
+        return masks_of(self.stack.fields.slot)
 
     def render(self) -> tuple[Any, ...] | None:
         """Show each environment: machine over time, queue, and the head's reservation.

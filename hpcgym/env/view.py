@@ -9,6 +9,7 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
+from hpcgym.env.action import masks_of
 from hpcgym.env.prepared import Prepared
 from hpcgym.errors import ActionError
 from hpcgym.schedule import Schedule
@@ -128,9 +129,7 @@ class EnvView:
         Source:
             Specification, "Action semantics", `job`.
         """
-        mask: NDArray[np.bool_] = self._vector.stack.fields.slot[self._env] >= 0
-        mask[0] |= not mask.any()
-        return mask
+        return masks_of(self._vector.stack.fields.slot[self._env])
 
     def render(self) -> Any:
         """Show the machine over time, the queue and the head's reservation.
