@@ -29,7 +29,6 @@ from hpcgym.core.episode import (
     rules_of,
     state_for,
 )
-from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.measuring import FIGURES, N_FIGURES
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
@@ -121,12 +120,10 @@ class _Ready(NamedTuple):
     Attributes:
         episode: What stays of it, whatever the policy.
         keys: Keys of its jobs, shape (n_keyed, n_jobs).
-        history: What is known of its users at time 0, empty where no policy asks.
     """
 
     episode: Episode
     keys: NDArray[Any]
-    history: History
 
 
 class _Block(NamedTuple):
@@ -168,12 +165,11 @@ class _Worker:
         doors.run_cells(
             jobs.address,
             self.row.address,
-            episode.log_largest,
+            episode.start.address,
             setting,
             orders.weight[part],
             given,
             np.where(key_row >= 0, np.searchsorted(keyed, key_row), -1),
-            *ready.history,
             figure,
         )
         return figure
@@ -259,9 +255,9 @@ def simulate_many(
     ready = []
     for row, workload in enumerate(workloads):
         episode = prepare(workload, many[row], keep_history=needs_history)
+        _ = episode.start  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
-        known = workload.history if needs_history else empty_history(0)
-        ready.append(_Ready(episode, given, History(*(np.array(array) for array in known))))
+        ready.append(_Ready(episode, given))
     figures = {metric: np.empty((len(workloads), len(chosen))) for metric in metrics}
     _run_all(ready, orders, figures, n_threads)
     n_jobs = np.array([len(workload) for workload in workloads])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.core import metrics
 from hpcgym.core import state as s
-from hpcgym.core.kernels import doors
-from hpcgym.core.kernels.records import Row
+from hpcgym.core.history import empty_history
+from hpcgym.core.kernels.records import Start
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.record import Record
 from hpcgym.core.state import JobTable, State
@@ -103,6 +105,28 @@ class Episode:
     policy: Policy
     fill_policy: Policy | None
     log_largest: float
+
+    @cached_property
+    def start(self) -> Record[Start]:
+        """Return what a simulation of the episode begins with, as kernels see it."""
+        keeps = self.setting[s.KEEP_HISTORY] != 0
+        history = self.workload.history if keeps else empty_history(0)
+        return Record(
+            Start(
+                setting=self.setting,
+                weight=self.weight,
+                log_largest=np.array([self.log_largest]),
+                history_run_time=history.run_time.copy(),
+                history_share=history.run_time / np.maximum(history.requested_time, 1),
+                history_inverse=1.0 / np.maximum(history.run_time, metrics.BSLD_BOUND_S),
+                history_completed=history.completed.copy(),
+                history_last_end_time=history.last_end_time.copy(),
+            )
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what only this process can hold."""
+        return {key: value for key, value in self.__dict__.items() if key != "start"}
 
     def is_same_as(self, other: Episode) -> bool:
         """Tell whether another episode reads the same to the kernels.
@@ -352,7 +376,7 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         fields: Whether observations are made.
 
     Returns:
-        The state; `load` an episode before use.
+        The state; begin an episode before use.
 
     Source:
         House rule: allocate once, reset often.
@@ -366,32 +390,3 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
         fields=fields,
     )
-
-
-def load(state: State, env: int, row: Record[Row], episode: Episode) -> None:
-    """Set one row of a state to the start of an episode.
-
-    Args:
-        state: The stack; large enough for the episode.
-        env: Row of the stack.
-        row: The same row, as kernels see it.
-        episode: The episode.
-
-    Writes:
-        The row.
-
-    Source:
-        Specification, section 10, "Episodes".
-    """
-    state.setting[env] = episode.setting
-    state.weight[env] = episode.weight
-    if episode.setting[s.KEEP_HISTORY]:
-        history = episode.workload.history
-        n_users = len(history.completed)
-        state.history_run_time[env, :n_users] = history.run_time
-        state.history_requested_time[env, :n_users] = history.requested_time
-        state.history_completed[env, :n_users] = history.completed
-        state.history_last_end_time[env, :n_users] = history.last_end_time
-    doors.reset(row.address, episode.log_largest)
-    if episode.setting[s.DECIDE] == s.DECIDE_INTERVAL:
-        state.counter[env, s.NEXT_DECISION] = 0

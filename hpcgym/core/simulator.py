@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings, load, prepare, state_for
+from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.kernels import check, doors
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.policy import Policy, as_policy, features_of
@@ -94,7 +94,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Set the clock back to 0: an empty machine, no job submitted."""
-        load(self.state, 0, self._row, self.episode)
+        doors.begin(self._row.address, self.episode.start.address)
 
     def run(self) -> bool:
         """Run to the next decision, or until every job has started.

@@ -149,6 +149,7 @@ N_FEATURES = 4
 
 N_STATIC_FIELDS = 4
 N_HISTORY_FIELDS = 6
+N_KEPT_FIELDS = 4
 
 
 class JobTable(NamedTuple):
@@ -213,9 +214,14 @@ class State(NamedTuple):
             (n_nodes, SIZE_CLASSES), s.
         onset: Heap of jobs that cost nothing yet, by onset, few but waiting ones, shape (n_jobs,).
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
-        history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
+        history_share: Run time by request of the same jobs, shape (n_users, RING_JOBS).
+        history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
+            1/s.
         history_completed: Jobs completed, shape (n_users,).
         history_last_end_time: Latest end, shape (n_users,), s.
+        history_shown: Fields 0 to 3 of `history_field`, which change at the user's completions
+            only, shape (n_users, N_KEPT_FIELDS).
+        history_shown_at: Jobs completed when these were worked out, -1 = never, shape (n_users,).
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
@@ -242,9 +248,12 @@ class State(NamedTuple):
     node_estimate: Int
     onset: Int
     history_run_time: Int
-    history_requested_time: Int
+    history_share: Float
+    history_inverse: Float
     history_completed: Int
     history_last_end_time: Int
+    history_shown: NDArray[np.float32]
+    history_shown_at: Int
     inverse: Float
     history_field: NDArray[np.float32]
     scratch: Int
@@ -307,9 +316,12 @@ def allocate(
         node_estimate=np.empty((n_envs, n_nodes, SIZE_CLASSES), dtype=np.int64),
         onset=np.empty((n_envs, n_jobs if reward else 0), dtype=np.int64),
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
-        history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
+        history_share=np.zeros((n_envs, known, RING_JOBS)),
+        history_inverse=np.zeros((n_envs, known, RING_JOBS)),
         history_completed=np.zeros((n_envs, known), dtype=np.int64),
         history_last_end_time=np.zeros((n_envs, known), dtype=np.int64),
+        history_shown=np.zeros((n_envs, known if fields else 0, N_KEPT_FIELDS), dtype=np.float32),
+        history_shown_at=np.zeros((n_envs, known), dtype=np.int64),
         inverse=np.empty((n_envs, n_jobs if history else 0)),
         history_field=np.empty(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32

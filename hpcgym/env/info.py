@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from hpcgym.core.kernels.measuring import FIGURES
 
-_SHOWN: tuple[tuple[str, int, type], ...] = tuple(
-    (name, column, {"complete": bool, "makespan": int}.get(name, int if name[0] == "n" else float))
+_SHOWN: tuple[tuple[str, str, int, type], ...] = tuple(
+    (
+        name,
+        f"_{name}",
+        column,
+        {"complete": bool, "makespan": int}.get(name, int if name[0] == "n" else float),
+    )
     for column, name in enumerate(FIGURES)
     if not name.startswith("sum_")
 )
-"""Name, column and type of each figure shown."""
+"""Name, name of the mask, column and type of each figure shown."""
 
 
 def metrics_of(figure: NDArray[np.float64]) -> dict[str, float]:
@@ -30,7 +35,7 @@ def metrics_of(figure: NDArray[np.float64]) -> dict[str, float]:
         Specification, section 1, "Metrics".
     """
     values = figure.tolist()
-    return {name: kind(values[column]) for name, column, kind in _SHOWN}
+    return {name: kind(values[column]) for name, _, column, kind in _SHOWN}
 
 
 def metrics_where(measured: NDArray[np.bool_], figure: NDArray[np.float64]) -> dict[str, Any]:
@@ -52,9 +57,9 @@ def metrics_where(measured: NDArray[np.bool_], figure: NDArray[np.float64]) -> d
         >>> metrics["n_jobs"], metrics["_n_jobs"], metrics["complete"]
         (array([0, 1]), array([False,  True]), array([False,  True]))
     """
-    columns = np.where(measured, figure.T, 0.0)
+    columns: dict[type, NDArray[Any]] = {float: np.where(measured, figure.T, 0.0)}
+    columns |= {kind: columns[float].astype(kind) for kind in (int, bool)}
     together: dict[str, Any] = {}
-    for name, column, kind in _SHOWN:
-        together[name] = columns[column] if kind is float else columns[column].astype(kind)
-        together[f"_{name}"] = measured
+    for name, mask, column, kind in _SHOWN:
+        together[name], together[mask] = columns[kind][column], measured
     return together

@@ -46,6 +46,16 @@ class Prepared:
     baseline_settings: SchedulerSettings | None
 
     @cached_property
+    def n_jobs(self) -> int:
+        """Return the number of jobs."""
+        return len(self.episode.workload)
+
+    @cached_property
+    def n_users(self) -> int:
+        """Return the number of users."""
+        return len(self.episode.workload.history.completed)
+
+    @cached_property
     def jobs(self) -> Record[Jobs]:
         """Return the episode's jobs as kernels see them."""
         return jobs_of(self.episode.table, 0, len(self.episode.workload))

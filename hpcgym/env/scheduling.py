@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import load, state_for
+from hpcgym.core.episode import state_for
 from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.measuring import N_FIGURES
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
@@ -231,8 +231,8 @@ most 1 | 0 | 1 |
         super().reset(seed=seed)
         self._label, self._prepared = self._wiring.draw(options or {}, self.np_random)
         self._make_room(self._prepared)
-        load(self._stack, 0, self._row, self._prepared.episode)
         jobs, row = self._prepared.jobs.address, self._row.address
+        doors.begin(row, self._prepared.episode.start.address)
         doors.run(jobs, row)
         self._is_over = False
         shown = self._empty()

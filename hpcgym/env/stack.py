@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import load
 from hpcgym.core.kernels import stack as kernels
 from hpcgym.core.kernels.measuring import N_FIGURES
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
@@ -45,9 +44,10 @@ class EnvStack:
         self._wirings = list(wirings)
         self._threads = min(threads, n_envs)
         self._state: s.State | None = None
+        self._room = (0, 0)  # jobs and users that fit
         self.prepared: list[Prepared | None] = [None] * n_envs
         self.fields = Stack(
-            address=np.zeros((n_envs, 4), dtype=np.int64 if IS_COMPILED else object),
+            address=np.zeros((n_envs, 5), dtype=np.int64 if IS_COMPILED else object),
             resting=np.zeros(n_envs, dtype=np.uint8),
             horizon=np.array([horizon or 0]),
             n_choices=np.array([reader.n_choices]),
@@ -88,7 +88,6 @@ class EnvStack:
         for env, prepared in zip(envs.tolist(), episodes, strict=True):
             self.prepared[env] = prepared
             self._show(env, prepared)
-            load(self.state, env, self.rows[env], prepared.episode)
         kernels.begin_rows(self._record.address, envs)
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
@@ -131,19 +130,17 @@ class EnvStack:
 
     def _make_room(self, episodes: Sequence[Prepared]) -> None:
         """Allocate a state that holds the episodes, unless the one at hand does."""
-        workloads = [prepared.episode.workload for prepared in episodes]
-        n_jobs = max(len(workload) for workload in workloads)
-        n_users = max(len(workload.history.completed) for workload in workloads)
-        before = self._state
-        if before is not None:
-            most_jobs, most_users = before.start_time.shape[1], before.history_completed.shape[1]
-            if n_jobs <= most_jobs and n_users <= most_users:
-                return
-            n_jobs, n_users = max(n_jobs, most_jobs), max(n_users, most_users)
+        before, (n_jobs, n_users) = self._state, self._room
+        for prepared in episodes:
+            n_jobs = max(n_jobs, prepared.n_jobs)
+            n_users = max(n_users, prepared.n_users)
+        if (n_jobs, n_users) == self._room:
+            return
+        n_jobs, n_users = 2 ** (n_jobs - 1).bit_length(), 2 ** (n_users - 1).bit_length()
         larger = s.allocate(
             len(self.prepared),
-            2 ** (n_jobs - 1).bit_length(),
-            2 ** (n_users - 1).bit_length(),
+            n_jobs,
+            n_users,
             max(wiring.episodes.scenario.machine.processors for wiring in self._wirings),
             history=True,
             reward=True,
@@ -151,7 +148,7 @@ class EnvStack:
         )
         if before is not None:
             s.copy_into(larger, s.in_use(before))
-        self._state = larger
+        self._state, self._room = larger, (n_jobs, n_users)
         self._open()
 
     def _open(self) -> None:
@@ -166,16 +163,19 @@ class EnvStack:
         for key, buffer in self.shown.items():
             self.shown[key] = buffer.view()
             self.shown[key].flags.writeable = False
+        address: Any = self.fields.address
+        for env in range(n_rows):
+            address[env, kernels.ROW] = self.rows[env].address
+            address[env, kernels.CHOICE] = self._choices[env].address
         for env, prepared in enumerate(self.prepared):
             if prepared is not None:
                 self._show(env, prepared)
 
     def _show(self, env: int, prepared: Prepared) -> None:
-        """Tell the kernels where an environment's records are."""
+        """Tell the kernels where the records of an environment's episode are."""
         address: Any = self.fields.address
         address[env, kernels.JOBS] = prepared.jobs.address
-        address[env, kernels.ROW] = self.rows[env].address
-        address[env, kernels.CHOICE] = self._choices[env].address
+        address[env, kernels.START] = prepared.episode.start.address
         address[env, kernels.BILL] = prepared.bill.address
 
     def __getstate__(self) -> dict[str, Any]:

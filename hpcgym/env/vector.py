@@ -110,7 +110,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.stack = EnvStack(self.wirings, max_episode_steps, checked_threads(threads))
-        self.labels: list[str | None] = [None] * num_envs
+        self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
         self.viewers: dict[int, Any] = {}
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
@@ -309,9 +309,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     def _label_info(self, labelled: Bools) -> dict[str, Any]:
         """Return which episodes some environments play."""
-        labels = np.full(self.num_envs, None, dtype=object)
-        for env in np.flatnonzero(labelled).tolist():
-            labels[env] = self.labels[env]
+        labels = self.labels.copy()
+        labels[~labelled] = None
         return {"label": labels, "_label": labelled}
 
     def _metrics_info(self, over: Bools) -> dict[str, Any]:

@@ -53,7 +53,8 @@ class EnvView:
     @property
     def label(self) -> str | None:
         """Return the name of the episode, None before the first."""
-        return self._vector.labels[self._env]
+        label: str | None = self._vector.labels[self._env]
+        return label
 
     @property
     def unwrapped(self) -> EnvView:

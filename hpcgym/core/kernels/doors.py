@@ -19,20 +19,26 @@ from hpcgym.core.kernels import (
     queue,
     stepping,
 )
-from hpcgym.core.kernels.records import open_bill, open_choice, open_jobs, open_row
+from hpcgym.core.kernels.records import (
+    open_bill,
+    open_choice,
+    open_jobs,
+    open_row,
+    open_start,
+)
 from hpcgym.core.state import BASE, Float, Int
 
 Singles = NDArray[np.float32]
 
 
 @kernel
-def reset(row: int, log_largest: float) -> None:
-    """Set a simulation to time 0.
+def begin(row: int, start: int) -> None:
+    """Set a simulation to the start of an episode.
 
     Source:
-        `lifecycle.reset`, whose docstring holds.
+        `lifecycle.begin`, whose docstring holds.
     """
-    lifecycle.reset(open_row(row), log_largest)
+    lifecycle.begin(open_row(row), open_start(start))
 
 
 @kernel
@@ -168,15 +174,11 @@ def step(
 def run_cells(
     jobs: int,
     row: int,
-    log_largest: float,
+    start: int,
     setting: Int,
     weight: Float,
     key: Float,
     key_row: Int,
-    history_run_time: Int,
-    history_requested_time: Int,
-    history_completed: Int,
-    history_last_end_time: Int,
     figure: Float,
 ) -> None:
     """Simulate an episode under one policy after the other.
@@ -187,14 +189,10 @@ def run_cells(
     cells.run_cells(
         open_jobs(jobs),
         open_row(row),
-        log_largest,
+        open_start(start),
         setting,
         weight,
         key,
         key_row,
-        history_run_time,
-        history_requested_time,
-        history_completed,
-        history_last_end_time,
         figure,
     )

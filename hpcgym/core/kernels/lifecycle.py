@@ -1,27 +1,80 @@
 """The start of an episode's life."""
 
+from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import clear_queue
-from hpcgym.core.kernels.records import Row
+from hpcgym.core.kernels.records import Row, Start
 from hpcgym.core.state import (
     BASE,
     CHECKED_HEAD,
     FILL,
     FREE,
+    KEEP_HISTORY,
     LOG_LARGEST,
     MACHINE_PROCESSORS,
     N_COUNTERS,
     N_GAUGES,
     N_JOBS,
+    N_ORDERS,
+    N_SETTINGS,
+    N_WEIGHTS,
     PICK,
     SETTLED_HEAD,
     SHADOW,
+    Float,
+    Int,
 )
 
 
 @kernel
-def reset(row: Row, log_largest: float) -> None:
-    """Set one simulation to time 0: an empty machine, no job submitted.
+def set_rules(row: Row, setting: Int, weight: Float) -> None:
+    """Set what is fixed of an episode.
+
+    Args:
+        row: The simulation.
+        setting: The settings, shape (N_SETTINGS,).
+        weight: Parameters of the rules, shape (N_ORDERS, N_WEIGHTS).
+
+    Writes:
+        `setting` and `weight` of the row.
+
+    Source:
+        House rule: allocate once, reset often.
+    """
+    for column in range(N_SETTINGS):
+        row.setting[column] = setting[column]
+    for which in range(N_ORDERS):
+        for column in range(N_WEIGHTS):
+            row.weight[which, column] = weight[which, column]
+
+
+@kernel
+def recall_users(row: Row, start: Start) -> None:
+    """Set what is known of each user back to what was known at time 0.
+
+    Args:
+        row: The simulation.
+        start: What its episode begins with.
+
+    Writes:
+        The `history_*` arrays.
+
+    Source:
+        Specification, section 10, "Episodes".
+    """
+    for user in range(len(start.history_completed)):
+        for spot in range(min(start.history_completed[user], RING_JOBS)):
+            row.history_run_time[user, spot] = start.history_run_time[user, spot]
+            row.history_share[user, spot] = start.history_share[user, spot]
+            row.history_inverse[user, spot] = start.history_inverse[user, spot]
+        row.history_completed[user] = start.history_completed[user]
+        row.history_last_end_time[user] = start.history_last_end_time[user]
+        row.history_shown_at[user] = -1
+
+
+@kernel
+def clear(row: Row, log_largest: float) -> None:
+    """Empty the machine and the queue, and set the clock to 0.
 
     Args:
         row: The simulation; its settings, weights and history are in place.
@@ -46,3 +99,23 @@ def reset(row: Row, log_largest: float) -> None:
     for job in range(row.setting[N_JOBS]):
         row.start_time[job] = -1
         row.flag[job] = 0
+
+
+@kernel
+def begin(row: Row, start: Start) -> None:
+    """Set one simulation to the start of an episode.
+
+    Args:
+        row: The simulation; large enough for the episode.
+        start: What the episode begins with.
+
+    Writes:
+        The row.
+
+    Source:
+        Specification, section 10, "Episodes".
+    """
+    set_rules(row, start.setting, start.weight)
+    if row.setting[KEEP_HISTORY] != 0:
+        recall_users(row, start)
+    clear(row, start.log_largest[0])

@@ -25,6 +25,7 @@ from hpcgym.core.state import (
     HOUR_AGO,
     MACHINE_PROCESSORS,
     N_HISTORY_FIELDS,
+    N_OVERDUE,
     N_RELEASES,
     N_STATIC_FIELDS,
     N_WAITING,
@@ -34,6 +35,8 @@ from hpcgym.core.state import (
     WAITING_AREA,
     WAITING_PROCESSORS,
     WEEK_START,
+    E,
+    Q,
 )
 
 N_MOVING_FIELDS = 5
@@ -197,6 +200,9 @@ def show_newcomer(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> 
 def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: int) -> None:
     """Write the fields of a job that move.
 
+    The features that a pass has just weighed are at hand, so the job's estimate and processors are
+    read there.
+
     Args:
         jobs: The job table.
         row: The simulation.
@@ -213,16 +219,16 @@ def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first:
     """
     now = row.counter[NOW]
     wait = now - jobs.submit_time[job]
-    estimate = jobs.estimate[job]
+    estimate = jobs.feature[job, E]
     waited = -1.0
     shown[first + 4] = np.float32(0.0)
     if wait > 0:
         shown[first + 4] = np.float32(min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0))
         waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
     shown[first + 5] = np.float32(waited)
-    shown[first + 6] = np.float32(jobs.processors[job] <= row.counter[FREE])
+    shown[first + 6] = np.float32(jobs.feature[job, Q] <= row.counter[FREE])
     shown[first + 7] = np.float32(shadow < 0 or now + estimate <= shadow)
-    shown[first + 8] = np.float32(is_overdue(row, job))
+    shown[first + 8] = np.float32(row.counter[N_OVERDUE] > 0 and is_overdue(row, job))
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""What kernels work on: one simulation, its jobs, how actions are read and rewards are paid.
+"""What kernels work on: one simulation, its jobs, its start, how actions are read and rewards paid.
 
 And many simulations side by side, each with its own of all four.
 """
@@ -57,12 +57,39 @@ class Row(NamedTuple):
     node_estimate: IntTable
     onset: IntVector
     history_run_time: IntTable
-    history_requested_time: IntTable
+    history_share: FloatTable
+    history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
+    history_shown: SingleTable
+    history_shown_at: IntVector
     inverse: FloatVector
     history_field: SingleTable
     scratch: IntVector
+
+
+class Start(NamedTuple):
+    """What a simulation of an episode begins with.
+
+    Attributes:
+        setting: Row of `hpcgym.core.state.State.setting`.
+        weight: Rows of `State.weight`.
+        log_largest: Natural logarithm of the largest request in s, shape (1,).
+        history_run_time: What is known of each user at time 0, as `State` has it, like the others.
+        history_share: Likewise.
+        history_inverse: Likewise.
+        history_completed: Likewise.
+        history_last_end_time: Likewise.
+    """
+
+    setting: IntVector
+    weight: FloatTable
+    log_largest: FloatVector
+    history_run_time: IntTable
+    history_share: FloatTable
+    history_inverse: FloatTable
+    history_completed: IntVector
+    history_last_end_time: IntVector
 
 
 class Choice(NamedTuple):
@@ -115,7 +142,8 @@ class Stack(NamedTuple):
     """Environments side by side: where each finds its records, what it is told and what it shows.
 
     Attributes:
-        address: Addresses of each one's `Jobs`, `Row`, `Choice` and `Bill`, shape (n_envs, 4).
+        address: Addresses of each one's `Jobs`, `Start`, `Bill`, `Row` and `Choice`, shape
+            (n_envs, 5).
         resting: Which ones a step leaves alone, shape (n_envs,), 1 or 0.
         horizon: Steps after which an episode is cut short, 0 = none, shape (1,).
         n_choices: Actions that are numbers lie below this, shape (1,).
@@ -149,6 +177,7 @@ class Stack(NamedTuple):
 
 open_jobs = opener(Jobs)
 open_row = opener(Row)
+open_start = opener(Start)
 open_choice = opener(Choice)
 open_bill = opener(Bill)
 open_stack = opener(Stack)

@@ -7,6 +7,7 @@ from numba import prange
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
+from hpcgym.core.kernels.lifecycle import begin
 from hpcgym.core.kernels.measuring import measure
 from hpcgym.core.kernels.observing import observe
 from hpcgym.core.kernels.paying import pay_at_horizon
@@ -17,6 +18,7 @@ from hpcgym.core.kernels.records import (
     open_jobs,
     open_row,
     open_stack,
+    open_start,
 )
 from hpcgym.core.kernels.stepping import step
 from hpcgym.core.state import (
@@ -31,7 +33,7 @@ from hpcgym.core.state import (
 )
 
 # Columns of `Stack.address`.
-JOBS, ROW, CHOICE, BILL = 0, 1, 2, 3
+JOBS, START, BILL, ROW, CHOICE = 0, 1, 2, 3, 4
 
 
 @kernel
@@ -190,7 +192,7 @@ def step_rows_abreast(stack: int) -> int:
 
 @kernel
 def begin_rows(stack: int, envs: Int) -> None:
-    """Run some environments, just reset, to their first decision, and observe.
+    """Begin episodes in some environments, run them to their first decisions, and observe.
 
     Args:
         stack: Address of the environments.
@@ -206,6 +208,7 @@ def begin_rows(stack: int, envs: Int) -> None:
     for env in envs:
         jobs = open_jobs(opened.address[env, JOBS])
         row = open_row(opened.address[env, ROW])
+        begin(row, open_start(opened.address[env, START]))
         run(jobs, row)
         opened.slot[env, :] = -1  # jobs of the episode before may have had the same numbers
         opened.shown_jobs[env, :] = 0.0

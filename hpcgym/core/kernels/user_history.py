@@ -9,7 +9,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import LOG_LARGEST, NOW
+from hpcgym.core.state import LOG_LARGEST, N_KEPT_FIELDS, NOW
 
 MONTH_MINUTES = 43_200.0
 
@@ -24,15 +24,17 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the job.
 
     Writes:
-        The user's row of the four `history_*` arrays.
+        The user's row of the `history_*` arrays, but for what is shown of it.
 
     Source:
         Specification, section 10, "Information".
     """
     user = jobs.user[job]
     spot = row.history_completed[user] % RING_JOBS
-    row.history_run_time[user, spot] = jobs.run_time[job]
-    row.history_requested_time[user, spot] = jobs.requested_time[job]
+    run_time = jobs.run_time[job]
+    row.history_run_time[user, spot] = run_time
+    row.history_share[user, spot] = run_time / jobs.requested_time[job]
+    row.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
     row.history_completed[user] += 1
     row.history_last_end_time[user] = row.counter[NOW]
 
@@ -41,7 +43,8 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
 def expect_inverse(jobs: Jobs, row: Row, job: int) -> float:
     """Expect 1/D of a newcomer, D = max(run time, tau), from its user's last jobs.
 
-    The request counts as one more observation, so a user without history gets 1/max(e, tau).
+    The request counts as one more observation, so a user without history gets 1/max(e, tau). A run
+    time counts up to the request: of two quotients 1/D the larger one is that of the lesser time.
 
     Args:
         jobs: The job table.
@@ -58,28 +61,67 @@ def expect_inverse(jobs: Jobs, row: Row, job: int) -> float:
     completed = row.history_completed[user]
     n = min(completed, RING_JOBS)
     oldest = (completed - n) % RING_JOBS
-    estimate = jobs.estimate[job]
+    of_request = 1.0 / max(jobs.estimate[job], BSLD_BOUND_S)
     total = 0.0
     for spot in range(oldest, n):
-        total += 1.0 / max(min(row.history_run_time[user, spot], estimate), BSLD_BOUND_S)
+        total += max(row.history_inverse[user, spot], of_request)
     for spot in range(oldest):
-        total += 1.0 / max(min(row.history_run_time[user, spot], estimate), BSLD_BOUND_S)
-    total += 1.0 / max(estimate, BSLD_BOUND_S)
+        total += max(row.history_inverse[user, spot], of_request)
+    total += of_request
     return total / (n + 1)
 
 
 @kernel
-def write_history_fields(jobs: Jobs, row: Row, job: int, log_largest: float) -> None:
+def show_user(row: Row, user: int, log_largest: float) -> None:
+    """Work out what an observation shows of a user until the next completion.
+
+    Args:
+        row: The simulation.
+        user: Index of the user.
+        log_largest: Natural logarithm of the scenario's largest request in s.
+
+    Writes:
+        The user's row of `history_shown` and `history_shown_at`: see the data sheet of
+        `hpcgym.env.scheduling`.
+
+    Source:
+        Specification, section 10, "Observation".
+    """
+    completed = row.history_completed[user]
+    row.history_shown_at[user] = completed
+    shown = row.history_shown[user]
+    if completed == 0:
+        shown[0] = np.float32(0.0)
+        for column in range(1, N_KEPT_FIELDS):
+            shown[column] = np.float32(-1.0)
+        return
+    shown[0] = np.float32(min(math.log(1.0 + completed) / math.log(1001.0), 1.0))
+    for back in range(2):
+        if completed > back:
+            spot = (completed - 1 - back) % RING_JOBS
+            seconds = max(row.history_run_time[user, spot], 1)
+            shown[1 + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
+        else:
+            shown[1 + back] = np.float32(-1.0)
+    share = 0.0
+    n = min(completed, RING_JOBS)
+    for spot in range(n):
+        share += row.history_share[user, spot]
+    shown[3] = np.float32(min(share / n, 1.0))
+
+
+@kernel
+def write_history_fields(jobs: Jobs, row: Row, job: int) -> None:
     """Write what an observation shows of a newcomer's user, frozen from now on.
 
     Args:
         jobs: The job table.
         row: The simulation, `inverse` of the job written.
         job: Index of the newcomer.
-        log_largest: Natural logarithm of the scenario's largest request in s.
 
     Writes:
-        The row of `history_field` of the job's seat: see the data sheet of `hpcgym.env.scheduling`.
+        The row of `history_field` of the job's seat: see the data sheet of `hpcgym.env.scheduling`;
+        what `show_user` writes, if the user has completed a job since it was last called.
 
     Source:
         Specification, section 10, "Observation".
@@ -87,30 +129,16 @@ def write_history_fields(jobs: Jobs, row: Row, job: int, log_largest: float) -> 
     seat = seat_of(row, job)
     field = row.history_field[seat]
     user = jobs.user[job]
-    completed = row.history_completed[user]
+    log_largest = row.gauge[LOG_LARGEST]
+    if row.history_shown_at[user] != row.history_completed[user]:
+        show_user(row, user, log_largest)
+    for column in range(N_KEPT_FIELDS):
+        field[column] = row.history_shown[user, column]
     field[4] = np.float32(min(-math.log(row.inverse[seat]) / log_largest, 1.0))
-    if completed == 0:
-        field[0] = np.float32(0.0)
-        field[1] = np.float32(-1.0)
-        field[2] = np.float32(-1.0)
-        field[3] = np.float32(-1.0)
-        field[5] = np.float32(-1.0)
-        return
-    field[0] = np.float32(min(math.log(1.0 + completed) / math.log(1001.0), 1.0))
-    for back in range(2):
-        if completed > back:
-            spot = (completed - 1 - back) % RING_JOBS
-            seconds = max(row.history_run_time[user, spot], 1)
-            field[1 + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
-        else:
-            field[1 + back] = np.float32(-1.0)
-    share = 0.0
-    n = min(completed, RING_JOBS)
-    for spot in range(n):
-        share += row.history_run_time[user, spot] / row.history_requested_time[user, spot]
-    field[3] = np.float32(min(share / n, 1.0))
-    minutes = (row.counter[NOW] - row.history_last_end_time[user]) / 60.0
-    field[5] = np.float32(min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0))
+    field[5] = np.float32(-1.0)
+    if row.history_completed[user] > 0:
+        minutes = (row.counter[NOW] - row.history_last_end_time[user]) / 60.0
+        field[5] = np.float32(min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0))
 
 
 @kernel
@@ -123,11 +151,11 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the newcomer, which has a seat.
 
     Writes:
-        `inverse` of its seat; `history_field` too where observations are made.
+        `inverse` of its seat; what `write_history_fields` writes where observations are made.
 
     Source:
         Specification, section 10, "Information".
     """
     row.inverse[seat_of(row, job)] = expect_inverse(jobs, row, job)
     if len(row.history_field) > 0:
-        write_history_fields(jobs, row, job, row.gauge[LOG_LARGEST])
+        write_history_fields(jobs, row, job)
