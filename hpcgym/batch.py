@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
+from hpcgym.core.backfill import Backfill
 from hpcgym.core.episode import (
-    Backfill,
     Episode,
     Estimates,
     EventSemantics,
@@ -146,6 +146,7 @@ class _Worker:
 
     def __init__(self, episodes: Sequence[Episode]) -> None:
         self.state = state_for(episodes)
+        self.state.backfill_parameter[0] = episodes[0].backfill_parameter  # alike for all
         self.row = row_of(self.state, 0)
         self.keys = np.empty((max(len(episode.workload) for episode in episodes), 2))
 
@@ -186,7 +187,7 @@ def simulate_many(
     weights: ArrayLike | None = None,
     divisors: ArrayLike | None = None,
     keys: Sequence[ArrayLike] | None = None,
-    backfill: Backfill = "easy",
+    backfill: str | Backfill = "easy",
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,

@@ -39,6 +39,7 @@ class Row(NamedTuple):
 
     setting: IntVector
     weight: FloatTable
+    backfill_parameter: FloatVector
     counter: IntVector
     gauge: FloatVector
     start_time: IntVector
@@ -62,6 +63,9 @@ class Row(NamedTuple):
     history_last_end_time: IntVector
     inverse: FloatVector
     history_field: SingleTable
+    planned_start: IntVector
+    profile_time: IntVector
+    profile_free: IntVector
     scratch: IntVector
 
 
