@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
+from hpcgym.core.backfill import Backfill
 from hpcgym.core.episode import (
-    Backfill,
     Episode,
     Estimates,
     EventSemantics,
@@ -182,7 +182,7 @@ def simulate_many(
     weights: ArrayLike | None = None,
     divisors: ArrayLike | None = None,
     keys: Sequence[ArrayLike] | None = None,
-    backfill: Backfill = "easy",
+    backfill: str | Backfill = "easy",
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.episode import Backfill, Estimates, EventSemantics, SchedulerSettings
+from hpcgym.core.backfill import Backfill
+from hpcgym.core.episode import Estimates, EventSemantics, SchedulerSettings
 from hpcgym.core.policy import Policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
@@ -53,7 +54,8 @@ class Schedule:
         workload: The jobs.
         start_time: When each started, s, -1 = not yet.
         run_time: Its run time as executed, s: cut at the request where jobs are killed at it.
-        backfilled: Whether it started out of order, before the head; the others started in order.
+        backfilled: Whether it started ahead of a job before it in queue order that kept waiting;
+            the others started in order.
         thresholded: Whether it had waited beyond the threshold when it started.
         settings: The scheduler that made this, or None where an agent's decisions did.
     """
@@ -340,7 +342,7 @@ def simulate(
     workload: Workload,
     policy: str | Policy | Sequence[float] = "FCFS",
     *,
-    backfill: Backfill = "easy",
+    backfill: str | Backfill = "easy",
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,
@@ -353,8 +355,12 @@ def simulate(
         workload: The jobs and the machine.
         policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as
             text ("q=1,e=0.5") or as six numbers, or a `Policy`.
-        backfill: "easy", later jobs may start if they do not delay the head; "none", they may not.
-        backfill_order: Order in which jobs are tried as backfill; default the primary order.
+        backfill: Which jobs may start ahead of others, as text or an object of
+            `hpcgym.core.backfill`: "easy", those that do not delay the first that waits; "none",
+            none; "conservative", those that delay nobody who came before; "depth:k=3", those that
+            do not delay the first three that wait.
+        backfill_order: Order in which jobs are tried as backfill ("easy" and "depth"); default the
+            primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
         estimates: What the scheduler goes by: "requested", the users' requests; "exact", the

@@ -80,10 +80,12 @@ def settings_for(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
     """Draw any settings of the scheduler that the workload allows, except the policy."""
     drawn: dict[str, Any] = {
         "backfill": draw(st.sampled_from(("none", "easy", "easy", "easy"))),
-        "backfill_order": draw(st.none() | policies),
+        "backfill_order": None,
         "threshold": draw(st.sampled_from(THRESHOLDS_S)),
         "event_semantics": draw(st.sampled_from(("batch", "batch", "pyss"))),
     }
+    if drawn["backfill"] != "none":
+        drawn["backfill_order"] = draw(st.none() | policies)
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(st.sampled_from(("requested", "exact")))
         return drawn

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
+from hpcgym.core.backfill import Backfill, as_backfill
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.errors import CardError, unknown_name
@@ -26,7 +27,7 @@ class RuleAgent:
         name: What tables call it.
         policy: The policy it chooses.
         policies: What the environment offers to choose from, `policy` among them.
-        backfill: Backfilling mode it needs, or None for the scenario's.
+        backfill: Text of the backfilling mode it needs, or None for the scenario's.
         backfill_order: Policy that orders the backfill candidates, or None for the scenario's.
 
     Raises:
@@ -52,7 +53,7 @@ class RuleAgent:
         policy: str | Policy | Sequence[float],
         *,
         policies: Sequence[str | Policy | Sequence[float]] | None = None,
-        backfill: str | None = None,
+        backfill: str | Backfill | None = None,
         backfill_order: str | Policy | Sequence[float] | None = None,
         name: str | None = None,
     ) -> None:
@@ -65,7 +66,8 @@ class RuleAgent:
         object.__setattr__(self, "name", chosen.name if name is None else name)
         object.__setattr__(self, "policy", offered[names.index(chosen.name)])
         object.__setattr__(self, "policies", offered)
-        object.__setattr__(self, "backfill", backfill)
+        mode = None if backfill is None else str(as_backfill(backfill))
+        object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "backfill_order", order)
         self.settings(SchedulerSettings())
 
@@ -81,7 +83,8 @@ class RuleAgent:
             scenario: The scheduler of the scenario, which agents and baselines share.
 
         Returns:
-            The same threshold, estimates and backfilling, except what the rule states itself.
+            The same threshold, estimates and backfilling, except what the rule states itself; a
+            stated mode that takes no backfill order goes without the scenario's.
 
         Source:
             Specification, section 10, "Episodes".
@@ -89,6 +92,8 @@ class RuleAgent:
         Example:
             >>> RuleAgent("FCFS", backfill_order="SPF").settings(SchedulerSettings()).threshold
         """
+        if self.backfill is not None and not as_backfill(self.backfill).TAKES_ORDER:
+            scenario = replace(scenario, backfill_order=None)
         return replace(scenario, policy=self.policy, **self._stated)
 
     @property

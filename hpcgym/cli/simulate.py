@@ -21,7 +21,14 @@ def simulate_log(
             "--policy", "-p", help="Order of the waiting jobs: a policy, or q=..,e=..,wait=.."
         ),
     ] = "FCFS",
-    backfill: Annotated[str, typer.Option(metavar="easy|none", help="Backfilling mode.")] = "easy",
+    backfill: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE",
+            help="Backfilling mode: none, easy, conservative, conservative:compress=shift, "
+            "depth:k=3.",
+        ),
+    ] = "easy",
     backfill_order: Annotated[
         str | None, typer.Option(help="Order of backfill candidates; default as --policy.")
     ] = None,

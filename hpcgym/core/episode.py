@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
+from hpcgym.core.backfill import Backfill, as_backfill, order_refused
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.records import Start
 from hpcgym.core.policy import Policy, as_policy
@@ -21,7 +22,6 @@ from hpcgym.core.state import JobTable, State
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
-Backfill = Literal["none", "easy"]
 EventSemantics = Literal["batch", "pyss"]
 Estimates = Literal["requested", "exact"]
 
@@ -34,8 +34,9 @@ class SchedulerSettings:
 
     Attributes:
         policy: Primary order: a name, weights, or a `Policy`.
-        backfill: Backfilling mode, "none" or "easy".
-        backfill_order: Order of backfill candidates, as `policy`; None = the primary order.
+        backfill: Backfilling mode, an object of `hpcgym.core.backfill` or its text; kept as text.
+        backfill_order: Order of backfill candidates, as `policy`; None = the primary order. For
+            modes that take one: "easy" and "depth".
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
         estimates: What the scheduler takes run times to be: "requested", "exact", or whole numbers
@@ -44,7 +45,7 @@ class SchedulerSettings:
     """
 
     policy: str | Policy | Sequence[float] = "FCFS"
-    backfill: Backfill = "easy"
+    backfill: str | Backfill = "easy"
     backfill_order: str | Policy | Sequence[float] | None = None
     threshold: int | None = None
     kill_at_limit: bool = True
@@ -60,8 +61,10 @@ class SchedulerSettings:
         as_policy(self.policy)
         if self.backfill_order is not None:
             as_policy(self.backfill_order)
-        if self.backfill not in get_args(Backfill):
-            raise PolicyError(unknown_name("backfill", self.backfill, get_args(Backfill)))
+        mode = as_backfill(self.backfill)
+        object.__setattr__(self, "backfill", str(mode))
+        if self.backfill_order is not None and not mode.TAKES_ORDER:
+            raise PolicyError(order_refused(mode))
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
@@ -93,6 +96,7 @@ class Episode:
         table: What the kernels read.
         setting: Row of `State.setting`, shape (N_SETTINGS,).
         weight: Row of `State.weight`, shape (N_ORDERS, N_WEIGHTS).
+        backfill_parameter: Row of `State.backfill_parameter`, shape (N_BACKFILL_PARAMETERS,).
         policy: The primary order.
         fill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
@@ -102,6 +106,7 @@ class Episode:
     table: JobTable
     setting: NDArray[np.int64]
     weight: NDArray[np.float64]
+    backfill_parameter: NDArray[np.float64]
     policy: Policy
     fill_policy: Policy | None
     log_largest: float
@@ -115,6 +120,7 @@ class Episode:
             Start(
                 setting=self.setting,
                 weight=self.weight,
+                backfill_parameter=self.backfill_parameter,
                 log_largest=np.array([self.log_largest]),
                 history_run_time=history.run_time.copy(),
                 history_share=history.run_time / np.maximum(history.requested_time, 1),
@@ -142,8 +148,13 @@ class Episode:
         """
         if other is self:
             return True
-        mine: tuple[Any, ...] = (*self.table, self.setting, self.weight)
-        theirs: tuple[Any, ...] = (*other.table, other.setting, other.weight)
+        mine: tuple[Any, ...] = (*self.table, self.setting, self.weight, self.backfill_parameter)
+        theirs: tuple[Any, ...] = (
+            *other.table,
+            other.setting,
+            other.weight,
+            other.backfill_parameter,
+        )
         return all(one.tobytes() == two.tobytes() for one, two in zip(mine, theirs, strict=True))
 
 
@@ -284,7 +295,10 @@ def prepare(
     setting[s.FULL_PASSES] = int(full_passes)
     setting[s.CHECK] = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
-    return Episode(workload, table, setting, weight, policy, fill, math.log(max(largest, 2)))
+    parameters = as_backfill(settings.backfill).row()
+    return Episode(
+        workload, table, setting, weight, parameters, policy, fill, math.log(max(largest, 2))
+    )
 
 
 def rules_of(
@@ -309,7 +323,8 @@ def rules_of(
     keeps = policy.formula is None and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
     setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold
-    setting[s.BACKFILL] = s.BACKFILL_EASY if settings.backfill == "easy" else s.BACKFILL_NONE
+    mode = as_backfill(settings.backfill)
+    setting[s.BACKFILL] = mode.number
     setting[s.SEMANTICS] = s.PYSS if settings.event_semantics == "pyss" else s.BATCH
     setting[s.BASE_RULE] = base.rule
     weight[s.BASE] = base.parameters
@@ -318,7 +333,7 @@ def rules_of(
         setting[s.ORDER_RULE] = policy.rule
         weight[s.ORDER] = policy.parameters
     setting[s.BACKFILL_RULE] = s.BY_BASE
-    if fill is not None and settings.backfill == "easy":
+    if fill is not None and mode.TAKES_ORDER:
         filled = fill if fill.formula is None else as_policy("FCFS")
         setting[s.BACKFILL_RULE] = filled.rule
         setting[s.FILL_KEEPS] = int(filled.keeps_order)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.kernels import check, doors
 from hpcgym.core.kernels.records import Jobs, Row
@@ -171,11 +172,15 @@ class Simulator:
             job: Index of a waiting job.
 
         Raises:
-            PolicyError: The job does not wait.
+            PolicyError: The job does not wait, or reservations are kept.
 
         Source:
             Specification, "Action semantics", `job`.
         """
+        if as_backfill(self.settings.backfill).keeps_reservations:
+            raise PolicyError(
+                f"backfill {self.settings.backfill!r} keeps reservations: no job can go first"
+            )
         if job not in self.waiting:
             raise PolicyError(f"job {job} does not wait; waiting: {self.waiting.tolist()}")
         base = int(self.episode.setting[s.BASE_RULE])
@@ -230,7 +235,7 @@ class Simulator:
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:
-        """Return which jobs started in step 3 of a pass, shape (n_jobs,)."""
+        """Return which jobs started ahead of one that keeps waiting, shape (n_jobs,)."""
         return self._has_flag(s.BACKFILLED)
 
     @property

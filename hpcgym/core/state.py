@@ -90,7 +90,11 @@ CHECKED_SHADOW = 27
 N_STEPS = 28  # steps of the environment in this episode
 N_INVALID = 29  # actions that named an empty slot
 N_SEATS = 30  # seats ever taken; those not in use stand in `spare_seat`
-N_COUNTERS = 31
+N_PROFILE = 31  # steps of the profile, within a pass
+N_PLANNED = 32  # seats whose `planned_start` means something, in modes that keep reservations
+FIRST_UNPLANNED = 33  # first job that came after reservations were last made
+REPLAN = 34  # 1 if a reservation that is kept may have to move
+N_COUNTERS = 35
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -106,7 +110,7 @@ N_GAUGES = 9
 
 # Values.
 BY_BASE = -1
-BACKFILL_NONE, BACKFILL_EASY = 0, 1
+BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BATCH, PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 BETWEEN, AT_PASS = 0, 1
@@ -142,6 +146,11 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
 ) = range(11)
 N_WEIGHTS = 6
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
+
+# Columns of `State.backfill_parameter`, by mode.
+DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
+N_BACKFILL_PARAMETERS = 4
+"""Parameters a backfilling mode can have."""
 
 # Columns of `JobTable.feature`: processors, estimate (s), e/q, e*q.
 Q, E, RHO, AREA = 0, 1, 2, 3
@@ -192,6 +201,8 @@ class State(NamedTuple):
     Attributes:
         setting: Whole numbers fixed for an episode, shape (N_SETTINGS,), see the column names.
         weight: Parameters of the rule of each order, shape (N_ORDERS, N_WEIGHTS).
+        backfill_parameter: Parameters of the backfilling mode, shape (N_BACKFILL_PARAMETERS,), see
+            the column names.
         counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
         gauge: Real numbers, shape (N_GAUGES,).
         start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_SEAT` and less
@@ -225,11 +236,17 @@ class State(NamedTuple):
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
+        planned_start: Reservation of the job in each seat, in modes that keep reservations, shape
+            (n_jobs,), s.
+        profile_time: Instants from which so many processors are free by estimates, ascending, shape
+            (n_profile_max,), s; made at a pass and forgotten after it.
+        profile_free: Processors free from then on, shape (n_profile_max,).
         scratch: Room for a list of waiting jobs, shape (n_jobs,).
     """
 
     setting: Int
     weight: Float
+    backfill_parameter: Float
     counter: Int
     gauge: Float
     start_time: Int
@@ -256,6 +273,9 @@ class State(NamedTuple):
     history_shown_at: Int
     inverse: Float
     history_field: NDArray[np.float32]
+    planned_start: Int
+    profile_time: Int
+    profile_free: Int
     scratch: Int
 
 
@@ -295,9 +315,11 @@ def allocate(
     n_groups = n_blocks // half + 1
     n_nodes = N_QUEUES * (n_blocks + n_groups)
     known = n_users if history else 0
+    n_profile = n_running + 2 * n_jobs + 3  # an end each, and start and end of a reservation each
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
         weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
+        backfill_parameter=np.zeros((n_envs, N_BACKFILL_PARAMETERS)),
         counter=np.zeros((n_envs, N_COUNTERS), dtype=np.int64),
         gauge=np.zeros((n_envs, N_GAUGES)),
         start_time=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -326,6 +348,9 @@ def allocate(
         history_field=np.empty(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
+        planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
+        profile_time=np.empty((n_envs, n_profile), dtype=np.int64),
+        profile_free=np.empty((n_envs, n_profile), dtype=np.int64),
         scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
     )
 
@@ -340,7 +365,7 @@ def in_use(state: State) -> State:
         state: The state.
 
     Returns:
-        Views; `scratch`, which holds nothing between calls, is empty.
+        Views; `scratch` and the profile, which hold nothing between calls, are empty.
 
     Source:
         House rule: state grows with the jobs that wait, not with the log.
@@ -365,6 +390,9 @@ def in_use(state: State) -> State:
         onset=state.onset[:, : int(counter[:, N_ONSETS].max())],
         inverse=state.inverse[:, seats],
         history_field=state.history_field[:, seats],
+        planned_start=state.planned_start[:, : int(counter[:, N_PLANNED].max())],
+        profile_time=state.profile_time[:, :0],
+        profile_free=state.profile_free[:, :0],
         scratch=state.scratch[:, :0],
     )
 

@@ -28,6 +28,7 @@ from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
+    from hpcgym.core.backfill import Backfill
     from hpcgym.env.render import Viewer
     from hpcgym.scenario.spec import Scenario
 
@@ -37,15 +38,16 @@ Observation = dict[str, NDArray[np.float32]]
 
 
 class SchedulingEnv(gymnasium.Env[Observation, Any]):
-    """Order the waiting jobs of a cluster, pass by pass, for an EASY-backfilling scheduler.
+    """Order the waiting jobs of a cluster, pass by pass, for a backfilling scheduler.
 
     Description:
         Jobs of a recorded or generated log arrive at a cluster of M identical processors. At each
         decision the agent sets the order of the waiting jobs for one scheduling pass; the scheduler
-        starts jobs in that order while they fit, reserves for the first that does not, and
-        backfills behind it. Jobs that have waited beyond the scenario's threshold go first, first
-        come first served, whatever the action. Lowest score first everywhere; ties by (submit
-        time, position in the log). Source: the specification's section 10 and the papers it names.
+        starts jobs in that order while they fit, reserves for the first that does not (other modes:
+        for more of them), and backfills behind it. Jobs that have waited beyond the scenario's
+        threshold go first, first come first served, whatever the action. Lowest score first
+        everywhere; ties by (submit time, position in the log). Source: the specification's section
+        10 and the papers it names.
 
     Action Space:
         By `action`:
@@ -154,7 +156,10 @@ most 1 | 0 | 1 |
         policies: Names a `policy` action chooses among; None = all.
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
-        backfill: Backfilling mode in place of the scenario's.
+        backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
+            `"conservative"`, `"depth:k=3"` ... as `hpcgym.core.backfill` reads it. Where
+            reservations are kept (`"conservative:compress=shift"`), every pass with an arrival or
+            an early end is a decision, and action `job` is refused.
         backfill_order: Backfill order in place of the scenario's.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
 
@@ -175,7 +180,7 @@ most 1 | 0 | 1 |
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
-        backfill: str | None = None,
+        backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
         render_mode: str | None = None,
     ) -> None:

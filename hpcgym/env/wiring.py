@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
+from hpcgym.core.backfill import Backfill, as_backfill, order_refused
 from hpcgym.core.episode import SchedulerSettings, executed_run_time
 from hpcgym.core.kernels.records import Choice
 from hpcgym.core.policy import as_policy
@@ -43,7 +44,7 @@ class Keywords(TypedDict, total=False):
     policies: Sequence[str] | None
     scale: Scale
     n_slots: int
-    backfill: str | None
+    backfill: str | Backfill | None
     backfill_order: str | None
 
 
@@ -89,7 +90,7 @@ class Wiring:
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
-        backfill: str | None = None,
+        backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
     ) -> None:
         if type(n_slots) is not int or n_slots < 1:
@@ -102,6 +103,12 @@ class Wiring:
             raise ScenarioError(f"scale belongs to action 'weights', not to {action!r}")
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
         self.settings = _overridden(self.episodes.settings, backfill, backfill_order)
+        if action == "job" and as_backfill(self.settings.backfill).keeps_reservations:
+            raise ScenarioError(
+                f"action 'job' starts or reserves one job at a time, but backfill "
+                f"{self.settings.backfill!r} keeps every reservation; choose action 'order', "
+                "'policy' or 'weights', or backfill 'conservative'"
+            )
         chosen = steppable_policies(policies) if action == "policy" else []
         self.reader = ActionReader(action, n_slots, chosen)
         self.preparer = Preparer(
@@ -231,13 +238,15 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
 
 
 def _overridden(
-    settings: SchedulerSettings, backfill: str | None, backfill_order: str | None
+    settings: SchedulerSettings, backfill: str | Backfill | None, backfill_order: str | None
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
-    if backfill == "none" and backfill_order is not None:
-        raise ScenarioError(f"backfill_order {backfill_order!r} contradicts backfill 'none'")
-    if backfill is not None:
-        settings = replace(settings, backfill=backfill)  # type: ignore[arg-type]
+    mode = as_backfill(settings.backfill if backfill is None else backfill)
+    if not mode.TAKES_ORDER:
+        if backfill_order is not None:
+            raise ScenarioError(order_refused(mode))
+        settings = replace(settings, backfill_order=None)  # the scenario's went with its mode
+    settings = replace(settings, backfill=mode)
     if backfill_order is not None:
         settings = replace(settings, backfill_order=backfill_order)
     fill = settings.backfill_order

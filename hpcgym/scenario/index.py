@@ -140,7 +140,8 @@ def describe_scheduler(scenario: Scenario) -> str:
         'SAF, EASY'
     """
     spec = scenario.scheduler
-    parts = [spec.policy, "EASY" if spec.backfill == "easy" else "no backfilling"]
+    words = {"easy": "EASY", "none": "no backfilling"}
+    parts = [spec.policy, words.get(spec.backfill, spec.backfill)]
     if spec.backfill_order is not None:
         parts[-1] += f" in {spec.backfill_order} order"
     if spec.threshold_s is not None:

@@ -10,6 +10,7 @@ import types
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
+from hpcgym.core.backfill import as_backfill, order_refused
 from hpcgym.core.policy import as_policy
 from hpcgym.errors import PolicyError, ScenarioError, unknown_name
 
@@ -330,7 +331,8 @@ class SchedulerSpec(_Table):
 
     Attributes:
         policy: Base order: of the jobs an agent does not see, and of the default baseline.
-        backfill: "none" or "easy".
+        backfill: Backfilling mode: "none", "easy", "conservative", "depth:k=3" ... as
+            `hpcgym.core.backfill` reads it.
         backfill_order: Policy that orders the backfill candidates; None = the primary order.
         threshold_s: Wait beyond which a job goes first, s; None = never.
         kill_at_limit: Whether a job is killed at its request.
@@ -351,7 +353,7 @@ class SchedulerSpec(_Table):
     TABLE: ClassVar[str] = "scheduler"
 
     policy: str = "SAF"
-    backfill: Literal["none", "easy"] = "easy"
+    backfill: str = "easy"
     backfill_order: str | None = None
     threshold_s: int | None = None
     kill_at_limit: bool = True
@@ -368,8 +370,12 @@ class SchedulerSpec(_Table):
                 except PolicyError as error:
                     raise ScenarioError(f"[scheduler] {key}: {error}") from None
         self.at_least("threshold_s", 0)
-        if self.backfill == "none" and self.backfill_order is not None:
-            raise self.contradiction('backfill_order contradicts backfill = "none"')
+        try:
+            mode = as_backfill(self.backfill)
+        except PolicyError as error:
+            raise ScenarioError(f"[scheduler] {error}") from None
+        if self.backfill_order is not None and not mode.TAKES_ORDER:
+            raise self.contradiction(order_refused(mode))
         if self.event_semantics == "pyss" and not self.kill_at_limit:
             raise self.contradiction(
                 'kill_at_limit = false contradicts event_semantics = "pyss", '

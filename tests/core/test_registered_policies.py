@@ -42,15 +42,15 @@ own = st.sampled_from(("LONG-AND-WIDE", "OLD-AND-SMALL"))
 @given(
     workload=workloads(),
     policy=own,
-    backfill=st.sampled_from(("easy", "none")),
-    backfill_order=st.none() | own | policies,
+    backfill=st.just({"backfill": "none"})
+    | st.fixed_dictionaries({"backfill_order": st.none() | own | policies}),
     threshold=st.sampled_from(THRESHOLDS_S),
     event_semantics=st.sampled_from(("batch", "pyss")),
 )
 def test_registered_policy_schedules_as_the_reference_does(
-    workload: Workload, policy: str, **settings: object
+    workload: Workload, policy: str, backfill: dict[str, object], **settings: object
 ) -> None:
-    assert first_difference(workload, policy=policy, **settings) == ""
+    assert first_difference(workload, policy=policy, **backfill, **settings) == ""
 
 
 @given(workload=workloads(), policy=policies, backfill_order=own)

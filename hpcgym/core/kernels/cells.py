@@ -43,7 +43,7 @@ def run_cells(
         House rule: one dynamics; the clock is `hpcgym.core.kernels.events.run`.
     """
     for cell in range(len(figure)):
-        set_rules(row, setting[cell], weight[cell])
+        set_rules(row, setting[cell], weight[cell], start.backfill_parameter)
         if row.setting[KEEP_HISTORY] != 0:
             recall_users(row, start)
         if key_row[cell] >= 0:

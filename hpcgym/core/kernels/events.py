@@ -10,14 +10,9 @@ changes with time matters, a pass scores all n jobs and costs O(log n) for each 
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.check import find_violation
-from hpcgym.core.kernels.contested import contested_pass
-from hpcgym.core.kernels.easy import (
-    backfills,
-    charge_extra,
-    easy_pass,
-    reserve,
-)
-from hpcgym.core.kernels.queue import first_job, least_processors, precedes, put_in, take_out
+from hpcgym.core.kernels.easy import backfills, charge_extra, reserve
+from hpcgym.core.kernels.passing import count_pass, is_contested, make_pass
+from hpcgym.core.kernels.queue import precedes, put_in, take_out
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import accrue, begin_cost
 from hpcgym.core.kernels.running import (
@@ -34,34 +29,30 @@ from hpcgym.core.state import (
     AT_PASS,
     BACKFILL,
     BACKFILL_EASY,
-    BACKFILL_RULE,
     BASE,
     BATCH,
     BETWEEN,
-    BY_BASE,
     CHECK,
     CHECKED_HEAD,
     DECIDE,
     DECIDE_CONTESTED,
     DECIDE_EVENT,
     DECIDE_INTERVAL,
-    DECIDE_NEVER,
     DECIDE_SECONDS,
     DECISION,
     DONE,
     FILL,
     FILL_KEEPS,
+    FIRST_UNPLANNED,
     FREE,
     FULL_PASSES,
     HISTORY_FOR_KEYS,
     HISTORY_FOR_VIEWS,
     KEEP_HISTORY,
     KEEP_REWARD,
-    MOST_WAITING,
     N_EVENTS,
     N_JOBS,
     N_OVERDUE,
-    N_PASSES,
     N_STARTED,
     N_WAITING,
     NEVER,
@@ -69,7 +60,6 @@ from hpcgym.core.state import (
     NEXT_JOB,
     NEXT_OVERDUE,
     NOW,
-    ORDER_RULE,
     ORDERED,
     PASS_DUE,
     PHASE,
@@ -77,7 +67,6 @@ from hpcgym.core.state import (
     SEMANTICS,
     SETTLED_HEAD,
     SHADOW,
-    SUM_WAITING,
     THRESHOLD,
     WAITING_AREA,
     WAITING_PROCESSORS,
@@ -196,24 +185,6 @@ def queue_jobs(jobs: Jobs, row: Row, first: int) -> None:
 
 
 @kernel(inlined=True)
-def count_pass(row: Row) -> None:
-    """Count a pass and the jobs that wait at it.
-
-    Args:
-        row: The simulation.
-
-    Writes:
-        N_PASSES, SUM_WAITING, MOST_WAITING.
-
-    Source:
-        House rule: know the cost of every step.
-    """
-    row.counter[N_PASSES] += 1
-    row.counter[SUM_WAITING] += row.counter[N_WAITING]
-    row.counter[MOST_WAITING] = max(row.counter[MOST_WAITING], row.counter[N_WAITING])
-
-
-@kernel(inlined=True)
 def is_settled(row: Row, newcomer: int) -> bool:
     """Tell whether a newcomer is the only job that can start now.
 
@@ -249,7 +220,7 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
 
     Returns:
         False, with nothing done, if other jobs or a decision may matter, or the newcomer must wait
-        alone.
+        alone. Alone it starts in every mode; only EASY and no backfilling settle the others.
 
     Writes:
         What a pass writes.
@@ -265,6 +236,7 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
             return False
         count_pass(row)
         row.counter[CHECKED_HEAD] = -1
+        row.counter[FIRST_UNPLANNED] = row.counter[NEXT_JOB]
         start_job(jobs, row, job, False)
         return True
     if not is_settled(row, job):
@@ -330,27 +302,6 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
 
 
 @kernel(inlined=True)
-def is_contested(row: Row) -> bool:
-    """Tell whether the order of the waiting jobs can matter at this pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        True if two or more jobs within the threshold wait, the waiting jobs do not all fit
-        together, and one of them fits now.
-
-    Source:
-        Specification, section 10, "Decision epochs".
-    """
-    return (
-        row.counter[N_WAITING] - row.counter[N_OVERDUE] >= 2
-        and row.counter[WAITING_PROCESSORS] > row.counter[FREE]
-        and least_processors(row, BASE) <= row.counter[FREE]
-    )
-
-
-@kernel(inlined=True)
 def decision_due(row: Row) -> bool:
     """Tell whether the agent is to decide before this pass.
 
@@ -375,90 +326,6 @@ def decision_due(row: Row) -> bool:
         row.counter[NEXT_DECISION] += row.setting[DECIDE_SECONDS]
         return True
     return False
-
-
-@kernel(inlined=True)
-def orders_keep(row: Row) -> bool:
-    """Tell whether both orders stay from pass to pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        True if the base order serves as the primary order and the backfill order keeps as well.
-
-    Source:
-        House rule: an order that stays is kept, not made anew.
-    """
-    return row.setting[ORDER_RULE] == BY_BASE and (
-        row.setting[BACKFILL_RULE] == BY_BASE or row.setting[FILL_KEEPS] == 1
-    )
-
-
-@kernel(inlined=True)
-def make_pass(jobs: Jobs, row: Row) -> bool:
-    """Make the pass of this instant, as much of it as can start a job.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Returns:
-        False if the picked job started and a new decision may be due.
-
-    Writes:
-        What a pass writes; SETTLED_HEAD.
-
-    Source:
-        Specification, section 1, "EASY pass".
-    """
-    count_pass(row)
-    if row.counter[N_WAITING] == 0:
-        return True
-    keep = orders_keep(row)
-    if (
-        row.setting[FULL_PASSES] == 0
-        and row.counter[ORDERED] == 0
-        and least_processors(row, BASE) > row.counter[FREE]
-    ):
-        row.counter[SHADOW] = -1
-        row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
-        return True
-    finished = True
-    if row.counter[ORDERED] == 1 or (
-        not keep and (row.setting[FULL_PASSES] == 1 or is_contested(row))
-    ):
-        finished = contested_pass(jobs, row)
-    else:
-        easy_pass(jobs, row)
-    row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
-    return finished
-
-
-@kernel(inlined=True)
-def head_to_settle(row: Row, keep: bool) -> int:
-    """Return the head under which every job now waiting has been refused.
-
-    Args:
-        row: The simulation, after a pass.
-        keep: Whether both orders stay from pass to pass.
-
-    Returns:
-        Index of the head; -1 where no job waits, or where the next pass may stand under another
-        head or find processors freed before their job has ended.
-
-    Source:
-        House rule: no work per event that grows with the queue where it need not.
-    """
-    if (
-        keep
-        and row.counter[ORDERED] == 0
-        and row.setting[FULL_PASSES] == 0
-        and row.setting[SEMANTICS] == BATCH
-        and row.setting[DECIDE] == DECIDE_NEVER
-    ):
-        return first_job(row, BASE)
-    return -1
 
 
 @kernel

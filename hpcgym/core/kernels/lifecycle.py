@@ -12,6 +12,7 @@ from hpcgym.core.state import (
     KEEP_HISTORY,
     LOG_LARGEST,
     MACHINE_PROCESSORS,
+    N_BACKFILL_PARAMETERS,
     N_COUNTERS,
     N_GAUGES,
     N_JOBS,
@@ -27,16 +28,17 @@ from hpcgym.core.state import (
 
 
 @kernel
-def set_rules(row: Row, setting: Int, weight: Float) -> None:
+def set_rules(row: Row, setting: Int, weight: Float, backfill_parameter: Float) -> None:
     """Set what is fixed of an episode.
 
     Args:
         row: The simulation.
         setting: The settings, shape (N_SETTINGS,).
         weight: Parameters of the rules, shape (N_ORDERS, N_WEIGHTS).
+        backfill_parameter: Those of the backfilling mode, shape (N_BACKFILL_PARAMETERS,).
 
     Writes:
-        `setting` and `weight` of the row.
+        `setting`, `weight` and `backfill_parameter` of the row.
 
     Source:
         House rule: allocate once, reset often.
@@ -46,6 +48,8 @@ def set_rules(row: Row, setting: Int, weight: Float) -> None:
     for which in range(N_ORDERS):
         for column in range(N_WEIGHTS):
             row.weight[which, column] = weight[which, column]
+    for column in range(N_BACKFILL_PARAMETERS):
+        row.backfill_parameter[column] = backfill_parameter[column]
 
 
 @kernel
@@ -115,7 +119,7 @@ def begin(row: Row, start: Start) -> None:
     Source:
         Specification, section 10, "Episodes".
     """
-    set_rules(row, start.setting, start.weight)
+    set_rules(row, start.setting, start.weight, start.backfill_parameter)
     if row.setting[KEEP_HISTORY] != 0:
         recall_users(row, start)
     clear(row, start.log_largest[0])

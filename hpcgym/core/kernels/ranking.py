@@ -120,3 +120,27 @@ def take_first(row: Row, which: int, n: int, taken: int) -> int:
     if is_long:
         sift_down(row, which, 0, n - 1)
     return job
+
+
+@kernel
+def sort_listed(row: Row, which: int, n: int) -> None:
+    """Put the listed jobs into an order, all of them.
+
+    Args:
+        row: The simulation, the jobs listed in `scratch`.
+        which: The order whose keys decide.
+        n: Number of jobs listed.
+
+    Writes:
+        `scratch`.
+
+    Source:
+        House rule: heap sort, O(n log n), in place.
+    """
+    for taken in range(n):
+        job = take_first(row, which, n - taken, taken)
+        row.scratch[n - 1 - taken] = job
+    for place in range(n // 2):
+        job = row.scratch[place]
+        row.scratch[place] = row.scratch[n - 1 - place]
+        row.scratch[n - 1 - place] = job

@@ -39,6 +39,7 @@ class Row(NamedTuple):
 
     setting: IntVector
     weight: FloatTable
+    backfill_parameter: FloatVector
     counter: IntVector
     gauge: FloatVector
     start_time: IntVector
@@ -65,6 +66,9 @@ class Row(NamedTuple):
     history_shown_at: IntVector
     inverse: FloatVector
     history_field: SingleTable
+    planned_start: IntVector
+    profile_time: IntVector
+    profile_free: IntVector
     scratch: IntVector
 
 
@@ -74,6 +78,7 @@ class Start(NamedTuple):
     Attributes:
         setting: Row of `hpcgym.core.state.State.setting`.
         weight: Rows of `State.weight`.
+        backfill_parameter: Row of `State.backfill_parameter`.
         log_largest: Natural logarithm of the largest request in s, shape (1,).
         history_run_time: What is known of each user at time 0, as `State` has it, like the others.
         history_share: Likewise.
@@ -84,6 +89,7 @@ class Start(NamedTuple):
 
     setting: IntVector
     weight: FloatTable
+    backfill_parameter: FloatVector
     log_largest: FloatVector
     history_run_time: IntTable
     history_share: FloatTable

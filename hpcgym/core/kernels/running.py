@@ -28,6 +28,7 @@ from hpcgym.core.state import (
     NEXT_OVERDUE,
     NOW,
     PYSS,
+    REPLAN,
     SEMANTICS,
     THRESHOLDED,
     WAITING_AREA,
@@ -227,8 +228,9 @@ def complete_job(jobs: Jobs, row: Row) -> None:
         row: The simulation, its clock at that job's end.
 
     Writes:
-        Both running lists, FREE, the user's history. In `pyss` semantics the processors of a job
-        whose estimated end has come are free already.
+        Both running lists, FREE, the user's history; REPLAN = 1 if the job was not estimated to end
+        now. In `pyss` semantics the processors of a job whose estimated end has come are free
+        already.
 
     Source:
         Specification, section 1, "One instant".
@@ -239,6 +241,8 @@ def complete_job(jobs: Jobs, row: Row) -> None:
     row.counter[N_EVENTS] += 1
     if remove_release(jobs, row, job):
         row.counter[FREE] += jobs.processors[job]
+        if row.start_time[job] + jobs.estimate[job] != row.counter[NOW]:
+            row.counter[REPLAN] = 1
     if row.setting[KEEP_HISTORY] != 0:
         record_completion(jobs, row, job)
 

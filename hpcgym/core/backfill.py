@@ -1,0 +1,290 @@
+"""Backfilling modes: which jobs may start ahead of others that wait, as objects and as text.
+
+Wherever a mode is asked for, an object and its text serve alike. The text is the mode's name, with
+what differs from its defaults behind a colon: `"easy"`, `"depth:k=3"`,
+`"conservative:compress=shift"`. A new mode is a class here, listed in `MODES`, and a pass in
+`hpcgym/core/kernels` that `hpcgym.core.kernels.passing` calls by the mode's number.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import state as s
+from hpcgym.errors import PolicyError, unknown_name
+
+
+@dataclass(frozen=True)
+class Backfill:
+    """A backfilling mode; its fields are its parameters.
+
+    Attributes:
+        NAME: What the text of the mode begins with.
+        TAKES_ORDER: Whether candidates may be tried in another order than that of the queue.
+
+    Source:
+        House rule: modes are words, never numbers.
+    """
+
+    NAME: ClassVar[str]
+    TAKES_ORDER: ClassVar[bool] = False
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        raise AssertionError(f"{type(self).__name__} has no number")
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        return ()
+
+    @property
+    def keeps_reservations(self) -> bool:
+        """Return whether a reservation made at one pass still holds at the next."""
+        return False
+
+    def row(self) -> NDArray[np.float64]:
+        """Return the parameters as a row of `State.backfill_parameter`.
+
+        Returns:
+            The parameters, then zeros, shape (N_BACKFILL_PARAMETERS,).
+
+        Source:
+            House rule: normalise at the door.
+        """
+        row = np.zeros(s.N_BACKFILL_PARAMETERS)
+        row[: len(self.parameters)] = self.parameters
+        return row
+
+    def __str__(self) -> str:
+        """Return the text of the mode, which `as_backfill` reads back."""
+        stated = [
+            f"{one.name}={getattr(self, one.name)}"
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        ]
+        return ":".join([self.NAME, ",".join(stated)] if stated else [self.NAME])
+
+
+@dataclass(frozen=True)
+class NoBackfill(Backfill):
+    """Nothing starts ahead of a job that waits.
+
+    Example:
+        >>> str(NoBackfill())
+        'none'
+    """
+
+    NAME: ClassVar[str] = "none"
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_NONE
+
+
+@dataclass(frozen=True)
+class Easy(Backfill):
+    """The first job that does not fit has a reservation; what does not delay it may start.
+
+    Source:
+        Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
+
+    Example:
+        >>> str(Easy())
+        'easy'
+    """
+
+    NAME: ClassVar[str] = "easy"
+    TAKES_ORDER: ClassVar[bool] = True
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_EASY
+
+
+@dataclass(frozen=True)
+class Depth(Backfill):
+    """The first k jobs that do not fit have reservations; what delays none of them may start.
+
+    Attributes:
+        k: Number of reservations, >= 1, or `math.inf` for all waiting jobs; 1 is EASY.
+
+    Raises:
+        PolicyError: Another k.
+
+    Source:
+        Specification, section 8, "Reservation depth k".
+
+    Example:
+        >>> str(Depth(3)), str(Depth(math.inf))
+        ('depth:k=3', 'depth:k=inf')
+    """
+
+    NAME: ClassVar[str] = "depth"
+    TAKES_ORDER: ClassVar[bool] = True
+
+    k: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of jobs."""
+        is_number = isinstance(self.k, numbers.Real) and not isinstance(self.k, bool)
+        if not is_number or not self.k >= 1 or (self.k != math.inf and self.k % 1 != 0):
+            raise PolicyError(
+                f"backfill 'depth': k must be a whole number >= 1 or inf, got {self.k!r}; "
+                "no reservation at all is backfill 'none'"
+            )
+        object.__setattr__(self, "k", self.k if self.k == math.inf else int(self.k))
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_DEPTH
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        return (float(self.k),)
+
+
+@dataclass(frozen=True)
+class Conservative(Backfill):
+    """Every waiting job has a reservation; what delays none of them may start.
+
+    Attributes:
+        compress: What becomes of reservations when others end early: "rebuild", all are made anew
+            at each pass, in queue order; "shift", they are kept, and each job in queue order moves
+            to an earlier hole if there is one.
+
+    Raises:
+        PolicyError: Another way.
+
+    Source:
+        Specification, section 4, "Conservative"; Mu'alem and Feitelson 2001.
+
+    Example:
+        >>> str(Conservative()), str(Conservative("shift"))
+        ('conservative', 'conservative:compress=shift')
+    """
+
+    NAME: ClassVar[str] = "conservative"
+
+    compress: str = "rebuild"
+
+    def __post_init__(self) -> None:
+        """Refuse another way."""
+        allowed = ("rebuild", "shift")
+        if self.compress not in allowed:
+            raise PolicyError(
+                f"backfill 'conservative': {unknown_name('compress', self.compress, allowed)}"
+            )
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_SHIFT if self.keeps_reservations else s.BACKFILL_DEPTH
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        return () if self.keeps_reservations else (math.inf,)
+
+    @property
+    def keeps_reservations(self) -> bool:
+        """Return whether a reservation made at one pass still holds at the next."""
+        return self.compress == "shift"
+
+
+MODES: dict[str, type[Backfill]] = {
+    mode.NAME: mode for mode in (NoBackfill, Easy, Depth, Conservative)
+}
+"""Every mode by the name its text begins with."""
+
+
+def as_backfill(mode: object) -> Backfill:
+    """Read a backfilling mode.
+
+    Args:
+        mode: A mode, or its text: `name` or `name:key=value,key=value`.
+
+    Returns:
+        The mode.
+
+    Raises:
+        PolicyError: An unknown name, key or value; the message names what is allowed.
+
+    Source:
+        House rule: one text form for a mode, everywhere.
+
+    Example:
+        >>> as_backfill("depth:k=3"), as_backfill("conservative")
+        (Depth(k=3), Conservative(compress='rebuild'))
+        >>> as_backfill("conservativ")
+        Traceback (most recent call last):
+        hpcgym.errors.PolicyError: unknown backfill 'conservativ'; did you mean 'conservative'? ...
+    """
+    if isinstance(mode, Backfill):
+        return mode
+    name, colon, rest = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
+    if not isinstance(name, str) or name not in MODES:
+        raise PolicyError(unknown_name("backfill", name, MODES))
+    made = MODES[name]
+    given = _parameters_of(name, rest, [one.name for one in fields(made)]) if colon else {}
+    missing = [one.name for one in fields(made) if one.default is MISSING and one.name not in given]
+    if missing:
+        raise PolicyError(f"backfill {name!r} needs {missing[0]}: '{name}:{missing[0]}=...'")
+    return made(**given)
+
+
+def order_refused(mode: Backfill) -> str:
+    """Compose the message for a backfill order that a mode has no use for.
+
+    Args:
+        mode: A mode that takes no order.
+
+    Returns:
+        One sentence: what contradicts what, and which modes take an order.
+
+    Source:
+        House rule: a setting that would do nothing is an error.
+
+    Example:
+        >>> order_refused(Conservative())
+        'backfill_order contradicts backfill = "conservative"; modes that take one: easy, depth'
+    """
+    takers = ", ".join(name for name, made in MODES.items() if made.TAKES_ORDER)
+    return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'
+
+
+def _parameters_of(name: str, text: str, allowed: list[str]) -> dict[str, Any]:
+    """Read what stands behind the colon."""
+    given: dict[str, Any] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if key not in allowed:
+            raise PolicyError(unknown_name(f"parameter of backfill {name!r}", key, allowed))
+        if not equals or not value or key in given:
+            raise PolicyError(
+                f"backfill {name!r}: write key=value, each key once; got {text!r}. "
+                f"Allowed keys: {', '.join(allowed)}"
+            )
+        given[key] = _value_of(value)
+    return given
+
+
+def _value_of(text: str) -> int | float | str:
+    """Read a value: a number where it is one."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
