@@ -360,9 +360,9 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
     """Write every policy down as kernels read it."""
     fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
     for policy in (*policies, *(() if fill is None else (fill,))):
-        if policy.formula is not None:
+        if policy.is_python:
             raise PolicyError(
-                f"policy {policy.name!r} is a formula in Python, which simulate_many cannot run; "
+                f"policy {policy.name!r} orders in Python, which simulate_many cannot run; "
                 "use hpcgym.simulate, or give it by keys or weights"
             )
     rules = [rules_of(policy, None if fill is policy else fill, settings) for policy in policies]

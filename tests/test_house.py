@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"batch", "schedule"},
+    {"bandit", "batch", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},

@@ -50,6 +50,11 @@ class Backfill:
         """Return whether a reservation made at one pass still holds at the next."""
         return False
 
+    @property
+    def keeps_state(self) -> bool:
+        """Return whether a pass depends on more than the waiting and running jobs."""
+        return self.keeps_reservations
+
     def row(self) -> NDArray[np.float64]:
         """Return the parameters as a row of `State.backfill_parameter`.
 

@@ -65,6 +65,7 @@ class SchedulerSettings:
         object.__setattr__(self, "backfill", str(mode))
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
+        self._refuse_choosers(mode)
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
@@ -84,6 +85,25 @@ class SchedulerSettings:
             raise PolicyError(
                 "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
                 "it needs kill_at_limit=True and estimates 'requested' or 'exact'"
+            )
+
+    def _refuse_choosers(self, mode: Backfill) -> None:
+        """Refuse a chooser where it cannot choose."""
+        policy = as_policy(self.policy)
+        fill = None if self.backfill_order is None else as_policy(self.backfill_order)
+        if fill is not None and fill.chooser is not None:
+            raise PolicyError(f"{fill.name} chooses the primary order, not a backfill order")
+        if policy.chooser is None:
+            return
+        if fill is not None and fill.is_python:
+            raise PolicyError(
+                f"{policy.name} chooses at other instants than the formula of the backfill order "
+                f"{fill.name!r} is asked at; register that by keys instead"
+            )
+        if policy.chooser.plans and (mode.keeps_state or self.event_semantics == "pyss"):
+            raise PolicyError(
+                f"{policy.name} plans with backfill none, easy, depth or conservative and "
+                f"event_semantics 'batch'; got '{mode}' and '{self.event_semantics}'"
             )
 
 
@@ -280,15 +300,11 @@ def prepare(
     setting, weight = rules_of(policy, fill, settings)
     setting[s.N_JOBS] = n
     setting[s.MACHINE_PROCESSORS] = workload.machine_processors
-    if isinstance(decide, str):
-        if decide not in _DECIDE:
-            raise PolicyError(unknown_name("decide", decide, [*_DECIDE, "a number of seconds"]))
-        setting[s.DECIDE] = _DECIDE[decide]
-    else:
-        setting[s.DECIDE] = s.DECIDE_INTERVAL
-        setting[s.DECIDE_SECONDS] = decide
+    _decide_as(setting, decide)
     if any(given is not None and given.formula is not None for given in (policy, fill)):
         setting[s.DECIDE] = s.DECIDE_CONTESTED
+    if policy.chooser is not None:
+        _decide_as(setting, policy.chooser.decide)
     if keep_history or any(other.needs_history for other in others):
         setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_VIEWS
     setting[s.KEEP_REWARD] = int(reward_rate is not None)
@@ -301,13 +317,24 @@ def prepare(
     )
 
 
+def _decide_as(setting: NDArray[np.int64], decide: str | int) -> None:
+    """Set when decisions are asked for."""
+    if not isinstance(decide, str):
+        setting[s.DECIDE] = s.DECIDE_INTERVAL
+        setting[s.DECIDE_SECONDS] = decide
+    elif decide in _DECIDE:
+        setting[s.DECIDE] = _DECIDE[decide]
+    else:
+        raise PolicyError(unknown_name("decide", decide, [*_DECIDE, "a number of seconds"]))
+
+
 def rules_of(
     policy: Policy, fill: Policy | None, settings: SchedulerSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Write down two orders and the scheduler's settings as kernels read them.
 
     Args:
-        policy: The primary order; one that is a formula leaves its queue to decisions.
+        policy: The primary order; one that orders in Python leaves its queue to decisions.
         fill: The backfill order, None = the primary order.
         settings: How the scheduler works, its orders left out.
 
@@ -320,7 +347,7 @@ def rules_of(
     """
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
     weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))
-    keeps = policy.formula is None and policy.keeps_order
+    keeps = not policy.is_python and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
     setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold
     mode = as_backfill(settings.backfill)
@@ -329,12 +356,12 @@ def rules_of(
     setting[s.BASE_RULE] = base.rule
     weight[s.BASE] = base.parameters
     setting[s.ORDER_RULE] = s.BY_BASE
-    if not keeps and policy.formula is None:
+    if not keeps and not policy.is_python:
         setting[s.ORDER_RULE] = policy.rule
         weight[s.ORDER] = policy.parameters
     setting[s.BACKFILL_RULE] = s.BY_BASE
     if fill is not None and mode.TAKES_ORDER:
-        filled = fill if fill.formula is None else as_policy("FCFS")
+        filled = as_policy("FCFS") if fill.is_python else fill
         setting[s.BACKFILL_RULE] = filled.rule
         setting[s.FILL_KEEPS] = int(filled.keeps_order)
         weight[s.FILL] = filled.parameters

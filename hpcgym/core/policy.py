@@ -1,11 +1,13 @@
-"""Policies: rules that order the waiting jobs, by name, by weights, by formula or by keys."""
+"""Policies: rules that order the waiting jobs, by name, weights, formula, keys or choice."""
 
 from __future__ import annotations
 
+import importlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +29,7 @@ from hpcgym.core.state import (
 from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
+    from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
 
 FEATURES = ("q", "e", "wait", "rho", "exp", "area")
@@ -59,6 +62,53 @@ Formula = Callable[[Features], ArrayLike]
 KeyMaker = Callable[["Workload"], ArrayLike]
 
 
+class Run(ABC):
+    """What chooses among rules in one simulation, and remembers what it must; copied with it."""
+
+    @abstractmethod
+    def choose(self, simulator: Simulator) -> Policy:
+        """Choose the rule that orders the queue from now on.
+
+        Args:
+            simulator: The simulation, at a decision.
+
+        Returns:
+            A policy with a compiled rule.
+
+        Source:
+            House rule: one dynamics; choosers decide as agents do.
+        """
+
+
+class Chooser(ABC):
+    """A policy that chooses a rule now and again.
+
+    Attributes:
+        decide: When it is asked: "event", at every pass at which a job waits, for that pass; or
+            every so many seconds, for that long.
+        plans: Whether it rolls the simulation out.
+    """
+
+    decide: str | int = "event"
+    plans: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name, as tables show it."""
+
+    @abstractmethod
+    def begin(self) -> Run:
+        """Return what chooses in one simulation.
+
+        Returns:
+            It, with nothing remembered.
+
+        Source:
+            House rule: what moves is apart from what is fixed.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class Policy:
     """A rule that orders the waiting jobs: lowest score first, ties by (submit, position).
@@ -70,6 +120,7 @@ class Policy:
         source: Where the rule comes from.
         keys: Makes one key per job of a workload; rule `RULE_KEYS` only.
         formula: Scores the waiting jobs at each contested pass, in Python; `RULE_KEYS` only.
+        chooser: Chooses a rule now and again, in Python; `RULE_KEYS` only.
     """
 
     name: str
@@ -78,6 +129,12 @@ class Policy:
     source: str = ""
     keys: KeyMaker | None = None
     formula: Formula | None = None
+    chooser: Chooser | None = None
+
+    @property
+    def is_python(self) -> bool:
+        """Tell whether it orders the queue in Python, at decisions of the simulator."""
+        return self.formula is not None or self.chooser is not None
 
     @property
     def keeps_order(self) -> bool:
@@ -149,7 +206,15 @@ _POLICIES: dict[str, Policy] = {
         Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
     )
 }
-_BUILT_IN = tuple(_POLICIES)
+_CHOOSERS = {
+    "DYNP": "hpcgym.core.choosing",
+    "BANDIT-EPSILON-GREEDY": "hpcgym.bandit",
+    "BANDIT-UCB": "hpcgym.bandit",
+    "BANDIT-EXP3": "hpcgym.bandit",
+}
+"""Choosers by name, and the modules that register them when one is first asked for."""
+
+_BUILT_IN = (*_POLICIES, *_CHOOSERS)
 
 
 def policy_names() -> tuple[str, ...]:
@@ -161,11 +226,16 @@ def policy_names() -> tuple[str, ...]:
     Source:
         Specification, sections 3, 6, 8 and 10.
     """
-    return tuple(_POLICIES)
+    return tuple(dict.fromkeys((*_BUILT_IN, *_POLICIES)))
 
 
 def register_policy(
-    name: str, *, keys: KeyMaker | None = None, formula: Formula | None = None, source: str = ""
+    name: str,
+    *,
+    keys: KeyMaker | None = None,
+    formula: Formula | None = None,
+    chooser: Chooser | None = None,
+    source: str = "",
 ) -> Policy:
     """Add a policy of your own, to be used by name like any other.
 
@@ -174,7 +244,8 @@ def register_policy(
         keys: Called once per workload; returns one key per job, shape (n_jobs,), lowest first.
             The cheapest form, for orders that do not change with time.
         formula: Called at every pass at which the order can matter, with the `Features` of all
-            waiting jobs; returns their scores, lowest first. Exactly one of the two is given.
+            waiting jobs; returns their scores, lowest first.
+        chooser: Chooses a rule now and again. Exactly one of the three is given.
         source: Where the rule comes from.
 
     Returns:
@@ -196,10 +267,12 @@ def register_policy(
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
         raise PolicyError(f"policy name {name!r}: a letter, then letters, digits, '_' or '-'")
     if name.casefold() in folded:
-        raise PolicyError(f"policy {name!r} is taken; names taken: {', '.join(_POLICIES)}")
-    if (keys is None) == (formula is None):
-        raise PolicyError(f"policy {name!r}: give exactly one of keys and formula")
-    policy = Policy(name, RULE_KEYS, _parameters(), source, keys=keys, formula=formula)
+        raise PolicyError(f"policy {name!r} is taken; names taken: {', '.join(policy_names())}")
+    if sum(given is not None for given in (keys, formula, chooser)) != 1:
+        raise PolicyError(f"policy {name!r}: give exactly one of keys, formula and chooser")
+    policy = Policy(
+        name, RULE_KEYS, _parameters(), source, keys=keys, formula=formula, chooser=chooser
+    )
     _POLICIES[name] = policy
     return policy
 
@@ -264,12 +337,12 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
     return Policy(name, RULE_WEIGHTS, _parameters(*(w / d)), "RR-9212, equation 3")
 
 
-def as_policy(policy: str | Policy | Sequence[float] | NDArray[np.float64]) -> Policy:
-    """Return the policy meant by a name, by weights or by text that gives weights.
+def as_policy(policy: str | Policy | Chooser | Sequence[float] | NDArray[np.float64]) -> Policy:
+    """Return the policy meant by a name, by weights, by text that gives weights, or by a chooser.
 
     Args:
         policy: A name in any case; `"q=..,e=..,wait=..,rho=..,exp=..,area=.."` with any of the
-            six; six weights; or a policy.
+            six; six weights; a chooser; or a policy.
 
     Returns:
         The policy.
@@ -286,15 +359,19 @@ def as_policy(policy: str | Policy | Sequence[float] | NDArray[np.float64]) -> P
     """
     if isinstance(policy, Policy):
         return policy
+    if isinstance(policy, Chooser):
+        return Policy(policy.name, RULE_KEYS, _parameters(), chooser=policy)
     if not isinstance(policy, str):
         return mixed_policy(policy)
     if "=" in policy:
         return mixed_policy(_weights_of(policy))
-    by_folded = {name.casefold(): known for name, known in _POLICIES.items()}
-    known = by_folded.get(policy.strip().casefold())
-    if known is None:
-        raise PolicyError(unknown_name("policy", policy, _POLICIES))
-    return known
+    by_folded = {name.casefold(): name for name in policy_names()}
+    name = by_folded.get(policy.strip().casefold())
+    if name is None:
+        raise PolicyError(unknown_name("policy", policy, policy_names()))
+    if name not in _POLICIES:
+        importlib.import_module(_CHOOSERS[name])
+    return _POLICIES[name]
 
 
 def _weights_of(text: str) -> list[float]:

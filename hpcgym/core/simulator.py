@@ -6,6 +6,8 @@ Environment, agents, evaluation and `hpcgym.simulate` all stand on this one dyna
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
+from hpcgym.core.choosing import checked_candidates
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.kernels import check, doors
 from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.policy import Policy, as_policy, features_of
+from hpcgym.core.policy import Policy, Run, as_policy, features_of
 from hpcgym.core.record import Record
 from hpcgym.core.rows import jobs_of, row_of
 from hpcgym.core.workload import Workload
@@ -96,6 +99,8 @@ class Simulator:
     def reset(self) -> None:
         """Set the clock back to 0: an empty machine, no job submitted."""
         doors.begin(self._row.address, self.episode.start.address)
+        chooser = self.episode.policy.chooser
+        self._choosing: Run | None = None if chooser is None else chooser.begin()
 
     def run(self) -> bool:
         """Run to the next decision, or until every job has started.
@@ -121,8 +126,10 @@ class Simulator:
                 )
                 if policy is not None and policy.formula is not None
             ]
-            if status == s.DONE or not formulas:
+            if status == s.DONE or not (formulas or self._choosing):
                 return status == s.DECISION
+            if self._choosing is not None:
+                self._follow(self._choosing.choose(self))
             for which, formula in formulas:
                 self._order(which, formula)
 
@@ -164,6 +171,53 @@ class Simulator:
                 f"{len(waiting)} jobs wait: give as many keys, none NaN; got shape {array.shape}"
             )
         doors.order_by_keys(self._jobs.address, self._row.address, s.ORDER, waiting, array)
+
+    def _follow(self, policy: Policy) -> None:
+        """Let a policy order this pass, or all passes until the next decision of an interval."""
+        if self.episode.setting[s.DECIDE] != s.DECIDE_INTERVAL:
+            self.order_by(policy)
+            return
+        self.state.setting[0, s.ORDER_RULE] = policy.rule
+        self.state.weight[0, s.ORDER] = policy.parameters
+
+    def predict(self, candidates: Sequence[str | Policy]) -> NDArray[np.float64]:
+        """Predict what becomes of the waiting jobs under each of some policies.
+
+        The simulation is rolled out to its end with estimates for run times and without further
+        submissions, which changes nothing of it.
+
+        Args:
+            candidates: Names or policies, whose orders keep.
+
+        Returns:
+            Mean bounded slowdown of the jobs that wait now, shape (n_candidates,); NaN if none
+            does.
+
+        Raises:
+            PolicyError: A candidate cannot be planned with.
+
+        Source:
+            Streit 2002; specification, section 8, "dynP".
+        """
+        policies = checked_candidates(candidates)
+        predicted = np.full(len(policies), np.nan)
+        if self.state.counter[0, s.N_WAITING] > 0:
+            jobs, plan = self._planned
+            doors.predict_each(
+                jobs.address,
+                self._row.address,
+                plan.address,
+                np.array([policy.rule for policy in policies], dtype=np.int64),
+                np.stack([policy.parameters for policy in policies]),
+                predicted,
+            )
+        return predicted
+
+    @cached_property
+    def _planned(self) -> tuple[Record[Jobs], Record[Row]]:
+        """Return the jobs with estimates for run times, and a row for rollouts."""
+        table = self.episode.table._replace(run_time=self.episode.table.estimate)
+        return jobs_of(table, 0, len(self.workload)), row_of(state_for([self.episode]), 0)
 
     def pick(self, job: int) -> None:
         """Decide that one waiting job goes first in this pass.
@@ -280,12 +334,14 @@ class Simulator:
         twin.settings, twin.episode = self.settings, self.episode
         twin._open()
         s.copy_into(twin.state, self.state)
+        twin._choosing = deepcopy(self._choosing)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold."""
         state = s.in_use(self.state)
-        return {"settings": self.settings, "episode": self.episode, "state": state}
+        kept = {"settings": self.settings, "episode": self.episode, "_choosing": self._choosing}
+        return kept | {"state": state}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Take hold of a state again."""
@@ -309,3 +365,4 @@ class Simulator:
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
         s.copy_into(self.state, other.state)
+        self._choosing = deepcopy(other._choosing)

@@ -235,13 +235,13 @@ def choice_of(
         The record.
 
     Raises:
-        ScenarioError: A policy is a formula in Python, which a step cannot run.
+        ScenarioError: A policy orders in Python, which a step cannot run.
 
     Source:
         House rule: normalise at the door.
     """
     for policy in (*policies, base):
-        if policy.formula is not None or (policy is base and policy.keys is not None):
+        if policy.is_python or (policy is base and policy.keys is not None):
             raise ScenarioError(
                 f"policy {policy.name!r} cannot serve here: a step runs compiled rules and, for "
                 "'policy' actions, policies given by keys"

@@ -178,26 +178,27 @@ def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
     """Return the policies a "policy" action may choose among.
 
     Args:
-        names: Their names; None = every policy that a step can run, which leaves out formulas.
+        names: Their names; None = every policy that a step can run, which leaves out those that
+            order in Python.
 
     Returns:
         The policies, in the order given.
 
     Raises:
         PolicyError: An unknown name.
-        ScenarioError: A policy is a formula in Python, which a step cannot run.
+        ScenarioError: A policy orders in Python, which a step cannot run.
 
     Source:
         Specification, "Action semantics", `policy`.
     """
     if names is None:
         every = [as_policy(name) for name in policy_names()]
-        return [policy for policy in every if policy.formula is None]
+        return [policy for policy in every if not policy.is_python]
     chosen = [as_policy(name) for name in names]
     for policy in chosen:
-        if policy.formula is not None:
+        if policy.is_python:
             raise ScenarioError(
-                f"policy {policy.name!r} is a formula in Python, which a step cannot run; "
+                f"policy {policy.name!r} orders in Python, which a step cannot run; "
                 "register it by keys instead"
             )
     return chosen

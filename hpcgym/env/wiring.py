@@ -250,9 +250,9 @@ def _overridden(
     if backfill_order is not None:
         settings = replace(settings, backfill_order=backfill_order)
     fill = settings.backfill_order
-    if fill is not None and as_policy(fill).formula is not None:
+    if fill is not None and as_policy(fill).is_python:
         raise ScenarioError(
-            f"backfill order {as_policy(fill).name!r} is a formula in Python, which a step cannot "
-            "run; register it by keys instead"
+            f"backfill order {as_policy(fill).name!r} orders in Python, which a step cannot run; "
+            "register it by keys instead"
         )
     return settings

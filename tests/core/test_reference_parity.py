@@ -26,7 +26,8 @@ def whole(path):
 
 
 def test_reference_and_package_know_the_same_policies():
-    assert set(reference.POLICIES) == set(hpcgym.policy_names())
+    names = [name for name in hpcgym.policy_names() if hpcgym.as_policy(name).chooser is None]
+    assert set(reference.POLICIES) == set(names)
 
 
 @pytest.mark.parametrize("policy", reference.POLICIES)

@@ -344,7 +344,7 @@ def test_policy_that_is_a_formula_is_refused_where_a_step_cannot_run_it(
         {"action": "policy", "policies": ["MINE"]},
         {"backfill_order": "MINE"},
     ):
-        with pytest.raises(HpcgymError, match="formula in Python"):
+        with pytest.raises(HpcgymError, match="orders in Python"):
             SchedulingEnv("tiny", **keywords)
     with pytest.raises(PolicyError, match="taken"):
         policy.register_policy("mine", formula=lambda features: features.e)

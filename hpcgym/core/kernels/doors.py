@@ -17,6 +17,7 @@ from hpcgym.core.kernels import (
     observing,
     paying,
     queue,
+    rollout,
     stepping,
 )
 from hpcgym.core.kernels.records import (
@@ -196,3 +197,15 @@ def run_cells(
         key_row,
         figure,
     )
+
+
+@kernel
+def predict_each(
+    jobs: int, row: int, plan: int, rule: Int, weight: Float, predicted: Float
+) -> None:
+    """Predict what becomes of the waiting jobs under each of some rules.
+
+    Source:
+        `rollout.predict_each`, whose docstring holds.
+    """
+    rollout.predict_each(open_jobs(jobs), open_row(row), open_row(plan), rule, weight, predicted)

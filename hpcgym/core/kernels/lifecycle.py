@@ -77,15 +77,15 @@ def recall_users(row: Row, start: Start) -> None:
 
 
 @kernel
-def clear(row: Row, log_largest: float) -> None:
+def clear_machine(row: Row, log_largest: float) -> None:
     """Empty the machine and the queue, and set the clock to 0.
 
     Args:
-        row: The simulation; its settings, weights and history are in place.
+        row: The simulation; its settings and weights are in place.
         log_largest: Natural logarithm of the scenario's largest request in s.
 
     Writes:
-        The row, but for settings, weights and history.
+        The row, but for settings, weights, history, and what it holds of each job.
 
     Source:
         Specification, section 10, "Episodes".
@@ -100,6 +100,23 @@ def clear(row: Row, log_largest: float) -> None:
         row.counter[column] = -1
     clear_queue(row, BASE)
     clear_queue(row, FILL)
+
+
+@kernel
+def clear(row: Row, log_largest: float) -> None:
+    """Empty the machine and the queue, and let no job have been submitted.
+
+    Args:
+        row: The simulation; its settings, weights and history are in place.
+        log_largest: Natural logarithm of the scenario's largest request in s.
+
+    Writes:
+        The row, but for settings, weights and history.
+
+    Source:
+        Specification, section 10, "Episodes".
+    """
+    clear_machine(row, log_largest)
     for job in range(row.setting[N_JOBS]):
         row.start_time[job] = -1
         row.flag[job] = 0
