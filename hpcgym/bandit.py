@@ -19,7 +19,7 @@ Algorithm = Literal["epsilon-greedy", "ucb", "exp3"]
 Information = Literal["bandit", "full"]
 
 ARMS = ("FCFS", "SPF", "SQF", "SAF", "LEXP")
-WEEK_S = 604_800
+DAY_S = 86_400
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Bandit(Chooser):
     arms: tuple[str, ...] = ARMS
     algorithm: Algorithm = "ucb"
     information: Information = "bandit"
-    period: int = WEEK_S
+    period: int = DAY_S
     exploration: float = 0.1
     seed: int = 0
 

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.bandit import WEEK_S, Bandit
+from hpcgym.bandit import Bandit
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 
 ARMS = ("FCFS", "SAF", "LAF")
+WEEK_S = 604_800
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_a_bandit_of_one_arm_is_that_policy(log):
 
 
 def test_rules_change_at_the_start_of_a_period_only(log):
-    chosen, _ = played(log, Bandit(ARMS, "ucb"))
+    chosen, _ = played(log, Bandit(ARMS, "ucb", period=WEEK_S))
     assert [now for now, _ in chosen] == [week * WEEK_S for week in range(len(chosen))]
     assert {rule for _, rule in chosen[:3]} == set(ARMS)  # each is tried once, first
 
@@ -55,7 +56,7 @@ def reward_by_hand(log, start_time, arm_now):
 
 
 def test_ucb_plays_what_its_formula_says(log):
-    chosen, simulator = played(log, Bandit(ARMS, "ucb"))
+    chosen, simulator = played(log, Bandit(ARMS, "ucb", period=WEEK_S))
     start_time = simulator.start_time
     n, mean = np.zeros(3), np.zeros(3)
     for week, (now, rule) in enumerate(chosen):
@@ -74,7 +75,7 @@ def test_ucb_plays_what_its_formula_says(log):
 @pytest.mark.parametrize("algorithm", ["epsilon-greedy", "ucb", "exp3"])
 @pytest.mark.parametrize("information", ["bandit", "full"])
 def test_jobs_to_come_change_no_choice_before(log, algorithm, information):
-    bandit = Bandit(ARMS, algorithm, information, seed=3)
+    bandit = Bandit(ARMS, algorithm, information, period=WEEK_S, seed=3)
     half = log.select(np.flatnonzero(log.submit_time < 4 * WEEK_S))
     whole, part = played(log, bandit)[0], played(half, bandit)[0]
     n = sum(now <= 4 * WEEK_S for now, _ in part)
@@ -82,7 +83,7 @@ def test_jobs_to_come_change_no_choice_before(log, algorithm, information):
 
 
 def test_full_information_finds_the_better_arm_at_once(log):
-    chosen, _ = played(log, Bandit(("LAF", "SAF"), "epsilon-greedy", "full", exploration=1e-9))
+    chosen, _ = played(log, Bandit(("LAF", "SAF"), "epsilon-greedy", "full", WEEK_S, 1e-9))
     assert [rule for _, rule in chosen[:2]] == ["LAF", "SAF"]
     assert sum(rule == "SAF" for _, rule in chosen[1:]) > 0.8 * len(chosen[1:])
 
@@ -94,7 +95,7 @@ def test_exp3_with_full_information_leans_towards_the_better_arm(log):
 
 
 def test_exp3_weighs_a_reward_by_how_unlikely_its_arm_was(log):
-    bandit = Bandit(ARMS, "exp3", exploration=0.3, seed=5)
+    bandit = Bandit(ARMS, "exp3", period=WEEK_S, exploration=0.3, seed=5)
     chosen, simulator = played(log, bandit)
     log_weight = np.zeros(3)
     for week, (now, rule) in enumerate(chosen):

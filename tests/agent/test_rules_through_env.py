@@ -12,11 +12,13 @@ import hpcgym
 from hpcgym.agent import RuleAgent, agent_names, load_agent
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import ScenarioError
 from hpcgym.evaluation import play
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule, simulate
 
-AGENTS = agent_names()
+AGENTS = [name for name in agent_names() if not load_agent(name).policy.is_python]
+IN_PYTHON = [name for name in agent_names() if name not in AGENTS]
 
 
 def make(agent: RuleAgent, scenario: str) -> SchedulingEnv:
@@ -84,7 +86,7 @@ def test_schedule_without_backfilling_is_that_of_simulate() -> None:
 def test_rule_of_any_place_among_many_makes_its_own_schedule() -> None:
     """One environment that offers every policy serves every rule."""
     episodes = Episodes("synthetic-256-weeks")
-    names = hpcgym.policy_names()
+    names = [name for name in hpcgym.policy_names() if not hpcgym.as_policy(name).is_python]
     env = make(RuleAgent("FCFS", policies=names), "synthetic-256-weeks")
     workload = episodes.workload(1)
     for name in ("FCFS", "WFP3", "SMITH"):
@@ -119,3 +121,9 @@ def test_evaluate_policy_of_stable_baselines_runs_a_rule_as_it_is(name: str, n_e
     bsld = simulated(agent, episodes.workload(0), episodes).bsld().mean()
     assert returns == pytest.approx([-bsld] * 2 * n_envs, rel=1e-6)
     assert min(lengths) > 0
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+def test_a_rule_that_chooses_in_python_is_refused_by_the_environment(name: str) -> None:
+    with pytest.raises(ScenarioError, match=f"{name}.*orders in Python"):
+        make(rule(name), "tiny")

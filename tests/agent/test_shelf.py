@@ -10,7 +10,7 @@ from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import Result, read_card
 from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
-from hpcgym.core.policy import Features, policy_names, register_policy, unregister_policy
+from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.errors import CardError
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import simulate
@@ -169,7 +169,10 @@ def test_index_is_current() -> None:
     assert readme.read_text(encoding="utf-8") == index_markdown(cards)
 
 
-@pytest.mark.parametrize("name", [name for name in agent_names() if name != "SMITH"])
+SCORED = [name for name in policy_names() if not as_policy(name).is_python and name != "SMITH"]
+
+
+@pytest.mark.parametrize("name", SCORED)
 def test_score_on_a_card_orders_jobs_as_the_agents_policy_does(name: str) -> None:
     """The formula is read as Python: q processors, e request, w wait, r submit time, M machine."""
     card = load_card(name)
