@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.backfill import Backfill
-from hpcgym.core.episode import Estimates, EventSemantics, SchedulerSettings
+from hpcgym.core.backfill import Backfill, Gang, as_backfill
+from hpcgym.core.episode import (
+    Estimates,
+    EventSemantics,
+    SchedulerSettings,
+    executed_run_time,
+)
 from hpcgym.core.policy import Policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
+from hpcgym.gang import share_in_time
 from hpcgym.output import writing
 
 if TYPE_CHECKING:
@@ -58,6 +64,8 @@ class Schedule:
             the others started in order.
         thresholded: Whether it had waited beyond the threshold when it started.
         settings: The scheduler that made this, or None where an agent's decisions did.
+        suspended_time: How long each was suspended after its start, s; None = never, which only
+            gang scheduling does.
     """
 
     workload: Workload
@@ -66,6 +74,7 @@ class Schedule:
     backfilled: BoolArray
     thresholded: BoolArray
     settings: SchedulerSettings | None = None
+    suspended_time: IntArray | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -83,13 +92,20 @@ class Schedule:
 
     @property
     def wait_time(self) -> IntArray:
-        """Wait of each job, start - submit, s."""
+        """Wait of each job for its start, start - submit, s."""
         return np.where(self.start_time >= 0, self.start_time - self.workload.submit_time, -1)
 
     @property
     def end_time(self) -> IntArray:
-        """End of each job, start + run time as executed, s."""
-        return np.where(self.start_time >= 0, self.start_time + self.run_time, -1)
+        """End of each job, start + run time as executed + time suspended, s."""
+        return np.where(self.start_time >= 0, self._unbroken_start + self.run_time, -1)
+
+    @property
+    def _unbroken_start(self) -> IntArray:
+        """When each job would have started, had it run without a break up to its end, s."""
+        if self.suspended_time is None:
+            return self.start_time
+        return np.where(self.start_time >= 0, self.start_time + self.suspended_time, -1)
 
     def bsld(self) -> NDArray[np.float64]:
         """Return the bounded slowdown of each job (see `hpcgym.core.metrics.bsld`).
@@ -118,12 +134,13 @@ class Schedule:
 
         Returns:
             Arrays `wait_time`, `turnaround_time`, `slowdown`, `bsld` and `pp_bsld`, shape
-            (n_jobs,); NaN for a job that has not started.
+            (n_jobs,); NaN for a job that has not started. A wait is all time that a job does not
+            run, turns of other jobs among it.
 
         Source:
             `hpcgym.core.metrics.per_job`.
         """
-        values = metrics.per_job(self.workload, self.start_time, self.run_time)
+        values = metrics.per_job(self.workload, self._unbroken_start, self.run_time)
         started = self.start_time >= 0
         return {key: np.where(started, column, np.nan) for key, column in values.items()}
 
@@ -157,7 +174,7 @@ class Schedule:
             >>> hpcgym.simulate(hpcgym.load_workload("tiny")).metrics()["n_jobs"]
             8
         """
-        columns = (self.start_time, self.run_time, self.backfilled, self.thresholded)
+        columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
             return metrics.summary(self.workload, *columns)
         if by == "class":
@@ -397,6 +414,9 @@ def simulate(
         estimates=estimates,
         event_semantics=event_semantics,
     )
+    mode = as_backfill(settings.backfill)
+    if isinstance(mode, Gang):
+        return _share_in_time(workload, settings, mode)
     simulator = Simulator(workload, settings)
     simulator.run()
     return Schedule(
@@ -407,6 +427,15 @@ def simulate(
         simulator.thresholded,
         settings,
     )
+
+
+def _share_in_time(workload: Workload, settings: SchedulerSettings, gang: Gang) -> Schedule:
+    """Schedule a workload by gangs."""
+    run_time = executed_run_time(workload, settings.kill_at_limit)
+    made = share_in_time(workload, run_time, gang)
+    never = np.zeros(len(workload), dtype=np.bool_)
+    suspended = made.end_time - made.start_time - run_time
+    return Schedule(workload, made.start_time, run_time, never, never, settings, suspended)
 
 
 def check_suffix(path: str | Path) -> str:

@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"bandit", "batch", "schedule"},
+    {"bandit", "batch", "gang", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},

@@ -27,6 +27,7 @@ class Backfill:
     Attributes:
         NAME: What the text of the mode begins with.
         TAKES_ORDER: Whether candidates may be tried in another order than that of the queue.
+        SHARES_TIME: Whether jobs take turns on processors, which only `hpcgym.simulate` can run.
 
     Source:
         House rule: modes are words, never numbers.
@@ -34,6 +35,7 @@ class Backfill:
 
     NAME: ClassVar[str]
     TAKES_ORDER: ClassVar[bool] = False
+    SHARES_TIME: ClassVar[bool] = False
 
     @property
     def number(self) -> int:
@@ -208,8 +210,61 @@ class Conservative(Backfill):
         return self.compress == "shift"
 
 
+@dataclass(frozen=True)
+class Gang(Backfill):
+    """No backfilling, but gangs: jobs share the machine in time, in rows that take turns.
+
+    Jobs are placed in order of arrival, so the policy must be FCFS; estimates and the threshold
+    mean nothing. A step cannot run it: `hpcgym.simulate` does.
+
+    Attributes:
+        quantum: Length of a row's turn, whole s >= 1.
+        switch: What is lost of it by switching, whole s, less than the quantum.
+        rows: Rows there may be, >= 1; infinite = as many as jobs need.
+
+    Raises:
+        PolicyError: Another value.
+
+    Source:
+        Ousterhout 1982; lecture on batch scheduling; specification, section 4, "Gang scheduling".
+
+    Example:
+        >>> str(Gang(quantum=60, rows=2))
+        'gang:quantum=60,rows=2'
+    """
+
+    NAME: ClassVar[str] = "gang"
+    SHARES_TIME: ClassVar[bool] = True
+
+    quantum: int = 600
+    switch: int = 0
+    rows: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse turns that cannot be taken."""
+        for key, value, least in (("quantum", self.quantum, 1), ("switch", self.switch, 0)):
+            if type(value) is not int or value < least:
+                raise PolicyError(f"backfill 'gang': {key} must be whole s >= {least}, got {value}")
+        if self.switch >= self.quantum:
+            raise PolicyError(
+                f"backfill 'gang': a switch of {self.switch} s leaves nothing of a quantum of "
+                f"{self.quantum} s"
+            )
+        is_count = self.rows == math.inf or (type(self.rows) is int and self.rows >= 1)
+        if not is_count:
+            raise PolicyError(f"backfill 'gang': rows must be >= 1 or inf, got {self.rows!r}")
+
+    @property
+    def number(self) -> int:
+        """Refuse to be run by kernels."""
+        raise PolicyError(
+            f"backfill '{self}' lets jobs take turns on processors: hpcgym.simulate runs it; the "
+            "simulator, the environment and simulate_many do not"
+        )
+
+
 MODES: dict[str, type[Backfill]] = {
-    mode.NAME: mode for mode in (NoBackfill, Easy, Depth, Conservative)
+    mode.NAME: mode for mode in (NoBackfill, Easy, Depth, Conservative, Gang)
 }
 """Every mode by the name its text begins with."""
 

@@ -66,6 +66,11 @@ class SchedulerSettings:
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         self._refuse_choosers(mode)
+        if mode.SHARES_TIME and as_policy(self.policy).name != "FCFS":
+            raise PolicyError(
+                f"backfill '{mode}' places jobs in order of arrival: the policy must be FCFS, got "
+                f"{as_policy(self.policy).name}"
+            )
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))

@@ -1,0 +1,157 @@
+"""Gang scheduling: the rows of a matrix take turns on the machine, all processes of a job together.
+
+A row of the Ousterhout matrix is a time slot, its columns are processors. It is no backfilling: a
+job is suspended while other rows run. In plain Python, since its rates are exact fractions.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.backfill import Gang
+from hpcgym.core.workload import Workload
+from hpcgym.errors import WorkloadError
+
+
+class GangTimes(NamedTuple):
+    """What became of each job, shape (n_jobs,), and of the machine.
+
+    Attributes:
+        start_time: When the job got its row, s.
+        end_time: When it ended, s, rounded up to a whole one.
+        utilisation: Processors that ran a job, by the machine's, over the time in which there was a
+            job in the matrix; what is lost by switching counts as used.
+    """
+
+    start_time: NDArray[np.int64]
+    end_time: NDArray[np.int64]
+    utilisation: float
+
+
+def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
+    """Schedule a whole workload by gangs.
+
+    At an instant ends come first, then submissions, then jobs are placed in order of arrival; one
+    that finds no room does not keep a later one from it. O(log n) for each of n jobs in the matrix,
+    and a look at each row for each job that is placed or waits at an end.
+
+    Args:
+        workload: The jobs and the machine.
+        run_time: Run times on a machine of one's own, shape (n_jobs,), s.
+        gang: Quantum, cost of a switch, and number of rows.
+
+    Returns:
+        Starts, ends and utilisation.
+
+    Raises:
+        WorkloadError: The workload is empty.
+
+    Source:
+        Ousterhout 1982; lecture on batch scheduling, "Gang scheduling"; specification, section 4.
+    """
+    if not len(workload):
+        raise WorkloadError(f"{workload.name}: no job to schedule")
+    matrix = Matrix(workload.machine_processors, gang)
+    submit_time, processors = workload.submit_time.tolist(), workload.processors.tolist()
+    n_jobs = len(submit_time)
+    start_time, end_time = np.zeros(n_jobs, np.int64), np.zeros(n_jobs, np.int64)
+    waiting: list[int] = []
+    submitted = 0
+    while submitted < n_jobs or matrix.ends:
+        submission = submit_time[submitted] if submitted < n_jobs else math.inf
+        matrix.advance(int(min(submission, matrix.next_end())))
+        ended = matrix.remove_ended()
+        end_time[ended] = matrix.now
+        arrived = []
+        while submitted < n_jobs and submit_time[submitted] == matrix.now:
+            arrived.append(submitted)
+            submitted += 1
+        tried = waiting + arrived if ended else arrived
+        placed = {job for job in tried if matrix.place(job, processors[job], int(run_time[job]))}
+        start_time[list(placed)] = matrix.now
+        waiting = [job for job in waiting + arrived if job not in placed]
+    return GangTimes(start_time, end_time, matrix.utilisation)
+
+
+class Matrix:
+    """The Ousterhout matrix, its clock, and the clock of progress that all its jobs share.
+
+    Args:
+        processors: Processors of the machine.
+        gang: Quantum, cost of a switch, and number of rows.
+
+    Attributes:
+        now: The clock, s.
+        rows: The jobs of each row with their processors; no row is empty.
+        ends: Heap of the progress at which each job in the matrix ends, with the job.
+    """
+
+    def __init__(self, processors: int, gang: Gang) -> None:
+        self.processors = processors
+        self.gang = gang
+        self.now = 0
+        self.rows: list[dict[int, int]] = []
+        self.ends: list[tuple[Fraction, int]] = []
+        self._progress = Fraction(0)
+        self._row_of: dict[int, dict[int, int]] = {}
+        self._used = 0  # by all rows together
+        self._busy, self._there = Fraction(0), 0
+
+    @property
+    def rate(self) -> Fraction:
+        """Progress of each job per second."""
+        turn = Fraction(self.gang.quantum - self.gang.switch, self.gang.quantum)
+        return turn / len(self.rows)
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the machine that ran a job while there was one."""
+        return float(self._busy / self._there) if self._there else 0.0
+
+    def next_end(self) -> float:
+        """Return the whole second at which the next job will have ended, infinity if none runs."""
+        if not self.ends:
+            return math.inf
+        return self.now + math.ceil((self.ends[0][0] - self._progress) / self.rate)
+
+    def advance(self, instant: int) -> None:
+        """Let the rows take turns until an instant."""
+        if self.rows:
+            span = instant - self.now
+            self._progress += self.rate * span
+            self._busy += Fraction(self._used * span, len(self.rows))
+            self._there += self.processors * span
+        self.now = instant
+
+    def remove_ended(self) -> list[int]:
+        """Take out the jobs that have ended; empty rows vanish."""
+        ended = []
+        while self.ends and self.ends[0][0] <= self._progress:
+            job = heapq.heappop(self.ends)[1]
+            self._used -= self._row_of.pop(job).pop(job)
+            ended.append(job)
+        if ended:
+            self.rows = [row for row in self.rows if row]
+        return ended
+
+    def place(self, job: int, processors: int, run_time: int) -> bool:
+        """Put a job into the first row with room, else into a new one; False if there is none."""
+        for row in self.rows:
+            if sum(row.values()) + processors <= self.processors:
+                break
+        else:
+            if len(self.rows) >= self.gang.rows:
+                return False
+            row = {}
+            self.rows.append(row)
+        row[job] = processors
+        self._row_of[job] = row
+        self._used += processors
+        heapq.heappush(self.ends, (self._progress + run_time, job))
+        return True
