@@ -54,8 +54,8 @@ class Schedule:
         workload: The jobs.
         start_time: When each started, s, -1 = not yet.
         run_time: Its run time as executed, s: cut at the request where jobs are killed at it.
-        backfilled: Whether it started ahead of a job before it in queue order that kept waiting; the
-            others started in order.
+        backfilled: Whether it started ahead of a job before it in queue order that kept waiting;
+            the others started in order.
         thresholded: Whether it had waited beyond the threshold when it started.
         settings: The scheduler that made this, or None where an agent's decisions did.
     """
