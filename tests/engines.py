@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_profile
 from reference import Completed, Job, Start
 
 import hpcgym
@@ -55,9 +56,11 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
-    """Schedule with `tests/reference.py`."""
+    """Schedule with `tests/reference.py`, or `reference_profile.py` where it cannot backfill so."""
     known = history_of_users(workload)
     processors = workload.machine_processors
+    if settings.get("backfill", "easy") not in reference.Machine.MODES:
+        settings["kind"] = reference_profile.Planner
     return reference.simulate(jobs_of(workload), processors, history=known, **settings)
 
 
