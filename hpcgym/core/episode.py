@@ -8,12 +8,21 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.records import Row
 from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.predictor import (
+    CORRECTIONS,
+    ONLINE,
+    PREDICTORS,
+    Correction,
+    Estimates,
+    Predictor,
+    as_predictor,
+)
 from hpcgym.core.record import Record
 from hpcgym.core.state import JobTable, State
 from hpcgym.core.workload import LARGEST_TIME, Workload
@@ -21,7 +30,6 @@ from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
 Backfill = Literal["none", "easy"]
 EventSemantics = Literal["batch", "pyss"]
-Estimates = Literal["requested", "exact"]
 
 _DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.DECIDE_EVENT}
 
@@ -36,8 +44,12 @@ class SchedulerSettings:
         backfill_order: Order of backfill candidates, as `policy`; None = the primary order.
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: What the scheduler takes run times to be: "requested", "exact", or whole numbers
-            of seconds >= 1, shape (n_jobs,).
+        estimates: What the scheduler takes run times to be: what
+            `hpcgym.core.predictor.as_predictor` takes, such as "requested", "exact" or "recent", or
+            whole numbers of seconds >= 1, shape (n_jobs,).
+        correction: What it is told of a job that outlives its estimate: "none", that the job ends
+            now; "reqtime", "tsafrir", "doubling", a longer estimate (see
+            `hpcgym.core.kernels.predicting.next_estimate`).
         event_semantics: "batch" or "pyss"; see the specification, section 1.
     """
 
@@ -46,7 +58,8 @@ class SchedulerSettings:
     backfill_order: str | Policy | Sequence[float] | None = None
     threshold: int | None = None
     kill_at_limit: bool = True
-    estimates: Estimates | ArrayLike = "requested"
+    estimates: Estimates = "requested"
+    correction: Correction = "none"
     event_semantics: EventSemantics = "batch"
 
     def __post_init__(self) -> None:
@@ -63,8 +76,9 @@ class SchedulerSettings:
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
-        if isinstance(self.estimates, str) and self.estimates not in get_args(Estimates):
-            raise PolicyError(unknown_name("estimates", self.estimates, get_args(Estimates)))
+        if self.correction not in CORRECTIONS:
+            raise PolicyError(unknown_name("correction", self.correction, CORRECTIONS))
+        predictor = self.predictor
         if self.threshold is not None and not (
             isinstance(self.threshold, (int, float, np.number))
             and self.threshold >= 0
@@ -73,13 +87,28 @@ class SchedulerSettings:
             raise PolicyError(
                 f"threshold must be whole seconds >= 0 or None, got {self.threshold!r}"
             )
+        falls_short = predictor is None or predictor.online
         if self.event_semantics == "pyss" and not (
-            self.kill_at_limit and isinstance(self.estimates, str)
+            self.kill_at_limit and (self.correction != "none" or not falls_short)
         ):
             raise PolicyError(
                 "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
-                "it needs kill_at_limit=True and estimates 'requested' or 'exact'"
+                "it needs kill_at_limit=True and, where a job may outlive its estimate, a "
+                f"correction; got estimates {self.estimates!r}, kill_at_limit={self.kill_at_limit}"
             )
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """Return what the estimates come from, None where they are given one by one."""
+        if isinstance(self.estimates, (str, Predictor)) or callable(self.estimates):
+            return as_predictor(self.estimates)
+        return None
+
+    @property
+    def moves_estimates(self) -> bool:
+        """Tell whether estimates are predicted or corrected while the simulation runs."""
+        predictor = self.predictor
+        return self.correction != "none" or (predictor is not None and predictor.online)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +175,10 @@ def estimates_of(workload: Workload, settings: SchedulerSettings) -> NDArray[np.
 
     Args:
         workload: The job table.
-        settings: The settings; "exact" means the executed run time, at least 1 s.
+        settings: The settings.
 
     Returns:
-        Estimates, shape (n_jobs,), s, >= 1.
+        Estimates, shape (n_jobs,), s, >= 1; the requests where they are predicted later.
 
     Raises:
         WorkloadError: An array of another shape, or with a value that is not a whole number >= 1.
@@ -157,10 +186,12 @@ def estimates_of(workload: Workload, settings: SchedulerSettings) -> NDArray[np.
     Source:
         Specification, section 1; house rule: an estimate is at least one second.
     """
-    if isinstance(settings.estimates, str):
-        if settings.estimates == "requested":
-            return workload.requested_time
-        return np.maximum(executed_run_time(workload, settings.kill_at_limit), 1)
+    predictor = settings.predictor
+    if predictor == PREDICTORS["requested"]:
+        return workload.requested_time
+    if predictor is not None:
+        run_time = executed_run_time(workload, settings.kill_at_limit)
+        return predictor.work_out(workload.requested_time, run_time, workload.job_id)
     given = np.asarray(settings.estimates)
     if given.shape != (len(workload),):
         raise WorkloadError(
@@ -254,8 +285,9 @@ def prepare(
         setting[s.DECIDE_SECONDS] = decide
     if any(given is not None and given.formula is not None for given in (policy, fill)):
         setting[s.DECIDE] = s.DECIDE_CONTESTED
-    if keep_history or any(other.needs_history for other in others):
-        setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_VIEWS
+    shows = keep_history or any(other.needs_history for other in others)
+    if shows and setting[s.KEEP_HISTORY] != s.HISTORY_FOR_KEYS:
+        setting[s.KEEP_HISTORY] = s.HISTORY_FOR_VIEWS
     setting[s.KEEP_REWARD] = int(reward_rate is not None)
     setting[s.FULL_PASSES] = int(full_passes)
     setting[s.CHECK] = int(check_invariants)
@@ -303,6 +335,11 @@ def rules_of(
             weight[s.FILL, 0] = 1.0
     if policy.needs_history or (fill is not None and fill.needs_history):
         setting[s.KEEP_HISTORY] = s.HISTORY_FOR_KEYS
+    setting[s.CORRECT] = CORRECTIONS[settings.correction]
+    predictor = settings.predictor
+    if predictor is not None and predictor.online:
+        setting[s.PREDICT] = ONLINE[predictor.kind]
+        setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_PREDICTIONS
     return setting, weight
 
 
@@ -365,6 +402,9 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),
         reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
         fields=fields,
+        estimates=any(
+            episode.setting[s.PREDICT] or episode.setting[s.CORRECT] for episode in episodes
+        ),
     )
 
 
@@ -392,6 +432,9 @@ def load(state: State, env: int, row: Record[Row], episode: Episode) -> None:
         state.history_requested_time[env, :n_users] = history.requested_time
         state.history_completed[env, :n_users] = history.completed
         state.history_last_end_time[env, :n_users] = history.last_end_time
+    if state.estimate.shape[1]:
+        state.estimate[env, : len(episode.workload)] = episode.table.estimate
+        state.feature[env, : len(episode.workload)] = episode.table.feature
     doors.reset(row.address, episode.log_largest)
     if episode.setting[s.DECIDE] == s.DECIDE_INTERVAL:
         state.counter[env, s.NEXT_DECISION] = 0

@@ -56,7 +56,9 @@ FULL_PASSES = 12
 CHECK = 13
 WEEK_START = 14  # seconds into the week at time 0
 FILL_KEEPS = 15  # 1 if the backfill order does not change with time
-N_SETTINGS = 16
+PREDICT = 16  # PREDICT_*: what predicts run times while the simulation runs
+CORRECT = 17  # CORRECT_*: what is said of a job that outlives its estimate
+N_SETTINGS = 18
 
 # Columns of `State.counter`: what moves.
 NOW = 0
@@ -90,7 +92,8 @@ CHECKED_SHADOW = 27
 N_STEPS = 28  # steps of the environment in this episode
 N_INVALID = 29  # actions that named an empty slot
 N_SEATS = 30  # seats ever taken; those not in use stand in `spare_seat`
-N_COUNTERS = 31
+N_PREDICTED = 31  # jobs that Python has predicted
+N_COUNTERS = 32
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -109,9 +112,12 @@ BY_BASE = -1
 BACKFILL_NONE, BACKFILL_EASY = 0, 1
 BATCH, PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
-BETWEEN, AT_PASS = 0, 1
-DONE, DECISION, BAD_ACTION = 0, 1, -100
+BETWEEN, AT_PASS, AT_SUBMISSIONS = 0, 1, 2
+DONE, DECISION, PREDICTION, BAD_ACTION = 0, 1, 2, -100
 HISTORY_FOR_KEYS, HISTORY_FOR_VIEWS = 1, 2  # at every submission; of jobs that are queued
+HISTORY_FOR_PREDICTIONS = 3  # recorded only
+PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
+CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
 ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
@@ -220,6 +226,9 @@ class State(NamedTuple):
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
         scratch: Room for a list of waiting jobs, shape (n_jobs,).
+        estimate: `JobTable.estimate` of a simulation that predicts or corrects, shape (n_jobs,), s;
+            its jobs are read from here (`hpcgym.core.rows.own_table`). Empty where none does.
+        feature: `JobTable.feature` likewise, shape (n_jobs, N_FEATURES).
     """
 
     setting: Int
@@ -248,6 +257,8 @@ class State(NamedTuple):
     inverse: Float
     history_field: NDArray[np.float32]
     scratch: Int
+    estimate: Int
+    feature: Float
 
 
 def allocate(
@@ -259,6 +270,7 @@ def allocate(
     history: bool,
     reward: bool,
     fields: bool,
+    estimates: bool,
 ) -> State:
     """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each.
 
@@ -273,6 +285,7 @@ def allocate(
         history: Whether users' completed jobs are recorded.
         reward: Whether a reward is kept.
         fields: Whether observations are made.
+        estimates: Whether estimates are predicted or corrected.
 
     Returns:
         A state that must be reset before use.
@@ -286,6 +299,7 @@ def allocate(
     n_groups = n_blocks // half + 1
     n_nodes = N_QUEUES * (n_blocks + n_groups)
     known = n_users if history else 0
+    own = n_jobs if estimates else 0
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
         weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
@@ -315,6 +329,8 @@ def allocate(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
         scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
+        estimate=np.empty((n_envs, own), dtype=np.int64),
+        feature=np.empty((n_envs, own, N_FEATURES)),
     )
 
 

@@ -4,8 +4,10 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
 from hpcgym.core.kernels.lifecycle import reset
 from hpcgym.core.kernels.measuring import measure
+from hpcgym.core.kernels.predicting import forget_corrections
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
+    CORRECT,
     KEEP_HISTORY,
     N_JOBS,
     N_ORDERS,
@@ -98,7 +100,7 @@ def run_cells(
         figure: Where to, shape (n_cells, N_FIGURES).
 
     Writes:
-        `figure`, the row, and column 0 of the jobs' keys.
+        `figure`, the row, column 0 of the jobs' keys, and estimates that are the row's own.
 
     Source:
         House rule: one dynamics; the clock is `hpcgym.core.kernels.events.run`.
@@ -116,6 +118,8 @@ def run_cells(
         if key_row[cell] >= 0:
             for job in range(row.setting[N_JOBS]):
                 jobs.keys[job, 0] = key[key_row[cell], job]
+        if row.setting[CORRECT] != 0:
+            forget_corrections(jobs, row)
         reset(row, log_largest)
         run(jobs, row)
         measure(jobs, row, figure[cell])

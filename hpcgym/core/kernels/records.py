@@ -63,6 +63,8 @@ class Row(NamedTuple):
     inverse: FloatVector
     history_field: SingleTable
     scratch: IntVector
+    estimate: IntVector
+    feature: FloatTable
 
 
 class Choice(NamedTuple):
