@@ -155,7 +155,8 @@ most 1 | 0 | 1 |
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
         backfill: Backfilling mode in place of the scenario's.
-        backfill_order: Backfill order in place of the scenario's.
+        backfill_order: Backfill order in place of the scenario's. Of the scenario's estimates those
+            serve that are known when an episode begins, so "recent" does not.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
 
     Version History:

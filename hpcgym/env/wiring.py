@@ -102,6 +102,7 @@ class Wiring:
             raise ScenarioError(f"scale belongs to action 'weights', not to {action!r}")
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
         self.settings = _overridden(self.episodes.settings, backfill, backfill_order)
+        _refuse_predictions(self.settings)
         chosen = steppable_policies(policies) if action == "policy" else []
         self.reader = ActionReader(action, n_slots, chosen)
         self.preparer = Preparer(
@@ -228,6 +229,17 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             f"lasts one pass only, so action {action!r} decides 'contested' or at each 'event'"
         )
     return int(decide)
+
+
+def _refuse_predictions(settings: SchedulerSettings) -> None:
+    """Refuse estimates that an episode does not begin with."""
+    if settings.moves_estimates:
+        raise ScenarioError(
+            f"estimates {settings.estimates!r} with correction {settings.correction!r} change "
+            "while the simulation runs, and observations do not show them; allowed are 'requested',"
+            " 'exact', 'doubled' and 'f-model:f=..' without a correction. hpcgym.simulate and "
+            "hpcgym.evaluate run rules with any"
+        )
 
 
 def _overridden(
