@@ -21,7 +21,6 @@ from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill
 from hpcgym.core.episode import (
     Episode,
-    Estimates,
     EventSemantics,
     SchedulerSettings,
     checked_keys,
@@ -32,7 +31,8 @@ from hpcgym.core.episode import (
 from hpcgym.core.kernels import doors
 from hpcgym.core.kernels.measuring import FIGURES, N_FIGURES
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
-from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.predictor import Correction, Predictor
+from hpcgym.core.rows import jobs_of, own_table, row_of
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -153,7 +153,8 @@ class _Worker:
         part = slice(block.first, block.end)
         keys = self.keys[:n]
         keys[:] = episode.table.keys
-        jobs = jobs_of(episode.table._replace(keys=keys), 0, n)
+        table = own_table(episode.table, self.state, 0)._replace(keys=keys)
+        jobs = jobs_of(table, 0, n)
         setting = orders.setting[part].copy()
         setting[:, s.N_JOBS] = n
         setting[:, s.MACHINE_PROCESSORS] = episode.workload.machine_processors
@@ -186,7 +187,8 @@ def simulate_many(
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,
-    estimates: Estimates | Sequence[ArrayLike] = "requested",
+    estimates: str | Predictor | Sequence[ArrayLike] = "requested",
+    correction: Correction = "none",
     event_semantics: EventSemantics = "batch",
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
@@ -211,7 +213,9 @@ def simulate_many(
         backfill_order: Order in which jobs are tried as backfill; default each primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: "requested", "exact", or one array per workload, shape (n_jobs,), s, >= 1.
+        estimates: A predictor as in `hpcgym.simulate`, but no function in Python; or one array per
+            workload, shape (n_jobs,), s, >= 1.
+        correction: As in `hpcgym.simulate`.
         event_semantics: "batch" or "pyss".
         metrics: Figures to keep, of `METRICS`; each takes 8 bytes per cell.
         threads: Threads that work; default one per core this process may use.
@@ -222,7 +226,8 @@ def simulate_many(
     Raises:
         HpcgymError: Something else than workloads, no workload, an unknown metric, no thread.
         PolicyError: Not exactly one of `policies`, `weights` and `keys`; none, or one that is
-            unknown, malformed or a formula in Python; settings that contradict each other.
+            unknown, malformed or a formula in Python; a predictor that is a function in Python;
+            settings that contradict each other.
         WorkloadError: Keys or estimates that do not fit a workload.
 
     Source:
@@ -248,6 +253,7 @@ def simulate_many(
         backfill_order=backfill_order,
         threshold=threshold,
         kill_at_limit=kill_at_limit,
+        correction=correction,
         event_semantics=event_semantics,
     )
     orders = _orders_of(chosen, many[0])
@@ -342,18 +348,31 @@ def _checked_given_keys(workloads: Sequence[Workload], keys: Sequence[ArrayLike]
 
 
 def _many_settings(
-    n_workloads: int, estimates: Estimates | Sequence[ArrayLike], **others: Any
+    n_workloads: int,
+    estimates: str | Predictor | Sequence[ArrayLike],
+    **others: Any,
 ) -> list[SchedulerSettings]:
     """Return the settings for each workload, which differ in the estimates only."""
-    if isinstance(estimates, str):
-        return [SchedulerSettings(estimates=estimates, **others)] * n_workloads
-    n_given = len(estimates) if isinstance(estimates, (Sequence, np.ndarray)) else 0
-    if n_given != n_workloads:
-        raise WorkloadError(
-            f"estimates must be 'requested', 'exact' or one array for each of {n_workloads} "
-            f"workloads, got {n_given or repr(estimates)}"
+    if isinstance(estimates, (str, Predictor)) or callable(estimates):
+        every: list[Any] = [estimates] * n_workloads
+    else:
+        n_given = len(estimates) if isinstance(estimates, (Sequence, np.ndarray)) else 0
+        if n_given != n_workloads:
+            raise WorkloadError(
+                f"estimates must be a name such as 'requested', or one array for each of "
+                f"{n_workloads} workloads, got {n_given or repr(estimates)}"
+            )
+        every = list(estimates)
+    many = [SchedulerSettings(estimates=own, **others) for own in every]
+    online = {one.predictor.kind for one in many if one.predictor and one.predictor.online}
+    if "asked" in online:
+        raise PolicyError(
+            "estimates are a function in Python, which simulate_many cannot ask; use "
+            "hpcgym.simulate, or name a predictor"
         )
-    return [SchedulerSettings(estimates=own, **others) for own in estimates]
+    if online and not isinstance(estimates, (str, Predictor)):
+        raise PolicyError(f"estimates {online.pop()!r} are for all workloads, given as one name")
+    return many
 
 
 def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orders:

@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core.backfill import Backfill, Gang, as_backfill
-from hpcgym.core.episode import (
-    Estimates,
-    EventSemantics,
-    SchedulerSettings,
-    executed_run_time,
-)
+from hpcgym.core.episode import EventSemantics, SchedulerSettings, executed_run_time
 from hpcgym.core.policy import Policy
+from hpcgym.core.predictor import Correction, Estimates
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
@@ -363,7 +359,8 @@ def simulate(
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,
-    estimates: Estimates | ArrayLike = "requested",
+    estimates: Estimates = "requested",
+    correction: Correction = "none",
     event_semantics: EventSemantics = "batch",
 ) -> Schedule:
     """Schedule a whole workload on an empty machine, from the first submission to the last end.
@@ -380,8 +377,14 @@ def simulate(
             primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: What the scheduler goes by: "requested", the users' requests; "exact", the
-            executed run times; or an array, shape (n_jobs,), s, >= 1.
+        estimates: What the scheduler goes by; jobs are killed at their requests whatever it is.
+            "requested", the users' requests; "doubled", twice those; "exact", the executed run
+            times p; "f-model:f=3,seed=1", noise from p to (f + 1) p; "recent", the mean of the
+            user's last two completed jobs; a function of a job's
+            `hpcgym.core.predictor.Submission`; or an array, shape (n_jobs,), s, >= 1.
+        correction: What it goes by once a job outlives its estimate: "none", the job ends now;
+            "reqtime", the request; "tsafrir", the prediction and 1, 5, 15 ... minutes more;
+            "doubling", twice the estimate.
         event_semantics: What happens at one instant: "batch", all ends, all submissions, one pass;
             "pyss", event by event, as simulators of the pyss family do.
 
@@ -390,16 +393,22 @@ def simulate(
 
     Raises:
         HpcgymError: Something else than a workload, such as a log's name.
-        PolicyError: An unknown policy or setting, or settings that contradict each other.
+        PolicyError: An unknown policy or setting, settings that contradict each other, or a
+            predictor that gives no seconds.
         WorkloadError: Estimates of a wrong length or value.
 
     Source:
-        Specification, section 1; Mu'alem and Feitelson 2001 for EASY.
+        Specification, section 1; Mu'alem and Feitelson 2001 for EASY; Tsafrir, Etsion and
+        Feitelson 2007 for predictions.
 
     Example:
         >>> import hpcgym
         >>> hpcgym.simulate(hpcgym.load_workload("tiny"), "SAF")
         Schedule('tiny', 8 jobs, policy='SAF')
+        >>> tiny = hpcgym.load_workload("tiny")
+        >>> easy_plus_plus = {"estimates": "recent", "correction": "reqtime"}
+        >>> hpcgym.simulate(tiny, backfill_order="SPF", **easy_plus_plus)
+        Schedule('tiny', 8 jobs, policy='FCFS')
     """
     if not isinstance(workload, Workload):
         raise HpcgymError(
@@ -412,6 +421,7 @@ def simulate(
         threshold=threshold,
         kill_at_limit=kill_at_limit,
         estimates=estimates,
+        correction=correction,
         event_semantics=event_semantics,
     )
     mode = as_backfill(settings.backfill)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_prediction
 import reference_profile
 from reference import Completed, Job, Start
 
 import hpcgym
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.predictor import Submission, as_predictor
 from hpcgym.core.workload import Workload
 
 
@@ -56,18 +58,36 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
-    """Schedule with `tests/reference.py`, or `reference_profile.py` where it cannot backfill so."""
+    """Schedule with `tests/reference.py`, or an heir where it cannot backfill or correct so."""
     known = history_of_users(workload)
     processors = workload.machine_processors
+    judge = reference_prediction if "correction" in settings else reference
+    named = settings.get("estimates", "requested")
+    if isinstance(named, str) and named.startswith("f-model"):
+        model, executed = as_predictor(named), workload.run_time
+        if settings.get("kill_at_limit", True):
+            executed = np.minimum(executed, workload.requested_time)
+        settings["estimates"] = reference_prediction.f_model(
+            executed.tolist(), workload.job_id.tolist(), model.f, model.seed
+        )
     if settings.get("backfill", "easy") not in reference.Machine.MODES:
         settings["kind"] = reference_profile.Planner
-    return reference.simulate(jobs_of(workload), processors, history=known, **settings)
+    return judge.simulate(jobs_of(workload), processors, history=known, **settings)
 
 
 def by_package(workload: Workload, **settings: Any) -> list[Start]:
     """Schedule with `hpcgym.simulate`."""
-    if not isinstance(settings.get("estimates", ""), str):
-        settings["estimates"] = np.asarray(settings["estimates"])
+    given = settings.get("estimates", "requested")
+    if callable(given):
+
+        def ask(job: Submission) -> int:
+            """Give the predictor what `reference_prediction.Ask` names."""
+            ended = list(zip(job.run_times.tolist(), job.requested_times.tolist(), strict=True))
+            return given(job.requested_time, job.processors, ended)
+
+        settings["estimates"] = ask
+    elif not isinstance(given, str):
+        settings["estimates"] = np.asarray(given)
     schedule = hpcgym.simulate(workload, **settings)
     columns = (schedule.start_time, schedule.backfilled, schedule.thresholded)
     return [Start(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]

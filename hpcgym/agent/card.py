@@ -17,6 +17,9 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.errors import CardError, PolicyError, unknown_name
 
+RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
+"""What a rule's card may state of it."""
+
 RULE_ENVIRONMENT = ("action", "policies", "backfill", "backfill_order")
 """Keywords of the environment that a rule's card may state."""
 
@@ -66,7 +69,8 @@ class Card:
         kind: How it is made into an agent, one of `KINDS`.
         source: Paper or program the agent comes from.
         description: A few sentences for a person choosing among agents.
-        parameters: What defines it, for a rule its policy and its score.
+        parameters: What defines it, for a rule its policy and its score, and the estimates and
+            correction it plans with where they are not the scenario's.
         environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
         results: Its figures, one per scenario.
         path: The card's file.
@@ -200,12 +204,18 @@ def _check_type(key: str, value: object, wanted: type) -> None:
 def _rule_agent(card: Card) -> RuleAgent:
     """Make a rule agent of a card."""
     environment = dict(card.environment)
-    _check_keys("parameters", card.parameters, needed=("policy",), allowed=card.parameters)
+    _check_keys("parameters", card.parameters, needed=("policy",), allowed=RULE_PARAMETERS)
     _check_keys("environment", environment, needed=("action", "policies"), allowed=RULE_ENVIRONMENT)
     if environment.pop("action") != "policy":
         raise CardError('environment.action of a rule must be "policy"')
     _check_type("environment.policies", environment["policies"], list)
-    return RuleAgent(card.parameters["policy"], name=card.name, **environment)
+    return RuleAgent(
+        card.parameters["policy"],
+        estimates=card.parameters.get("estimates"),
+        correction=card.parameters.get("correction"),
+        name=card.name,
+        **environment,
+    )
 
 
 KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {"rule": _rule_agent}

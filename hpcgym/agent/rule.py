@@ -29,9 +29,11 @@ class RuleAgent:
         policies: What the environment offers to choose from, `policy` among them.
         backfill: Text of the backfilling mode it needs, or None for the scenario's.
         backfill_order: Policy that orders the backfill candidates, or None for the scenario's.
+        estimates: What the scheduler plans with, or None for the scenario's.
+        correction: What it plans with once a job outlives its estimate, or None likewise.
 
     Raises:
-        PolicyError: An unknown policy or backfilling mode.
+        PolicyError: An unknown policy, backfilling mode or predictor.
         CardError: The policy is not among those offered.
 
     Source:
@@ -47,6 +49,8 @@ class RuleAgent:
     policies: tuple[Policy, ...]
     backfill: str | None
     backfill_order: Policy | None
+    estimates: str | None
+    correction: str | None
 
     def __init__(
         self,
@@ -55,6 +59,8 @@ class RuleAgent:
         policies: Sequence[str | Policy | Sequence[float]] | None = None,
         backfill: str | Backfill | None = None,
         backfill_order: str | Policy | Sequence[float] | None = None,
+        estimates: str | None = None,
+        correction: str | None = None,
         name: str | None = None,
     ) -> None:
         chosen = as_policy(policy)
@@ -69,11 +75,22 @@ class RuleAgent:
         mode = None if backfill is None else str(as_backfill(backfill))
         object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "backfill_order", order)
+        object.__setattr__(self, "estimates", estimates)
+        object.__setattr__(self, "correction", correction)
         self.settings(SchedulerSettings())
 
     @property
     def env_keywords(self) -> dict[str, Any]:
-        """Keywords of `HPCBatch-v0` under which its action means its policy."""
+        """Keywords of `HPCBatch-v0` under which its action means its policy.
+
+        Raises:
+            CardError: It states estimates, which the environment takes from the scenario alone.
+        """
+        if self.estimates is not None or self.correction is not None:
+            raise CardError(
+                f"{self.name} plans with estimates of its own, and HPCBatch-v0 with the "
+                "scenario's; hpcgym.evaluate runs it, and so does hpcgym.simulate"
+            )
         return {"action": "policy", "policies": self.policies, **self._stated}
 
     def settings(self, scenario: SchedulerSettings) -> SchedulerSettings:
@@ -99,7 +116,12 @@ class RuleAgent:
     @property
     def _stated(self) -> dict[str, Any]:
         """What the rule states of the scheduler besides its policy."""
-        stated = {"backfill": self.backfill, "backfill_order": self.backfill_order}
+        stated = {
+            "backfill": self.backfill,
+            "backfill_order": self.backfill_order,
+            "estimates": self.estimates,
+            "correction": self.correction,
+        }
         return {key: value for key, value in stated.items() if value is not None}
 
     def predict(

@@ -41,8 +41,18 @@ def simulate_log(
     ] = None,
     estimates: Annotated[
         str,
-        typer.Option(metavar="requested|exact", help="What the scheduler takes run times for."),
+        typer.Option(
+            metavar="requested|exact|doubled|recent|f-model:f=F",
+            help="What the scheduler takes run times for.",
+        ),
     ] = "requested",
+    correction: Annotated[
+        str,
+        typer.Option(
+            metavar="none|reqtime|tsafrir|doubling",
+            help="What it takes them for once a job outlives its estimate.",
+        ),
+    ] = "none",
     kill_at_limit: Annotated[
         bool,
         typer.Option(
@@ -95,6 +105,7 @@ def simulate_log(
         "threshold": parse_threshold(threshold),
         "kill_at_limit": kill_at_limit,
         "estimates": estimates,
+        "correction": correction,
         "event_semantics": event_semantics,
     }
     SchedulerSettings(**settings)  # refuse before the log is read

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
@@ -17,13 +17,21 @@ from hpcgym.core.backfill import Backfill, as_backfill, order_refused
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.records import Start
 from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.predictor import (
+    CORRECTIONS,
+    ONLINE,
+    PREDICTORS,
+    Correction,
+    Estimates,
+    Predictor,
+    as_predictor,
+)
 from hpcgym.core.record import Record
 from hpcgym.core.state import JobTable, State
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
 EventSemantics = Literal["batch", "pyss"]
-Estimates = Literal["requested", "exact"]
 
 _DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.DECIDE_EVENT}
 
@@ -39,8 +47,12 @@ class SchedulerSettings:
             modes that take one: "easy" and "depth".
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: What the scheduler takes run times to be: "requested", "exact", or whole numbers
-            of seconds >= 1, shape (n_jobs,).
+        estimates: What the scheduler takes run times to be: what
+            `hpcgym.core.predictor.as_predictor` takes, such as "requested", "exact" or "recent", or
+            whole numbers of seconds >= 1, shape (n_jobs,).
+        correction: What it is told of a job that outlives its estimate: "none", that the job ends
+            now; "reqtime", "tsafrir", "doubling", a longer estimate (see
+            `hpcgym.core.kernels.predicting.next_estimate`).
         event_semantics: "batch" or "pyss"; see the specification, section 1.
     """
 
@@ -49,7 +61,8 @@ class SchedulerSettings:
     backfill_order: str | Policy | Sequence[float] | None = None
     threshold: int | None = None
     kill_at_limit: bool = True
-    estimates: Estimates | ArrayLike = "requested"
+    estimates: Estimates = "requested"
+    correction: Correction = "none"
     event_semantics: EventSemantics = "batch"
 
     def __post_init__(self) -> None:
@@ -74,8 +87,9 @@ class SchedulerSettings:
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
-        if isinstance(self.estimates, str) and self.estimates not in get_args(Estimates):
-            raise PolicyError(unknown_name("estimates", self.estimates, get_args(Estimates)))
+        if self.correction not in CORRECTIONS:
+            raise PolicyError(unknown_name("correction", self.correction, CORRECTIONS))
+        predictor = self.predictor
         if self.threshold is not None and not (
             isinstance(self.threshold, (int, float, np.number))
             and self.threshold >= 0
@@ -84,12 +98,14 @@ class SchedulerSettings:
             raise PolicyError(
                 f"threshold must be whole seconds >= 0 or None, got {self.threshold!r}"
             )
+        falls_short = predictor is None or predictor.online
         if self.event_semantics == "pyss" and not (
-            self.kill_at_limit and isinstance(self.estimates, str)
+            self.kill_at_limit and (self.correction != "none" or not falls_short)
         ):
             raise PolicyError(
                 "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
-                "it needs kill_at_limit=True and estimates 'requested' or 'exact'"
+                "it needs kill_at_limit=True and, where a job may outlive its estimate, a "
+                f"correction; got estimates {self.estimates!r}, kill_at_limit={self.kill_at_limit}"
             )
 
     def _refuse_choosers(self, mode: Backfill) -> None:
@@ -110,6 +126,19 @@ class SchedulerSettings:
                 f"{policy.name} plans with backfill none, easy, depth or conservative and "
                 f"event_semantics 'batch'; got '{mode}' and '{self.event_semantics}'"
             )
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """Return what the estimates come from, None where they are given one by one."""
+        if isinstance(self.estimates, (str, Predictor)) or callable(self.estimates):
+            return as_predictor(self.estimates)
+        return None
+
+    @property
+    def moves_estimates(self) -> bool:
+        """Tell whether estimates are predicted or corrected while the simulation runs."""
+        predictor = self.predictor
+        return self.correction != "none" or (predictor is not None and predictor.online)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +170,7 @@ class Episode:
         """Return what a simulation of the episode begins with, as kernels see it."""
         keeps = self.setting[s.KEEP_HISTORY] != 0
         history = self.workload.history if keeps else empty_history(0)
+        moves = self.setting[s.PREDICT] != 0 or self.setting[s.CORRECT] != 0
         return Record(
             Start(
                 setting=self.setting,
@@ -148,10 +178,12 @@ class Episode:
                 backfill_parameter=self.backfill_parameter,
                 log_largest=np.array([self.log_largest]),
                 history_run_time=history.run_time.copy(),
-                history_share=history.run_time / np.maximum(history.requested_time, 1),
+                history_requested_time=history.requested_time.copy(),
                 history_inverse=1.0 / np.maximum(history.run_time, metrics.BSLD_BOUND_S),
                 history_completed=history.completed.copy(),
                 history_last_end_time=history.last_end_time.copy(),
+                estimate=self.table.estimate if moves else self.table.estimate[:0],
+                feature=self.table.feature if moves else self.table.feature[:0],
             )
         )
 
@@ -206,10 +238,10 @@ def estimates_of(workload: Workload, settings: SchedulerSettings) -> NDArray[np.
 
     Args:
         workload: The job table.
-        settings: The settings; "exact" means the executed run time, at least 1 s.
+        settings: The settings.
 
     Returns:
-        Estimates, shape (n_jobs,), s, >= 1.
+        Estimates, shape (n_jobs,), s, >= 1; the requests where they are predicted later.
 
     Raises:
         WorkloadError: An array of another shape, or with a value that is not a whole number >= 1.
@@ -217,10 +249,12 @@ def estimates_of(workload: Workload, settings: SchedulerSettings) -> NDArray[np.
     Source:
         Specification, section 1; house rule: an estimate is at least one second.
     """
-    if isinstance(settings.estimates, str):
-        if settings.estimates == "requested":
-            return workload.requested_time
-        return np.maximum(executed_run_time(workload, settings.kill_at_limit), 1)
+    predictor = settings.predictor
+    if predictor == PREDICTORS["requested"]:
+        return workload.requested_time
+    if predictor is not None:
+        run_time = executed_run_time(workload, settings.kill_at_limit)
+        return predictor.work_out(workload.requested_time, run_time, workload.job_id)
     given = np.asarray(settings.estimates)
     if given.shape != (len(workload),):
         raise WorkloadError(
@@ -310,8 +344,9 @@ def prepare(
         setting[s.DECIDE] = s.DECIDE_CONTESTED
     if policy.chooser is not None:
         _decide_as(setting, policy.chooser.decide)
-    if keep_history or any(other.needs_history for other in others):
-        setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_VIEWS
+    shows = keep_history or any(other.needs_history for other in others)
+    if shows and setting[s.KEEP_HISTORY] != s.HISTORY_FOR_KEYS:
+        setting[s.KEEP_HISTORY] = s.HISTORY_FOR_VIEWS
     setting[s.KEEP_REWARD] = int(reward_rate is not None)
     setting[s.FULL_PASSES] = int(full_passes)
     setting[s.CHECK] = int(check_invariants)
@@ -374,6 +409,11 @@ def rules_of(
             weight[s.FILL, 0] = 1.0
     if policy.needs_history or (fill is not None and fill.needs_history):
         setting[s.KEEP_HISTORY] = s.HISTORY_FOR_KEYS
+    setting[s.CORRECT] = CORRECTIONS[settings.correction]
+    predictor = settings.predictor
+    if predictor is not None and predictor.online:
+        setting[s.PREDICT] = ONLINE[predictor.kind]
+        setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_PREDICTIONS
     return setting, weight
 
 
@@ -436,4 +476,7 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),
         reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
         fields=fields,
+        estimates=any(
+            episode.setting[s.PREDICT] or episode.setting[s.CORRECT] for episode in episodes
+        ),
     )

@@ -25,6 +25,27 @@ def row_of(state: State, env: int) -> Record[Row]:
     return Record(Row(*view))
 
 
+def own_table(table: JobTable, state: State, env: int) -> JobTable:
+    """Return the jobs of an episode with the estimates of one simulation.
+
+    Args:
+        table: The jobs.
+        state: The stack; it must outlive what is made of the table.
+        env: Row of the stack.
+
+    Returns:
+        The table, its estimates and features those of the row where the stack has such, so that
+        kernels read one table whoever makes the estimates.
+
+    Source:
+        House rule: jobs are shared among simulations, what moves is not.
+    """
+    if state.estimate.shape[1] == 0:
+        return table
+    n = len(table.estimate)
+    return table._replace(estimate=state.estimate[env, :n], feature=state.feature[env, :n])
+
+
 def jobs_of(table: JobTable, first: int, n_jobs: int) -> Record[Jobs]:
     """Return the jobs of one episode out of the scenario's table.
 

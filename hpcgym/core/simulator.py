@@ -17,12 +17,14 @@ from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.choosing import checked_candidates
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
+from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import check, doors
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.policy import Policy, Run, as_policy, features_of
+from hpcgym.core.predictor import Submission
 from hpcgym.core.record import Record
-from hpcgym.core.rows import jobs_of, row_of
-from hpcgym.core.workload import Workload
+from hpcgym.core.rows import jobs_of, own_table, row_of
+from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError
 
 _VIOLATIONS = {
@@ -91,7 +93,8 @@ class Simulator:
         """Allocate a state and take hold of it the way kernels see it."""
         self.state = state_for([self.episode])
         self._row: Record[Row] = row_of(self.state, 0)
-        self._jobs: Record[Jobs] = jobs_of(self.episode.table, 0, len(self.workload))
+        self._table = own_table(self.episode.table, self.state, 0)
+        self._jobs: Record[Jobs] = jobs_of(self._table, 0, len(self.workload))
 
     @property
     def workload(self) -> Workload:
@@ -112,6 +115,7 @@ class Simulator:
 
         Raises:
             HpcgymError: An invariant was found broken (only with `check_invariants`).
+            PolicyError: A predictor or a formula gives what cannot be used.
 
         Source:
             Specification, section 1.
@@ -120,6 +124,9 @@ class Simulator:
             status = doors.run(self._jobs.address, self._row.address)
             if status < 0:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
+            if status == s.PREDICTION:
+                self._predict()
+                continue
             formulas = [
                 (which, policy.formula)
                 for which, policy in (
@@ -243,9 +250,44 @@ class Simulator:
         weight = self.episode.weight[s.BASE]
         doors.order_picked_first(self._jobs.address, self._row.address, job, base, weight)
 
+    def _predict(self) -> None:
+        """Ask the predictor for the run time of each job submitted now."""
+        first = int(self.state.counter[0, s.NEXT_JOB])
+        end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
+        predicted = [self._ask(job) for job in range(first, end)]
+        given = np.array(predicted, dtype=np.int64)
+        doors.give_predictions(self._jobs.address, self._row.address, given)
+
+    def _ask(self, job: int) -> int:
+        """Ask the predictor for the run time of a job that is being submitted."""
+        jobs, state = self.workload, self.state
+        user = int(jobs.user_index[job])
+        completed = int(state.history_completed[0, user])
+        ring = np.arange(max(completed - RING_JOBS, 0), completed) % RING_JOBS
+        predictor = self.settings.predictor
+        assert predictor is not None and predictor.ask is not None
+        seconds = predictor.ask(
+            Submission(
+                submit_time=int(jobs.submit_time[job]),
+                requested_time=int(jobs.requested_time[job]),
+                processors=int(jobs.processors[job]),
+                user=int(jobs.user[job]),
+                completed=completed,
+                run_times=state.history_run_time[0, user, ring],
+                requested_times=state.history_requested_time[0, user, ring],
+                last_end_time=int(state.history_last_end_time[0, user]) if completed else None,
+            )
+        )
+        if not (isinstance(seconds, (int, float, np.number)) and 1 <= seconds <= LARGEST_TIME):
+            raise PolicyError(
+                f"a predictor must give seconds, a number from 1 to {LARGEST_TIME}; for job "
+                f"{jobs.job_id[job]} it gave {seconds!r}"
+            )
+        return int(seconds)
+
     def _order(self, which: int, formula: Any) -> None:
         """Order the waiting jobs of this pass by a formula in Python."""
-        waiting, table = self.waiting, self.episode.table
+        waiting, table = self.waiting, self._table
         features = features_of(
             table.processors[waiting],
             table.estimate[waiting],
@@ -283,6 +325,15 @@ class Simulator:
         """Return the running jobs' indices by estimated end, shape (n_running,)."""
         n = self.state.counter[0, s.N_RELEASES]
         return self.state.release_job[0, :n][::-1].copy()
+
+    @property
+    def predicted_time(self) -> NDArray[np.int64]:
+        """Return what each submitted job was predicted to run, shape (n_jobs,), s.
+
+        It is the estimate at the submission, whatever was corrected since; of a job that has not
+        been submitted the estimate as far as it is known beforehand.
+        """
+        return self._table.feature[:, s.E].astype(np.int64)
 
     @property
     def start_time(self) -> NDArray[np.int64]:

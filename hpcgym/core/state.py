@@ -56,7 +56,9 @@ FULL_PASSES = 12
 CHECK = 13
 WEEK_START = 14  # seconds into the week at time 0
 FILL_KEEPS = 15  # 1 if the backfill order does not change with time
-N_SETTINGS = 16
+PREDICT = 16  # PREDICT_*: what predicts run times while the simulation runs
+CORRECT = 17  # CORRECT_*: what is said of a job that outlives its estimate
+N_SETTINGS = 18
 
 # Columns of `State.counter`: what moves.
 NOW = 0
@@ -94,7 +96,8 @@ N_PROFILE = 31  # steps of the profile, within a pass
 N_PLANNED = 32  # seats whose `planned_start` means something, in modes that keep reservations
 FIRST_UNPLANNED = 33  # first job that came after reservations were last made
 REPLAN = 34  # 1 if a reservation that is kept may have to move
-N_COUNTERS = 35
+N_PREDICTED = 35  # jobs that Python has predicted
+N_COUNTERS = 36
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -113,9 +116,12 @@ BY_BASE = -1
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BATCH, PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
-BETWEEN, AT_PASS = 0, 1
-DONE, DECISION, BAD_ACTION = 0, 1, -100
+BETWEEN, AT_PASS, AT_SUBMISSIONS = 0, 1, 2
+DONE, DECISION, PREDICTION, BAD_ACTION = 0, 1, 2, -100
 HISTORY_FOR_KEYS, HISTORY_FOR_VIEWS = 1, 2  # at every submission; of jobs that are queued
+HISTORY_FOR_PREDICTIONS = 3  # recorded only
+PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
+CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
 ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
@@ -225,7 +231,7 @@ class State(NamedTuple):
             (n_nodes, SIZE_CLASSES), s.
         onset: Heap of jobs that cost nothing yet, by onset, few but waiting ones, shape (n_jobs,).
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
-        history_share: Run time by request of the same jobs, shape (n_users, RING_JOBS).
+        history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
             1/s.
         history_completed: Jobs completed, shape (n_users,).
@@ -242,6 +248,9 @@ class State(NamedTuple):
             (n_profile_max,), s; made at a pass and forgotten after it.
         profile_free: Processors free from then on, shape (n_profile_max,).
         scratch: Room for a list of waiting jobs, shape (n_jobs,).
+        estimate: `JobTable.estimate` of a simulation that predicts or corrects, shape (n_jobs,), s;
+            its jobs are read from here (`hpcgym.core.rows.own_table`). Empty where none does.
+        feature: `JobTable.feature` likewise, shape (n_jobs, N_FEATURES).
     """
 
     setting: Int
@@ -265,7 +274,7 @@ class State(NamedTuple):
     node_estimate: Int
     onset: Int
     history_run_time: Int
-    history_share: Float
+    history_requested_time: Int
     history_inverse: Float
     history_completed: Int
     history_last_end_time: Int
@@ -277,6 +286,8 @@ class State(NamedTuple):
     profile_time: Int
     profile_free: Int
     scratch: Int
+    estimate: Int
+    feature: Float
 
 
 def allocate(
@@ -288,6 +299,7 @@ def allocate(
     history: bool,
     reward: bool,
     fields: bool,
+    estimates: bool,
 ) -> State:
     """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each.
 
@@ -302,6 +314,7 @@ def allocate(
         history: Whether users' completed jobs are recorded.
         reward: Whether a reward is kept.
         fields: Whether observations are made.
+        estimates: Whether estimates are predicted or corrected.
 
     Returns:
         A state that must be reset before use.
@@ -316,6 +329,7 @@ def allocate(
     n_nodes = N_QUEUES * (n_blocks + n_groups)
     known = n_users if history else 0
     n_profile = n_running + 2 * n_jobs + 3  # an end each, and start and end of a reservation each
+    own = n_jobs if estimates else 0
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
         weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
@@ -338,7 +352,7 @@ def allocate(
         node_estimate=np.empty((n_envs, n_nodes, SIZE_CLASSES), dtype=np.int64),
         onset=np.empty((n_envs, n_jobs if reward else 0), dtype=np.int64),
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
-        history_share=np.zeros((n_envs, known, RING_JOBS)),
+        history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_inverse=np.zeros((n_envs, known, RING_JOBS)),
         history_completed=np.zeros((n_envs, known), dtype=np.int64),
         history_last_end_time=np.zeros((n_envs, known), dtype=np.int64),
@@ -352,6 +366,8 @@ def allocate(
         profile_time=np.empty((n_envs, n_profile), dtype=np.int64),
         profile_free=np.empty((n_envs, n_profile), dtype=np.int64),
         scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
+        estimate=np.empty((n_envs, own), dtype=np.int64),
+        feature=np.empty((n_envs, own, N_FEATURES)),
     )
 
 

@@ -160,7 +160,8 @@ most 1 | 0 | 1 |
             `"conservative"`, `"depth:k=3"` ... as `hpcgym.core.backfill` reads it. Where
             reservations are kept (`"conservative:compress=shift"`), every pass with an arrival or
             an early end is a decision, and action `job` is refused.
-        backfill_order: Backfill order in place of the scenario's.
+        backfill_order: Backfill order in place of the scenario's. Of the scenario's estimates those
+            serve that are known when an episode begins, so "recent" does not.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
 
     Version History:

@@ -145,6 +145,7 @@ class EnvStack:
             history=True,
             reward=True,
             fields=True,
+            estimates=False,
         )
         if before is not None:
             s.copy_into(larger, s.in_use(before))

@@ -109,6 +109,7 @@ class Wiring:
                 f"{self.settings.backfill!r} keeps every reservation; choose action 'order', "
                 "'policy' or 'weights', or backfill 'conservative'"
             )
+        _refuse_predictions(self.settings)
         chosen = steppable_policies(policies) if action == "policy" else []
         self.reader = ActionReader(action, n_slots, chosen)
         self.preparer = Preparer(
@@ -235,6 +236,17 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             f"lasts one pass only, so action {action!r} decides 'contested' or at each 'event'"
         )
     return int(decide)
+
+
+def _refuse_predictions(settings: SchedulerSettings) -> None:
+    """Refuse estimates that an episode does not begin with."""
+    if settings.moves_estimates:
+        raise ScenarioError(
+            f"estimates {settings.estimates!r} with correction {settings.correction!r} change "
+            "while the simulation runs, and observations do not show them; allowed are 'requested',"
+            " 'exact', 'doubled' and 'f-model:f=..' without a correction. hpcgym.simulate and "
+            "hpcgym.evaluate run rules with any"
+        )
 
 
 def _overridden(

@@ -155,10 +155,13 @@ class _Runner:
     def key(self, task: tuple[int, int]) -> str:
         """Return the digest of all that decides the rows of a task."""
         week, agent = task[0], self.agents[task[1]]
+        needs: object = agent
+        if not isinstance(agent, RuleAgent):
+            needs = sorted(agent.env_keywords.items())
         return digest(
             self.episodes.workload(week),
             agent.name,
-            sorted(agent.env_keywords.items()),
+            needs,
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),

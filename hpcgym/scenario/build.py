@@ -225,5 +225,6 @@ def scheduler_settings(spec: SchedulerSpec) -> SchedulerSettings:
         threshold=spec.threshold_s,
         kill_at_limit=spec.kill_at_limit,
         estimates=spec.estimates,
+        correction=spec.correction,
         event_semantics=spec.event_semantics,
     )

@@ -149,7 +149,9 @@ def describe_scheduler(scenario: Scenario) -> str:
     if not spec.kill_at_limit:
         parts.append("no kill at the limit")
     if spec.estimates != "requested":
-        parts.append("exact estimates")
+        parts.append(f"{spec.estimates} estimates")
+    if spec.correction != "none":
+        parts.append(f"correction {spec.correction}")
     if spec.event_semantics != "batch":
         parts.append(f"{spec.event_semantics} semantics")
     return ", ".join(parts)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origi
 
 from hpcgym.core.backfill import as_backfill, order_refused
 from hpcgym.core.policy import as_policy
+from hpcgym.core.predictor import as_predictor
 from hpcgym.errors import PolicyError, ScenarioError, unknown_name
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
@@ -336,7 +337,10 @@ class SchedulerSpec(_Table):
         backfill_order: Policy that orders the backfill candidates; None = the primary order.
         threshold_s: Wait beyond which a job goes first, s; None = never.
         kill_at_limit: Whether a job is killed at its request.
-        estimates: What the scheduler plans with: "requested", or "exact" (clairvoyant).
+        estimates: What the scheduler plans with: "requested", "exact" (clairvoyant), "doubled",
+            "f-model:f=3,seed=1" or "recent", as in `hpcgym.simulate`.
+        correction: What it plans with once a job outlives its estimate: "none", "reqtime",
+            "tsafrir" or "doubling".
         event_semantics: How events at one instant are handled: "batch" or "pyss".
 
     Raises:
@@ -357,7 +361,8 @@ class SchedulerSpec(_Table):
     backfill_order: str | None = None
     threshold_s: int | None = None
     kill_at_limit: bool = True
-    estimates: Literal["requested", "exact"] = "requested"
+    estimates: str = "requested"
+    correction: Literal["none", "reqtime", "tsafrir", "doubling"] = "none"
     event_semantics: Literal["batch", "pyss"] = "batch"
 
     def check(self) -> None:
@@ -369,6 +374,10 @@ class SchedulerSpec(_Table):
                     as_policy(value)
                 except PolicyError as error:
                     raise ScenarioError(f"[scheduler] {key}: {error}") from None
+        try:
+            predictor = as_predictor(self.estimates)
+        except PolicyError as error:
+            raise ScenarioError(f"[scheduler] {error}") from None
         self.at_least("threshold_s", 0)
         try:
             mode = as_backfill(self.backfill)
@@ -380,6 +389,11 @@ class SchedulerSpec(_Table):
             raise self.contradiction(
                 'kill_at_limit = false contradicts event_semantics = "pyss", '
                 "which knows running jobs by their requested ends only"
+            )
+        if self.event_semantics == "pyss" and predictor.online and self.correction == "none":
+            raise self.contradiction(
+                f'event_semantics = "pyss" needs a correction with estimates = "{self.estimates}", '
+                "which jobs may outlive: reqtime, tsafrir or doubling"
             )
 
 
@@ -421,7 +435,8 @@ class Scenario:
 
     def __post_init__(self) -> None:
         """Refuse tables that contradict each other."""
-        missing, estimates = self.trace.missing_request, self.scheduler.estimates
+        missing = self.trace.missing_request
+        estimates = as_predictor(self.scheduler.estimates).kind
         if missing == "run" and estimates != "exact":
             raise ScenarioError(
                 '[trace] missing_request = "run" shows true run times to the agent; it needs '

@@ -12,13 +12,14 @@ import hpcgym
 from hpcgym.agent import RuleAgent, agent_names, load_agent
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import ScenarioError
+from hpcgym.errors import CardError, ScenarioError
 from hpcgym.evaluation import play
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule, simulate
 
-AGENTS = [name for name in agent_names() if not load_agent(name).policy.is_python]
-IN_PYTHON = [name for name in agent_names() if name not in AGENTS]
+PREDICTING = "EASY-PLUS-PLUS"
+IN_PYTHON = [name for name in agent_names() if load_agent(name).policy.is_python]
+AGENTS = [name for name in agent_names() if name not in (PREDICTING, *IN_PYTHON)]
 
 
 def make(agent: RuleAgent, scenario: str) -> SchedulingEnv:
@@ -51,7 +52,7 @@ def assert_same(played: Schedule, expected: Schedule) -> None:
 
 @pytest.fixture(params=AGENTS)
 def agent(request: pytest.FixtureRequest) -> RuleAgent:
-    """Every agent on the shelf."""
+    """Every agent on the shelf that plans with the scenario's estimates."""
     return rule(request.param)
 
 
@@ -73,6 +74,13 @@ def test_schedule_on_weeks_of_a_real_log_is_that_of_simulate(
     for index in range(len(episodes)):
         workload = episodes.workload(index)
         assert_same(play(agent, env, workload), simulated(agent, workload, episodes))
+
+
+def test_rule_with_estimates_of_its_own_names_what_runs_it() -> None:
+    with pytest.raises(CardError, match=r"hpcgym\.evaluate runs it"):
+        _ = rule(PREDICTING).env_keywords
+    episodes = Episodes("tiny")
+    assert simulated(rule(PREDICTING), episodes.workload(0), episodes).complete
 
 
 def test_schedule_without_backfilling_is_that_of_simulate() -> None:

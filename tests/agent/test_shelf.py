@@ -51,7 +51,8 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
-    assert agent_names() == (*policy_names(), "CONSERVATIVE", "DEPTH-2", "EASY-SJBF")
+    others = ("CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF")
+    assert agent_names() == (*policy_names(), *others)
 
 
 def test_every_card_makes_the_agent_it_names() -> None:
@@ -60,7 +61,8 @@ def test_every_card_makes_the_agent_it_names() -> None:
         assert isinstance(agent, RuleAgent)
         assert agent.name == name
         assert agent.policy.name == card.parameters["policy"]
-        assert agent.env_keywords.keys() == card.environment.keys()
+        if agent.estimates is None:
+            assert agent.env_keywords.keys() == card.environment.keys()
         assert card.source and card.description and card.parameters["score"]
 
 
@@ -84,6 +86,20 @@ def test_card_may_name_a_way_to_backfill(name: str, mode: str, order: str | None
     made = simulate(workload, **vars(agent.settings(SchedulerSettings(backfill_order="SPF"))))
     expected = simulate(workload, "FCFS", backfill=mode, backfill_order=order)
     assert np.array_equal(made.start_time, expected.start_time)
+
+
+def test_easy_plus_plus_is_easy_sjbf_by_predictions() -> None:
+    agent, plain = load_agent("easy-plus-plus"), load_agent("easy-sjbf")
+    assert isinstance(agent, RuleAgent) and isinstance(plain, RuleAgent)
+    assert (agent.estimates, agent.correction) == ("recent", "reqtime")
+    workload = Episodes("synthetic-256-weeks").workload(0)
+    scenario = Episodes("synthetic-256-weeks").settings
+    own, theirs = agent.settings(scenario), plain.settings(scenario)
+    by_hand = simulate(
+        workload, **(vars(theirs) | {"estimates": "recent", "correction": "reqtime"})
+    )
+    assert np.array_equal(simulate(workload, **vars(own)).start_time, by_hand.start_time)
+    assert own.threshold == theirs.threshold is not None
 
 
 def test_names_go_in_any_case_and_weights_and_own_policies_are_agents_too() -> None:
@@ -119,6 +135,8 @@ def test_card_of_a_users_own_folder_is_on_the_shelf(mine: Path) -> None:
         ('name = "Mine"', 'name = "Yours"', "named after it in lower case, yours.toml"),
         ('policy = "SAF"', 'policy = "SMIHT"', "unknown policy 'SMIHT'; did you mean 'SMITH'"),
         ('policy = "SAF"', "", "parameters: policy missing"),
+        ('policy = "SAF"', 'policy = "SAF"\nestimate = "recent"', "did you mean 'estimates'"),
+        ('policy = "SAF"', 'policy = "SAF"\nestimates = "recnt"', "did you mean 'recent'"),
         ('policies = ["SAF"]', 'policies = ["LAF"]', "unknown choice of policy 'SAF'"),
         ('policies = ["SAF"]', 'policies = "SAF"', "environment.policies must be a list"),
         ('action = "policy"', 'action = "job"', 'must be "policy"'),

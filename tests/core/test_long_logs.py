@@ -23,7 +23,7 @@ UNTOUCHED = -77
 PER_JOB = ("start_time", "flag")
 """The schedule: what a state may hold of each job of the log."""
 
-RINGS = ("history_run_time", "history_share", "history_inverse")
+RINGS = ("history_run_time", "history_requested_time", "history_inverse")
 """What is remembered of each user's last jobs, up to a bound."""
 
 SETTINGS = [

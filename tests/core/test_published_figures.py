@@ -12,6 +12,7 @@ from functools import cache
 
 import pytest
 import reference
+import reference_prediction
 from engines import workload_of
 from reference import BSLD_BOUND_S
 
@@ -86,7 +87,7 @@ PUBLISHED = [
 
 @cache
 def jobs_by_the_recipe(path):
-    """Read (submit, run, request, processors) of every job with a run time and a request."""
+    """Read (submit, run, request, processors, user) of every job with a run time and a request."""
     jobs = []
     with gzip.open(path, "rt", errors="replace") as lines:
         for line in lines:
@@ -97,16 +98,15 @@ def jobs_by_the_recipe(path):
             requested, requested_time = fields[7], fields[8]
             processors = requested if requested > 0 else allocated
             if run_time > 0 and processors > 0 and requested_time > 0:
-                jobs.append((submit_time, run_time, requested_time, processors))
+                jobs.append((submit_time, run_time, requested_time, processors, fields[11]))
     return jobs
 
 
 def mean_bsld(jobs, start_times):
     """Return the mean bounded slowdown over all jobs, killed at their requests."""
     total = 0.0
-    for (submit_time, run_time, requested_time, _), start_time in zip(
-        jobs, start_times, strict=True
-    ):
+    for job, start_time in zip(jobs, start_times, strict=True):
+        submit_time, run_time, requested_time = job[:3]
         p = min(run_time, requested_time)
         total += max((start_time - submit_time + p) / max(p, BSLD_BOUND_S), 1)
     return total / len(jobs)
@@ -140,7 +140,7 @@ def test_package_cleans_the_log_to_the_jobs_of_the_recipe(real_log):
     path = real_log("KTH-SP2-1996-2")
     workload = hpcgym.load_workload(path, missing_request="drop")
     kept = workload.select(workload.run_time > 0)
-    columns = (kept.submit_time, kept.run_time, kept.requested_time, kept.processors)
+    columns = (kept.submit_time, kept.run_time, kept.requested_time, kept.processors, kept.user)
     table = list(zip(*(column.tolist() for column in columns), strict=True))
     assert table == jobs_by_the_recipe(path)
 
@@ -162,3 +162,106 @@ def test_published_rows_stand_beside_ours(real_log, row):
         if abs(apart) > tolerance:
             far.append(column)
     assert not far
+
+
+# --- Predictions ----------------------------------------------------------------------------------
+
+PREDICTED = [  # the shortest predicted job backfilled first, a mean bsld for each correction
+    (
+        "KTH-SP2-1996-2",
+        100,
+        {"reqtime": 62.8568827272923, "tsafrir": 63.5006771704074, "doubling": 64.527474221916},
+        SAME_JOBS,
+    ),
+    ("CTC-SP2-1996-3.1-cln", 338, {"reqtime": 26.53}, 0.005 / 26.53),  # as its table rounds it
+    (
+        "SDSC-SP2-1998-4.2-cln",
+        128,
+        {"reqtime": 65.063601053285, "tsafrir": 79.3962818520491, "doubling": 98.0031571790094},
+        2 * OTHER_VERSION,
+    ),
+    (
+        "SDSC-BLUE-2000-4.2-cln",
+        1152,
+        {"reqtime": 16.826861218912, "tsafrir": 20.9864307955655, "doubling": 22.3393247066},
+        OTHER_VERSION,
+    ),
+    ("CEA-Curie-2011-2.1-cln", 80_640, {"reqtime": 21.3284265658258}, SAME_JOBS),
+]
+
+
+@pytest.mark.parametrize(
+    ("log", "processors", "published", "tolerance"), PREDICTED, ids=[row[0] for row in PREDICTED]
+)
+def test_easy_plus_plus_stands_beside_ours(real_log, log, processors, published, tolerance):
+    workload = workload_of(jobs_by_the_recipe(real_log(log)), processors)
+    ours = {}
+    for correction, theirs in published.items():
+        schedule = hpcgym.simulate(
+            workload,
+            backfill_order="SPF",
+            estimates="recent",
+            correction=correction,
+            event_semantics="pyss",
+        )
+        ours[correction] = float(schedule.bsld().mean())
+        print(f"{log} {correction}: published {theirs}, ours {ours[correction]}")
+    assert ours == pytest.approx(published, rel=tolerance)
+
+
+def test_doubled_requests_give_the_published_figures_on_kth(real_log):
+    workload = workload_of(jobs_by_the_recipe(real_log("KTH-SP2-1996-2")), 100)
+    for order, published in ((None, 79.9302510862489), ("SPF", 58.9125322399729)):
+        schedule = hpcgym.simulate(
+            workload, backfill_order=order, estimates="doubled", event_semantics="pyss"
+        )
+        assert float(schedule.bsld().mean()) == pytest.approx(published, rel=SAME_JOBS)
+
+
+class IdleAtSomeArrivals(reference_prediction.PredictingMachine):
+    """Makes no pass when a job arrives that does not fit now, as the study's plain EASY does.
+
+    With estimates that stand this changes nothing: no other job could start then. A correction may
+    have let one in, which this machine leaves waiting until some job ends.
+    """
+
+    newcomer = None
+
+    def submit(self):
+        """Remember who has come."""
+        self.newcomer = self.arrived
+        super().submit()
+
+    def complete(self):
+        """Forget who came last."""
+        self.newcomer = None
+        super().complete()
+
+    def schedule(self, t):
+        """Make a pass unless nothing but a job too wide has come."""
+        if self.newcomer is None or self.jobs[self.newcomer].processors <= self.free:
+            super().schedule(t)
+
+
+def test_plain_easy_with_predictions_differs_by_passes_that_the_study_leaves_out(
+    real_log, monkeypatch
+):
+    published = {
+        "reqtime": 65.7235894400489,
+        "tsafrir": 85.4429055860284,
+        "doubling": 76.9224423223752,
+    }
+    jobs = jobs_by_the_recipe(real_log("KTH-SP2-1996-2"))
+    monkeypatch.setattr(reference_prediction, "PredictingMachine", IdleAtSomeArrivals)
+    for correction, theirs in published.items():
+        settings = {
+            "estimates": "recent",
+            "correction": correction,
+            "event_semantics": "pyss",
+        }
+        judged = reference_prediction.simulate(jobs, 100, **settings)
+        idle = mean_bsld(jobs, [start.start_time for start in judged])
+        ours = float(hpcgym.simulate(workload_of(jobs, 100), **settings).bsld().mean())
+        print(f"{correction}: published {theirs}, with their passes {idle}, ours {ours}")
+        assert idle == pytest.approx(theirs, rel=SAME_JOBS)
+        assert ours == pytest.approx(theirs, rel=0.02)

@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import pickle
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -27,6 +28,7 @@ from hypothesis import given
 import hpcgym
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError, PolicyError, ScenarioError
+from hpcgym.scenario.build import Episodes
 
 EPOCHS = ("contested", "event", 3_600)
 BUSY = busy_workload()
@@ -348,3 +350,20 @@ def test_policy_that_is_a_formula_is_refused_where_a_step_cannot_run_it(
             SchedulingEnv("tiny", **keywords)
     with pytest.raises(PolicyError, match="taken"):
         policy.register_policy("mine", formula=lambda features: features.e)
+
+
+def test_doubled_requests_are_what_an_agent_sees_and_predictions_to_come_are_refused() -> None:
+    workload = busy_workload(3, n=200)
+    plain = SchedulingEnv(episodes_of(workload, largest_request=100 * workload.largest_request))
+    doubled = SchedulingEnv(
+        episodes_of(workload, largest_request=100 * workload.largest_request, estimates="doubled")
+    )
+    fields = [env.reset(seed=0)[0]["jobs"].reshape(env.n_slots, -1) for env in (plain, doubled)]
+    first = [field[field[:, 2] > 0][:2] for field in fields]
+    step = np.log(2) / np.log(100 * workload.largest_request)
+    assert first[1][:, :2] == pytest.approx(first[0][:, :2] + step, abs=1e-6)
+    scenario = episodes_of(workload).scenario
+    for changes in ({"estimates": "recent"}, {"correction": "doubling"}):
+        predicting = replace(scenario, scheduler=replace(scenario.scheduler, **changes))
+        with pytest.raises(ScenarioError, match="allowed are 'requested', 'exact', 'doubled'"):
+            SchedulingEnv(Episodes(predicting, workload=workload))

@@ -270,11 +270,13 @@ def test_settings_carry_every_key_of_the_scheduler_table():
         threshold_s=7,
         kill_at_limit=False,
         estimates="exact",
+        correction="doubling",
     )
     settings = scheduler_settings(spec)
     assert (settings.policy, settings.backfill, settings.backfill_order) == ("SPF", "easy", "SQF")
     assert (settings.threshold, settings.kill_at_limit) == (7, False)
     assert (settings.estimates, settings.event_semantics) == ("exact", "batch")
+    assert settings.correction == "doubling"
 
 
 @pytest.mark.parametrize("name", BUNDLED)

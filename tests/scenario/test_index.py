@@ -55,11 +55,13 @@ def test_a_scheduler_s_description_names_all_that_is_unusual():
         policy = "FCFS"
         backfill_order = "SPF"
         kill_at_limit = false
-        estimates = "exact"
+        estimates = "recent"
+        correction = "reqtime"
         threshold_s = 72000
         """,
         name="x",
     )
     assert describe_scheduler(scenario) == (
-        "FCFS, EASY in SPF order, threshold 72,000 s, no kill at the limit, exact estimates"
+        "FCFS, EASY in SPF order, threshold 72,000 s, no kill at the limit, recent estimates, "
+        "correction reqtime"
     )

@@ -68,6 +68,17 @@ def test_synthetic_requests_contradict_exact_estimates():
         scenario(trace, scheduler=SchedulerSpec(estimates="exact"))
 
 
+def test_estimates_are_named_as_for_a_simulation_and_misspelt_ones_refused():
+    assert SchedulerSpec(estimates="f-model:f=3,seed=1").correction == "none"
+    with pytest.raises(ScenarioError, match=r".scheduler. unknown estimates 'recnt'; did you mean"):
+        SchedulerSpec(estimates="recnt")
+    with pytest.raises(ScenarioError, match="did you mean 'reqtime'"):
+        SchedulerSpec(estimates="recent", correction="reqtme")
+    with pytest.raises(ScenarioError, match='event_semantics = "pyss" needs a correction'):
+        SchedulerSpec(estimates="recent", event_semantics="pyss")
+    SchedulerSpec(estimates="recent", event_semantics="pyss", correction="reqtime")
+
+
 def test_the_largest_request_may_not_exceed_the_cap():
     trace = TraceSpec(missing_request="drop", name="tiny", max_request_s=50)
     with pytest.raises(ScenarioError, match="largest_request_s = 100 contradicts"):

@@ -2,7 +2,7 @@
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
-from hpcgym.core.kernels.lifecycle import clear, recall_users, set_rules
+from hpcgym.core.kernels.lifecycle import clear, recall_estimates, recall_users, set_rules
 from hpcgym.core.kernels.measuring import measure
 from hpcgym.core.kernels.records import Jobs, Row, Start
 from hpcgym.core.state import (
@@ -37,7 +37,7 @@ def run_cells(
         figure: Where to, shape (n_cells, N_FIGURES).
 
     Writes:
-        `figure`, the row, and column 0 of the jobs' keys.
+        `figure`, the row, column 0 of the jobs' keys, and estimates that are the row's own.
 
     Source:
         House rule: one dynamics; the clock is `hpcgym.core.kernels.events.run`.
@@ -49,6 +49,7 @@ def run_cells(
         if key_row[cell] >= 0:
             for job in range(row.setting[N_JOBS]):
                 jobs.keys[job, 0] = key[key_row[cell], job]
+        recall_estimates(row, start)
         clear(row, start.log_largest[0])
         run(jobs, row)
         measure(jobs, row, figure[cell])

@@ -16,6 +16,7 @@ from hpcgym.core.state import (
     BY_BASE,
     CHECKED_HEAD,
     CHECKED_SHADOW,
+    CORRECT,
     DECIDE,
     DECIDE_NEVER,
     EXTRA,
@@ -90,6 +91,8 @@ def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
 def find_pass_violation(jobs: Jobs, row: Row) -> int:
     """Look for a job that the pass should have started, and for a head moved later.
 
+    A correction moves the head later, and rightly so; where there are any, that is not looked at.
+
     Args:
         jobs: The job table.
         row: The simulation, just after a pass in the base order; `scratch` lists the waiting jobs.
@@ -123,7 +126,7 @@ def find_pass_violation(jobs: Jobs, row: Row) -> int:
     row.counter[CHECKED_SHADOW] = row.counter[SHADOW]
     row.counter[SHADOW] = shadow
     row.counter[EXTRA] = extra
-    return HEAD_DELAYED if later else 0
+    return HEAD_DELAYED if later and row.setting[CORRECT] == 0 else 0
 
 
 @kernel

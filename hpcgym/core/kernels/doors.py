@@ -16,6 +16,7 @@ from hpcgym.core.kernels import (
     measuring,
     observing,
     paying,
+    predicting,
     queue,
     rollout,
     stepping,
@@ -50,6 +51,16 @@ def run(jobs: int, row: int) -> int:
         `events.run`, whose docstring holds.
     """
     return events.run(open_jobs(jobs), open_row(row))
+
+
+@kernel
+def give_predictions(jobs: int, row: int, predicted: Int) -> None:
+    """Take in what Python has predicted.
+
+    Source:
+        `predicting.give_predictions`, whose docstring holds.
+    """
+    predicting.give_predictions(open_jobs(jobs), open_row(row), predicted)
 
 
 @kernel

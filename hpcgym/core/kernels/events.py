@@ -7,12 +7,19 @@ anything is not made, and after an arrival that leaves head, free processors and
 were only the newcomer is looked at; one that starts at once stands in no queue. Where an order that
 changes with time matters, a pass scores all n jobs and costs O(log n) for each that it then tries.
 Passes of modes with more reservations than the head's state their own cost.
+A prediction costs O(1) at the submission, a correction a shift of at most k entries.
 """
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.check import find_violation
 from hpcgym.core.kernels.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.passing import count_pass, is_contested, make_pass
+from hpcgym.core.kernels.predicting import (
+    asks_python,
+    correct_releases,
+    predict_recent,
+    write_prediction,
+)
 from hpcgym.core.kernels.queue import precedes, put_in, take_out
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import accrue, begin_cost
@@ -28,6 +35,7 @@ from hpcgym.core.kernels.seats import seat_of, take_seat
 from hpcgym.core.kernels.user_history import meet_user
 from hpcgym.core.state import (
     AT_PASS,
+    AT_SUBMISSIONS,
     BACKFILL,
     BACKFILL_EASY,
     BASE,
@@ -35,6 +43,7 @@ from hpcgym.core.state import (
     BETWEEN,
     CHECK,
     CHECKED_HEAD,
+    CORRECT,
     DECIDE,
     DECIDE_CONTESTED,
     DECIDE_EVENT,
@@ -65,6 +74,9 @@ from hpcgym.core.state import (
     PASS_DUE,
     PHASE,
     PICK,
+    PREDICT,
+    PREDICT_RECENT,
+    PREDICTION,
     SEMANTICS,
     SETTLED_HEAD,
     SHADOW,
@@ -83,8 +95,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
         row: The simulation, its clock at the submission.
 
     Writes:
-        The job's seat and keys, counts and reward rate; what is known of its user, if a key needs
-        that.
+        The job's seat and keys, counts and reward rate; its prediction, and what is known of its
+        user, if a key needs that.
 
     Source:
         Specification, section 1, "One instant".
@@ -93,6 +105,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
     seat = take_seat(row, job)
     row.counter[NEXT_JOB] = job + 1
     row.counter[N_EVENTS] += 1
+    if row.setting[PREDICT] == PREDICT_RECENT:
+        write_prediction(jobs, job, predict_recent(jobs, row, job))
     if row.setting[KEEP_HISTORY] == HISTORY_FOR_KEYS:
         meet_user(jobs, row, job)
     row.key[BASE, seat] = first_key(jobs, row, BASE, job)
@@ -256,13 +270,42 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
 
 @kernel(inlined=True)
 def advance_clock(jobs: Jobs, row: Row) -> None:
-    """Move to the next instant and handle its completions and submissions.
+    """Move to the next instant and handle its completions, but for `pyss` semantics.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, jobs still to start.
+
+    Writes:
+        The clock and everything that completions move; SETTLED_HEAD = -1 and PASS_DUE = 1 if there
+        were any, else PASS_DUE = 0.
+
+    Source:
+        Specification, section 1, "One instant".
+    """
+    now = min(next_submission(jobs, row), next_completion(row))
+    if row.setting[DECIDE] == DECIDE_INTERVAL:
+        now = min(now, row.counter[NEXT_DECISION])
+    if row.setting[KEEP_REWARD] == 1:
+        accrue(jobs, row, now)
+    row.counter[NOW] = now
+    row.counter[PASS_DUE] = 0
+    if row.setting[SEMANTICS] == BATCH:
+        while next_completion(row) == now:
+            complete_job(jobs, row)
+            row.counter[SETTLED_HEAD] = -1
+            row.counter[PASS_DUE] = 1
+
+
+@kernel(inlined=True)
+def take_submissions(jobs: Jobs, row: Row) -> None:
+    """Handle the submissions of this instant, and correct estimates that have run out.
 
     In `pyss` semantics one event is handled, submissions before completions.
 
     Args:
         jobs: The job table.
-        row: The simulation, jobs still to start.
+        row: The simulation, its clock at the instant.
 
     Writes:
         Everything that events move; SETTLED_HEAD = -1 unless nothing but submissions happened;
@@ -271,27 +314,20 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    submission = next_submission(jobs, row)
-    completion = next_completion(row)
-    now = min(submission, completion)
-    if row.setting[DECIDE] == DECIDE_INTERVAL:
-        now = min(now, row.counter[NEXT_DECISION])
-    if row.setting[KEEP_REWARD] == 1:
-        accrue(jobs, row, now)
-    row.counter[NOW] = now
+    now = row.counter[NOW]
     events = row.counter[N_EVENTS]
     first = row.counter[NEXT_JOB]
     if row.setting[SEMANTICS] == BATCH:
-        while next_completion(row) == now:
-            complete_job(jobs, row)
-            row.counter[SETTLED_HEAD] = -1
         while next_submission(jobs, row) == now:
             submit_job(jobs, row)
-    elif submission == now:
+    elif next_submission(jobs, row) == now:
         submit_job(jobs, row)
-    elif completion == now:
+    elif next_completion(row) == now:
         complete_job(jobs, row)
-    row.counter[PASS_DUE] = int(row.counter[N_EVENTS] > events)
+    if row.counter[N_EVENTS] > events:
+        row.counter[PASS_DUE] = 1
+    if row.setting[CORRECT] != 0 and next_release(row) <= now:
+        correct_releases(jobs, row)
     if row.counter[PASS_DUE] == 1:
         release_estimated(jobs, row)
     if cross_threshold(jobs, row, first):
@@ -338,7 +374,8 @@ def run(jobs: Jobs, row: Row) -> int:
         row: The simulation; at a decision, the order of this pass made.
 
     Returns:
-        `DECISION`, `DONE`, or a negative number that names the invariant found broken.
+        `DECISION`, `DONE`, `PREDICTION` where Python is to predict the jobs submitted now, or a
+        negative number that names the invariant found broken.
 
     Writes:
         The simulation.
@@ -349,6 +386,11 @@ def run(jobs: Jobs, row: Row) -> int:
     while row.counter[N_STARTED] < row.setting[N_JOBS]:
         if row.counter[PHASE] == BETWEEN:
             advance_clock(jobs, row)
+            row.counter[PHASE] = AT_SUBMISSIONS
+        if row.counter[PHASE] == AT_SUBMISSIONS:
+            if asks_python(jobs, row):
+                return PREDICTION
+            take_submissions(jobs, row)
             row.counter[PHASE] = AT_PASS
             if decision_due(row):
                 return DECISION

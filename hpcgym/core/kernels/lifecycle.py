@@ -14,6 +14,7 @@ from hpcgym.core.state import (
     MACHINE_PROCESSORS,
     N_BACKFILL_PARAMETERS,
     N_COUNTERS,
+    N_FEATURES,
     N_GAUGES,
     N_JOBS,
     N_ORDERS,
@@ -69,11 +70,31 @@ def recall_users(row: Row, start: Start) -> None:
     for user in range(len(start.history_completed)):
         for spot in range(min(start.history_completed[user], RING_JOBS)):
             row.history_run_time[user, spot] = start.history_run_time[user, spot]
-            row.history_share[user, spot] = start.history_share[user, spot]
+            row.history_requested_time[user, spot] = start.history_requested_time[user, spot]
             row.history_inverse[user, spot] = start.history_inverse[user, spot]
         row.history_completed[user] = start.history_completed[user]
         row.history_last_end_time[user] = start.history_last_end_time[user]
         row.history_shown_at[user] = -1
+
+
+@kernel
+def recall_estimates(row: Row, start: Start) -> None:
+    """Set estimates of the simulation's own back to those it begins with.
+
+    Args:
+        row: The simulation.
+        start: What its episode begins with.
+
+    Writes:
+        `estimate` and `feature`.
+
+    Source:
+        Specification, section 8, "EASY++".
+    """
+    for job in range(len(start.estimate)):
+        row.estimate[job] = start.estimate[job]
+        for column in range(N_FEATURES):
+            row.feature[job, column] = start.feature[job, column]
 
 
 @kernel
@@ -139,4 +160,5 @@ def begin(row: Row, start: Start) -> None:
     set_rules(row, start.setting, start.weight, start.backfill_parameter)
     if row.setting[KEEP_HISTORY] != 0:
         recall_users(row, start)
+    recall_estimates(row, start)
     clear(row, start.log_largest[0])

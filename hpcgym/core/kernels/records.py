@@ -58,7 +58,7 @@ class Row(NamedTuple):
     node_estimate: IntTable
     onset: IntVector
     history_run_time: IntTable
-    history_share: FloatTable
+    history_requested_time: IntTable
     history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
@@ -70,6 +70,8 @@ class Row(NamedTuple):
     profile_time: IntVector
     profile_free: IntVector
     scratch: IntVector
+    estimate: IntVector
+    feature: FloatTable
 
 
 class Start(NamedTuple):
@@ -81,10 +83,12 @@ class Start(NamedTuple):
         backfill_parameter: Row of `State.backfill_parameter`.
         log_largest: Natural logarithm of the largest request in s, shape (1,).
         history_run_time: What is known of each user at time 0, as `State` has it, like the others.
-        history_share: Likewise.
+        history_requested_time: Likewise.
         history_inverse: Likewise.
         history_completed: Likewise.
         history_last_end_time: Likewise.
+        estimate: Estimates at time 0, shape (n_jobs,), s; empty where they never change.
+        feature: `JobTable.feature` likewise.
     """
 
     setting: IntVector
@@ -92,10 +96,12 @@ class Start(NamedTuple):
     backfill_parameter: FloatVector
     log_largest: FloatVector
     history_run_time: IntTable
-    history_share: FloatTable
+    history_requested_time: IntTable
     history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
+    estimate: IntVector
+    feature: FloatTable
 
 
 class Choice(NamedTuple):

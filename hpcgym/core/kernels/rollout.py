@@ -21,6 +21,7 @@ from hpcgym.core.state import (
     BASE_RULE,
     BY_BASE,
     CHECK,
+    CORRECT,
     DECIDE,
     DECIDE_NEVER,
     FILL,
@@ -42,6 +43,7 @@ from hpcgym.core.state import (
     ORDER_RULE,
     PASS_DUE,
     PHASE,
+    PREDICT,
     WAITING_AREA,
     WAITING_PROCESSORS,
     Float,
@@ -70,7 +72,7 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float) -> None:
     plan.setting[BASE_RULE] = rule
     plan.setting[ORDER_RULE] = BY_BASE
     plan.setting[DECIDE] = DECIDE_NEVER
-    for column in (KEEP_HISTORY, KEEP_REWARD, CHECK):
+    for column in (KEEP_HISTORY, KEEP_REWARD, CHECK, PREDICT, CORRECT):
         plan.setting[column] = 0
     for column in range(N_WEIGHTS):
         plan.weight[BASE, column] = weight[column]

@@ -33,7 +33,7 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
     spot = row.history_completed[user] % RING_JOBS
     run_time = jobs.run_time[job]
     row.history_run_time[user, spot] = run_time
-    row.history_share[user, spot] = run_time / jobs.requested_time[job]
+    row.history_requested_time[user, spot] = jobs.requested_time[job]
     row.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
     row.history_completed[user] += 1
     row.history_last_end_time[user] = row.counter[NOW]
@@ -106,7 +106,7 @@ def show_user(row: Row, user: int, log_largest: float) -> None:
     share = 0.0
     n = min(completed, RING_JOBS)
     for spot in range(n):
-        share += row.history_share[user, spot]
+        share += row.history_run_time[user, spot] / row.history_requested_time[user, spot]
     shown[3] = np.float32(min(share / n, 1.0))
 
 

@@ -1,0 +1,222 @@
+"""Predictors: what the scheduler takes a job's run time to be, said when the job is submitted.
+
+Some of them are worked out beforehand, for they depend on the job alone; the others predict while
+the simulation runs, by what has ended in it. A job is killed at its request, whatever is predicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.workload import LARGEST_TIME
+from hpcgym.errors import PolicyError, unknown_name
+
+Correction = Literal["none", "reqtime", "tsafrir", "doubling"]
+
+CORRECTIONS: dict[Correction, int] = {
+    "none": s.CORRECT_NOT,
+    "reqtime": s.CORRECT_TO_REQUEST,
+    "tsafrir": s.CORRECT_BY_STEPS,
+    "doubling": s.CORRECT_BY_DOUBLING,
+}
+
+ONLINE = {"recent": s.PREDICT_RECENT, "asked": s.PREDICT_ASKED}
+"""Kinds that predict while the simulation runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Submission:
+    """What a predictor is asked with: a job at its submission, and its user's jobs that have ended.
+
+    Those are the jobs that have ended in this simulation, after those that the workload knew of.
+
+    Attributes:
+        submit_time: The instant, s.
+        requested_time: The user's limit, s.
+        processors: Processors requested.
+        user: The user's id, as in the workload.
+        completed: Jobs of the user that have ended.
+        run_times: Run times of the last 20 of them, oldest first, shape (min(completed, 20),), s.
+        requested_times: Their requests, shape (min(completed, 20),), s.
+        last_end_time: When the last of them ended, s, below 0 before this workload; None = none.
+    """
+
+    submit_time: int
+    requested_time: int
+    processors: int
+    user: int
+    completed: int
+    run_times: NDArray[np.int64]
+    requested_times: NDArray[np.int64]
+    last_end_time: int | None
+
+
+Ask: TypeAlias = Callable[[Submission], float]
+"""A predictor in Python: seconds, >= 1, for a submission; fractions are cut off."""
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """What the scheduler's estimates come from.
+
+    Attributes:
+        kind: "requested", the users' requests; "exact", the executed run times; "doubled", twice
+            the requests; "f-model", noise on the executed run times; "recent", the mean of the
+            user's last two; "asked", whatever a Python function says.
+        f: How far noise reaches: "f-model" draws from p to (f + 1) p evenly.
+        seed: Seed of the noise.
+        ask: The function; "asked" only.
+
+    Source:
+        Mu'alem and Feitelson 2001 (f-model, doubling); Tsafrir, Etsion and Feitelson 2007
+        (recent); specification, sections 4 and 8.
+    """
+
+    kind: str
+    f: float = 0.0
+    seed: int = 0
+    ask: Ask | None = None
+
+    @property
+    def online(self) -> bool:
+        """Tell whether it predicts while the simulation runs."""
+        return self.kind in ONLINE
+
+    def work_out(
+        self,
+        requested_time: NDArray[np.int64],
+        run_time: NDArray[np.int64],
+        job_id: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        """Work out the estimates that depend on the jobs alone.
+
+        Args:
+            requested_time: Requests, shape (n_jobs,), s, >= 1.
+            run_time: Executed run times, shape (n_jobs,), s.
+            job_id: Ids of the jobs, shape (n_jobs,), by which noise is drawn: a job has the same
+                in whatever part of a log.
+
+        Returns:
+            Estimates, shape (n_jobs,), s, >= 1; the requests where they are predicted later.
+
+        Source:
+            Specification, section 4, "f-model" and "Doubling".
+
+        Example:
+            >>> as_predictor("doubled").work_out(*np.array([[60, 5], [7, 0], [1, 2]]))
+            array([120,  10])
+        """
+        if self.kind == "exact":
+            return np.maximum(run_time, 1)
+        if self.kind == "doubled":
+            return np.minimum(2 * requested_time, LARGEST_TIME)
+        if self.kind == "f-model":
+            choices = np.floor(self.f * run_time) + 1
+            drawn = run_time + np.floor(luck_of(job_id, self.seed) * choices)
+            estimate: NDArray[np.int64] = np.clip(drawn, 1, LARGEST_TIME).astype(np.int64)
+            return estimate
+        return requested_time
+
+    def __str__(self) -> str:
+        """Write the text that names it."""
+        return f"f-model:f={self.f:g},seed={self.seed}" if self.kind == "f-model" else self.kind
+
+
+Estimates: TypeAlias = "str | Predictor | Ask | ArrayLike"
+"""What names estimates: a kind, a predictor, a function, or one number per job."""
+
+PREDICTORS = {kind: Predictor(kind) for kind in ("requested", "exact", "doubled", "recent")}
+"""Predictors that a name says all of."""
+
+KINDS = (*PREDICTORS, "f-model:f=3,seed=1")
+"""What text may say, an example of each."""
+
+
+def as_predictor(estimates: str | Predictor | Ask) -> Predictor:
+    """Return the predictor meant by a name, a text or a function.
+
+    Args:
+        estimates: "requested", "exact", "doubled" or "recent"; "f-model:f=3,seed=1", of which the
+            seed may be left out (0); a function of a `Submission`; or a predictor.
+
+    Returns:
+        The predictor.
+
+    Raises:
+        PolicyError: Unknown name or parameter, or a value out of range.
+
+    Source:
+        House rule: one name space for predictors.
+
+    Example:
+        >>> as_predictor("Recent").online, str(as_predictor("f-model:f=0.5"))
+        (True, 'f-model:f=0.5,seed=0')
+    """
+    if isinstance(estimates, Predictor):
+        return estimates
+    if not isinstance(estimates, str):
+        return Predictor("asked", ask=estimates)
+    name, colon, rest = estimates.strip().casefold().partition(":")
+    if name == "f-model":
+        return _f_model(estimates, rest)
+    if name not in PREDICTORS:
+        raise PolicyError(unknown_name("estimates", estimates, KINDS))
+    if colon:
+        raise PolicyError(f"estimates {name!r} have no parameters, got {rest!r}")
+    return PREDICTORS[name]
+
+
+def _f_model(text: str, parameters: str) -> Predictor:
+    """Read the parameters of an f-model."""
+    found: dict[str, str] = {}
+    for part in filter(None, parameters.split(",")):
+        key, _, value = (piece.strip() for piece in part.partition("="))
+        if key not in ("f", "seed"):
+            unknown = unknown_name("parameter", key, ("f", "seed"))
+            raise PolicyError(f"estimates {text!r}: {unknown}")
+        if key in found:
+            raise PolicyError(f"estimates {text!r}: {key} is given twice")
+        found[key] = value
+    try:
+        f, seed = float(found["f"]), int(found.get("seed", "0"))
+    except (KeyError, ValueError):
+        f, seed = -1.0, 0
+    if not (0 <= f < np.inf and 0 <= seed < 2**63):
+        raise PolicyError(
+            f"estimates {text!r}: f must be a number >= 0 and seed a whole number >= 0, as in "
+            "'f-model:f=3,seed=1'"
+        )
+    return Predictor("f-model", f, seed)
+
+
+def luck_of(job_id: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
+    """Return a number in [0, 1) for each job, that depends on its id and the seed alone.
+
+    Args:
+        job_id: Ids of the jobs, shape (n_jobs,).
+        seed: The seed, >= 0.
+
+    Returns:
+        Numbers that look uniform and independent, shape (n_jobs,).
+
+    Source:
+        Steele, Lea and Flood 2014 (SplitMix64); house rule: no stream of random numbers in the
+        machine room, so a job's luck is a hash.
+    """
+    gamma = np.uint64(0x9E3779B97F4A7C15)
+    start = _mixed(np.array([seed], dtype=np.uint64) + gamma)
+    mixed = _mixed(start + (job_id.astype(np.uint64) + np.uint64(1)) * gamma)
+    return (mixed >> np.uint64(11)) / 2.0**53
+
+
+def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix the bits of each number."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

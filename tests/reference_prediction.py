@@ -1,0 +1,197 @@
+"""The judge of predictions: EASY with estimates made at submission and corrected while jobs run.
+
+It adds to `tests/reference.py`, in the same plain Python and from the specification's text, what a
+scheduler that predicts does besides: it says how long a job will run when the job is submitted, by
+what has ended by then; and when a job outlives that, it says a longer time. A correction is an
+event of its own here, at the instant at which the estimate runs out, where the kernels correct
+before a pass; it makes no pass.
+
+An estimate is what the scheduler plans with; a job is ended at its request whatever the estimate.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+from reference import Completed, Job, Machine, Policy, Ranking, Start
+
+STEPS_S = [60 * m for m in (1, 5, 15, 30)] + [3600 * h for h in (1, 2, 5, 10, 20, 50, 100)]
+
+CORRECTIONS = ("none", "reqtime", "tsafrir", "doubling")
+
+Ask = Callable[[int, int, Sequence[Completed]], int]
+"""A predictor of a job's request, its processors and its user's ended jobs, oldest first."""
+
+
+# --- What an estimate is --------------------------------------------------------------------------
+
+
+def luck(job_id: int, seed: int) -> float:
+    """Return a job's luck in [0, 1), by the mixing function of SplitMix64."""
+    mask, gamma = 2**64 - 1, 0x9E3779B97F4A7C15
+
+    def mix(z: int) -> int:
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & mask
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & mask
+        return z ^ (z >> 31)
+
+    return (mix((mix((seed + gamma) & mask) + (job_id + 1) * gamma) & mask) >> 11) / 2**53
+
+
+def f_model(executed: Sequence[int], job_ids: Sequence[int], f: float, seed: int) -> list[int]:
+    """Return estimates drawn evenly from p to (f + 1) p."""
+    return [
+        max(p + math.floor(luck(job_id, seed) * (math.floor(f * p) + 1)), 1)
+        for p, job_id in zip(executed, job_ids, strict=True)
+    ]
+
+
+def recent(requested_time: int, processors: int, completed: Sequence[Completed]) -> int:
+    """Return the mean run time of the user's last two ended jobs, within 1 s and the request."""
+    if len(completed) < 2:
+        return requested_time
+    (p1, _), (p2, _) = completed[-2:]
+    return max(1, min((p1 + p2) // 2, requested_time))
+
+
+def corrected(kind: str, predicted: int, estimate: int, requested_time: int) -> int:
+    """Return the next estimate of a job that has outlived its estimate."""
+    if kind == "reqtime":
+        return requested_time
+    if kind == "doubling":
+        return 2 * estimate
+    longer = [predicted + step for step in STEPS_S if predicted + step > estimate]
+    return min([requested_time, *longer[:1]])
+
+
+# --- The machine ----------------------------------------------------------------------------------
+
+
+class PredictingMachine(Machine):
+    """A machine whose estimates are predicted when jobs are submitted, and corrected."""
+
+    def begin(self, ask: Ask | None, correction: str) -> None:
+        """Say how estimates are made and corrected."""
+        self.ask = ask
+        self.correction = correction
+        self.predicted: dict[int, int] = {}  # the estimate of each job at its submission
+
+    def first_score(self, ranking: Ranking, j: int) -> float:
+        """Predict the job before it is ranked."""
+        if j not in self.predicted:
+            job = self.jobs[j]
+            if self.ask is not None:
+                completed = list(self.completed.get(job.user, ()))
+                self.estimate[j] = self.ask(job.requested_time, job.processors, completed)
+            self.predicted[j] = self.estimate[j]
+        return super().first_score(ranking, j)
+
+    def outlived(self) -> Iterator[tuple[int, int, int]]:
+        """Yield when the estimate of a running job runs out before it ends, with the next one."""
+        ends = {j: end for end, _, j in self.ends}
+        for out, j in self.releases:
+            if ends[j] > out:
+                limit = self.jobs[j].requested_time
+                following = corrected(self.correction, self.predicted[j], self.estimate[j], limit)
+                if following > self.estimate[j]:
+                    yield out, j, following
+
+    def next_correction(self) -> float:
+        """Return when the next estimate runs out that can be corrected."""
+        if self.correction == "none":
+            return math.inf
+        return min((out for out, _, _ in self.outlived()), default=math.inf)
+
+    def correct(self, t: int) -> None:
+        """Say something longer of every job whose estimate runs out at t."""
+        for out, j, following in list(self.outlived()):
+            if out == t:
+                self.releases.remove((out, j))
+                insort(self.releases, (out - self.estimate[j] + following, j))
+                self.estimate[j] = following
+
+    def run_batch(self) -> None:
+        """Handle completions, corrections and submissions of an instant, then make one pass."""
+        while (event := min(self.next_submission(), self.next_end())) < math.inf:
+            t = min(event, self.next_correction())
+            while self.next_end() == t:
+                self.complete()
+            if self.next_correction() == t:
+                self.correct(t)
+            while self.next_submission() == t:
+                self.submit()
+            if t == event:
+                self.schedule(t)
+
+    def run_pyss(self) -> None:
+        """Handle the events of an instant one by one, corrections before submissions."""
+        self.one_by_one = True
+        while (event := min(self.next_submission(), self.next_end())) < math.inf:
+            t = min(event, self.next_correction())
+            if self.next_correction() == t:
+                self.correct(t)
+                continue
+            if self.next_submission() == t:
+                self.submit()
+            else:
+                self.complete()
+            while self.releases and self.releases[0][0] <= t:
+                _, j = self.releases.pop(0)
+                self.free += self.jobs[j].processors
+            self.schedule(t)
+
+
+def simulate(
+    jobs: Iterable[Sequence[int]],
+    processors: int,
+    policy: Policy = "FCFS",
+    *,
+    backfill: str = "easy",
+    backfill_order: Policy | None = None,
+    threshold: float | None = None,
+    kill_at_limit: bool = True,
+    estimates: str | Ask | Sequence[int] = "requested",
+    correction: str = "none",
+    event_semantics: str = "batch",
+    history: Mapping[int, Sequence[Completed]] | None = None,
+) -> list[Start]:
+    """Schedule every job of a table; what is not named here is as in `reference.simulate`.
+
+    Args:
+        jobs: Rows of `Job`, in order of submit time.
+        processors: Processors of the machine.
+        policy: Order of the queue.
+        backfill: "none" or "easy".
+        backfill_order: Order of the candidates for backfilling.
+        threshold: Wait, s, beyond which a job goes first in either order.
+        kill_at_limit: Whether a job is ended at its request.
+        estimates: "requested", "exact", "doubled" or "recent"; one number per job; or a function.
+        correction: What is said of a job that outlives its estimate, one of `CORRECTIONS`.
+        event_semantics: "batch" or "pyss".
+        history: Ended jobs per user before time 0, oldest first.
+
+    Returns:
+        One `Start` per job.
+    """
+    table = [Job(*row) for row in jobs]
+    executed = [
+        min(job.run_time, job.requested_time) if kill_at_limit else job.run_time for job in table
+    ]
+    estimate = [job.requested_time for job in table]
+    ask = recent if estimates == "recent" else estimates if callable(estimates) else None
+    if estimates == "exact":
+        estimate = [max(p, 1) for p in executed]
+    elif estimates == "doubled":
+        estimate = [2 * e for e in estimate]
+    elif not isinstance(estimates, str) and ask is None:
+        estimate = [int(e) for e in estimates]
+    order = (policy, backfill, backfill_order, threshold)
+    machine = PredictingMachine(table, processors, *order, executed, estimate, history or {})
+    machine.begin(ask, correction)
+    if event_semantics == "batch":
+        machine.run_batch()
+    else:
+        machine.run_pyss()
+    return machine.starts
