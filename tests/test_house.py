@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"bandit", "batch", "gang", "schedule"},
+    {"bandit", "batch", "gang", "moldable", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},

@@ -328,7 +328,7 @@ def prepare(
         estimate=estimate,
         requested_time=workload.requested_time,
         processors=workload.processors,
-        size_class=_size_classes(workload.processors),
+        size_class=size_classes(workload.processors),
         feature=_features(workload.processors, estimate),
         user=workload.user_index,
         keys=keys,
@@ -443,8 +443,18 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
     return np.maximum(keys, np.finfo(np.float64).min)  # -inf is the threshold's
 
 
-def _size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the class of each request, as `hpcgym.core.kernels.nodes.size_class_of` does."""
+def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the class of each request, as `hpcgym.core.kernels.nodes.size_class_of` does.
+
+    Args:
+        processors: Processors, shape (n_jobs,).
+
+    Returns:
+        Classes, 0 to SIZE_CLASSES - 1, shape (n_jobs,).
+
+    Source:
+        House rule: one bound per class of jobs.
+    """
     octave = np.frexp(processors)[1].astype(np.int64) - 1
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
 

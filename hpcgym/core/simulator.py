@@ -225,7 +225,7 @@ class Simulator:
     @cached_property
     def _planned(self) -> tuple[Record[Jobs], Record[Row]]:
         """Return the jobs with estimates for run times, and a row for rollouts."""
-        table = self.episode.table._replace(run_time=self.episode.table.estimate)
+        table = self._table._replace(run_time=self._table.estimate)
         return jobs_of(table, 0, len(self.workload)), row_of(state_for([self.episode]), 0)
 
     def pick(self, job: int) -> None:

@@ -14,6 +14,7 @@ from hpcgym.core.kernels import (
     events,
     lifecycle,
     measuring,
+    newcomer,
     observing,
     paying,
     predicting,
@@ -220,3 +221,13 @@ def predict_each(
         `rollout.predict_each`, whose docstring holds.
     """
     rollout.predict_each(open_jobs(jobs), open_row(row), open_row(plan), rule, weight, predicted)
+
+
+@kernel
+def plan_newcomer(jobs: int, row: int, processors: Int, duration: Int, wait: Int) -> None:
+    """Predict the wait of a job that comes now, for each shape it might have.
+
+    Source:
+        `newcomer.plan_newcomer`, whose docstring holds.
+    """
+    newcomer.plan_newcomer(open_jobs(jobs), open_row(row), processors, duration, wait)

@@ -1,0 +1,202 @@
+"""Moldable jobs: each can run in several shapes, one of which is chosen when it is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.episode import SchedulerSettings, size_classes
+from hpcgym.core.kernels import doors
+from hpcgym.core.predictor import Predictor
+from hpcgym.core.rows import jobs_of
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.workload import Workload
+from hpcgym.errors import WorkloadError
+from hpcgym.schedule import Schedule
+
+
+class Shape(NamedTuple):
+    """A way to run a job.
+
+    Attributes:
+        processors: Processors it takes.
+        requested_time: How long it may run, which is what the choice goes by, s.
+        run_time: How long it does run, s.
+    """
+
+    processors: int
+    requested_time: int
+    run_time: int
+
+
+class Molded(NamedTuple):
+    """A schedule of moldable jobs.
+
+    Attributes:
+        schedule: Of the jobs in the shapes chosen.
+        chosen: Which of its shapes each job got, shape (n_jobs,).
+        predicted_wait: What the choice took the wait to be, shape (n_jobs,), s.
+    """
+
+    schedule: Schedule
+    chosen: NDArray[np.int64]
+    predicted_wait: NDArray[np.int64]
+
+
+def choose_shape(
+    processors: ArrayLike, duration: ArrayLike, wait: ArrayLike, alpha: float = 0.0
+) -> int:
+    """Choose the shape of least cost^alpha * turnaround.
+
+    Args:
+        processors: Processors of each shape, shape (n_shapes,).
+        duration: How long it runs, shape (n_shapes,), s.
+        wait: How long it would wait, shape (n_shapes,), s.
+        alpha: What the cost in processor-seconds counts; 0 = nothing but the turnaround does.
+
+    Returns:
+        Which shape; of equal ones the first.
+
+    Source:
+        Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
+
+    Example:
+        >>> options = [1, 2, 8, 16], [3600, 2400, 1500, 1200], [0, 0, 0, 0]
+        >>> choose_shape(*options), choose_shape(*options, alpha=1)
+        (3, 1)
+    """
+    q, t, w = (np.asarray(array, dtype=np.float64) for array in (processors, duration, wait))
+    return int(np.argmin((q * t) ** alpha * (w + t)))
+
+
+def simulate_moldable(
+    workload: Workload,
+    shapes: Sequence[Sequence[Shape | tuple[int, int, int]]],
+    *,
+    alpha: float = 0.0,
+    settings: SchedulerSettings | None = None,
+) -> Molded:
+    """Schedule jobs that choose among shapes when they are submitted, and are rigid from then on.
+
+    A wait is predicted by a plan that gives every waiting job its place in the order of the queue;
+    jobs of one instant choose one after the other, without those before them in the plan.
+
+    Args:
+        workload: The jobs; of their sizes and times only the submissions are read.
+        shapes: The shapes of each job, one sequence per job.
+        alpha: As in `choose_shape`.
+        settings: How the scheduler works; its estimates are the requests of the shapes chosen.
+
+    Returns:
+        The schedule, what was chosen and what was predicted.
+
+    Raises:
+        WorkloadError: A job without shapes, or a shape that does not fit the machine or has a
+            request below 1 s.
+        PolicyError: Settings that predict estimates themselves.
+
+    Source:
+        Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
+
+    Example:
+        >>> jobs = Workload.from_arrays([0, 0], [1, 1], [1, 1], [1, 1], machine_processors=16)
+        >>> slides = [(1, 3600, 3600), (2, 2400, 2400), (8, 1500, 1500), (16, 1200, 1200)]
+        >>> simulate_moldable(jobs, [slides, slides]).chosen
+        array([3, 3])
+    """
+    given = [[Shape(*shape) for shape in options] for options in shapes]
+    _refuse_shapes(workload, given)
+    simulator = _MoldingSimulator(workload, given, alpha, settings or SchedulerSettings())
+    simulator.run()
+    table = simulator.molded
+    jobs = replace(
+        workload,
+        processors=table.processors,
+        run_time=simulator.real_run_time,
+        requested_time=table.requested_time,
+    )
+    schedule = Schedule(
+        jobs, simulator.start_time, table.run_time, simulator.backfilled, simulator.thresholded
+    )
+    return Molded(schedule, simulator.chosen, simulator.predicted_wait)
+
+
+def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> None:
+    """Refuse shapes that cannot be run."""
+    if len(shapes) != len(workload):
+        raise WorkloadError(
+            f"{workload.name}: shapes must be given for each of {len(workload)} jobs, got "
+            f"{len(shapes)}"
+        )
+    machine = workload.machine_processors
+    for job, options in enumerate(shapes):
+        if not options:
+            raise WorkloadError(f"{workload.name}: job {workload.job_id[job]} has no shape")
+        for shape in options:
+            fits = 1 <= shape.processors <= machine
+            if not (fits and shape.requested_time >= 1 and shape.run_time >= 0):
+                raise WorkloadError(
+                    f"{workload.name}: job {workload.job_id[job]} cannot have {shape}: processors "
+                    f"must be 1 to {machine}, the request >= 1 s, the run time >= 0 s"
+                )
+
+
+class _MoldingSimulator(Simulator):
+    """A simulator that stops at each submission to choose a shape.
+
+    Args:
+        workload: The jobs.
+        shapes: The shapes of each.
+        alpha: As in `choose_shape`.
+        settings: How the scheduler works.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        shapes: Sequence[Sequence[Shape]],
+        alpha: float,
+        settings: SchedulerSettings,
+    ) -> None:
+        self.shapes, self.alpha = shapes, alpha
+        self.chosen = np.zeros(len(workload), dtype=np.int64)
+        self.predicted_wait = np.zeros(len(workload), dtype=np.int64)
+        self.real_run_time = np.zeros(len(workload), dtype=np.int64)
+        asked = Predictor("asked", ask=lambda submission: submission.requested_time)
+        super().__init__(workload, replace(settings, estimates=asked))
+
+    def _open(self) -> None:
+        """Take hold of a job table whose sizes and times are this simulation's own."""
+        super()._open()
+        own = ("processors", "run_time", "requested_time", "size_class")
+        self.molded = self._table._replace(**{key: getattr(self._table, key).copy() for key in own})
+        self._table = self.molded
+        self._jobs = jobs_of(self._table, 0, len(self.workload))
+
+    def _predict(self) -> None:
+        """Choose the shape of each job submitted now."""
+        first = int(self.state.counter[0, s.NEXT_JOB])
+        end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
+        for job in range(first, end):
+            self._mold(job)
+        requests = self.molded.requested_time[first:end]
+        doors.give_predictions(self._jobs.address, self._row.address, requests)
+
+    def _mold(self, job: int) -> None:
+        """Choose the shape of a job and write it into the table."""
+        processors, requests, run_times = np.array(self.shapes[job], dtype=np.int64).T.copy()
+        wait = np.zeros(len(processors), dtype=np.int64)
+        doors.plan_newcomer(self._jobs.address, self._row.address, processors, requests, wait)
+        which = choose_shape(processors, requests, wait, self.alpha)
+        self.chosen[job], self.predicted_wait[job] = which, wait[which]
+        self.real_run_time[job] = run_times[which]
+        table, kills = self.molded, self.settings.kill_at_limit
+        table.processors[job], table.requested_time[job] = processors[which], requests[which]
+        table.run_time[job] = min(run_times[which], requests[which]) if kills else run_times[which]
+        table.feature[job, s.Q] = processors[which]
+        table.size_class[job] = size_classes(processors[which : which + 1])[0]
