@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_modes
 from reference import Completed, Job, Start
 
 import hpcgym
@@ -55,9 +56,12 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
-    """Schedule with `tests/reference.py`."""
+    """Schedule with `tests/reference.py`, or `reference_modes.py` where it cannot backfill so."""
     known = history_of_users(workload)
     processors = workload.machine_processors
+    name = settings.get("backfill", "easy").partition(":")[0]
+    if name in reference_modes.KINDS:
+        settings["kind"] = reference_modes.KINDS[name]
     return reference.simulate(jobs_of(workload), processors, history=known, **settings)
 
 

@@ -36,7 +36,7 @@ class SchedulerSettings:
         policy: Primary order: a name, weights, or a `Policy`.
         backfill: Backfilling mode, an object of `hpcgym.core.backfill` or its text; kept as text.
         backfill_order: Order of backfill candidates, as `policy`; None = the primary order. For
-            modes that take one: "easy" and "depth".
+            modes that take one: "easy", "depth" and "relaxed".
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
         estimates: What the scheduler takes run times to be: "requested", "exact", or whole numbers
@@ -404,4 +404,5 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),
         reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
         fields=fields,
+        modes={int(episode.setting[s.BACKFILL]) for episode in episodes},
     )
