@@ -210,9 +210,12 @@ class Conservative(Backfill):
 class LookAhead(Backfill):
     """The head has a reservation as in EASY; the jobs behind it that fill the machine most start.
 
+    Jobs that do not fit now take up room in the window, too: where many of them wait, a narrow
+    window leaves processors idle that EASY would use.
+
     Attributes:
         window: How many jobs behind the head, in queue order, are chosen from, >= 1, or `math.inf`
-            for all of them.
+            for all of them, which costs little more.
 
     Raises:
         PolicyError: Another window.
@@ -253,6 +256,9 @@ class LookAhead(Backfill):
 @dataclass(frozen=True)
 class Relaxed(Backfill):
     """The head may be delayed beyond its reservation, by a part of its estimate at most.
+
+    Its limit is the earliest shadow time it has had since it became head, plus omega times its
+    estimate; see `hpcgym.core.kernels.relaxed`.
 
     Attributes:
         omega: How many of its estimates, 0 to 1000, or `math.inf` for no limit; 0 is EASY.
@@ -298,6 +304,8 @@ class Relaxed(Backfill):
 @dataclass(frozen=True)
 class Slack(Backfill):
     """Every job has a promise, its first reservation and some slack, which no other job may break.
+
+    See `hpcgym.core.kernels.slack` for how the plan is rearranged.
 
     Attributes:
         c: The slack, in estimates of the job, 0 to 1000.

@@ -4,8 +4,8 @@ Every waiting job has a reservation, which is kept, as in conservative backfilli
 a promise, which never changes: the reservation it gets at its submission, the earliest hole beside
 those of the others, plus c times its estimate, rounded down. At each pass
 
-1. the reservations there are shift to earlier holes, and newcomers get theirs, as in
-   `hpcgym.core.kernels.shifting`;
+1. the reservations that are kept move to earlier holes where there are any, and newcomers get
+   theirs, as in `hpcgym.core.kernels.shifting`;
 2. each job whose reservation is not now is tried once, in queue order, thresholded ones first. It
    is tried if it fits beside the jobs with a reservation now in the processors that are free. It
    and they are taken out of the profile of the running jobs from now on; then all others, in order
@@ -24,8 +24,8 @@ A job counts as backfilled where it starts ahead of a job before it in queue ord
 waiting at that pass.
 
 Cost of a pass, with n waiting and k running jobs: that of a pass that shifts, and O(n (k + n)) for
-each job tried, at worst n of them, less where a promise is found broken early; O(n^2) where jobs
-are tried to put them in order of their promises, O(n) if they stand nearly so.
+each job tried, at worst n of them, less where a promise is found broken early; to put the jobs in
+order of their promises, if one is tried, O(n) where they stand nearly so and O(n^2) at worst.
 """
 
 from hpcgym.core.jit import kernel
