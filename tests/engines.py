@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import reference
 import reference_modes
+import reference_profile
 from reference import Completed, Job, Start
 
 import hpcgym
@@ -56,12 +57,13 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
-    """Schedule with `tests/reference.py`, or `reference_modes.py` where it cannot backfill so."""
+    """Schedule with `tests/reference.py`, or with one of its kind that knows how to backfill so."""
     known = history_of_users(workload)
     processors = workload.machine_processors
-    name = settings.get("backfill", "easy").partition(":")[0]
-    if name in reference_modes.KINDS:
-        settings["kind"] = reference_modes.KINDS[name]
+    mode = settings.get("backfill", "easy")
+    if mode not in reference.Machine.MODES:
+        others = reference_modes.KINDS
+        settings["kind"] = others.get(mode.partition(":")[0], reference_profile.Planner)
     return reference.simulate(jobs_of(workload), processors, history=known, **settings)
 
 

@@ -137,7 +137,7 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         jobs: The job table.
         row: The simulation.
         job: Index of a submitted job that fits.
-        backfilled: Whether it started in step 3 of the pass.
+        backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
 
     Writes:
         The job's seat, start and flags, both running lists, all counts.
@@ -169,7 +169,7 @@ def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         jobs: The job table.
         row: The simulation.
         job: Index of a waiting job that fits.
-        backfilled: Whether it started in step 3 of the pass.
+        backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
 
     Writes:
         The queues the job stands in, and what `start_job` writes.
