@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_modes
 import reference_prediction
 import reference_profile
 from reference import Completed, Job, Start
@@ -70,8 +71,10 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
         settings["estimates"] = reference_prediction.f_model(
             executed.tolist(), workload.job_id.tolist(), model.f, model.seed
         )
-    if settings.get("backfill", "easy") not in reference.Machine.MODES:
-        settings["kind"] = reference_profile.Planner
+    mode = settings.get("backfill", "easy")
+    if mode not in reference.Machine.MODES:
+        others = reference_modes.KINDS
+        settings["kind"] = others.get(mode.partition(":")[0], reference_profile.Planner)
     return judge.simulate(jobs_of(workload), processors, history=known, **settings)
 
 

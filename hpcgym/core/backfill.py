@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from hpcgym.core import state as s
 from hpcgym.errors import PolicyError, unknown_name
 
+LARGEST_FACTOR = 1000
+"""How many of its estimates a job may be made to wait; it keeps sums of times whole numbers."""
+
 
 @dataclass(frozen=True)
 class Backfill:
@@ -211,6 +214,156 @@ class Conservative(Backfill):
 
 
 @dataclass(frozen=True)
+class LookAhead(Backfill):
+    """The head has a reservation as in EASY; the jobs behind it that fill the machine most start.
+
+    Jobs that do not fit now take up room in the window, too: where many of them wait, a narrow
+    window leaves processors idle that EASY would use.
+
+    Attributes:
+        window: How many jobs behind the head, in queue order, are chosen from, >= 1, or `math.inf`
+            for all of them, which costs little more.
+
+    Raises:
+        PolicyError: Another window.
+
+    Source:
+        Shmueli and Feitelson 2003, "Backfilling with lookahead"; specification, section 8, "LOS,
+        lookahead".
+
+    Example:
+        >>> str(LookAhead()), str(LookAhead(20))
+        ('look-ahead', 'look-ahead:window=20')
+    """
+
+    NAME: ClassVar[str] = "look-ahead"
+
+    window: float = 50
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of jobs."""
+        if not _is_number(self.window, 1) or (self.window != math.inf and self.window % 1 != 0):
+            raise PolicyError(
+                f"backfill 'look-ahead': window must be a whole number >= 1 or inf, "
+                f"got {self.window!r}"
+            )
+        object.__setattr__(self, "window", _shortest(self.window))
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_LOOK_AHEAD
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        return (float(self.window),)
+
+
+@dataclass(frozen=True)
+class Relaxed(Backfill):
+    """The head may be delayed beyond its reservation, by a part of its estimate at most.
+
+    Its limit is the earliest shadow time it has had since it became head, plus omega times its
+    estimate; see `hpcgym.core.kernels.relaxed`.
+
+    Attributes:
+        omega: How many of its estimates, 0 to 1000, or `math.inf` for no limit; 0 is EASY.
+
+    Raises:
+        PolicyError: Another number.
+
+    Source:
+        Ward, Mahood and West 2002, "Scheduling jobs on parallel systems using a relaxed backfill
+        strategy"; specification, section 8, "Relaxed".
+
+    Example:
+        >>> str(Relaxed()), str(Relaxed(0.5))
+        ('relaxed', 'relaxed:omega=0.5')
+    """
+
+    NAME: ClassVar[str] = "relaxed"
+    TAKES_ORDER: ClassVar[bool] = True
+
+    omega: float = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of estimates."""
+        is_limit = _is_number(self.omega, 0) and self.omega <= LARGEST_FACTOR
+        if not is_limit and self.omega != math.inf:
+            raise PolicyError(
+                f"backfill 'relaxed': omega must be a number from 0 to {LARGEST_FACTOR} or inf, "
+                f"got {self.omega!r}"
+            )
+        object.__setattr__(self, "omega", _shortest(self.omega))
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_RELAXED
+
+    @property
+    def keeps_state(self) -> bool:
+        """Return whether a pass depends on more than the waiting and running jobs."""
+        return True
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        return (float(self.omega),)
+
+
+@dataclass(frozen=True)
+class Slack(Backfill):
+    """Every job has a promise, its first reservation and some slack, which no other job may break.
+
+    See `hpcgym.core.kernels.slack` for how the plan is rearranged.
+
+    Attributes:
+        c: The slack, in estimates of the job, 0 to 1000.
+
+    Raises:
+        PolicyError: Another number.
+
+    Source:
+        Talby and Feitelson 1999, "Supporting priorities and improving utilization of the IBM SP
+        scheduler using slack-based backfilling", in the simple form of the specification, section
+        8, "Slack-based": one slack for all, no priorities, and no costs of schedules.
+
+    Example:
+        >>> str(Slack(1.0)), str(Slack(0.5))
+        ('slack:c=1', 'slack:c=0.5')
+    """
+
+    NAME: ClassVar[str] = "slack"
+
+    c: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of estimates."""
+        if not _is_number(self.c, 0) or self.c > LARGEST_FACTOR:
+            raise PolicyError(
+                f"backfill 'slack': c must be a number from 0 to {LARGEST_FACTOR}, got {self.c!r}"
+            )
+        object.__setattr__(self, "c", _shortest(self.c))
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_SLACK
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        return (float(self.c),)
+
+    @property
+    def keeps_reservations(self) -> bool:
+        """Return whether a reservation made at one pass still holds at the next."""
+        return True
+
+
+@dataclass(frozen=True)
 class Gang(Backfill):
     """No backfilling, but gangs: jobs share the machine in time, in rows that take turns.
 
@@ -264,7 +417,8 @@ class Gang(Backfill):
 
 
 MODES: dict[str, type[Backfill]] = {
-    mode.NAME: mode for mode in (NoBackfill, Easy, Depth, Conservative, Gang)
+    mode.NAME: mode
+    for mode in (NoBackfill, Easy, Depth, Conservative, LookAhead, Relaxed, Slack, Gang)
 }
 """Every mode by the name its text begins with."""
 
@@ -317,11 +471,22 @@ def order_refused(mode: Backfill) -> str:
         House rule: a setting that would do nothing is an error.
 
     Example:
-        >>> order_refused(Conservative())
-        'backfill_order contradicts backfill = "conservative"; modes that take one: easy, depth'
+        >>> order_refused(Conservative()).partition("; ")[2]
+        'modes that take one: easy, depth, relaxed'
     """
     takers = ", ".join(name for name, made in MODES.items() if made.TAKES_ORDER)
     return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'
+
+
+def _is_number(value: object, least: float) -> bool:
+    """Tell whether a value is a number, at least so large."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return is_number and bool(value >= least)  # type: ignore[operator]
+
+
+def _shortest(value: float) -> float:
+    """Return a whole number as such, so that its text is short."""
+    return int(value) if value % 1 == 0 else float(value)
 
 
 def _parameters_of(name: str, text: str, allowed: list[str]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class SchedulerSettings:
         policy: Primary order: a name, weights, or a `Policy`.
         backfill: Backfilling mode, an object of `hpcgym.core.backfill` or its text; kept as text.
         backfill_order: Order of backfill candidates, as `policy`; None = the primary order. For
-            modes that take one: "easy" and "depth".
+            modes that take one: "easy", "depth" and "relaxed".
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
         estimates: What the scheduler takes run times to be: what
@@ -123,8 +123,9 @@ class SchedulerSettings:
             )
         if policy.chooser.plans and (mode.keeps_state or self.event_semantics == "pyss"):
             raise PolicyError(
-                f"{policy.name} plans with backfill none, easy, depth or conservative and "
-                f"event_semantics 'batch'; got '{mode}' and '{self.event_semantics}'"
+                f"{policy.name} plans with a backfill that keeps nothing from pass to pass (none, "
+                "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "
+                f"'{mode}' and '{self.event_semantics}'"
             )
 
     @property
@@ -489,4 +490,5 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         estimates=any(
             episode.setting[s.PREDICT] or episode.setting[s.CORRECT] for episode in episodes
         ),
+        modes={int(episode.setting[s.BACKFILL]) for episode in episodes},
     )

@@ -8,6 +8,7 @@ named columns of `setting`.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -97,7 +98,9 @@ N_PLANNED = 32  # seats whose `planned_start` means something, in modes that kee
 FIRST_UNPLANNED = 33  # first job that came after reservations were last made
 REPLAN = 34  # 1 if a reservation that is kept may have to move
 N_PREDICTED = 35  # jobs that Python has predicted
-N_COUNTERS = 36
+LIMITED_HEAD = 36  # head whose reference time is kept, -1 = none; in relaxed backfilling
+REFERENCE = 37  # s, that head's reference time
+N_COUNTERS = 38
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -114,6 +117,7 @@ N_GAUGES = 9
 # Values.
 BY_BASE = -1
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
+BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 5, 6, 7
 BATCH, PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 BETWEEN, AT_PASS, AT_SUBMISSIONS = 0, 1, 2
@@ -155,6 +159,9 @@ N_WEIGHTS = 6
 
 # Columns of `State.backfill_parameter`, by mode.
 DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
+WINDOW = 0  # `BACKFILL_LOOK_AHEAD`: jobs behind the head that are looked at, infinite = all
+OMEGA = 0  # `BACKFILL_RELAXED`: how many of its estimates a head may be delayed by
+SLACK = 0  # `BACKFILL_SLACK`: how many of its estimates a promise lies behind a reservation
 N_BACKFILL_PARAMETERS = 4
 """Parameters a backfilling mode can have."""
 
@@ -244,6 +251,13 @@ class State(NamedTuple):
             (n_jobs, N_HISTORY_FIELDS).
         planned_start: Reservation of the job in each seat, in modes that keep reservations, shape
             (n_jobs,), s.
+        promise: Latest start of the job in each seat, in slack-based backfilling, shape (n_jobs,),
+            s; elsewhere empty.
+        trial_job: Waiting jobs by promise, within a pass of slack-based backfilling, shape
+            (n_jobs,); elsewhere empty.
+        trial_start: Reservations of these in the plan that is tried, s; likewise.
+        reach: How many jobs of a list it takes until exactly so many processors can be used, within
+            a pass that looks ahead, shape (2, machine_processors + 1); elsewhere (2, 0).
         profile_time: Instants from which so many processors are free by estimates, ascending, shape
             (n_profile_max,), s; made at a pass and forgotten after it.
         profile_free: Processors free from then on, shape (n_profile_max,).
@@ -283,6 +297,10 @@ class State(NamedTuple):
     inverse: Float
     history_field: NDArray[np.float32]
     planned_start: Int
+    promise: Int
+    trial_job: Int
+    trial_start: Int
+    reach: Int
     profile_time: Int
     profile_free: Int
     scratch: Int
@@ -300,6 +318,7 @@ def allocate(
     reward: bool,
     fields: bool,
     estimates: bool,
+    modes: Collection[int] = (),
 ) -> State:
     """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each.
 
@@ -315,6 +334,7 @@ def allocate(
         reward: Whether a reward is kept.
         fields: Whether observations are made.
         estimates: Whether estimates are predicted or corrected.
+        modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
 
     Returns:
         A state that must be reset before use.
@@ -328,6 +348,8 @@ def allocate(
     n_groups = n_blocks // half + 1
     n_nodes = N_QUEUES * (n_blocks + n_groups)
     known = n_users if history else 0
+    n_promised = n_jobs if BACKFILL_SLACK in modes else 0
+    n_reach = machine_processors + 1 if BACKFILL_LOOK_AHEAD in modes else 0
     n_profile = n_running + 2 * n_jobs + 3  # an end each, and start and end of a reservation each
     own = n_jobs if estimates else 0
     return State(
@@ -363,6 +385,10 @@ def allocate(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
         planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
+        promise=np.empty((n_envs, n_promised), dtype=np.int64),
+        trial_job=np.empty((n_envs, n_promised), dtype=np.int64),
+        trial_start=np.empty((n_envs, n_promised), dtype=np.int64),
+        reach=np.empty((n_envs, 2, n_reach), dtype=np.int64),
         profile_time=np.empty((n_envs, n_profile), dtype=np.int64),
         profile_free=np.empty((n_envs, n_profile), dtype=np.int64),
         scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -381,7 +407,8 @@ def in_use(state: State) -> State:
         state: The state.
 
     Returns:
-        Views; `scratch` and the profile, which hold nothing between calls, are empty.
+        Views; `scratch`, the profile and what a pass tries, which hold nothing between calls, are
+        empty.
 
     Source:
         House rule: state grows with the jobs that wait, not with the log.
@@ -391,6 +418,7 @@ def in_use(state: State) -> State:
     releases = slice(int(counter[:, N_RELEASES].max()))
     seats = slice(int(counter[:, N_SEATS].max()))
     nodes = slice(int(queue_used[:, :, N_NODES].max()))
+    planned = slice(int(counter[:, N_PLANNED].max()))
     return state._replace(
         ending_time=state.ending_time[:, running],
         ending_job=state.ending_job[:, running],
@@ -406,7 +434,11 @@ def in_use(state: State) -> State:
         onset=state.onset[:, : int(counter[:, N_ONSETS].max())],
         inverse=state.inverse[:, seats],
         history_field=state.history_field[:, seats],
-        planned_start=state.planned_start[:, : int(counter[:, N_PLANNED].max())],
+        planned_start=state.planned_start[:, planned],
+        promise=state.promise[:, planned],
+        trial_job=state.trial_job[:, :0],
+        trial_start=state.trial_start[:, :0],
+        reach=state.reach[:, :, :0],
         profile_time=state.profile_time[:, :0],
         profile_free=state.profile_free[:, :0],
         scratch=state.scratch[:, :0],

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels import stack as kernels
 from hpcgym.core.kernels.measuring import N_FIGURES
 from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
@@ -146,6 +147,7 @@ class EnvStack:
             reward=True,
             fields=True,
             estimates=False,
+            modes={as_backfill(wiring.settings.backfill).number for wiring in self._wirings},
         )
         if before is not None:
             s.copy_into(larger, s.in_use(before))

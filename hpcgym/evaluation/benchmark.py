@@ -45,6 +45,10 @@ BACKFILLS = (
     "depth:k=8",
     "conservative",
     "conservative:compress=shift",
+    "look-ahead",
+    "look-ahead:window=inf",
+    "relaxed",
+    "slack:c=1",
 )
 """Backfilling modes that are compared."""
 

@@ -52,6 +52,7 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
     others = ("CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF")
+    others += ("LOOK-AHEAD", "RELAXED", "SLACK")
     assert agent_names() == (*policy_names(), *others)
 
 
@@ -76,7 +77,13 @@ def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
 
 @pytest.mark.parametrize(
     ("name", "mode", "order"),
-    [("conservative", "conservative", None), ("depth-2", "depth:k=2", "SPF")],
+    [
+        ("conservative", "conservative", None),
+        ("depth-2", "depth:k=2", "SPF"),
+        ("look-ahead", "look-ahead:window=50", None),
+        ("relaxed", "relaxed:omega=1", "SPF"),
+        ("slack", "slack:c=1", None),
+    ],
 )
 def test_card_may_name_a_way_to_backfill(name: str, mode: str, order: str | None) -> None:
     """The backfill order of the scenario stays where the card's mode takes one."""

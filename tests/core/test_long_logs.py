@@ -36,6 +36,9 @@ SETTINGS = [
     SchedulerSettings(policy="SAF", backfill="conservative"),
     SchedulerSettings(policy="WFP3", backfill="conservative:compress=shift", threshold=20_000),
     SchedulerSettings(policy="SAF", backfill="depth:k=3", backfill_order="SPF"),
+    SchedulerSettings(policy="WFP3", backfill="look-ahead:window=20"),
+    SchedulerSettings(policy="SAF", backfill="relaxed", backfill_order="SPF"),
+    SchedulerSettings(policy="SAF", backfill="slack:c=0.5", threshold=50_000),
 ]
 
 

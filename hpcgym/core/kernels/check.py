@@ -11,6 +11,7 @@ from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
     BACKFILL_SHIFT,
+    BACKFILL_SLACK,
     BASE,
     BATCH,
     BY_BASE,
@@ -77,7 +78,7 @@ def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
         return COUNT_BROKEN
     if (
         finished
-        and row.setting[BACKFILL] == BACKFILL_SHIFT
+        and (row.setting[BACKFILL] == BACKFILL_SHIFT or row.setting[BACKFILL] == BACKFILL_SLACK)
         and next_release(row) > row.counter[NOW]
     ):
         return find_plan_violation(jobs, row)

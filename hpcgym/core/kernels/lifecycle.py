@@ -10,6 +10,7 @@ from hpcgym.core.state import (
     FILL,
     FREE,
     KEEP_HISTORY,
+    LIMITED_HEAD,
     LOG_LARGEST,
     MACHINE_PROCESSORS,
     N_BACKFILL_PARAMETERS,
@@ -117,7 +118,7 @@ def clear_machine(row: Row, log_largest: float) -> None:
         row.gauge[column] = 0.0
     row.gauge[LOG_LARGEST] = log_largest
     row.counter[FREE] = row.setting[MACHINE_PROCESSORS]
-    for column in (SETTLED_HEAD, SHADOW, PICK, CHECKED_HEAD):
+    for column in (SETTLED_HEAD, SHADOW, PICK, CHECKED_HEAD, LIMITED_HEAD):
         row.counter[column] = -1
     clear_queue(row, BASE)
     clear_queue(row, FILL)

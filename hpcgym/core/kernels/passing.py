@@ -8,15 +8,21 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.conservative import depth_pass
 from hpcgym.core.kernels.contested import contested_pass
 from hpcgym.core.kernels.easy import easy_pass
+from hpcgym.core.kernels.look_ahead import look_ahead_pass
 from hpcgym.core.kernels.queue import first_job, least_processors
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.relaxed import relaxed_pass
 from hpcgym.core.kernels.shifting import plans_are_due, shift_pass
+from hpcgym.core.kernels.slack import slack_pass
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_DEPTH,
     BACKFILL_EASY,
+    BACKFILL_LOOK_AHEAD,
+    BACKFILL_RELAXED,
     BACKFILL_RULE,
     BACKFILL_SHIFT,
+    BACKFILL_SLACK,
     BASE,
     BATCH,
     BY_BASE,
@@ -70,7 +76,8 @@ def must_plan(row: Row) -> bool:
     Source:
         Specification, section 10, "Decision epochs": modes that keep reservations.
     """
-    return row.setting[BACKFILL] == BACKFILL_SHIFT and plans_are_due(row)
+    keeps = row.setting[BACKFILL] == BACKFILL_SHIFT or row.setting[BACKFILL] == BACKFILL_SLACK
+    return keeps and plans_are_due(row)
 
 
 @kernel(inlined=True)
@@ -150,6 +157,12 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
         finished = depth_pass(jobs, row, contested)
     elif row.setting[BACKFILL] == BACKFILL_SHIFT:
         shift_pass(jobs, row, contested)
+    elif row.setting[BACKFILL] == BACKFILL_LOOK_AHEAD:
+        finished = look_ahead_pass(jobs, row, contested)
+    elif row.setting[BACKFILL] == BACKFILL_RELAXED:
+        finished = relaxed_pass(jobs, row, contested)
+    elif row.setting[BACKFILL] == BACKFILL_SLACK:
+        slack_pass(jobs, row, contested)
     elif contested:
         finished = contested_pass(jobs, row)
     else:
@@ -168,8 +181,8 @@ def head_to_settle(row: Row, keep: bool) -> int:
 
     Returns:
         Index of the head; -1 where no job waits, where the next pass may stand under another head
-        or find processors freed before their job has ended, and in modes with more reservations
-        than the head's.
+        or find processors freed before their job has ended, and in modes that choose otherwise than
+        EASY: with more reservations than the head's, from a window that moves, or up to a limit.
 
     Source:
         House rule: no work per event that grows with the queue where it need not.

@@ -67,6 +67,10 @@ class Row(NamedTuple):
     inverse: FloatVector
     history_field: SingleTable
     planned_start: IntVector
+    promise: IntVector
+    trial_job: IntVector
+    trial_start: IntVector
+    reach: IntTable
     profile_time: IntVector
     profile_free: IntVector
     scratch: IntVector

@@ -1,0 +1,450 @@
+"""Look-ahead, relaxed and slack-based backfilling: against the judge, and what must hold."""
+
+import math
+import pickle
+from functools import cache
+
+import numpy as np
+import pytest
+from engines import by_package, by_reference, first_difference, workload_of
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import policies, settings_for, workloads
+
+import hpcgym
+from hpcgym.core import state as s
+from hpcgym.core.backfill import LookAhead, Relaxed, Slack, as_backfill
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.errors import PolicyError
+from hpcgym.evaluation.benchmark import saturated
+
+KTH = "KTH-SP2-1996-2.1-cln"
+SDSC = "SDSC-SP2-1998-4.2-cln"
+
+LOOK_AHEAD = ("look-ahead", "look-ahead:window=1", "look-ahead:window=3", "look-ahead:window=inf")
+RELAXED = ("relaxed", "relaxed:omega=0", "relaxed:omega=0.3", "relaxed:omega=inf")
+SLACK = ("slack:c=0", "slack:c=0.5", "slack:c=1", "slack:c=1000")
+MODES = (*LOOK_AHEAD, *RELAXED, *SLACK)
+ONE_EACH = ("look-ahead:window=5", "relaxed:omega=0.5", "slack:c=0.5")
+
+ENGINES = pytest.mark.parametrize("engine", [by_reference, by_package])
+
+
+@cache
+def whole(path):
+    """Read a whole log once per process."""
+    return hpcgym.load_workload(path)
+
+
+def settings_in(data, workload, mode):
+    """Draw settings of a mode."""
+    settings = data.draw(settings_for(workload)) | {"backfill": mode, "backfill_order": None}
+    if as_backfill(mode).TAKES_ORDER:
+        settings["backfill_order"] = data.draw(st.none() | policies)
+    return settings
+
+
+def simulator_of(workload, policy="FCFS", decide="never", full_passes=False, **settings):
+    """Make a simulator, its invariants checked."""
+    if not isinstance(settings.get("estimates", ""), str):
+        settings["estimates"] = np.asarray(settings["estimates"])
+    return Simulator(
+        workload,
+        SchedulerSettings(policy, **settings),
+        decide=decide,
+        check_invariants=True,
+        full_passes=full_passes,
+    )
+
+
+# --- The judge ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_every_drawn_job_starts_as_the_judge_says(mode, data):
+    workload = data.draw(workloads())
+    settings = settings_in(data, workload, mode)
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_crowded_jobs_start_as_the_judge_says(mode, data):
+    workload = data.draw(workloads(max_jobs=40))
+    settings = settings_in(data, workload, mode)
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=1"])
+@pytest.mark.parametrize("policy", ["SAF", "WFP3"])
+def test_long_queues_start_as_the_judge_says(mode, policy):
+    many = saturated(150, 100)
+    assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
+
+
+@pytest.mark.parametrize("log", [KTH, SDSC])
+@pytest.mark.parametrize("policy", ["FCFS", "SAF"])
+@pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=0", "slack:c=1"])
+def test_the_first_jobs_of_logs_start_as_the_judge_says(real_log, log, policy, mode):
+    workload = whole(real_log(log))
+    first = workload.select(np.arange(len(workload)) < 3_000)
+    assert not first_difference(first, policy=policy, backfill=mode, threshold=200_000)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"backfill": "look-ahead:window=20", "event_semantics": "pyss"},
+        {"backfill": "look-ahead:window=20", "kill_at_limit": False, "policy": "WFP3"},
+        {"backfill": "relaxed", "backfill_order": "SPF"},
+        {"backfill": "relaxed:omega=0.5", "kill_at_limit": False, "policy": "LEXP"},
+    ],
+    ids=str,
+)
+def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
+    assert not first_difference(whole(real_log(KTH)), **settings)
+
+
+# --- Worked out by hand ---------------------------------------------------------------------------
+
+
+def at_once(*shapes):
+    """Return jobs all submitted at 0 that ask for exactly what they need, from (processors, s)."""
+    return [(0, run_time, run_time, processors) for processors, run_time in shapes]
+
+
+def starts(engine, processors, jobs, mode):
+    """Return the start times under a mode."""
+    return [one.start_time for one in engine(workload_of(jobs, processors), backfill=mode)]
+
+
+@ENGINES
+def test_looking_ahead_fills_what_greed_leaves_free(engine):
+    """Seven processors are free until 100: EASY takes A (4) and C (2), the fullest is B and C.
+
+    ::
+
+        R 3p x 100, H 10p x 10, A 4p x 50, B 5p x 50, C 2p x 50
+        B and C at 0, A at 50, H at 100
+    """
+    jobs = at_once((3, 100), (10, 10), (4, 50), (5, 50), (2, 50))
+    assert starts(engine, 10, jobs, "easy") == [0, 100, 0, 50, 0]
+    assert starts(engine, 10, jobs, "look-ahead") == [0, 100, 50, 0, 0]
+
+
+@ENGINES
+def test_of_equally_full_choices_later_jobs_are_left_out_first(engine):
+    """Four are free until 100: A and D, B and C, or E alone. E is left out, then D, so B and C."""
+    jobs = at_once((6, 100), (10, 10), (3, 100), (2, 100), (2, 100), (1, 100), (4, 100))
+    assert starts(engine, 10, jobs, "look-ahead") == [0, 100, 110, 0, 0, 110, 110]
+
+
+@ENGINES
+def test_jobs_behind_the_window_are_not_looked_at(engine):
+    """Two are free; the window of two holds A, which does not fit, and B; C is not looked at."""
+    jobs = at_once((8, 100), (10, 10), (3, 50), (1, 100), (1, 100))
+    assert starts(engine, 10, jobs, "look-ahead:window=2") == [0, 100, 110, 0, 110]
+    assert starts(engine, 10, jobs, "look-ahead:window=3") == [0, 100, 110, 0, 0]
+
+
+@ENGINES
+def test_extra_processors_limit_the_jobs_that_outlast_the_shadow_time(engine):
+    """Four are free and two extra: one of the long A and B (2 each), and C (2), back in time."""
+    jobs = at_once((6, 100), (8, 10), (2, 200), (2, 200), (2, 100))
+    assert starts(engine, 10, jobs, "look-ahead") == [0, 100, 0, 110, 0]
+
+
+@ENGINES
+def test_head_may_be_delayed_by_a_part_of_its_estimate(engine):
+    """H could start at 10; B would have it wait until 15, half of its estimate more.
+
+    ::
+
+        R 2p x 10, H 3p x 10, B 2p x 15 on 4 processors
+    """
+    jobs = at_once((2, 10), (3, 10), (2, 15))
+    assert starts(engine, 4, jobs, "relaxed:omega=0") == [0, 10, 20]
+    assert starts(engine, 4, jobs, "relaxed:omega=0.4") == [0, 10, 20]
+    assert starts(engine, 4, jobs, "relaxed:omega=0.5") == [0, 15, 0]
+
+
+@ENGINES
+def test_delays_do_not_add_up_while_a_job_stays_head(engine):
+    """H waits for B until 15, within its limit 10 + 10 = 20. At 10 C could start, until 10 + e.
+
+    With 11 s C would end at 21, within 15 + 10 but beyond the limit that H was given at first.
+
+    ::
+
+        R 2p x 10, H 3p x 10, B 2p x 15 at 0; C 2p x 10 or 11 at 1
+    """
+    jobs = at_once((2, 10), (3, 10), (2, 15))
+    assert starts(engine, 4, [*jobs, (1, 11, 11, 2)], "relaxed") == [0, 15, 0, 25]
+    assert starts(engine, 4, [*jobs, (1, 10, 10, 2)], "relaxed") == [0, 20, 0, 10]
+
+
+@ENGINES
+def test_limit_moves_earlier_with_the_shadow_time(engine):
+    """R asks for 100 and ends at 5: H's reference time becomes 20, the end of S, its limit 30.
+
+    ::
+
+        R 2p runs 5 asks 100, S 1p x 20, H 4p x 10 at 0; B 2p x 25 or 26 at 5
+    """
+    jobs = [(0, 5, 100, 2), (0, 20, 20, 1), (0, 10, 10, 4)]
+    assert starts(engine, 4, [*jobs, (5, 25, 25, 2)], "relaxed") == [0, 0, 30, 5]
+    assert starts(engine, 4, [*jobs, (5, 26, 26, 2)], "relaxed") == [0, 0, 20, 30]
+
+
+@ENGINES
+def test_plan_is_rearranged_within_promises(engine):
+    """H is promised 10 + c * 10, so B may start first if it is back by then.
+
+    ::
+
+        R 2p x 10, H 3p x 10, B 2p x 15 on 4 processors
+    """
+    jobs = at_once((2, 10), (3, 10), (2, 15))
+    assert starts(engine, 4, jobs, "slack:c=0") == [0, 10, 20]
+    assert starts(engine, 4, jobs, "slack:c=0.4") == [0, 10, 20]
+    assert starts(engine, 4, jobs, "slack:c=0.5") == [0, 15, 0]
+
+
+@ENGINES
+def test_promises_protect_others_than_the_head(engine):
+    """B would have H wait only a little, but break the promise of J, which is short.
+
+    Slack is half an estimate: H is promised 10 + 50 and J 110 + 2; B until 15 would move J to 115.
+
+    ::
+
+        R 2p x 10, H 3p x 100, J 4p x 4, B 2p x 15 on 4 processors
+    """
+    jobs = at_once((2, 10), (3, 100), (4, 4), (2, 15))
+    assert starts(engine, 4, jobs, "relaxed:omega=0.5") == [0, 15, 115, 0]
+    assert starts(engine, 4, jobs, "slack:c=0.5") == [0, 10, 110, 114]
+
+
+# --- What must hold -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, mode)
+    short = simulator_of(workload, policy, **settings)
+    full = simulator_of(workload, policy, full_passes=True, **settings)
+    short.run()
+    full.run()
+    assert short.start_time.tolist() == full.start_time.tolist()
+    assert short.backfilled.tolist() == full.backfilled.tolist()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
+    """At contested passes only, though in modes that remember something between passes."""
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(st.sampled_from(("SAF", "LPF")))
+    settings = settings_in(data, workload, mode) | {"backfill_order": None}
+    at_once = simulator_of(workload, policy, **settings)
+    at_once.run()
+    stepped = simulator_of(workload, "FCFS", decide="contested", **settings)
+    while stepped.run():
+        stepped.order_by(policy)
+    assert stepped.start_time.tolist() == at_once.start_time.tolist()
+
+
+def started_under(simulator, mode):
+    """Return the jobs that the pass of this instant starts under a mode."""
+    twin = simulator.copy()
+    twin.state.setting[0, s.BACKFILL] = as_backfill(mode).number
+    twin.state.backfill_parameter[0] = as_backfill(mode).row()
+    twin.run()
+    return [job for job in simulator.waiting.tolist() if twin.start_time[job] >= 0]
+
+
+def shadow_after(simulator, head, started):
+    """Return the shadow time of the head once these jobs have started now, by estimates."""
+    table, start_time = simulator.episode.table, simulator.state.start_time[0]
+    ends = [(start_time[job] + table.estimate[job], job) for job in simulator.running]
+    ends += [(simulator.now + table.estimate[job], job) for job in started]
+    free = simulator.free_processors - table.processors[started].sum()
+    for end, job in sorted(ends):
+        free += table.processors[job]
+        if free >= table.processors[head]:
+            return end
+    raise AssertionError("the head is wider than the machine")
+
+
+@given(
+    workload=workloads(max_jobs=30),
+    policy=st.sampled_from(("FCFS", "SAF", "LPF")),
+    estimates=st.sampled_from(("requested", "exact")),
+)
+def test_looking_ahead_uses_as_much_as_easy_and_delays_no_head(workload, policy, estimates):
+    """From each state that a schedule goes through, over all that wait."""
+    mode = "look-ahead:window=inf"
+    simulator = simulator_of(workload, policy, "event", backfill=mode, estimates=estimates)
+    while simulator.run():
+        in_order, greedy, chosen = (
+            started_under(simulator, each) for each in ("none", "easy", mode)
+        )
+        assert set(in_order) <= set(chosen)
+        assert workload.processors[chosen].sum() >= workload.processors[greedy].sum()
+        behind = [job for job in simulator.waiting.tolist() if job not in in_order]
+        if behind:
+            shadow = shadow_after(simulator, behind[0], in_order)
+            assert shadow_after(simulator, behind[0], chosen) == shadow
+
+
+@given(workload=workloads(max_jobs=40), omega=st.sampled_from((0, 0.3, 1, 3)))
+def test_first_come_head_starts_by_the_limit_it_was_given_first(workload, omega):
+    simulator = simulator_of(workload, decide="event", backfill=f"relaxed:omega={omega}")
+    estimate, limit = simulator.episode.table.estimate, {}
+    while simulator.run():
+        head, reference = simulator.state.counter[0, [s.LIMITED_HEAD, s.REFERENCE]]
+        if head >= 0:
+            limit.setdefault(int(head), int(reference) + math.floor(omega * estimate[head]))
+    assert all(simulator.start_time[head] <= latest for head, latest in limit.items())
+
+
+@given(data=st.data())
+def test_a_head_that_may_not_be_delayed_is_easy(data):
+    workload, policy = data.draw(workloads(max_jobs=40)), data.draw(policies)
+    settings = settings_in(data, workload, "relaxed:omega=0")
+    easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
+    assert by_package(workload, policy=policy, **settings) == easy
+
+
+@pytest.mark.parametrize("policy", ["FCFS", "SAF", "LEXP"])
+@pytest.mark.parametrize("kill_at_limit", [True, False])
+def test_kth_whole_is_easy_where_the_head_may_not_be_delayed(real_log, policy, kill_at_limit):
+    workload = whole(real_log(KTH))
+    for order in (None, "SPF"):
+        settings = {"policy": policy, "backfill_order": order, "kill_at_limit": kill_at_limit}
+        easy = by_package(workload, threshold=200_000, **settings)
+        relaxed = by_package(workload, backfill="relaxed:omega=0", threshold=200_000, **settings)
+        assert relaxed == easy
+
+
+@given(
+    workload=workloads(max_jobs=40),
+    policy=st.sampled_from(("FCFS", "SAF", "LPF")),
+    estimates=st.sampled_from(("requested", "exact")),
+    c=st.sampled_from((0, 0.5, 2)),
+)
+def test_no_job_starts_later_than_promised(workload, policy, estimates, c):
+    """Whatever the order, and where jobs end early, as long as none outlives its estimate.
+
+    A promise is the first reservation and the slack, so that with c = 0 it is the reservation.
+    """
+    simulator = simulator_of(
+        workload, policy, "event", backfill=f"slack:c={c}", estimates=estimates
+    )
+    promised = {}
+    while simulator.run():
+        first = simulator.state.counter[0, s.FIRST_UNPLANNED]
+        for job in simulator.waiting[simulator.waiting < first]:
+            seat = s.FIRST_SEAT - simulator.state.start_time[0, job]
+            promised.setdefault(int(job), int(simulator.state.promise[0, seat]))
+            assert simulator.state.promise[0, seat] == promised[int(job)]
+            assert simulator.state.planned_start[0, seat] <= promised[int(job)]
+    assert all(simulator.start_time[job] <= latest for job, latest in promised.items())
+
+
+@pytest.mark.parametrize("mode", ONE_EACH)
+def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
+    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
+    ours = Simulator(saturated(300, 150), settings, decide="event")
+    for _ in range(300):
+        assert ours.run()
+    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
+    while ours.run():
+        pass
+    for twin in twins:
+        while twin.run():
+            pass
+        assert twin.start_time.tolist() == ours.start_time.tolist()
+        twin.restore(ours.copy())
+
+
+@pytest.mark.parametrize("mode", ONE_EACH)
+@pytest.mark.parametrize("semantics", ["batch", "pyss"])
+def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):
+    logs, names = [saturated(200, 200), saturated(50, 300)], ["FCFS", "SAF", "WFP3"]
+    settings = {"backfill": mode, "threshold": 50_000, "event_semantics": semantics}
+    many = hpcgym.simulate_many(logs, names, **settings)
+    for row, workload in enumerate(logs):
+        for column, name in enumerate(names):
+            figures = hpcgym.simulate(workload, name, **settings).metrics()
+            assert many["n_backfilled"][row, column] == figures["n_backfilled"]
+            assert many["mean_bsld"][row, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative:compress=shift", *ONE_EACH])
+def test_only_modes_that_need_them_hold_tables_and_promises(mode):
+    workload = saturated(20, 20)
+    simulator = Simulator(workload, SchedulerSettings(backfill=mode))
+    simulator.run()
+    sizes = {key: array.size for key, array in simulator.state._asdict().items()}
+    is_promised = mode.startswith("slack")
+    assert sizes["reach"] == (2 * 257 if mode.startswith("look-ahead") else 0)
+    for key in ("promise", "trial_job", "trial_start"):
+        assert sizes[key] == (len(workload) if is_promised else 0)
+    kept = s.in_use(simulator.state)
+    assert kept.reach.size == kept.trial_job.size == kept.trial_start.size == 0
+    assert 0 < kept.promise.size < len(workload) if is_promised else kept.promise.size == 0
+
+
+# --- As text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("look-ahead", LookAhead()),
+        ("look-ahead:window=7", LookAhead(7)),
+        ("look-ahead:window=inf", LookAhead(math.inf)),
+        ("relaxed", Relaxed(1.0)),
+        ("relaxed:omega=0", Relaxed(0)),
+        ("relaxed:omega=0.25", Relaxed(0.25)),
+        ("relaxed:omega=inf", Relaxed(math.inf)),
+        ("slack:c=0", Slack(0)),
+        ("slack:c=1.5", Slack(1.5)),
+    ],
+)
+def test_text_and_object_say_the_same_mode(text, mode):
+    assert as_backfill(text) == mode
+    assert str(mode) == text
+    assert SchedulerSettings(backfill=mode) == SchedulerSettings(backfill=text)
+    assert pickle.loads(pickle.dumps(mode)) == mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [
+        ("lookahead", "did you mean 'look-ahead'"),
+        ("look-ahead:window=0", "window must be a whole number >= 1 or inf, got 0"),
+        ("look-ahead:window=2.5", "got 2.5"),
+        ("look-ahead:windows=2", "did you mean 'window'"),
+        ("relaxed:omega=-1", "omega must be a number from 0 to 1000 or inf, got -1"),
+        ("relaxed:omega=1001", "got 1001"),
+        ("relaxed:omega=nan", "got nan"),
+        ("slack", "backfill 'slack' needs c: 'slack:c=...'"),
+        ("slack:c=inf", "c must be a number from 0 to 1000, got inf"),
+        ("slack:c=x", "got 'x'"),
+    ],
+)
+def test_what_no_mode_can_mean_is_refused(mode, message):
+    with pytest.raises(PolicyError) as refused:
+        SchedulerSettings(backfill=mode)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("mode", ["look-ahead", "slack:c=1"])
+def test_an_order_of_candidates_is_refused_where_there_is_none(mode):
+    with pytest.raises(PolicyError, match=f'contradicts backfill = "{mode}"'):
+        SchedulerSettings(backfill=mode, backfill_order="SPF")

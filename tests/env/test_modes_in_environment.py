@@ -1,0 +1,71 @@
+"""The environment in backfilling modes that remember something, or look at several jobs at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from env_cases import ACTIONS, busy_workload, episodes_of
+from gymnasium.vector import AutoresetMode
+
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.errors import ScenarioError
+
+BUSY = episodes_of(busy_workload(3, n=90), threshold=1_800)
+MODES = ("look-ahead:window=6", "relaxed:omega=0.5", "slack:c=0.5")
+PAIRS = [(m, a) for m in MODES for a in ACTIONS if not (m.startswith("slack") and a == "job")]
+
+
+def played(env: Any, actions: list[Any]) -> tuple[list[float], Any]:
+    """Play an episode with these actions, the last one to its end; return rewards and schedule."""
+    env.reset(seed=1)
+    rewards, over, step = [], False, 0
+    while not over:
+        _, reward, terminated, truncated, _ = env.step(actions[min(step, len(actions) - 1)])
+        rewards.append(reward)
+        over, step = terminated or truncated, step + 1
+    return rewards, env.unwrapped.schedule()
+
+
+@pytest.mark.parametrize(("backfill", "action"), PAIRS)
+def test_vector_steps_as_the_scalar_environment_does(backfill: str, action: str) -> None:
+    keywords = {"scenario": BUSY, "backfill": backfill, "action": action, "n_slots": 12}
+    env = gymnasium.make("HPCBatch-v0", **keywords)
+    env.action_space.seed(3)
+    actions = [env.action_space.sample() for _ in range(200)]
+    rewards, schedule = played(env, actions)
+    vector = gymnasium.make_vec(
+        "HPCBatch-v0", num_envs=2, autoreset_mode=AutoresetMode.DISABLED, **keywords
+    )
+    assert isinstance(vector, SchedulingVectorEnv)
+    vector.reset(seed=[1, 1])
+    for step, reward in enumerate(rewards):
+        same = np.stack([actions[min(step, 199)]] * 2)
+        _, gave, terminated, _, _ = vector.step(same)
+        assert gave.tolist() == [reward, reward]
+    assert terminated.all()
+    for mine in vector.call("schedule"):
+        assert np.array_equal(mine.start_time, schedule.start_time)
+
+
+@pytest.mark.parametrize(("backfill", "action"), PAIRS)
+def test_actions_steer_what_starts(backfill: str, action: str) -> None:
+    env = gymnasium.make("HPCBatch-v0", scenario=BUSY, backfill=backfill, action=action, n_slots=12)
+    space = env.action_space
+    space.seed(4)
+    schedules = [played(env, [space.sample() for _ in range(50)])[1] for _ in range(3)]
+    assert len({schedule.start_time.tobytes() for schedule in schedules}) > 1
+
+
+def test_picking_a_job_is_refused_where_promises_are_kept() -> None:
+    with pytest.raises(ScenarioError, match="keeps every reservation; choose action 'order'"):
+        SchedulingEnv("tiny", action="job", backfill="slack:c=1")
+
+
+@pytest.mark.parametrize("backfill", ["look-ahead", "slack:c=1"])
+def test_candidates_in_an_order_of_their_own_are_refused(backfill: str) -> None:
+    with pytest.raises(ScenarioError, match="modes that take one: easy, depth, relaxed"):
+        SchedulingEnv("tiny", backfill=backfill, backfill_order="SPF")
