@@ -1,6 +1,6 @@
 """Evaluate the agents of the shelf on every weekly scenario; rewrite their cards and the index.
 
-    python scripts/update_agents.py [--scenario NAME]... [--processes N]
+    python scripts/update_agents.py [--scenario NAME]... [--agent NAME]... [--processes N]
 
 Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) are left as
 the cards have them.
@@ -9,7 +9,7 @@ the cards have them.
 import argparse
 import sys
 
-from hpcgym.agent.shelf import index_markdown, load_cards, write_results
+from hpcgym.agent.shelf import index_markdown, load_card, load_cards, write_results
 from hpcgym.errors import HpcgymError, TraceError
 from hpcgym.evaluation.shelf_results import merged, shelf_results
 from hpcgym.output import writing
@@ -21,12 +21,13 @@ def main() -> int:
     """Update what can be, and say what was left."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--scenario", action="append", metavar="NAME")
+    arguments.add_argument("--agent", action="append", metavar="NAME")
     arguments.add_argument("--processes", type=int, default=1, metavar="N")
     options = arguments.parse_args()
     weekly = [name for name in scenario_names() if name.endswith("-weeks")]
     try:
         for scenario in options.scenario or weekly:
-            update(scenario, options.processes)
+            update(scenario, options.agent, options.processes)
         folder = shelf_folders("agents")[0]
         with writing(folder / "README.md", force=True) as file:
             file.write_text(index_markdown(load_cards()), encoding="utf-8")
@@ -35,9 +36,10 @@ def main() -> int:
     return 0
 
 
-def update(scenario: str, processes: int) -> None:
-    """Evaluate every agent on one scenario and write its figures into the cards."""
-    cards = load_cards()
+def update(scenario: str, agents: list[str] | None, processes: int) -> None:
+    """Evaluate every agent, or those named, on one scenario and write their cards."""
+    chosen = load_cards().values() if agents is None else map(load_card, agents)
+    cards = {card.name: card for card in chosen}
     try:
         results = shelf_results(cards, scenario, processes=processes)
     except TraceError as error:

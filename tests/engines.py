@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_multi_queue
 from reference import Completed, Job, Start
 
 import hpcgym
@@ -41,6 +42,10 @@ def jobs_of(workload: Workload) -> list[Job]:
     return [Job(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
+KINDS: tuple[type[reference.Machine], ...] = (reference.Machine, reference_multi_queue.MultiQueue)
+"""The machines of the judges; each knows some backfilling modes."""
+
+
 def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
     """Return what a workload knows of each user at time 0, oldest completed job first."""
     history = workload.history
@@ -55,9 +60,11 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
-    """Schedule with `tests/reference.py`."""
+    """Schedule with `tests/reference.py`, or the file beside it that knows the backfilling mode."""
     known = history_of_users(workload)
     processors = workload.machine_processors
+    name = str(settings.get("backfill", "easy")).partition(":")[0]
+    settings["kind"] = next(kind for kind in KINDS if name in kind.MODES)
     return reference.simulate(jobs_of(workload), processors, history=known, **settings)
 
 

@@ -146,6 +146,8 @@ class Ranking:
 class Machine:
     """Processors, running jobs and queue of one simulation."""
 
+    MODES: tuple[str, ...] = ("none", "easy")
+
     def __init__(
         self,
         jobs: Sequence[Job],
@@ -336,6 +338,7 @@ def simulate(
     estimates: str | Sequence[int] = "requested",
     event_semantics: str = "batch",
     history: Mapping[int, Sequence[Completed]] | None = None,
+    kind: type[Machine] = Machine,
 ) -> list[Start]:
     """Schedule every job of a table, and say when and why each one started.
 
@@ -350,6 +353,7 @@ def simulate(
         estimates: What the scheduler plans with: "requested", "exact", or one number per job.
         event_semantics: "batch" or "pyss".
         history: Ended jobs per user before time 0, oldest first.
+        kind: The machine; other ones know other ways to backfill.
 
     Returns:
         One `Start` per job.
@@ -357,7 +361,7 @@ def simulate(
     table = [Job(*row) for row in jobs]
     assert all(a.submit_time <= b.submit_time for a, b in pairwise(table))
     assert all(1 <= job.processors <= processors for job in table)
-    assert backfill in ("none", "easy") and event_semantics in ("batch", "pyss")
+    assert backfill.partition(":")[0] in kind.MODES and event_semantics in ("batch", "pyss")
     executed = [
         min(job.run_time, job.requested_time) if kill_at_limit else job.run_time for job in table
     ]
@@ -370,7 +374,7 @@ def simulate(
     assert len(estimate) == len(table) and min(estimate, default=1) >= 1
     if event_semantics == "pyss":  # counts jobs as free by estimate, so they must not outlive it
         assert all(p <= e for p, e in zip(executed, estimate, strict=True))
-    machine = Machine(
+    machine = kind(
         table,
         processors,
         policy,

@@ -28,6 +28,7 @@ _VIOLATIONS = {
     check.COUNT_BROKEN: "a job is lost or stands in the queue twice",
     check.NOT_MAXIMAL: "a waiting job meets the start conditions after the pass",
     check.HEAD_DELAYED: "the head's shadow time moved later",
+    check.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
 }
 
 
@@ -247,8 +248,8 @@ class Simulator:
         """Count what the simulation has done so far.
 
         Returns:
-            `events` (submissions and completions), `passes`, and the queue length at passes:
-            `mean_waiting`, `max_waiting`.
+            `events` (submissions, completions and ends of delays), `passes`, and the queue length
+            at passes: `mean_waiting`, `max_waiting`.
 
         Source:
             House rule: know the cost of every step.

@@ -1,4 +1,4 @@
-"""The clock: completions, submissions, one pass; on to the next decision.
+"""The clock: completions, submissions, ends of delays, one pass; on to the next decision.
 
 Cost of an event, with n waiting and k running jobs: an order that keeps in O(log n +
 NODE_CHILDREN), the running lists in a shift of at most k entries, a pass in a step per group of
@@ -10,6 +10,7 @@ changes with time matters, a pass scores all n jobs and costs O(log n) for each 
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.check import find_violation
+from hpcgym.core.kernels.delaying import admit_job, hold_job, is_held, next_eligible
 from hpcgym.core.kernels.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.passing import count_pass, is_contested, make_pass
 from hpcgym.core.kernels.queue import precedes, put_in, take_out
@@ -29,6 +30,7 @@ from hpcgym.core.state import (
     AT_PASS,
     BACKFILL,
     BACKFILL_EASY,
+    BACKFILL_MULTI_QUEUE,
     BASE,
     BATCH,
     BETWEEN,
@@ -83,7 +85,7 @@ def submit_job(jobs: Jobs, row: Row) -> None:
 
     Writes:
         The job's seat and keys, counts and reward rate; what is known of its user, if a key needs
-        that.
+        that; its delay, in modes that have one.
 
     Source:
         Specification, section 1, "One instant".
@@ -101,6 +103,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
     row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
     if row.setting[KEEP_REWARD] == 1:
         begin_cost(jobs, row, job)
+    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        hold_job(jobs, row, job)
 
 
 @kernel(inlined=True)
@@ -220,7 +224,8 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
 
     Returns:
         False, with nothing done, if other jobs or a decision may matter, or the newcomer must wait
-        alone. Alone it starts in every mode; only EASY and no backfilling settle the others.
+        alone. Alone it starts in every mode unless it is held; only EASY and no backfilling settle
+        the others.
 
     Writes:
         What a pass writes.
@@ -230,7 +235,7 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
     """
     if row.setting[FULL_PASSES] == 1 or row.setting[DECIDE] > DECIDE_CONTESTED:
         return False
-    fits = jobs.processors[job] <= row.counter[FREE]
+    fits = jobs.processors[job] <= row.counter[FREE] and not is_held(row, job)
     if row.counter[N_WAITING] == 1:
         if not fits:
             return False
@@ -255,9 +260,9 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
 
 @kernel(inlined=True)
 def advance_clock(jobs: Jobs, row: Row) -> None:
-    """Move to the next instant and handle its completions and submissions.
+    """Move to the next instant and handle its completions, submissions and ends of delays.
 
-    In `pyss` semantics one event is handled, submissions before completions.
+    In `pyss` semantics one event is handled, submissions and ends of delays before completions.
 
     Args:
         jobs: The job table.
@@ -272,7 +277,8 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
     """
     submission = next_submission(jobs, row)
     completion = next_completion(row)
-    now = min(submission, completion)
+    eligible = next_eligible(row)
+    now = min(submission, completion, eligible)
     if row.setting[DECIDE] == DECIDE_INTERVAL:
         now = min(now, row.counter[NEXT_DECISION])
     if row.setting[KEEP_REWARD] == 1:
@@ -286,8 +292,12 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
             row.counter[SETTLED_HEAD] = -1
         while next_submission(jobs, row) == now:
             submit_job(jobs, row)
+        while next_eligible(row) == now:
+            admit_job(row)
     elif submission == now:
         submit_job(jobs, row)
+    elif eligible == now:
+        admit_job(row)
     elif completion == now:
         complete_job(jobs, row)
     row.counter[PASS_DUE] = int(row.counter[N_EVENTS] > events)

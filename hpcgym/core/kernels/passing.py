@@ -8,6 +8,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.conservative import depth_pass
 from hpcgym.core.kernels.contested import contested_pass
 from hpcgym.core.kernels.easy import easy_pass
+from hpcgym.core.kernels.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.queue import first_job, least_processors
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.shifting import plans_are_due, shift_pass
@@ -15,6 +16,7 @@ from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_DEPTH,
     BACKFILL_EASY,
+    BACKFILL_MULTI_QUEUE,
     BACKFILL_RULE,
     BACKFILL_SHIFT,
     BASE,
@@ -150,6 +152,8 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
         finished = depth_pass(jobs, row, contested)
     elif row.setting[BACKFILL] == BACKFILL_SHIFT:
         shift_pass(jobs, row, contested)
+    elif row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        finished = multi_queue_pass(jobs, row, contested)
     elif contested:
         finished = contested_pass(jobs, row)
     else:

@@ -70,6 +70,10 @@ class Row(NamedTuple):
     profile_time: IntVector
     profile_free: IntVector
     scratch: IntVector
+    partition: IntVector
+    partition_idle: IntVector
+    held_time: IntVector
+    held_job: IntVector
 
 
 class Start(NamedTuple):
