@@ -59,6 +59,7 @@ if __name__ == "__main__":
     scenario = "synthetic-256-weeks" if len(logs) == 1 else "sdsc-sp2-weeks"
     console.print(benchmark.against_judge(main, reference.simulate, asked.repeats))
     console.print(benchmark.over_logs(logs, asked.repeats))
+    console.print(benchmark.over_modes(logs, min(asked.repeats, 2)))
     console.print(benchmark.over_loads(main, asked.repeats))
     console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
     console.print(benchmark.over_lengths(asked.longest_log, asked.repeats))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import reference
 import reference_multi_queue
+import reference_profile
 from reference import Completed, Job, Start
 
 import hpcgym
@@ -42,7 +43,11 @@ def jobs_of(workload: Workload) -> list[Job]:
     return [Job(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
-KINDS: tuple[type[reference.Machine], ...] = (reference.Machine, reference_multi_queue.MultiQueue)
+KINDS: tuple[type[reference.Machine], ...] = (
+    reference.Machine,
+    reference_profile.Planner,
+    reference_multi_queue.MultiQueue,
+)
 """The machines of the judges; each knows some backfilling modes."""
 
 

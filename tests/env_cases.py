@@ -23,6 +23,8 @@ from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec
 ACTIONS = ("weights", "policy", "order", "job")
 REWARDS = ("bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "log_ratio", "relative")
 BSLD_FORMS = ("bsld", "bsld_start", "bsld_end")
+KEEPING = "conservative:compress=shift"
+RESERVING = ("depth:k=2", "conservative", KEEPING)
 TIME_SCALES = (1, 1, 7, 600, 7_200)
 """Seconds stretched to minutes and hours, so that every horizon of an observation matters."""
 
@@ -136,7 +138,7 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "processors": workload.machine_processors,
         "largest_request": workload.largest_request * draw(st.sampled_from((1, 1, 5))),
         "policy": draw(st.just("SAF") | policies),
-        "backfill": draw(st.sampled_from(("none", "easy", "easy", "easy"))),
+        "backfill": draw(st.sampled_from(("none", "easy", "easy", "easy", *RESERVING))),
         "threshold": draw(st.sampled_from([t and t * by for t in THRESHOLDS_S])),
         "estimates": draw(st.sampled_from(("requested", "requested", "exact"))),
         "event_semantics": draw(st.sampled_from(("batch", "batch", "batch", "pyss"))),
@@ -145,11 +147,13 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "baseline": draw(st.none() | policies),
         "n_slots": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 128))),
     }
-    if rules["backfill"] == "easy":
+    if rules["backfill"] in ("easy", "depth:k=2"):
         rules["backfill_order"] = draw(st.sampled_from((None, "SAF", "SPF")) | policies)
     if rules["event_semantics"] == "batch":
         rules["kill_at_limit"] = draw(st.sampled_from((True, True, False)))
     rules |= fixed
+    if rules["backfill"] == KEEPING and rules["action"] == "job":
+        rules["backfill"] = "conservative"
     if rules["action"] == "weights":
         rules.setdefault("scale", draw(st.sampled_from(("unit", "raw"))))
     epochs = ["contested", "contested", "event"]

@@ -1,7 +1,7 @@
 """The environment's twin: slow, plain Python, from section 10 of the specification.
 
 What it shows follows the data sheet of `hpcgym.env.scheduling`. It stands on `tests/reference.py`
-as the environment stands on the kernels, and shares no code with
+and `tests/reference_profile.py` as the environment stands on the kernels, and shares no code with
 the package. Whatever it does not decide is on purpose left to an order that is unlikely to be the
 package's, so that a pass skipped by mistake shows.
 
@@ -24,12 +24,12 @@ from reference import (
     STILL_RULES,
     Completed,
     Job,
-    Machine,
     Policy,
     Start,
     mixed_rule,
     smith_score,
 )
+from reference_profile import Planner
 
 HOUR_S = 3_600
 DAY_S = 86_400
@@ -91,7 +91,7 @@ def cost_of(reward: str, jobs: Sequence[Job], executed: Sequence[int]) -> Cost:
     return Cost(1, [max(0, d - p) for d, p in zip(D, executed, strict=True)], D)
 
 
-class Simulation(Machine):
+class Simulation(Planner):
     """A machine that asks for decisions."""
 
     def __init__(
@@ -156,11 +156,15 @@ class Simulation(Machine):
         return list(self.primary.score)
 
     def is_contested(self) -> bool:
-        """Say whether the order can matter: two jobs to order, not room for all, room for one."""
+        """Say whether the order can matter: two jobs to order, not room for all, room for one.
+
+        Where reservations are kept, room for one does not count if any may be made or moved.
+        """
         waiting = self.waiting()
         sizes = [self.jobs[j].processors for j in waiting]
         within = [j for j in waiting if not self.is_thresholded(j, self.now)]
-        return len(within) >= 2 and sum(sizes) > self.free and min(sizes) <= self.free
+        has_use = min(sizes, default=0) <= self.free or self.must_plan(self.now)
+        return len(within) >= 2 and sum(sizes) > self.free and has_use
 
     def is_due(self) -> bool:
         """Say whether a pass is a decision."""
@@ -273,7 +277,12 @@ class EnvTwin:
         self.baseline: list[Start] | None = None
         if rules.baseline is not None:
             self.baseline = reference.simulate(
-                jobs, rules.processors, rules.baseline, history=ended, **rules.scheduler
+                jobs,
+                rules.processors,
+                rules.baseline,
+                history=ended,
+                kind=Planner,
+                **rules.scheduler,
             )
         self.invalid_actions = 0
 

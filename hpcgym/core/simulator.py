@@ -28,6 +28,8 @@ _VIOLATIONS = {
     check.COUNT_BROKEN: "a job is lost or stands in the queue twice",
     check.NOT_MAXIMAL: "a waiting job meets the start conditions after the pass",
     check.HEAD_DELAYED: "the head's shadow time moved later",
+    check.PLAN_PASSED: "a waiting job did not start at its reservation",
+    check.PLAN_BROKEN: "reservations promise more processors than there are",
     check.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
 }
 

@@ -38,6 +38,16 @@ REPLAY = (
 )
 """What a new process does to measure a long log."""
 
+BACKFILLS = (
+    "easy",
+    "depth:k=1",
+    "depth:k=2",
+    "depth:k=8",
+    "conservative",
+    "conservative:compress=shift",
+)
+"""Backfilling modes that are compared."""
+
 FIRST_LENGTH = 100_000
 """Jobs of the log that longer ones are compared with."""
 
@@ -71,13 +81,16 @@ def cpu_seconds(
     return min(taken)
 
 
-def measured(workload: Workload, policy: str, repeats: int) -> tuple[float, Simulator]:
-    """Measure a whole simulation with EASY backfilling.
+def measured(
+    workload: Workload, policy: str, repeats: int, backfill: str = "easy"
+) -> tuple[float, Simulator]:
+    """Measure a whole simulation.
 
     Args:
         workload: The jobs.
         policy: Name of a policy.
         repeats: Runs.
+        backfill: Text of a backfilling mode.
 
     Returns:
         CPU time, s, and the simulator at its end.
@@ -85,7 +98,7 @@ def measured(workload: Workload, policy: str, repeats: int) -> tuple[float, Simu
     Source:
         House rule: know the cost of every step.
     """
-    simulator = Simulator(workload, SchedulerSettings(policy=policy))
+    simulator = Simulator(workload, SchedulerSettings(policy=policy, backfill=backfill))
     return cpu_seconds(simulator.run, before=simulator.reset, repeats=repeats), simulator
 
 
@@ -139,6 +152,31 @@ def over_logs(logs: Sequence[Workload], repeats: int) -> Table:
             queue = (f"{counts['mean_waiting']:.0f}", f"{counts['max_waiting']:,.0f}")
             name = log.name.removesuffix("-cln")
             table.add_row(name, policy, f"{len(log):,}", *(f"{r:.2f}" for r in rates), *queue)
+    return table
+
+
+def over_modes(logs: Sequence[Workload], repeats: int) -> Table:
+    """Measure FCFS and SAF on whole logs in every backfilling mode.
+
+    Args:
+        logs: The logs.
+        repeats: Runs of each.
+
+    Returns:
+        Seconds of a whole log and, in brackets, jobs waiting at a pass.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    columns = [f"{policy}, s (waiting)" for policy in ("FCFS", "SAF")]
+    table = Table("log", "backfill", *columns, title="Whole logs, backfilling modes")
+    for log in logs:
+        for backfill in BACKFILLS:
+            cells = []
+            for policy in ("FCFS", "SAF"):
+                seconds, simulator = measured(log, policy, repeats, backfill)
+                cells.append(f"{seconds:.3f} ({simulator.counts()['mean_waiting']:,.0f})")
+            table.add_row(log.name.removesuffix("-cln"), backfill, *cells)
     return table
 
 

@@ -10,6 +10,7 @@ from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import Result, read_card
 from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
+from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Features, policy_names, register_policy, unregister_policy
 from hpcgym.errors import CardError
 from hpcgym.scenario.build import Episodes
@@ -49,8 +50,8 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
     return path
 
 
-def test_every_policy_has_a_card_and_so_has_easy_sjbf() -> None:
-    assert agent_names() == (*policy_names(), "EASY-SJBF")
+def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
+    assert agent_names() == (*policy_names(), "CONSERVATIVE", "DEPTH-2", "EASY-SJBF")
 
 
 def test_every_card_makes_the_agent_it_names() -> None:
@@ -69,6 +70,20 @@ def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
     assert agent.policy.name == "FCFS"
     assert agent.backfill_order is not None
     assert (agent.backfill, agent.backfill_order.name) == ("easy", "SPF")
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "order"),
+    [("conservative", "conservative", None), ("depth-2", "depth:k=2", "SPF")],
+)
+def test_card_may_name_a_way_to_backfill(name: str, mode: str, order: str | None) -> None:
+    """The backfill order of the scenario stays where the card's mode takes one."""
+    workload = Episodes("synthetic-256-weeks").workload(0)
+    agent = load_agent(name)
+    assert isinstance(agent, RuleAgent)
+    made = simulate(workload, **vars(agent.settings(SchedulerSettings(backfill_order="SPF"))))
+    expected = simulate(workload, "FCFS", backfill=mode, backfill_order=order)
+    assert np.array_equal(made.start_time, expected.start_time)
 
 
 def test_names_go_in_any_case_and_weights_and_own_policies_are_agents_too() -> None:
@@ -109,6 +124,8 @@ def test_card_of_a_users_own_folder_is_on_the_shelf(mine: Path) -> None:
         ('action = "policy"', 'action = "job"', 'must be "policy"'),
         ('action = "policy"', 'actoin = "policy"', "did you mean 'action'"),
         ("[environment]", "[environment", "not valid TOML"),
+        ("[environment]", '[environment]\nbackfill = "esay"', "did you mean 'easy'"),
+        ("[environment]", '[environment]\nbackfill = "depth"', "backfill 'depth' needs k"),
     ],
 )
 def test_card_that_is_not_understood_names_file_and_key(

@@ -129,6 +129,95 @@ def test_backfill_order_may_differ_from_the_queue_order(engine):
     assert starts(engine, 10, *jobs, backfill_order="SPF") == [0, 100, 49, 0, 0]
 
 
+CONSERVATIVE = ("conservative", "conservative:compress=shift", "depth:k=inf")
+
+
+@pytest.mark.parametrize("backfill", CONSERVATIVE)
+@pytest.mark.parametrize(
+    ("processors", "shapes", "expected"),
+    [
+        (4, [(2, 10), (3, 10), (4, 5), (1, 1000)], [0, 10, 20, 25]),
+        (4, [(2, 10), (3, 10), (1, 50)], [0, 10, 0]),
+        (4, [(1, 10), (2, 10), (2, 10), (1, 50)], [0, 0, 10, 0]),
+        (4, [(2, 10), (3, 10), (1, 50), (1, 50)], [0, 10, 0, 20]),
+        (4, [(2, 10), (4, 5), (2, 10)], [0, 10, 0]),
+        (10, [(3, 100), (10, 10), (4, 50), (5, 50), (2, 50)], [0, 100, 0, 50, 0]),
+    ],
+)
+def test_conservative_backfilling_delays_nobody_who_came_before(
+    engine, backfill, processors, shapes, expected
+):
+    """The cases above, but for the first: J has a reservation, too, and the long B must wait.
+
+    ::
+
+        RRRRRRRRRRHHHHHHHHHHJJJJJ          R 2p x 10, H 3p x 10, J 4p x 5, B 1p x 1000
+        RRRRRRRRRRHHHHHHHHHHJJJJJ
+        ..........HHHHHHHHHHJJJJJ
+        ....................JJJJJBBBBB...
+        0         10        20   25
+    """
+    assert starts(engine, processors, *at_once(*shapes), backfill=backfill) == expected
+
+
+def test_second_reservation_protects_the_second_misfit(engine):
+    """The first case again: with one reservation B delays J to 1000, with two it waits for J."""
+    jobs = at_once((2, 10), (3, 10), (4, 5), (1, 1000))
+    assert starts(engine, 4, *jobs, backfill="depth:k=1") == [0, 10, 1000, 0]
+    assert starts(engine, 4, *jobs, backfill="depth:k=2") == [0, 10, 20, 25]
+
+
+def test_job_that_starts_beside_reservations_counts_as_backfilled(engine):
+    """A (2p x 5) starts at once behind the misfits H and J, and is back when H starts."""
+    jobs = at_once((2, 10), (3, 10), (4, 5), (2, 5))
+    for backfill in (*CONSERVATIVE, "depth:k=2"):
+        schedule = engine(workload_of(jobs, 4), backfill=backfill)
+        assert [s.start_time for s in schedule] == [0, 10, 20, 0]
+        assert [s.backfilled for s in schedule] == [False, False, False, True]
+
+
+def test_reservations_that_are_kept_move_in_queue_order_and_never_later(engine):
+    """L was promised 10 before H came, which has the larger area and so goes first in the queue.
+
+    When R ends at 5, a rebuilt plan gives H its place and lets L wait until 25, beyond its promise.
+
+    ::
+
+        RRRRRLLLLLLLLLHHHHHHHHHHHHHHHHHHHH    R 2p runs 5 asks 10, L 1p x 9 at 0
+        RRRRR.........HHHHHHHHHHHHHHHHHHHH    H 2p x 20 at 1; kept
+        0    5        14
+    """
+    jobs = [(0, 5, 10, 2), (0, 9, 9, 1), (1, 20, 20, 2)]
+    assert starts(engine, 2, *jobs, policy="LAF", backfill="conservative") == [0, 25, 5]
+    kept = starts(engine, 2, *jobs, policy="LAF", backfill="conservative:compress=shift")
+    assert kept == [0, 5, 14]
+
+
+def test_job_that_moves_makes_room_for_one_before_it(engine):
+    """What a single sweep in queue order would leave behind is found by the next.
+
+    Four processors; R1 2p runs 3 asks 20, R2 2p x 10. Largest area first: W 4p x 6 is promised 20,
+    S 2p x 9 comes later and is promised 10. At 3 R1 ends: W, tried first, finds room behind S only,
+    at 19; then S moves to 3 and is back at 12, so that W may have 12.
+    """
+    jobs = [(0, 3, 20, 2), (0, 10, 10, 2), (1, 6, 6, 4), (2, 9, 9, 2)]
+    settings = {"policy": "LAF", "backfill": "conservative:compress=shift"}
+    assert starts(engine, 4, *jobs, **settings) == [0, 0, 12, 3]
+
+
+def test_reservation_that_a_late_job_stands_in_is_made_anew(engine):
+    """R asks for 10 and runs 20, so H cannot start at 10, nor at 12, where B comes and must wait.
+
+    ::
+
+        RRRRRRRRRRRRRRRRRRRRHHHHHB    R 1p, H 2p x 5 at 0, B 1p x 9 at 12
+        ....................HHHHHB
+    """
+    jobs = [(0, 20, 10, 1), (0, 5, 5, 2), (12, 9, 9, 1)]
+    for backfill in CONSERVATIVE:
+        assert starts(engine, 2, *jobs, kill_at_limit=False, backfill=backfill) == [0, 20, 25]
+
+
 def test_job_is_killed_at_its_limit_unless_told_otherwise(engine):
     """R asks for 10 s and would run 20 s; N follows on one processor."""
     jobs = [(0, 20, 10, 1), (0, 5, 5, 1)]

@@ -33,12 +33,15 @@ SETTINGS = [
     SchedulerSettings(policy="SAF", backfill_order="SPF", threshold=50_000),
     SchedulerSettings(policy="WFP3", backfill_order="UNICEF"),
     SchedulerSettings(policy="MULTIFACTOR", event_semantics="pyss"),
+    SchedulerSettings(policy="SAF", backfill="conservative"),
+    SchedulerSettings(policy="WFP3", backfill="conservative:compress=shift", threshold=20_000),
+    SchedulerSettings(policy="SAF", backfill="depth:k=3", backfill_order="SPF"),
 ]
 
 
 def label(settings):
     """Name a setting as test reports show it."""
-    return f"{settings.policy}-{settings.backfill_order}-{settings.threshold}"
+    return f"{settings.policy}-{settings.backfill}-{settings.backfill_order}-{settings.threshold}"
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from env_cases import (
     ACTIONS,
+    KEEPING,
+    RESERVING,
     Case,
     busy_workload,
     cases,
@@ -106,6 +108,26 @@ def test_every_step_is_that_of_the_twin_with_a_long_queue(
         baseline="SAF",
     )
     play_both(Case(workload, rules, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("action", "backfill"),
+    [pair for pair in itertools.product(ACTIONS, RESERVING) if pair != ("job", KEEPING)],
+)
+def test_every_step_is_that_of_the_twin_where_many_jobs_have_reservations(
+    action: str, backfill: str
+) -> None:
+    workload = busy_workload(3)
+    rules = rules_for(
+        workload,
+        action=action,
+        backfill=backfill,
+        backfill_order="SPF" if backfill == "depth:k=2" else None,
+        policies=("SPF", "WFP3", "SMITH", "LAF") if action == "policy" else (),
+        n_slots=12,
+        threshold=20_000,
+    )
+    play_both(Case(workload, rules, seed=2))
 
 
 @given(cases(reward="bsld"))

@@ -4,12 +4,16 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.delaying import is_held
 from hpcgym.core.kernels.easy import backfills, reserve
 from hpcgym.core.kernels.multi_queue import multi_queue_pass
+from hpcgym.core.kernels.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue import first_job, list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.running import next_release
+from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
     BACKFILL_MULTI_QUEUE,
+    BACKFILL_SHIFT,
     BASE,
     BATCH,
     BY_BASE,
@@ -21,6 +25,7 @@ from hpcgym.core.state import (
     FREE,
     MACHINE_PROCESSORS,
     MOST_CLASSES,
+    N_PROFILE,
     N_RUNNING,
     N_STARTED,
     N_WAITING,
@@ -36,6 +41,8 @@ STARTED_EARLY = -2
 COUNT_BROKEN = -3
 NOT_MAXIMAL = -4
 HEAD_DELAYED = -5
+PLAN_PASSED = -6
+PLAN_BROKEN = -7
 PARTITION_BROKEN = -8
 
 
@@ -72,6 +79,12 @@ def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
         or list_jobs(row, BASE, row.scratch) != row.counter[N_WAITING]
     ):
         return COUNT_BROKEN
+    if (
+        finished
+        and row.setting[BACKFILL] == BACKFILL_SHIFT
+        and next_release(row) > row.counter[NOW]
+    ):
+        return find_plan_violation(jobs, row)
     has_classes = row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
     if has_classes and not are_partitions_whole(row):
         return PARTITION_BROKEN
@@ -201,3 +214,34 @@ def find_pass_violation(jobs: Jobs, row: Row) -> int:
     row.counter[SHADOW] = shadow
     row.counter[EXTRA] = extra
     return HEAD_DELAYED if later else 0
+
+
+@kernel
+def find_plan_violation(jobs: Jobs, row: Row) -> int:
+    """Look for a reservation that was missed, and for processors that are promised twice.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, just after a pass, no job beyond its estimate; `scratch` lists the
+            waiting jobs.
+
+    Returns:
+        0, or a negative number that names the invariant.
+
+    Writes:
+        The profile.
+
+    Source:
+        Specification, section 4, "Conservative": every waiting job has a reservation.
+    """
+    make_profile(jobs, row)
+    for place in range(row.counter[N_WAITING]):
+        job = row.scratch[place]
+        planned = row.planned_start[seat_of(row, job)]
+        if planned <= row.counter[NOW]:
+            return PLAN_PASSED
+        take_interval(jobs, row, job, planned)
+    for step in range(row.counter[N_PROFILE]):
+        if row.profile_free[step] < 0:
+            return PLAN_BROKEN
+    return 0

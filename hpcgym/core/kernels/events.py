@@ -6,6 +6,7 @@ some 700 waiting jobs plus the blocks that may hold a job to start. A pass that 
 anything is not made, and after an arrival that leaves head, free processors and reservation as they
 were only the newcomer is looked at; one that starts at once stands in no queue. Where an order that
 changes with time matters, a pass scores all n jobs and costs O(log n) for each that it then tries.
+Passes of modes with more reservations than the head's state their own cost.
 """
 
 from hpcgym.core.jit import kernel

@@ -142,7 +142,7 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         jobs: The job table.
         row: The simulation.
         job: Index of a submitted job that fits.
-        backfilled: Whether it started in step 3 of the pass.
+        backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
 
     Writes:
         The job's seat, start and flags, both running lists, partitions, all counts.
@@ -176,7 +176,7 @@ def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         jobs: The job table.
         row: The simulation.
         job: Index of a waiting job that fits.
-        backfilled: Whether it started in step 3 of the pass.
+        backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
 
     Writes:
         The queues the job stands in, and what `start_job` writes.

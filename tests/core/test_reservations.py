@@ -1,0 +1,240 @@
+"""Backfilling with several reservations: against the plain-Python judge, and what must hold."""
+
+import pickle
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from engines import by_package, first_difference
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import policies, settings_for, workloads
+
+import hpcgym
+from hpcgym.core import state as s
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.evaluation.benchmark import saturated
+
+KTH = "KTH-SP2-1996-2.1-cln"
+SDSC = "SDSC-SP2-1998-4.2-cln"
+
+SHIFT = "conservative:compress=shift"
+MODES = ("conservative", SHIFT, "depth:k=1", "depth:k=2", "depth:k=5", "depth:k=inf")
+
+
+@cache
+def whole(path):
+    """Read a whole log once per process."""
+    return hpcgym.load_workload(path)
+
+
+def settings_in(data, workload, mode):
+    """Draw settings of a mode."""
+    settings = data.draw(settings_for(workload)) | {"backfill": mode}
+    if mode.startswith("depth"):
+        settings["backfill_order"] = data.draw(st.none() | policies)
+    else:
+        settings["backfill_order"] = None
+    return settings
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_every_drawn_job_starts_as_the_judge_says(mode, data):
+    workload = data.draw(workloads())
+    settings = settings_in(data, workload, mode)
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_crowded_jobs_start_as_the_judge_says(mode, data):
+    workload = data.draw(workloads(max_jobs=60))
+    settings = settings_in(data, workload, mode)
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("policy", ["SAF", "WFP3"])
+def test_long_queues_start_as_the_judge_says(mode, policy):
+    order = "SQF" if mode.startswith("depth") else None
+    settings = {"policy": policy, "backfill": mode, "backfill_order": order}
+    assert not first_difference(saturated(120, 120), threshold=5_000, **settings)
+
+
+@pytest.mark.parametrize("log", [KTH, SDSC])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"backfill": "depth:k=1"},
+        {"backfill": "depth:k=3", "policy": "SAF", "threshold": 72_000},
+        {"backfill": "depth:k=3", "policy": "FCFS", "backfill_order": "SPF"},
+    ],
+    ids=str,
+)
+def test_whole_logs_start_as_the_judge_says(real_log, log, settings):
+    assert not first_difference(whole(real_log(log)), **settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"backfill": "conservative"},
+        {"backfill": "conservative", "policy": "SAF", "threshold": 200_000},
+        {"backfill": SHIFT},
+        {"backfill": SHIFT, "policy": "SAF", "threshold": 200_000},
+        {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"},
+        {"backfill": SHIFT, "estimates": "exact", "event_semantics": "pyss"},
+        {"backfill": "conservative", "kill_at_limit": False, "policy": "LEXP"},
+        {"backfill": "conservative", "event_semantics": "pyss"},
+        {"backfill": "depth:k=2", "kill_at_limit": False, "backfill_order": "SMITH"},
+    ],
+    ids=str,
+)
+def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
+    assert not first_difference(whole(real_log(KTH)), **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"backfill": "conservative"},
+        {"backfill": "conservative", "policy": "SAF", "threshold": 200_000},
+        {"backfill": "conservative", "kill_at_limit": False, "policy": "LEXP"},
+        {"backfill": SHIFT},
+        {"backfill": SHIFT, "policy": "SAF", "threshold": 200_000},
+        {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"},
+        {"backfill": "depth:k=8", "policy": "UNICEF", "backfill_order": "LEXP"},
+    ],
+    ids=str,
+)
+def test_sdsc_whole_starts_as_the_judge_says(real_log, settings):
+    assert not first_difference(whole(real_log(SDSC)), **settings)
+
+
+# --- One reservation, and infinitely many ---------------------------------------------------------
+
+
+@given(data=st.data())
+def test_one_reservation_is_easy(data):
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, "depth:k=1")
+    easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
+    assert by_package(workload, policy=policy, **settings) == easy
+
+
+@given(data=st.data())
+def test_a_reservation_for_every_job_is_conservative_whatever_the_backfill_order(data):
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, "conservative")
+    conservative = by_package(workload, policy=policy, **settings)
+    settings |= {"backfill": "depth:k=inf", "backfill_order": data.draw(st.none() | policies)}
+    assert by_package(workload, policy=policy, **settings) == conservative
+
+
+@pytest.mark.parametrize("policy", ["FCFS", "SAF", "LEXP"])
+def test_kth_whole_is_the_same_with_one_reservation_as_with_easy(real_log, policy):
+    workload = whole(real_log(KTH))
+    for order in (None, "SPF"):
+        settings = {"policy": policy, "backfill_order": order, "threshold": 200_000}
+        easy = by_package(workload, **settings)
+        assert by_package(workload, backfill="depth:k=1", **settings) == easy
+
+
+# --- What must hold -------------------------------------------------------------------------------
+
+
+def simulator_of(workload, policy="FCFS", **settings):
+    """Make a simulator, its invariants checked."""
+    if not isinstance(settings.get("estimates", ""), str):
+        settings["estimates"] = np.asarray(settings["estimates"])
+    settings = SchedulerSettings(policy, **settings)
+    return Simulator(workload, settings, check_invariants=True)
+
+
+@pytest.mark.parametrize("mode", ["easy", *MODES])
+@given(data=st.data())
+def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, mode)
+    if mode == "easy":
+        settings["backfill_order"] = data.draw(st.none() | policies)
+    short = simulator_of(workload, policy, **settings)
+    full = Simulator(workload, short.settings, check_invariants=True, full_passes=True)
+    short.run()
+    full.run()
+    assert short.start_time.tolist() == full.start_time.tolist()
+    assert short.backfilled.tolist() == full.backfilled.tolist()
+
+
+def promises(simulator):
+    """Run to the end; return each job's first reservation, or its start if it had none."""
+    promised = {}
+    while simulator.run():
+        counter, start_time = simulator.state.counter[0], simulator.state.start_time[0]
+        for job in simulator.waiting.tolist():
+            if job < counter[s.FIRST_UNPLANNED]:
+                seat = s.FIRST_SEAT - start_time[job]
+                promised.setdefault(job, int(simulator.state.planned_start[0, seat]))
+    return [promised.get(job, start) for job, start in enumerate(simulator.start_time.tolist())]
+
+
+@given(data=st.data(), estimates=st.sampled_from(("exact", "requested")))
+def test_no_job_starts_later_than_it_was_promised_at_its_submission(data, estimates):
+    """Whatever the order, and with estimates that jobs undercut, as long as none outlives its own.
+
+    Passes are those of events alone, so that a reservation that no event comes with would be late.
+    """
+    workload = data.draw(workloads(max_jobs=40))
+    settings = SchedulerSettings(
+        data.draw(st.sampled_from(("FCFS", "SAF", "LPF"))), backfill=SHIFT, estimates=estimates
+    )
+    simulator = Simulator(workload, settings, decide="event", check_invariants=True)
+    promised = promises(simulator)
+    assert (simulator.start_time <= promised).all()
+    at_once = Simulator(workload, settings)
+    at_once.run()
+    assert simulator.start_time.tolist() == at_once.start_time.tolist()
+
+
+@given(workload=workloads(max_jobs=40))
+def test_first_come_first_served_keeps_its_promises_to_the_second_with_exact_estimates(workload):
+    """Nothing ends early, so nothing moves: rebuilding makes the same schedule again and again."""
+    run_time = np.maximum(workload.run_time, 1)  # a job of no second is estimated to take one
+    workload = replace(workload, run_time=run_time)
+    settings = SchedulerSettings(backfill=SHIFT, estimates="exact")
+    simulator = Simulator(workload, settings, decide="event", check_invariants=True)
+    assert promises(simulator) == simulator.start_time.tolist()
+    rebuilt = hpcgym.simulate(workload, backfill="conservative", estimates="exact")
+    assert simulator.start_time.tolist() == rebuilt.start_time.tolist()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
+    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
+    ours = Simulator(saturated(600, 200), settings, decide="event")
+    for _ in range(500):
+        assert ours.run()
+    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
+    while ours.run():
+        pass
+    for twin in twins:
+        while twin.run():
+            pass
+        assert twin.start_time.tolist() == ours.start_time.tolist()
+        twin.restore(ours.copy())
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("semantics", ["batch", "pyss"])
+def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):
+    workload, names = saturated(500, 200), ["FCFS", "SAF", "WFP3", "e=1,wait=-0.5"]
+    settings = {"backfill": mode, "threshold": 50_000, "event_semantics": semantics}
+    many = hpcgym.simulate_many([workload], names, **settings)
+    for column, name in enumerate(names):
+        figures = hpcgym.simulate(workload, name, **settings).metrics()
+        assert many["n_backfilled"][0, column] == figures["n_backfilled"]
+        assert many["mean_bsld"][0, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
