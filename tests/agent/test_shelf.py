@@ -51,7 +51,14 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
-    assert agent_names() == (*policy_names(), "CONSERVATIVE", "DEPTH-2", "EASY-SJBF")
+    assert agent_names() == (
+        *policy_names(),
+        "CONSERVATIVE",
+        "DEPTH-2",
+        "EASY-SJBF",
+        "MULTI-QUEUE",
+        "MULTI-QUEUE-ADAPTIVE-DELAY",
+    )
 
 
 def test_every_card_makes_the_agent_it_names() -> None:
@@ -74,7 +81,12 @@ def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
 
 @pytest.mark.parametrize(
     ("name", "mode", "order"),
-    [("conservative", "conservative", None), ("depth-2", "depth:k=2", "SPF")],
+    [
+        ("conservative", "conservative", None),
+        ("depth-2", "depth:k=2", "SPF"),
+        ("multi-queue", "multi-queue", None),
+        ("multi-queue-adaptive-delay", "multi-queue:delay=2500", None),
+    ],
 )
 def test_card_may_name_a_way_to_backfill(name: str, mode: str, order: str | None) -> None:
     """The backfill order of the scenario stays where the card's mode takes one."""

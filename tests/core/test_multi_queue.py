@@ -400,6 +400,24 @@ def test_any_action_steers_multiple_queues(action):
     assert env.schedule().complete
 
 
+def test_picked_job_goes_first_and_a_wide_one_holds_a_reservation():
+    """M=4: R 1p x 10 runs; A 2p x 50, B 2p x 60, W 4p x 70 wait, all short.
+
+    With B picked it starts, and A is decided on at the same instant. With W picked it is the pivot,
+    promised 10, and neither of the others ends before.
+    """
+    table = [(0, 10, 10, 1), (1, 50, 50, 2), (1, 60, 60, 2), (1, 70, 70, 4)]
+    settings = SchedulerSettings(backfill="multi-queue")
+    first = Simulator(workload_of(table, 4), settings, decide="event")
+    assert first.run() and first.now == 0
+    assert first.run() and first.now == 1
+    second = first.copy()
+    first.pick(2)
+    assert first.run() and (first.now, first.waiting.tolist()) == (1, [1, 3])
+    second.pick(3)
+    assert second.run() and (second.now, second.waiting.tolist()) == (10, [1, 2, 3])
+
+
 def test_held_job_does_not_fit_now_in_an_observation():
     """At 5 one of 4 processors is taken: T (2p) fits, S (4p) is too wide, L (2p) is held."""
     table = [(0, 90, 90, 1), (5, 500, 500, 2), (5, 20, 20, 4), (5, 30, 30, 2)]
