@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import reference
 import reference_modes
+import reference_multi_queue
 import reference_prediction
 import reference_profile
 from reference import Completed, Job, Start
@@ -45,6 +46,13 @@ def jobs_of(workload: Workload) -> list[Job]:
     return [Job(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
 
 
+KINDS: dict[str, type[reference.Machine]] = {
+    **reference_modes.KINDS,
+    "multi-queue": reference_multi_queue.MultiQueue,
+}
+"""The machines of the judges by backfilling mode, where it is not one of two for all others."""
+
+
 def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
     """Return what a workload knows of each user at time 0, oldest completed job first."""
     history = workload.history
@@ -71,10 +79,9 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
         settings["estimates"] = reference_prediction.f_model(
             executed.tolist(), workload.job_id.tolist(), model.f, model.seed
         )
-    mode = settings.get("backfill", "easy")
-    if mode not in reference.Machine.MODES:
-        others = reference_modes.KINDS
-        settings["kind"] = others.get(mode.partition(":")[0], reference_profile.Planner)
+    name = str(settings.get("backfill", "easy")).partition(":")[0]
+    if name not in reference.Machine.MODES:
+        settings["kind"] = KINDS.get(name, reference_profile.Planner)
     return judge.simulate(jobs_of(workload), processors, history=known, **settings)
 
 

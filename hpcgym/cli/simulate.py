@@ -26,7 +26,7 @@ def simulate_log(
         typer.Option(
             metavar="MODE",
             help="Backfilling mode: none, easy, conservative, conservative:compress=shift, "
-            "depth:k=3.",
+            "depth:k=3, multi-queue, multi-queue:delay=2500.",
         ),
     ] = "easy",
     backfill_order: Annotated[

@@ -2,8 +2,9 @@
 
 Wherever a mode is asked for, an object and its text serve alike. The text is the mode's name, with
 what differs from its defaults behind a colon: `"easy"`, `"depth:k=3"`,
-`"conservative:compress=shift"`. A new mode is a class here, listed in `MODES`, and a pass in
-`hpcgym/core/kernels` that `hpcgym.core.kernels.passing` calls by the mode's number.
+`"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`. A new mode is a class
+here, listed in `MODES`, and a pass in `hpcgym/core/kernels` that `hpcgym.core.kernels.passing`
+calls by the mode's number.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import MISSING, dataclass, fields
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -76,7 +78,7 @@ class Backfill:
     def __str__(self) -> str:
         """Return the text of the mode, which `as_backfill` reads back."""
         stated = [
-            f"{one.name}={getattr(self, one.name)}"
+            f"{one.name}={_text_of(getattr(self, one.name))}"
             for one in fields(self)
             if getattr(self, one.name) != one.default
         ]
@@ -146,8 +148,7 @@ class Depth(Backfill):
 
     def __post_init__(self) -> None:
         """Refuse what is no number of jobs."""
-        is_number = isinstance(self.k, numbers.Real) and not isinstance(self.k, bool)
-        if not is_number or not self.k >= 1 or (self.k != math.inf and self.k % 1 != 0):
+        if not _is_number(self.k, 1) or (self.k != math.inf and self.k % 1 != 0):
             raise PolicyError(
                 f"backfill 'depth': k must be a whole number >= 1 or inf, got {self.k!r}; "
                 "no reservation at all is backfill 'none'"
@@ -211,6 +212,96 @@ class Conservative(Backfill):
     def keeps_reservations(self) -> bool:
         """Return whether a reservation made at one pass still holds at the next."""
         return self.compress == "shift"
+
+
+@dataclass(frozen=True)
+class MultiQueue(Backfill):
+    """The first job of each class by estimate has a reservation; what delays none may start.
+
+    With a delay, a job of the last class is held out of sight for so long after its submission: no
+    pivot, no reservation, no start. After each batch of completed jobs the delay changes by the
+    share by which the mean slowdown of the batch's jobs of the first class has changed, times the
+    first delay, where that share is beyond the tolerance.
+
+    Attributes:
+        bounds: Largest estimate of each class but the last, s, ascending; in text parted by "/".
+        delay: The first delay of jobs of the last class (D_1), s; 0 = they are never held.
+        batch: Jobs of a batch.
+        tolerance: Share within which the delay stays.
+        delta1: What the first batch does: "none", nothing, or "printed", as the paper prints it,
+            changes the delay by the mean slowdown itself.
+
+    Raises:
+        PolicyError: A value that is not allowed, or one of a delay that there is not.
+
+    Source:
+        Lawson, Smirni, Puiu 2002, sections 3.2 and 4.2; specification, section 7.
+
+    Example:
+        >>> str(MultiQueue()), str(MultiQueue((60, 3600), delay=2500))
+        ('multi-queue', 'multi-queue:bounds=60/3600,delay=2500')
+    """
+
+    NAME: ClassVar[str] = "multi-queue"
+
+    bounds: tuple[int, ...] = (100, 1_000, 10_000)
+    delay: int = 0
+    batch: int = 100
+    tolerance: float = 0.25
+    delta1: str = "none"
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no classes or no delay."""
+        bounds = self.bounds if isinstance(self.bounds, (tuple, list)) else (self.bounds,)
+        most = s.MOST_CLASSES - 1
+        ascending = all(_is_whole(one, 1) for one in bounds) and all(
+            one < other for one, other in pairwise(bounds)
+        )
+        if not ascending or not 1 <= len(bounds) <= most:
+            raise PolicyError(
+                f"backfill 'multi-queue': bounds must be 1 to {most} whole numbers of seconds >= "
+                f"1, ascending, as in 100/1000/10000; got {self.bounds!r}"
+            )
+        for key, least in (("delay", 0), ("batch", 1)):
+            if not _is_whole(getattr(self, key), least):
+                raise PolicyError(
+                    f"backfill 'multi-queue': {key} must be a whole number >= {least}, "
+                    f"got {getattr(self, key)!r}"
+                )
+        if not _is_number(self.tolerance, 0):
+            raise PolicyError(
+                f"backfill 'multi-queue': tolerance must be a number >= 0, got {self.tolerance!r}"
+            )
+        allowed = ("none", "printed")
+        if self.delta1 not in allowed:
+            raise PolicyError(
+                f"backfill 'multi-queue': {unknown_name('delta1', self.delta1, allowed)}"
+            )
+        for one in fields(self)[2:]:
+            if self.delay == 0 and getattr(self, one.name) != one.default:
+                raise PolicyError(
+                    f"backfill 'multi-queue': {one.name} says how a delay adapts; it needs delay "
+                    "too, as in delay=2500"
+                )
+        object.__setattr__(self, "bounds", tuple(int(one) for one in bounds))
+        object.__setattr__(self, "delay", int(self.delay))
+        object.__setattr__(self, "batch", int(self.batch))
+
+    @property
+    def number(self) -> int:
+        """Return what stands in `State.setting` for the mode."""
+        return s.BACKFILL_MULTI_QUEUE
+
+    @property
+    def keeps_state(self) -> bool:
+        """Return whether a pass depends on more than the waiting and running jobs."""
+        return True
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels find in `State.backfill_parameter`."""
+        adapts = (self.delay, self.batch, self.tolerance, self.delta1 == "printed")
+        return tuple(float(one) for one in (len(self.bounds) + 1, *adapts, *self.bounds))
 
 
 @dataclass(frozen=True)
@@ -418,7 +509,17 @@ class Gang(Backfill):
 
 MODES: dict[str, type[Backfill]] = {
     mode.NAME: mode
-    for mode in (NoBackfill, Easy, Depth, Conservative, LookAhead, Relaxed, Slack, Gang)
+    for mode in (
+        NoBackfill,
+        Easy,
+        Depth,
+        Conservative,
+        MultiQueue,
+        LookAhead,
+        Relaxed,
+        Slack,
+        Gang,
+    )
 }
 """Every mode by the name its text begins with."""
 
@@ -505,8 +606,20 @@ def _parameters_of(name: str, text: str, allowed: list[str]) -> dict[str, Any]:
     return given
 
 
-def _value_of(text: str) -> int | float | str:
-    """Read a value: a number where it is one."""
+def _is_whole(value: Any, least: int) -> bool:
+    """Tell whether a value is a whole number that is not too small."""
+    return _is_number(value, least) and value < math.inf and value % 1 == 0
+
+
+def _text_of(value: object) -> str:
+    """Write a value as `_value_of` reads it."""
+    return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
+    """Read a value: a number where it is one, several where they are parted by "/"."""
+    if "/" in text:
+        return tuple(_value_of(part) for part in text.split("/"))
     for kind in (int, float):
         try:
             return kind(text)

@@ -35,6 +35,7 @@ _VIOLATIONS = {
     check.HEAD_DELAYED: "the head's shadow time moved later",
     check.PLAN_PASSED: "a waiting job did not start at its reservation",
     check.PLAN_BROKEN: "reservations promise more processors than there are",
+    check.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
 }
 
 
@@ -354,8 +355,8 @@ class Simulator:
         """Count what the simulation has done so far.
 
         Returns:
-            `events` (submissions and completions), `passes`, and the queue length at passes:
-            `mean_waiting`, `max_waiting`.
+            `events` (submissions, completions and ends of delays), `passes`, and the queue length
+            at passes: `mean_waiting`, `max_waiting`.
 
         Source:
             House rule: know the cost of every step.

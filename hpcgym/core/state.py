@@ -100,7 +100,10 @@ REPLAN = 34  # 1 if a reservation that is kept may have to move
 N_PREDICTED = 35  # jobs that Python has predicted
 LIMITED_HEAD = 36  # head whose reference time is kept, -1 = none; in relaxed backfilling
 REFERENCE = 37  # s, that head's reference time
-N_COUNTERS = 38
+N_HELD = 38  # jobs out of sight, their delay not over
+N_BATCH = 39  # jobs completed since the delay was last looked at
+N_BATCH_SHORT = 40  # jobs among them whose slowdown counts
+N_COUNTERS = 41
 
 # Columns of `State.gauge`: real numbers.
 RATE = 0  # reward rate of the waiting jobs, 1/s
@@ -112,12 +115,16 @@ PAID_BASELINE = 5  # and of the baseline's
 REWARD = 6  # the latest reward
 AGENT_TERM = 7  # its term for the agent, or for the comparison with the baseline
 BASELINE_TERM = 8  # its term for the baseline
-N_GAUGES = 9
+DELAY = 9  # of a job of the last class that is submitted now, s
+BATCH_SLOWDOWN = 10  # summed slowdown of the `N_BATCH_SHORT` jobs
+LAST_SLOWDOWN = 11  # mean of the last batch that had such jobs, 0 = none yet
+N_GAUGES = 12
 
 # Values.
 BY_BASE = -1
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 5, 6, 7
+BACKFILL_MULTI_QUEUE = 4
 BATCH, PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 BETWEEN, AT_PASS, AT_SUBMISSIONS = 0, 1, 2
@@ -129,8 +136,8 @@ CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2
 ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
-# Bits of `State.flag`.
-BACKFILLED, THRESHOLDED = 1, 2
+# Bits of `State.flag`; the last until the job's delay is over, the others from its start on.
+BACKFILLED, THRESHOLDED, HELD = 1, 2, 4
 
 # Orders: the base order, the backfill order where it is another one, the order of one pass. Those
 # that keep stand in queues: the base order always, the backfill order where it is another one.
@@ -162,7 +169,14 @@ DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
 WINDOW = 0  # `BACKFILL_LOOK_AHEAD`: jobs behind the head that are looked at, infinite = all
 OMEGA = 0  # `BACKFILL_RELAXED`: how many of its estimates a head may be delayed by
 SLACK = 0  # `BACKFILL_SLACK`: how many of its estimates a promise lies behind a reservation
-N_BACKFILL_PARAMETERS = 4
+N_CLASSES = 0  # `BACKFILL_MULTI_QUEUE`, like the others: classes of jobs
+FIRST_DELAY = 1  # s, 0 = no delay ever
+BATCH_JOBS = 2
+TOLERANCE = 3
+PRINTED_DELTA = 4  # 1 = the first batch changes the delay by its slowdown
+FIRST_BOUND = 5  # largest estimate of the first class, s; those of the others follow
+MOST_CLASSES = 8
+N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
 """Parameters a backfilling mode can have."""
 
 # Columns of `JobTable.feature`: processors, estimate (s), e/q, e*q.
@@ -220,7 +234,7 @@ class State(NamedTuple):
         gauge: Real numbers, shape (N_GAUGES,).
         start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_SEAT` and less
             = waiting, see `hpcgym.core.kernels.seats`.
-        flag: `BACKFILLED` and `THRESHOLDED` bits, shape (n_jobs,).
+        flag: `BACKFILLED`, `THRESHOLDED` and `HELD` bits, shape (n_jobs,).
         ending_time: True ends of the running jobs, descending, shape (n_running_max,), s.
         ending_job: The jobs that end then, shape (n_running_max,).
         release_time: Ends of the running jobs by estimate, descending, shape (n_running_max,), s.
@@ -265,6 +279,11 @@ class State(NamedTuple):
         estimate: `JobTable.estimate` of a simulation that predicts or corrects, shape (n_jobs,), s;
             its jobs are read from here (`hpcgym.core.rows.own_table`). Empty where none does.
         feature: `JobTable.feature` likewise, shape (n_jobs, N_FEATURES).
+        partition: Processors in the partition of each class, idle ones and those of its running
+            jobs, shape (MOST_CLASSES,); 0 in modes without partitions.
+        partition_idle: The idle ones among them, shape (MOST_CLASSES,).
+        held_time: Instants at which delays are over, descending, shape (n_jobs,), s.
+        held_job: The jobs that become eligible then, shape (n_jobs,).
     """
 
     setting: Int
@@ -306,6 +325,10 @@ class State(NamedTuple):
     scratch: Int
     estimate: Int
     feature: Float
+    partition: Int
+    partition_idle: Int
+    held_time: Int
+    held_job: Int
 
 
 def allocate(
@@ -394,6 +417,10 @@ def allocate(
         scratch=np.empty((n_envs, n_jobs), dtype=np.int64),
         estimate=np.empty((n_envs, own), dtype=np.int64),
         feature=np.empty((n_envs, own, N_FEATURES)),
+        partition=np.zeros((n_envs, MOST_CLASSES), dtype=np.int64),
+        partition_idle=np.zeros((n_envs, MOST_CLASSES), dtype=np.int64),
+        held_time=np.empty((n_envs, n_jobs), dtype=np.int64),
+        held_job=np.empty((n_envs, n_jobs), dtype=np.int64),
     )
 
 
@@ -419,6 +446,7 @@ def in_use(state: State) -> State:
     seats = slice(int(counter[:, N_SEATS].max()))
     nodes = slice(int(queue_used[:, :, N_NODES].max()))
     planned = slice(int(counter[:, N_PLANNED].max()))
+    held = slice(int(counter[:, N_HELD].max()))
     return state._replace(
         ending_time=state.ending_time[:, running],
         ending_job=state.ending_job[:, running],
@@ -442,6 +470,8 @@ def in_use(state: State) -> State:
         profile_time=state.profile_time[:, :0],
         profile_free=state.profile_free[:, :0],
         scratch=state.scratch[:, :0],
+        held_time=state.held_time[:, held],
+        held_job=state.held_job[:, held],
     )
 
 

@@ -51,8 +51,8 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
-    others = ("CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF")
-    others += ("LOOK-AHEAD", "RELAXED", "SLACK")
+    others = ("CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF", "LOOK-AHEAD")
+    others += ("MULTI-QUEUE", "MULTI-QUEUE-ADAPTIVE-DELAY", "RELAXED", "SLACK")
     assert agent_names() == (*policy_names(), *others)
 
 
@@ -83,6 +83,8 @@ def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
         ("look-ahead", "look-ahead:window=50", None),
         ("relaxed", "relaxed:omega=1", "SPF"),
         ("slack", "slack:c=1", None),
+        ("multi-queue", "multi-queue", None),
+        ("multi-queue-adaptive-delay", "multi-queue:delay=2500", None),
     ],
 )
 def test_card_may_name_a_way_to_backfill(name: str, mode: str, order: str | None) -> None:

@@ -1,7 +1,9 @@
 """Invariants of the simulation, checked after every pass in a debug run."""
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.delaying import is_held
 from hpcgym.core.kernels.easy import backfills, reserve
+from hpcgym.core.kernels.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue import first_job, list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
@@ -10,6 +12,7 @@ from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
+    BACKFILL_MULTI_QUEUE,
     BACKFILL_SHIFT,
     BACKFILL_SLACK,
     BASE,
@@ -23,6 +26,7 @@ from hpcgym.core.state import (
     EXTRA,
     FREE,
     MACHINE_PROCESSORS,
+    MOST_CLASSES,
     N_PROFILE,
     N_RUNNING,
     N_STARTED,
@@ -41,6 +45,7 @@ NOT_MAXIMAL = -4
 HEAD_DELAYED = -5
 PLAN_PASSED = -6
 PLAN_BROKEN = -7
+PARTITION_BROKEN = -8
 
 
 @kernel
@@ -82,10 +87,100 @@ def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
         and next_release(row) > row.counter[NOW]
     ):
         return find_plan_violation(jobs, row)
+    has_classes = row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
+    if has_classes and not are_partitions_whole(row):
+        return PARTITION_BROKEN
     keeps_head = row.setting[ORDER_RULE] == BY_BASE and row.setting[DECIDE] == DECIDE_NEVER
+    if finished and keeps_head and has_classes:
+        return find_multi_queue_violation(jobs, row)
     if finished and keeps_head and row.setting[BACKFILL] == BACKFILL_EASY:
         return find_pass_violation(jobs, row)
     return 0
+
+
+@kernel
+def are_partitions_whole(row: Row) -> bool:
+    """Tell whether the partitions add up.
+
+    Args:
+        row: The simulation, its backfilling mode one with classes.
+
+    Returns:
+        True if they have the machine's processors, no fewer idle than 0, and all that are free.
+
+    Source:
+        Specification, section 7, "Invariants".
+    """
+    processors, idle, least = 0, 0, 0
+    for number in range(MOST_CLASSES):
+        processors += row.partition[number]
+        idle += row.partition_idle[number]
+        occupied = row.partition[number] - row.partition_idle[number]
+        least = min(least, row.partition_idle[number], occupied)
+    return (
+        processors == row.setting[MACHINE_PROCESSORS] and idle == row.counter[FREE] and least == 0
+    )
+
+
+@kernel
+def find_multi_queue_violation(jobs: Jobs, row: Row) -> int:
+    """Look for a job that the pass should have started, and for the first one moved later.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, just after a pass in the base order; `scratch` lists the waiting jobs.
+
+    Returns:
+        0, or a negative number that names the invariant.
+
+    Writes:
+        CHECKED_HEAD and CHECKED_SHADOW, for the next check; `scratch` and the profile.
+
+    Source:
+        Specification, section 7, "Invariants": the oldest eligible job comes first, and its time
+        never moves later.
+    """
+    head = -1
+    for place in range(row.counter[N_WAITING]):
+        if head < 0 and not is_held(row, row.scratch[place]):
+            head = row.scratch[place]
+    started = row.counter[N_STARTED]
+    multi_queue_pass(jobs, row, False)
+    if row.counter[N_STARTED] != started:
+        return NOT_MAXIMAL
+    if head < 0:
+        row.counter[CHECKED_HEAD] = -1
+        return 0
+    later = find_delay(jobs, row, head)
+    row.counter[SHADOW] = -1
+    return HEAD_DELAYED if later else 0
+
+
+@kernel
+def find_delay(jobs: Jobs, row: Row, head: int) -> bool:
+    """Reserve for the head, and tell whether its reservation is later than at the last check.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, just after a pass in the base order.
+        head: Index of the head.
+
+    Returns:
+        True if the head was delayed.
+
+    Writes:
+        CHECKED_HEAD and CHECKED_SHADOW, for the next check; SHADOW and EXTRA.
+
+    Source:
+        Specification, section 1, "Invariants": the head's shadow time.
+    """
+    reserve(jobs, row, head)
+    later = row.counter[CHECKED_HEAD] == head and row.counter[SHADOW] > max(
+        row.counter[CHECKED_SHADOW], row.counter[NOW]
+    )
+    row.counter[CHECKED_HEAD] = head
+    row.counter[CHECKED_SHADOW] = row.counter[SHADOW]
+    return later
 
 
 @kernel
@@ -115,16 +210,11 @@ def find_pass_violation(jobs: Jobs, row: Row) -> int:
         return NOT_MAXIMAL
     shadow = row.counter[SHADOW]
     extra = row.counter[EXTRA]
-    reserve(jobs, row, head)
+    later = find_delay(jobs, row, head)
     for place in range(row.counter[N_WAITING]):
         job = row.scratch[place]
         if job != head and backfills(jobs, row, job):
             return NOT_MAXIMAL
-    later = row.counter[CHECKED_HEAD] == head and row.counter[SHADOW] > max(
-        row.counter[CHECKED_SHADOW], row.counter[NOW]
-    )
-    row.counter[CHECKED_HEAD] = head
-    row.counter[CHECKED_SHADOW] = row.counter[SHADOW]
     row.counter[SHADOW] = shadow
     row.counter[EXTRA] = extra
     return HEAD_DELAYED if later and row.setting[CORRECT] == 0 else 0

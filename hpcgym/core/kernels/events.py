@@ -1,4 +1,4 @@
-"""The clock: completions, submissions, one pass; on to the next decision.
+"""The clock: completions, submissions, ends of delays, one pass; on to the next decision.
 
 Cost of an event, with n waiting and k running jobs: an order that keeps in O(log n +
 NODE_CHILDREN), the running lists in a shift of at most k entries, a pass in a step per group of
@@ -12,6 +12,7 @@ A prediction costs O(1) at the submission, a correction a shift of at most k ent
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.check import find_violation
+from hpcgym.core.kernels.delaying import admit_job, hold_job, is_held, next_eligible
 from hpcgym.core.kernels.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.passing import count_pass, is_contested, make_pass
 from hpcgym.core.kernels.predicting import (
@@ -38,6 +39,7 @@ from hpcgym.core.state import (
     AT_SUBMISSIONS,
     BACKFILL,
     BACKFILL_EASY,
+    BACKFILL_MULTI_QUEUE,
     BASE,
     BATCH,
     BETWEEN,
@@ -96,7 +98,7 @@ def submit_job(jobs: Jobs, row: Row) -> None:
 
     Writes:
         The job's seat and keys, counts and reward rate; its prediction, and what is known of its
-        user, if a key needs that.
+        user, if a key needs that; its delay, in modes that have one.
 
     Source:
         Specification, section 1, "One instant".
@@ -116,6 +118,8 @@ def submit_job(jobs: Jobs, row: Row) -> None:
     row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
     if row.setting[KEEP_REWARD] == 1:
         begin_cost(jobs, row, job)
+    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        hold_job(jobs, row, job)
 
 
 @kernel(inlined=True)
@@ -235,7 +239,8 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
 
     Returns:
         False, with nothing done, if other jobs or a decision may matter, or the newcomer must wait
-        alone. Alone it starts in every mode; only EASY and no backfilling settle the others.
+        alone. Alone it starts in every mode unless it is held; only EASY and no backfilling settle
+        the others.
 
     Writes:
         What a pass writes.
@@ -245,7 +250,7 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
     """
     if row.setting[FULL_PASSES] == 1 or row.setting[DECIDE] > DECIDE_CONTESTED:
         return False
-    fits = jobs.processors[job] <= row.counter[FREE]
+    fits = jobs.processors[job] <= row.counter[FREE] and not is_held(row, job)
     if row.counter[N_WAITING] == 1:
         if not fits:
             return False
@@ -283,7 +288,7 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    now = min(next_submission(jobs, row), next_completion(row))
+    now = min(next_submission(jobs, row), next_completion(row), next_eligible(row))
     if row.setting[DECIDE] == DECIDE_INTERVAL:
         now = min(now, row.counter[NEXT_DECISION])
     if row.setting[KEEP_REWARD] == 1:
@@ -299,9 +304,9 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
 
 @kernel(inlined=True)
 def take_submissions(jobs: Jobs, row: Row) -> None:
-    """Handle the submissions of this instant, and correct estimates that have run out.
+    """Handle submissions and ends of delays, and correct estimates that have run out.
 
-    In `pyss` semantics one event is handled, submissions before completions.
+    In `pyss` semantics one event is handled, submissions and ends of delays before completions.
 
     Args:
         jobs: The job table.
@@ -320,8 +325,12 @@ def take_submissions(jobs: Jobs, row: Row) -> None:
     if row.setting[SEMANTICS] == BATCH:
         while next_submission(jobs, row) == now:
             submit_job(jobs, row)
+        while next_eligible(row) == now:
+            admit_job(row)
     elif next_submission(jobs, row) == now:
         submit_job(jobs, row)
+    elif next_eligible(row) == now:
+        admit_job(row)
     elif next_completion(row) == now:
         complete_job(jobs, row)
     if row.counter[N_EVENTS] > events:

@@ -2,12 +2,17 @@
 
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.partitions import begin_partitions
 from hpcgym.core.kernels.queue import clear_queue
 from hpcgym.core.kernels.records import Row, Start
 from hpcgym.core.state import (
+    BACKFILL,
+    BACKFILL_MULTI_QUEUE,
     BASE,
     CHECKED_HEAD,
+    DELAY,
     FILL,
+    FIRST_DELAY,
     FREE,
     KEEP_HISTORY,
     LIMITED_HEAD,
@@ -122,6 +127,9 @@ def clear_machine(row: Row, log_largest: float) -> None:
         row.counter[column] = -1
     clear_queue(row, BASE)
     clear_queue(row, FILL)
+    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        begin_partitions(row)
+        row.gauge[DELAY] = row.backfill_parameter[FIRST_DELAY]
 
 
 @kernel

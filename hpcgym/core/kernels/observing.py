@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.delaying import is_held
 from hpcgym.core.kernels.easy import reserve
 from hpcgym.core.kernels.queue import list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
@@ -24,6 +25,7 @@ from hpcgym.core.state import (
     FREE,
     HOUR_AGO,
     MACHINE_PROCESSORS,
+    N_HELD,
     N_HISTORY_FIELDS,
     N_OVERDUE,
     N_RELEASES,
@@ -226,7 +228,8 @@ def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first:
         shown[first + 4] = np.float32(min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0))
         waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
     shown[first + 5] = np.float32(waited)
-    shown[first + 6] = np.float32(jobs.feature[job, Q] <= row.counter[FREE])
+    held = row.counter[N_HELD] > 0 and is_held(row, job)
+    shown[first + 6] = np.float32(jobs.feature[job, Q] <= row.counter[FREE] and not held)
     shown[first + 7] = np.float32(shadow < 0 or now + estimate <= shadow)
     shown[first + 8] = np.float32(row.counter[N_OVERDUE] > 0 and is_overdue(row, job))
 

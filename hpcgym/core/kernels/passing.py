@@ -9,6 +9,7 @@ from hpcgym.core.kernels.conservative import depth_pass
 from hpcgym.core.kernels.contested import contested_pass
 from hpcgym.core.kernels.easy import easy_pass
 from hpcgym.core.kernels.look_ahead import look_ahead_pass
+from hpcgym.core.kernels.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.queue import first_job, least_processors
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.relaxed import relaxed_pass
@@ -19,6 +20,7 @@ from hpcgym.core.state import (
     BACKFILL_DEPTH,
     BACKFILL_EASY,
     BACKFILL_LOOK_AHEAD,
+    BACKFILL_MULTI_QUEUE,
     BACKFILL_RELAXED,
     BACKFILL_RULE,
     BACKFILL_SHIFT,
@@ -157,6 +159,8 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
         finished = depth_pass(jobs, row, contested)
     elif row.setting[BACKFILL] == BACKFILL_SHIFT:
         shift_pass(jobs, row, contested)
+    elif row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        finished = multi_queue_pass(jobs, row, contested)
     elif row.setting[BACKFILL] == BACKFILL_LOOK_AHEAD:
         finished = look_ahead_pass(jobs, row, contested)
     elif row.setting[BACKFILL] == BACKFILL_RELAXED:

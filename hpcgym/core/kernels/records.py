@@ -76,6 +76,10 @@ class Row(NamedTuple):
     scratch: IntVector
     estimate: IntVector
     feature: FloatTable
+    partition: IntVector
+    partition_idle: IntVector
+    held_time: IntVector
+    held_job: IntVector
 
 
 class Start(NamedTuple):

@@ -6,16 +6,21 @@ jobs end near their estimates, at most n_running.
 """
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.delaying import record_slowdown
+from hpcgym.core.kernels.partitions import occupy_partition, vacate_partition
 from hpcgym.core.kernels.queue import take_out
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.reward import end_cost
 from hpcgym.core.kernels.seats import leave_seat
 from hpcgym.core.kernels.user_history import record_completion
 from hpcgym.core.state import (
+    BACKFILL,
+    BACKFILL_MULTI_QUEUE,
     BACKFILLED,
     BASE,
     FILL,
     FILL_KEEPS,
+    FIRST_DELAY,
     FREE,
     KEEP_HISTORY,
     KEEP_REWARD,
@@ -140,7 +145,7 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
 
     Writes:
-        The job's seat, start and flags, both running lists, all counts.
+        The job's seat, start and flags, both running lists, partitions, all counts.
 
     Source:
         Specification, section 1, "EASY pass".
@@ -157,6 +162,8 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
     row.counter[WAITING_PROCESSORS] -= jobs.processors[job]
     row.counter[WAITING_AREA] -= jobs.processors[job] * jobs.estimate[job]
     add_running(jobs, row, job)
+    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        occupy_partition(jobs, row, job)
     if row.setting[KEEP_REWARD] == 1:
         end_cost(jobs, row, job)
 
@@ -228,9 +235,9 @@ def complete_job(jobs: Jobs, row: Row) -> None:
         row: The simulation, its clock at that job's end.
 
     Writes:
-        Both running lists, FREE, the user's history; REPLAN = 1 if the job was not estimated to end
-        now. In `pyss` semantics the processors of a job whose estimated end has come are free
-        already.
+        Both running lists, FREE, partitions and the delay, the user's history; REPLAN = 1 if the
+        job was not estimated to end now. In `pyss` semantics the processors of a job whose
+        estimated end has come are free already.
 
     Source:
         Specification, section 1, "One instant".
@@ -239,10 +246,15 @@ def complete_job(jobs: Jobs, row: Row) -> None:
     job = row.ending_job[last]
     row.counter[N_RUNNING] = last
     row.counter[N_EVENTS] += 1
+    has_classes = row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
     if remove_release(jobs, row, job):
         row.counter[FREE] += jobs.processors[job]
+        if has_classes:
+            vacate_partition(jobs, row, job)
         if row.start_time[job] + jobs.estimate[job] != row.counter[NOW]:
             row.counter[REPLAN] = 1
+    if has_classes and row.backfill_parameter[FIRST_DELAY] > 0.0:
+        record_slowdown(jobs, row, job)
     if row.setting[KEEP_HISTORY] != 0:
         record_completion(jobs, row, job)
 
@@ -256,7 +268,7 @@ def release_estimated(jobs: Jobs, row: Row) -> None:
         row: The simulation.
 
     Writes:
-        N_RELEASES, FREE.
+        N_RELEASES, FREE, partitions.
 
     Source:
         Specification, section 1, `event_semantics="pyss"`.
@@ -266,5 +278,7 @@ def release_estimated(jobs: Jobs, row: Row) -> None:
     last = row.counter[N_RELEASES] - 1
     while last >= 0 and row.release_time[last] <= row.counter[NOW]:
         row.counter[FREE] += jobs.processors[row.release_job[last]]
+        if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+            vacate_partition(jobs, row, row.release_job[last])
         last -= 1
     row.counter[N_RELEASES] = last + 1

@@ -1,0 +1,120 @@
+"""Evolution strategies that are asked for candidates and told how good they were; numpy only."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hpcgym.errors import HpcgymError
+
+FloatArray = NDArray[np.float64]
+
+
+class XNES:
+    """Exponential natural evolution strategy: a normal distribution that follows its best samples.
+
+    Lower fitness is better; only ranks count, so any monotone change of the fitness leaves the
+    search as it is.
+
+    Args:
+        mean: Where the search begins, shape (dimension,).
+        step_size: Standard deviation of the first candidates (sigma), > 0.
+        generator: Source of the random numbers.
+        candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
+
+    Attributes:
+        mean: Mean of the distribution (mu), shape (dimension,).
+        step_size: Its scale (sigma).
+        shape: Its shape, a matrix of determinant 1 (B), shape (dimension, dimension).
+        best: The best candidate told so far, or None.
+        best_fitness: Its fitness.
+
+    Raises:
+        HpcgymError: A mean that is no vector, a step size not above 0, fewer than 2 candidates.
+
+    Source:
+        Glasmachers, Schaul, Yi, Wierstra, Schmidhuber 2010 (GECCO), algorithm 1 and table 1.
+
+    Example:
+        >>> search = XNES(np.ones(3), 0.5, np.random.default_rng(0))
+        >>> for _ in range(80):
+        ...     candidates = search.ask()
+        ...     search.tell((candidates**2).sum(axis=1))
+        >>> bool(search.best_fitness < 1e-6)
+        True
+    """
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        step_size: float,
+        generator: np.random.Generator,
+        *,
+        candidates: int | None = None,
+    ) -> None:
+        self.mean = np.array(mean, dtype=np.float64)
+        if self.mean.ndim != 1 or not len(self.mean) or not np.isfinite(self.mean).all():
+            raise HpcgymError(f"a search begins at a vector of finite numbers, got {mean!r}")
+        if not (np.isfinite(step_size) and step_size > 0):
+            raise HpcgymError(f"a step size must be a number above 0, got {step_size!r}")
+        dimension = len(self.mean)
+        n = 4 + int(3 * np.log(dimension)) if candidates is None else candidates
+        if n < 2:
+            raise HpcgymError(f"a generation needs at least 2 candidates, got {n}")
+        self.step_size = float(step_size)
+        self.shape = np.eye(dimension)
+        self.best: FloatArray | None = None
+        self.best_fitness = np.inf
+        self._generator = generator
+        self._rate = (9 + 3 * np.log(dimension)) / (5 * dimension * np.sqrt(dimension))
+        weight = np.maximum(0.0, np.log(n / 2 + 1) - np.log(np.arange(1, n + 1)))
+        self._utility = weight / weight.sum() - 1 / n
+        self._drawn: FloatArray | None = None
+        self._asked = np.empty((n, dimension))
+
+    def ask(self) -> FloatArray:
+        """Draw a generation.
+
+        Returns:
+            Candidates, shape (n_candidates, dimension).
+        """
+        self._drawn = self._generator.standard_normal(self._asked.shape)
+        self._asked = self.mean + self.step_size * self._drawn @ self.shape.T
+        return self._asked.copy()
+
+    def tell(self, fitness: ArrayLike) -> None:
+        """Move the distribution by what the last generation was worth.
+
+        Args:
+            fitness: Of each candidate, shape (n_candidates,); lower is better, none NaN. Equals are
+                ranked in the order they were drawn.
+
+        Raises:
+            HpcgymError: No generation was asked for, or the fitness does not fit it.
+        """
+        values = np.asarray(fitness, dtype=np.float64)
+        if self._drawn is None:
+            raise HpcgymError("a generation must be asked for before it is told of")
+        if values.shape != (len(self._drawn),) or np.isnan(values).any():
+            raise HpcgymError(
+                f"fitness must be {len(self._drawn)} numbers, none NaN; got {fitness!r}"
+            )
+        order = np.argsort(values, kind="stable")
+        if values[order[0]] < self.best_fitness:
+            self.best_fitness = float(values[order[0]])
+            self.best = self._asked[order[0]].copy()
+        drawn, self._drawn = self._drawn[order], None
+        dimension = len(self.mean)
+        move = self._utility @ drawn
+        stretch = (drawn.T * self._utility) @ drawn - self._utility.sum() * np.eye(dimension)
+        scale = float(np.trace(stretch)) / dimension
+        stretch -= scale * np.eye(dimension)
+        self.mean += self.step_size * self.shape @ move
+        self.step_size *= float(np.exp(self._rate / 2 * scale))
+        self.shape = self.shape @ _exponential(self._rate / 2 * stretch)
+
+
+def _exponential(symmetric: FloatArray) -> FloatArray:
+    """Return the exponential of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(symmetric)
+    return np.asarray((vectors * np.exp(values)) @ vectors.T)

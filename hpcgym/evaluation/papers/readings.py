@@ -1,0 +1,170 @@
+"""Ways to read what papers leave open: jobs over their request, ties, the bound of slowdowns."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.policy import FEATURES, Policy, as_policy
+from hpcgym.core.workload import Workload
+from hpcgym.errors import EvaluationError, unknown_name
+from hpcgym.schedule import Schedule
+
+OverLimit = Literal["kill", "keep", "raise", "double", "drop"]
+
+OVER_LIMIT = {
+    "kill": "killed at the request",
+    "keep": "run on beyond it",
+    "raise": "request raised to the run time",
+    "double": "request raised to twice the run time, for every job",
+    "drop": "left out, and so are run times of 0",
+}
+"""What may become of jobs that ran longer than they had asked for."""
+
+PURE = {
+    "FCFS": ("wait", -1.0),
+    "LCFS": ("wait", 1.0),
+    "SPF": ("e", 1.0),
+    "LPF": ("e", -1.0),
+    "SQF": ("q", 1.0),
+    "LQF": ("q", -1.0),
+    "SAF": ("area", 1.0),
+    "LAF": ("area", -1.0),
+    "SEXP": ("exp", 1.0),
+    "LEXP": ("exp", -1.0),
+    "SRF": ("rho", 1.0),
+    "LRF": ("rho", -1.0),
+}
+"""The pure policies of RR-9212: the feature that each goes by, and its weight."""
+
+
+def with_over_limit(workload: Workload, reading: OverLimit) -> Workload:
+    """Change a log's jobs as a reading of over-limit jobs asks.
+
+    Args:
+        workload: The jobs; "kill" and "keep" leave them as they are, and say to `simulate` whether
+            `kill_at_limit`.
+        reading: One of `OVER_LIMIT`.
+
+    Returns:
+        The jobs.
+
+    Raises:
+        EvaluationError: The reading is not known.
+
+    Source:
+        Specification, section 6, "Over-limit jobs"; "double" is what Batsim's converter of logs
+        does unless told otherwise; "drop" is what the simulator of Lelong, Reis and Trystram 2017
+        demands of a log.
+
+    Example:
+        >>> jobs = Workload.from_arrays([0, 0], [9, 5], [6, 6], [1, 1], machine_processors=4)
+        >>> with_over_limit(jobs, "double").requested_time
+        array([18, 10])
+        >>> len(with_over_limit(jobs, "drop"))
+        1
+    """
+    if reading not in OVER_LIMIT:
+        raise EvaluationError(unknown_name("reading of over-limit jobs", reading, OVER_LIMIT))
+    run, request = workload.run_time, workload.requested_time
+    if reading == "drop":
+        return workload.select((run > 0) & (run <= request))
+    if reading in ("raise", "double"):
+        factor = 1 if reading == "raise" else 2
+        return replace(workload, requested_time=np.maximum(request, factor * run))
+    return workload
+
+
+def bsld_bounded_by(schedule: Schedule, bound_s: int) -> NDArray[np.float64]:
+    """Compute max((w + p) / max(p, bound), 1) for any bound.
+
+    Args:
+        schedule: A finished schedule.
+        bound_s: Run times below this count as this, s.
+
+    Returns:
+        Shape (n_jobs,), >= 1.
+
+    Source:
+        Carastan-Santos et al. 2019, equation 2, with its tau as an argument.
+    """
+    run = schedule.run_time
+    return np.maximum((schedule.wait_time + run) / np.maximum(run, bound_s), 1.0)
+
+
+def newest_first(name: str) -> tuple[Policy, Policy]:
+    """Return a pure policy whose ties go to the latest job, and SPF whose ties go by that policy.
+
+    Scores that move with time tie too seldom to matter: SEXP and LEXP are handed back as they are.
+
+    Args:
+        name: One of the twelve pure policies of RR-9212.
+
+    Returns:
+        The primary order, and the backfill order.
+
+    Raises:
+        EvaluationError: The policy is not one of the twelve.
+
+    Source:
+        The simulator of Lelong, Reis and Trystram 2017 (freuk/ocst): waiting jobs stand in a list,
+        latest first, that a stable sort orders; the backfill candidates are what is left of it.
+    """
+    if name not in PURE:
+        raise EvaluationError(unknown_name("pure policy", name, PURE))
+    feature, sign = PURE[name]
+    moves = feature == "exp"  # among jobs of one request, the expansion factor goes by the wait
+    weights = np.zeros(len(FEATURES))
+    weights[FEATURES.index("wait" if moves else feature)] = sign
+    primary, backfill = newest_first_of(weights, name)
+    return (as_policy(name) if moves else primary), backfill
+
+
+def newest_first_of(weights: NDArray[np.float64], name: str = "mixed") -> tuple[Policy, Policy]:
+    """Return the same for weights, none of them on the expansion factor.
+
+    Args:
+        weights: Of (q, e, wait, rho, exp, area), shape (6,); the score is weights . features.
+        name: What to call it.
+
+    Returns:
+        The primary order, and the backfill order. Between two jobs, time moves neither.
+
+    Source:
+        As `newest_first`.
+    """
+
+    def score(workload: Workload) -> NDArray[np.float64]:
+        q = workload.processors.astype(np.float64)
+        e = workload.requested_time.astype(np.float64)
+        values = (q, e, -workload.submit_time, e / q, np.zeros_like(e), e * q)
+        total = np.zeros_like(e)
+        for weight, value in zip(weights, values, strict=True):
+            if weight:
+                total += weight * value
+        return total
+
+    def primary(workload: Workload) -> NDArray[np.int64]:
+        return _places(score(workload))
+
+    def backfill(workload: Workload) -> NDArray[np.int64]:
+        return _places(score(workload), workload.requested_time)
+
+    nothing = np.zeros(s.N_WEIGHTS)
+    return (
+        Policy(f"{name}, newest first", s.RULE_KEYS, nothing, keys=primary),
+        Policy(f"SPF, then {name}", s.RULE_KEYS, nothing, keys=backfill),
+    )
+
+
+def _places(*keys: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return each job's place by the last key, then those before it, then the latest first."""
+    n_jobs = len(keys[0])
+    order = np.lexsort((-np.arange(n_jobs), *keys))
+    place = np.empty(n_jobs, dtype=np.int64)
+    place[order] = np.arange(n_jobs)
+    return place

@@ -1,0 +1,428 @@
+"""Multiple-queue backfilling: against the plain-Python judge, and what must hold."""
+
+import pickle
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+import reference
+import reference_multi_queue
+from engines import by_package, first_difference, history_of_users, jobs_of, workload_of
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import policies, settings_for, workloads
+
+import hpcgym
+from hpcgym.core import state as s
+from hpcgym.core.backfill import MultiQueue, as_backfill
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import PolicyError
+from hpcgym.evaluation.benchmark import saturated
+from hpcgym.scenario.build import Episodes
+
+KTH = "KTH-SP2-1996-2.1-cln"
+SDSC = "SDSC-SP2-1998-4.2-cln"
+
+MODES = (
+    "multi-queue",
+    "multi-queue:bounds=3",
+    "multi-queue:bounds=1/3/5/20",
+    "multi-queue:bounds=2/10,delay=7,batch=3",
+    "multi-queue:bounds=5,delay=20,batch=2,tolerance=0,delta1=printed",
+    "multi-queue:bounds=1/2/3/4/5/10/11,delay=1,batch=1",
+)
+"""With bounds among the drawn times; the first has one class for nearly all of them."""
+
+ADAPTIVE = "multi-queue:delay=2500"
+
+
+@cache
+def whole(path):
+    """Read a whole log once per process."""
+    return hpcgym.load_workload(path)
+
+
+@st.composite
+def modes(draw):
+    """Draw a mode."""
+    bounds = sorted(draw(st.sets(st.sampled_from((1, 2, 3, 5, 10, 11, 20, 60)), min_size=1)))
+    text = f"multi-queue:bounds={'/'.join(map(str, bounds[: s.MOST_CLASSES - 1]))}"
+    delay = draw(st.sampled_from((0, 1, 2, 7, 30)))
+    if delay == 0:
+        return text
+    batch, tolerance = draw(st.integers(1, 6)), draw(st.sampled_from((0, 0.25, 0.6)))
+    delta1 = draw(st.sampled_from(("none", "printed")))
+    return f"{text},delay={delay},batch={batch},tolerance={tolerance},delta1={delta1}"
+
+
+def settings_in(data, workload, mode):
+    """Draw settings of a mode."""
+    return data.draw(settings_for(workload)) | {"backfill": mode, "backfill_order": None}
+
+
+# --- The judge ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_every_drawn_job_starts_as_the_judge_says(mode, data):
+    workload = data.draw(workloads())
+    settings = settings_in(data, workload, mode)
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@given(data=st.data())
+def test_crowded_jobs_start_as_the_judge_says(data):
+    workload = data.draw(workloads(max_jobs=60))
+    settings = settings_in(data, workload, data.draw(modes()))
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:delay=20000,batch=20"])
+@pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
+def test_long_queues_start_as_the_judge_says(mode, policy):
+    workload = saturated(400, 300)
+    assert not first_difference(workload, policy=policy, backfill=mode, threshold=20_000)
+
+
+@pytest.mark.parametrize("log", [KTH, SDSC])
+@pytest.mark.parametrize("estimates", ["exact", "requested"])
+@pytest.mark.parametrize("mode", ["multi-queue", ADAPTIVE])
+@pytest.mark.slow
+def test_whole_logs_start_as_the_judge_says(real_log, log, estimates, mode):
+    assert not first_difference(whole(real_log(log)), backfill=mode, estimates=estimates)
+
+
+# --- Hand-worked cases ----------------------------------------------------------------------------
+
+
+def starts(table, processors, **settings):
+    """Return the starts of jobs of (submit, run = request, processors), checked by the judge."""
+    jobs = [(submit, run, run, q) for submit, run, q in table]
+    workload = workload_of(jobs, processors)
+    assert not first_difference(workload, **settings)
+    return [start.start_time for start in by_package(workload, **settings)]
+
+
+def test_short_job_has_a_reservation_that_a_long_one_may_not_delay():
+    """M=4: A 2p x 100 s runs; H 3p x 200, S 4p x 50, L 1p x 900 wait; short means up to 100 s.
+
+    EASY reserves for H alone, at 100, with one processor extra, and starts L on it, so that S waits
+    until 900. With two queues S is a pivot beside H, promised 300, and L comes after it.
+    """
+    table = [(0, 100, 2), (0, 200, 3), (0, 50, 4), (0, 900, 1)]
+    assert starts(table, 4, backfill="easy") == [0, 100, 900, 0]
+    assert starts(table, 4, backfill="multi-queue:bounds=100") == [0, 100, 300, 350]
+
+
+def test_pivot_promoted_later_goes_before_one_that_came_after_it():
+    """M=4: A 4p x 100 runs; L1 4p x 300, L2 3p x 300 (long), S 2p x 50 (short) wait.
+
+    While L1 is the long pivot S is promised 400. At 100 L1 starts and L2 is promoted: it came
+    before S, takes 400, and leaves S the processor it does not need only from 700 on.
+    """
+    table = [(0, 100, 4), (0, 300, 4), (0, 300, 3), (0, 50, 2)]
+    assert starts(table, 4, backfill="multi-queue:bounds=90") == [0, 100, 400, 700]
+
+
+def test_job_that_takes_the_whole_machine_runs():
+    table = [(0, 50, 1), (1, 5000, 4), *((t, 50, 1) for t in range(2, 400, 7))]
+    assert starts(table, 4, backfill="multi-queue")[1] == 50
+    assert 301 <= starts(table, 4, backfill="multi-queue:bounds=100,delay=300")[1] <= 350
+
+
+def test_end_of_a_delay_is_an_event_of_its_own():
+    """Nothing else happens at 30, when the delay of the long job submitted at 5 is over."""
+    table = [(0, 10, 1), (5, 500, 1)]
+    assert starts(table, 4, backfill="multi-queue:bounds=100,delay=25") == [0, 30]
+    assert starts(table, 4, backfill="multi-queue:bounds=100,delay=0") == [0, 5]
+
+
+def test_held_job_is_out_of_sight():
+    """L, 4p x 500, has a reservation at 20 that S, 2p x 60, must not delay; held it has none."""
+    table = [(0, 20, 2), (1, 500, 4), (2, 60, 2)]
+    assert starts(table, 4, backfill="multi-queue:bounds=100") == [0, 20, 520]
+    assert starts(table, 4, backfill="multi-queue:bounds=100,delay=10") == [0, 62, 2]
+
+
+@pytest.mark.parametrize(
+    ("more", "delays"), [("", [2500, 3750, 2500]), (",delta1=printed", [2500, 7500, 8750, 7500])]
+)
+def test_delay_follows_the_slowdown_of_short_jobs(more, delays):
+    """The slowdowns 2, 4, 4, 2 of four batches of one give D_2 to D_5 = 2500, 3750, 3750, 2500.
+
+    One processor; a job that is not short runs until 100, the others one after the other behind it,
+    waiting 10, 18, 21 and 8 s for run times of 10, 6, 7 and 8. As printed, D_2 is D_1 + 2 D_1.
+    """
+    table = [(0, 100, 1), (90, 10, 1), (92, 6, 1), (95, 7, 1), (115, 8, 1), (200, 300, 1)]
+    mode = f"multi-queue:bounds=50/100,delay=2500,batch=1{more}"
+    assert starts(table, 1, backfill=mode) == [0, 100, 110, 116, 123, 200 + delays[-1]]
+    jobs = workload_of([(submit, run, run, q) for submit, run, q in table], 1)
+    simulator = Simulator(jobs, SchedulerSettings(backfill=mode), decide=1)
+    seen = [delays[0]]
+    while simulator.run():
+        delay = simulator.state.gauge[0, s.DELAY]
+        seen += [] if delay == seen[-1] else [delay]
+    assert seen == delays
+
+
+def test_batch_without_short_jobs_leaves_the_delay_as_it_is():
+    delay = reference_multi_queue.Delay(reference_multi_queue.Settings(delay=2500))
+    for slowdown in (None, 2, None, 4, 4, 2):
+        delay.close(slowdown)
+    assert delay.now == [2500, 2500, 2500, 2500, 3750, 3750, 2500]
+
+
+# --- One class, and as many as jobs ---------------------------------------------------------------
+
+
+@given(data=st.data())
+def test_one_class_for_all_jobs_is_easy(data):
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, "multi-queue:bounds=1000000")
+    easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
+    assert by_package(workload, policy=policy, **settings) == easy
+
+
+@given(data=st.data(), estimates=st.permutations((1, 2, 3, 5, 8, 13, 21, 34)))
+def test_a_class_for_every_job_is_conservative(data, estimates):
+    runs = [data.draw(st.integers(0, estimate)) for estimate in estimates]
+    submits = sorted(data.draw(st.integers(0, 20)) for _ in estimates)
+    sizes = [data.draw(st.integers(1, 4)) for _ in estimates]
+    workload = workload_of(list(zip(submits, runs, estimates, sizes, strict=True)), 4)
+    policy = data.draw(policies)
+    conservative = by_package(workload, policy=policy, backfill="conservative")
+    classes = by_package(workload, policy=policy, backfill="multi-queue:bounds=1/2/3/5/8/13/21")
+    assert classes == conservative
+
+
+# --- What must hold -------------------------------------------------------------------------------
+
+
+class WatchesOldest(reference_multi_queue.MultiQueue):
+    """A judge that remembers the pivots of its passes, and when each was promised to start."""
+
+    promised = ([], [])
+
+    def admit(self):
+        """Let a held job be eligible; being older, it may go before pivots that were promised."""
+        super().admit()
+        self.promised = ([], [])
+
+    def check(self, queue, t):
+        """Compare what is promised with what was at the last pass."""
+        super().check(queue, t)
+        _, pivots, times = self.plan(queue, t)
+        self.compare(pivots, times, *self.promised)
+        assert pivots[:1] == sorted(queue)[:1]
+        self.promised = (pivots, times)
+
+    def compare(self, pivots, times, before, promised):
+        """Refuse a delay of the oldest job."""
+        if pivots[:1] == before[:1]:
+            assert times[:1] <= promised[:1]
+
+
+class WatchesAll(WatchesOldest):
+    """A judge that does so for all pivots."""
+
+    def compare(self, pivots, times, before, promised):
+        """Refuse a delay of any pivot while they stay the same."""
+        if pivots == before:
+            assert all(new <= old for new, old in zip(times, promised, strict=True))
+
+
+def watch(kind, workload, mode, estimates):
+    """Let a judge watch, and compare its schedule."""
+    settings = {"backfill": mode, "estimates": estimates}
+    known, processors = history_of_users(workload), workload.machine_processors
+    judged = reference.simulate(jobs_of(workload), processors, history=known, kind=kind, **settings)
+    assert by_package(workload, **settings) == judged
+
+
+@given(workload=workloads(max_jobs=40), mode=modes())
+def test_oldest_eligible_job_is_a_pivot_first_of_all_and_is_never_delayed(workload, mode):
+    watch(WatchesOldest, workload, mode, "requested")
+
+
+@given(workload=workloads(max_jobs=40), mode=modes())
+def test_reservations_of_unchanged_pivots_never_move_later_where_jobs_end_on_time(workload, mode):
+    whole_seconds = np.maximum(workload.run_time, 1)  # an estimate is a second at least
+    watch(WatchesAll, replace(workload, run_time=whole_seconds), mode, "exact")
+
+
+def test_early_end_may_move_a_pivot_behind_one_that_came_before_it():
+    """M=3: A 1p asks 3 s but ends at 0, C 1p x 1 runs; P 3p x 1 (short), L 1p x 2 (long) wait.
+
+    At first P is promised 3, when A should end, and L 1, behind C. A ends at once: P moves ahead to
+    1, and leaves L nothing before 2. Reservations are made anew at each pass, in order of arrival.
+    """
+    table = [(0, 0, 3, 1), (0, 1, 1, 1), (0, 1, 1, 1), (0, 1, 1, 3), (0, 2, 2, 1)]
+    workload = workload_of(table, 3)
+    assert not first_difference(workload, backfill="multi-queue:bounds=1")
+    schedule = hpcgym.simulate(workload, backfill="multi-queue:bounds=1")
+    assert schedule.start_time.tolist() == [0, 0, 0, 1, 2]
+
+
+def simulator_of(workload, policy="FCFS", **settings):
+    """Make a simulator, its invariants checked."""
+    if not isinstance(settings.get("estimates", ""), str):
+        settings["estimates"] = np.asarray(settings["estimates"])
+    return Simulator(workload, SchedulerSettings(policy, **settings), check_invariants=True)
+
+
+@given(data=st.data())
+def test_passes_that_are_cut_short_start_what_full_passes_start(data):
+    """Partitions, the oldest job and what could still start are checked at every event."""
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, data.draw(modes()))
+    short = simulator_of(workload, policy, **settings)
+    full = Simulator(workload, short.settings, check_invariants=True, full_passes=True)
+    short.run()
+    full.run()
+    assert short.start_time.tolist() == full.start_time.tolist()
+    assert short.backfilled.tolist() == full.backfilled.tolist()
+
+
+@given(data=st.data())
+def test_passes_without_a_decision_start_the_same_in_any_order(data):
+    """The environment decides at contested passes only; at the others no order matters."""
+    workload = data.draw(workloads(max_jobs=30))
+    settings = SchedulerSettings("FCFS", backfill=data.draw(modes()))
+    policy = data.draw(policies.filter(lambda one: one != "SMITH"))
+    contested, every = (Simulator(workload, settings, decide=d) for d in ("contested", "event"))
+    for simulator in (contested, every):
+        while simulator.run():
+            simulator.order_by(policy)
+    assert contested.start_time.tolist() == every.start_time.tolist()
+
+
+def test_invariants_hold_on_whole_logs(real_log):
+    for mode in ("multi-queue", ADAPTIVE):
+        simulator = simulator_of(whole(real_log(KTH)), backfill=mode)
+        assert not simulator.run()
+        assert simulator.state.gauge[0, s.DELAY] >= 0
+
+
+@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:bounds=5000,delay=90000,batch=10"])
+def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
+    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
+    ours = Simulator(saturated(600, 200), settings, decide="event")
+    for _ in range(500):
+        assert ours.run()
+    assert (ours.state.counter[0, s.N_HELD] > 0) == ("delay" in mode)
+    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
+    while ours.run():
+        pass
+    for twin in twins:
+        while twin.run():
+            pass
+        assert twin.start_time.tolist() == ours.start_time.tolist()
+        twin.restore(ours.copy())
+
+
+@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:bounds=5000,delay=90000,batch=10"])
+def test_many_cells_give_the_figures_of_single_simulations(mode):
+    workload, names = saturated(500, 200), ["FCFS", "SAF", "WFP3"]
+    many = hpcgym.simulate_many([workload], names, backfill=mode, metrics=("mean_bsld",))
+    single = [hpcgym.simulate(workload, name, backfill=mode).metrics() for name in names]
+    measured = [one["mean_bsld"] for one in single]
+    assert many["mean_bsld"].ravel().tolist() == pytest.approx(measured, rel=1e-12)
+
+
+# --- Text, and the environment --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("multi-queue", MultiQueue()),
+        ("multi-queue:bounds=60", MultiQueue((60,))),
+        ("multi-queue:bounds=60/3600", MultiQueue((60, 3600))),
+        ("multi-queue:delay=2500", MultiQueue(delay=2500)),
+        (
+            "multi-queue:bounds=60/3600,delay=1,batch=10,tolerance=0.5,delta1=printed",
+            MultiQueue((60, 3600), 1, 10, 0.5, "printed"),
+        ),
+    ],
+)
+def test_text_and_object_say_the_same(text, mode):
+    assert as_backfill(text) == mode and str(mode) == text
+    assert mode.row().shape == (s.N_BACKFILL_PARAMETERS,)
+    assert MultiQueue() == as_backfill("multi-queue:bounds=100/1000/10000,delay=0")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("bounds=100/10", "bounds must be 1 to 7 whole numbers of seconds >= 1, ascending"),
+        ("bounds=0/10", "got (0, 10)"),
+        ("bounds=1/2/3/4/5/6/7/8", "got (1, 2, 3, 4, 5, 6, 7, 8)"),
+        ("bounds=ten", "got 'ten'"),
+        ("delay=-1", "delay must be a whole number >= 0, got -1"),
+        ("delay=2500,batch=0", "batch must be a whole number >= 1, got 0"),
+        ("delay=2500,tolerance=nan", "tolerance must be a number >= 0, got nan"),
+        ("delay=2500,delta1=print", "unknown delta1 'print'; did you mean 'printed'"),
+        ("batch=50", "batch says how a delay adapts; it needs delay too"),
+        ("bound=100", "did you mean 'bounds'"),
+    ],
+)
+def test_what_is_misspelt_is_refused_with_what_is_allowed(text, message):
+    with pytest.raises(PolicyError) as refused:
+        as_backfill(f"multi-queue:{text}")
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:bounds=600,delay=3600"])
+@pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
+def test_policy_through_the_environment_is_the_policy_simulated(mode, policy):
+    workload = Episodes("synthetic-256-weeks").workload(3)
+    keywords = {"action": "policy", "policies": [policy], "backfill": mode}
+    env = SchedulingEnv("synthetic-256-weeks", **keywords)
+    env.reset(options={"workload": workload})
+    while not env.step(0)[2]:
+        pass
+    made = hpcgym.simulate(workload, **(vars(env.settings) | {"policy": policy}))
+    assert env.schedule().start_time.tolist() == made.start_time.tolist()
+
+
+@pytest.mark.parametrize("action", ["weights", "order", "job"])
+def test_any_action_steers_multiple_queues(action):
+    mode = "multi-queue:bounds=600/3600,delay=3600"
+    env = SchedulingEnv("synthetic-256-weeks", action=action, backfill=mode)
+    env.reset(seed=1)
+    env.action_space.seed(1)
+    while not env.step(env.action_space.sample())[2]:
+        pass
+    assert env.schedule().complete
+
+
+def test_picked_job_goes_first_and_a_wide_one_holds_a_reservation():
+    """M=4: R 1p x 10 runs; A 2p x 50, B 2p x 60, W 4p x 70 wait, all short.
+
+    With B picked it starts, and A is decided on at the same instant. With W picked it is the pivot,
+    promised 10, and neither of the others ends before.
+    """
+    table = [(0, 10, 10, 1), (1, 50, 50, 2), (1, 60, 60, 2), (1, 70, 70, 4)]
+    settings = SchedulerSettings(backfill="multi-queue")
+    first = Simulator(workload_of(table, 4), settings, decide="event")
+    assert first.run() and first.now == 0
+    assert first.run() and first.now == 1
+    second = first.copy()
+    first.pick(2)
+    assert first.run() and (first.now, first.waiting.tolist()) == (1, [1, 3])
+    second.pick(3)
+    assert second.run() and (second.now, second.waiting.tolist()) == (10, [1, 2, 3])
+
+
+def test_held_job_does_not_fit_now_in_an_observation():
+    """At 5 one of 4 processors is taken: T (2p) fits, S (4p) is too wide, L (2p) is held."""
+    table = [(0, 90, 90, 1), (5, 500, 500, 2), (5, 20, 20, 4), (5, 30, 30, 2)]
+    mode = "multi-queue:bounds=100,delay=50"
+    env = SchedulingEnv("tiny", backfill=mode, decide="event", n_slots=4)
+    env.reset(options={"workload": workload_of(table, 4)})
+    shown = env.step(np.zeros(6, dtype=np.float32))[0]["jobs"].reshape(4, -1)
+    assert shown[:, 6].tolist() == [1.0, 0.0, 0.0, 0.0]  # in SAF order: T, S, L, an empty slot
