@@ -158,7 +158,7 @@ def rerun(journal: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rer
     logs = {name: load_workload(name) for name in names}
     parts = [
         Part(
-            digest(logs[name], "lecture", reading, mode, FACTORS, SEEDS),
+            digest(logs[name], "lecture", reading, title, mode, FACTORS, SEEDS),
             f"{title}, {MODES[mode]}, {reading.name}",
             partial(_run_mode, logs[name], title, reading, mode),
         )

@@ -93,7 +93,9 @@ def claims(rerun: Rerun, reading: Reading = PLAIN) -> list[Claim]:
     of_f, of_two, n = "table of f", "Another Result", len(DOUBLING)
     claimed = [
         counted("users' estimates are worst, in response and slowdown", of_f, worst, 2),
-        counted("the response is best for an f of 1 to 3", of_f, best in (1, 3), 1, f"f = {best}"),
+        counted(
+            "the response is best for an f of 1 to 3", of_f, int(best in (1, 3)), 1, f"f = {best}"
+        ),
         counted("from f = 3 on the slowdown is below that of f = 0", of_f, lower, len(late)),
     ]
     for kind, name in ((0, "true run times"), (USER, "users' estimates")):
