@@ -83,7 +83,7 @@ empty slot stands for the first job of the base order and counts in `info["inval
         | 3 `log_area` | area, processor-s | log(e q) / log(E M) | 0 | 1 |
         | 4 `log_wait_time` | wait w, s | log(1 + w/60) / log(1 + 43200), at most 1 | 0 | 1 |
         | 5 `log_wait_by_estimate` | w / e | log(w/e) / log 10^4, clipped; -1 at w = 0 | -1 | 1 |
-        | 6 `fits_now` | q <= free processors | 0 or 1 | 0 | 1 |
+        | 6 `fits_now` | q <= free processors, and not held by a delay | 0 or 1 | 0 | 1 |
         | 7 `ends_before_shadow` | now + e <= shadow time of the first job in SAF order that does \
 not fit, by the jobs now running | 0 or 1; 1 where all fit | 0 | 1 |
         | 8 `is_thresholded` | beyond the threshold | 0 or 1 | 0 | 1 |
