@@ -136,6 +136,18 @@ def learned(values: FloatArray, train: slice, test: slice) -> dict[str, tuple[fl
     return {name: (float(v[train].sum()), float(v[test].sum())) for name, v in series.items()}
 
 
+def parted_weeks() -> tuple[slice, slice]:
+    """Return the training and the testing weeks of SDSC-SP2.
+
+    Returns:
+        Weeks 28-64 and 65-100, counted from 0.
+
+    Source:
+        RR-9212, table 2.
+    """
+    return slice(TRAINING[0] - 1, TRAINING[1]), slice(TESTING[0] - 1, TESTING[1])
+
+
 def table_2(tables: Tables, search: Search, reading: str) -> pd.DataFrame:
     """Make Table 2.
 
@@ -150,7 +162,7 @@ def table_2(tables: Tables, search: Search, reading: str) -> pd.DataFrame:
     Source:
         RR-9212, table 2.
     """
-    train, test = (slice(first - 1, last) for first, last in (TRAINING, TESTING))
+    train, test = parted_weeks()
     found = learned(search.covers[reading, "SDSC-SP2"], train, test)
     pure = weekly(tables, reading, "SDSC-SP2").to_numpy()
     names = weekly(tables, reading, "SDSC-SP2").columns

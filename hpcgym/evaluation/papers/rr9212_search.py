@@ -49,6 +49,9 @@ XNES_STEP_SIZE = 0.5
 KAPPA = 0.01
 """Weight of the penalty that holds the norm near 1, as a share of SAF's figure."""
 
+SCALED = "simulator, scaled features"
+"""The simulator's reading with weights of features divided by their spread, as its code can."""
+
 SEED = 9212
 CHUNK = 20_000
 
@@ -203,7 +206,8 @@ class Search:
 
     Attributes:
         covers: (reading, log) -> mean bsld of each week and direction of `cover()`; months of
-            SDSC-SP2 stand under ("plain", "SDSC-SP2 months").
+            SDSC-SP2 stand under ("plain", "SDSC-SP2 months"), weights of scaled features under
+            (`SCALED`, "SDSC-SP2").
         xnes: One row per log and week: the least found with 3 and with 6 features.
         grid: One row per week of `GRID_WEEKS`, in the simulator's reading: the least of the full
             grid and of the cover.
@@ -276,13 +280,23 @@ def search(
             )
             for number, week in enumerate(found, 1)
         ]
+    simulated = weeks_of("SDSC-SP2", SIMULATOR)
+    scaled = _scaled(cover(subdivisions), simulated)
+    parts += [
+        Part(
+            digest(week, "scaled cover", SIMULATOR, number, subdivisions),
+            f"SDSC-SP2, {SCALED}, {number}",
+            partial(_cover_part, "SDSC-SP2", number, week, SIMULATOR, scaled, threads, SCALED),
+        )
+        for number, week in enumerate(simulated, 1)
+    ]
     parts += [
         Part(
             digest(week, "grid", SIMULATOR, number, grid_points),
             f"SDSC-SP2, full grid, {number}",
             partial(_grid_part, number, week, cover(subdivisions), grid_points, threads),
         )
-        for number, week in enumerate(weeks_of("SDSC-SP2", SIMULATOR), 1)
+        for number, week in enumerate(simulated, 1)
         if number in GRID_WEEKS
     ]
     done = run_parts(parts, journal, "RR-9212, w*")
@@ -297,6 +311,18 @@ def search(
     )
 
 
+def _scaled(directions: FloatArray, periods: Sequence[Workload]) -> FloatArray:
+    """Return weights of raw features that mean these weights of features divided by their spread.
+
+    The spread is the standard deviation over all jobs; waits, which depend on the schedule, are
+    divided by that of the requests.
+    """
+    q = np.concatenate([period.processors for period in periods]).std()
+    e = np.concatenate([period.requested_time for period in periods]).std()
+    weights = directions / np.array([q, e, e])
+    return np.asarray(weights / np.abs(weights).sum(axis=1, keepdims=True))
+
+
 def best_of(found: Search) -> pd.DataFrame:
     """Return the best weights of every week.
 
@@ -304,8 +330,8 @@ def best_of(found: Search) -> pd.DataFrame:
         found: What the search gave.
 
     Returns:
-        One row per reading, log and week (or month): weights of q, e and wait, and the mean bounded
-        slowdown under them.
+        One row per reading, log and week (or month): weights of q, e and wait (of scaled features
+        in the reading `SCALED`), and the mean bounded slowdown under them.
 
     Source:
         RR-9212, section 7.1: w*.
@@ -327,10 +353,11 @@ def _cover_part(
     reading: Reading,
     directions: FloatArray,
     threads: int | None,
+    label: str | None = None,
 ) -> list[Row]:
-    """Cover one week."""
+    """Cover one week; its rows are labelled by the reading unless told otherwise."""
     values = np.round(covered(week, reading, directions, threads), 6).tolist()
-    row = {"kind": "cover", "reading": reading.name, "log": name, "week": number}
+    row = {"kind": "cover", "reading": label or reading.name, "log": name, "week": number}
     return [{**row, "jobs": len(week), "values": values}]
 
 
