@@ -44,10 +44,12 @@ def main() -> None:
     written += [write(search.months, folder / "months.csv")]
     written += [write(rr9212_search.best_of(search), folder / "best.csv")]
     written += rr9212_figures.draw_search(tables, search, folder)
-    page = rr9212_page.page(tables, search, COMMAND)
     for path in filter(None, (folder / "page.md", options.page)):
+        picture = path.with_suffix(".png")
+        picture.write_bytes((folder / "readings.png").read_bytes())
+        page = rr9212_page.page(tables, search, COMMAND, picture.name)
         path.write_text(page, encoding="utf-8")
-        written.append(path)
+        written += [path, picture]
     for journal in journals:
         journal.unlink()
     for path in written:

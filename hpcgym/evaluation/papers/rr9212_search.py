@@ -36,16 +36,21 @@ from hpcgym.trace.split import MONTH_S
 FloatArray = NDArray[np.float64]
 
 SUBDIVISIONS = 50
-"""Of each edge of the octahedron |q| + |e| + |wait| = 1; makes 10,002 directions."""
+"""Of each edge of the octahedron |q| + |e| + |wait| = 1: 10,002 directions for SDSC-SP2, whose
+figures the report prints; half as many subdivisions, 2,502 directions, for the other logs."""
 
 GRID_POINTS = 100
-GRID_WEEKS = (70, 71, 72, 73, 85)
-"""Weeks of SDSC-SP2 whose full grid is searched, and points of it per dimension."""
+GRID_WEEKS = (64, 73, 79, 82, 85)
+"""Weeks of SDSC-SP2, in the simulator's reading, whose full grid of that many points a dimension is
+searched; light ones."""
 
-XNES_EVALUATIONS = 1_000
+XNES_EVALUATIONS = 600
 XNES_STEP_SIZE = 0.5
 KAPPA = 0.01
 """Weight of the penalty that holds the norm near 1, as a share of SAF's figure."""
+
+SCALED = "simulator, scaled features"
+"""The simulator's reading with weights of features divided by their spread, as its code can."""
 
 SEED = 9212
 CHUNK = 20_000
@@ -201,9 +206,11 @@ class Search:
 
     Attributes:
         covers: (reading, log) -> mean bsld of each week and direction of `cover()`; months of
-            SDSC-SP2 stand under ("plain", "SDSC-SP2 months").
+            SDSC-SP2 stand under ("plain", "SDSC-SP2 months"), weights of scaled features under
+            (`SCALED`, "SDSC-SP2").
         xnes: One row per log and week: the least found with 3 and with 6 features.
-        grid: One row per week of `GRID_WEEKS`: the least of the full grid and of the cover.
+        grid: One row per week of `GRID_WEEKS`, in the simulator's reading: the least of the full
+            grid and of the cover.
         months: One row per month of SDSC-SP2, one column per pure policy, in the plain reading.
         seconds: Wall time, s.
     """
@@ -234,7 +241,7 @@ def search(
     Args:
         journal: File in which finished parts are kept; a second run goes on from it.
         logs: The report's names, SDSC-SP2 among them.
-        subdivisions: As in `cover`.
+        subdivisions: As in `cover`, for SDSC-SP2; half as many for the other logs.
         grid_points: As in `full_grid`.
         threads: Threads that work; None for one per core.
 
@@ -247,7 +254,6 @@ def search(
     Source:
         RR-9212, sections 7, 8, 9 and 11.
     """
-    directions = cover(subdivisions)
     by_month = weeks_of("SDSC-SP2", PLAIN, length_s=MONTH_S)
     parts: list[Part] = []
     for log in logs:
@@ -256,12 +262,13 @@ def search(
         if log == "SDSC-SP2":
             sets.append((log, SIMULATOR, weeks_of(log, SIMULATOR)))
             sets.append((MONTHS, PLAIN, by_month))
+        parted = subdivisions if log == "SDSC-SP2" else subdivisions // 2
         for name, reading, periods in sets:
             parts += [
                 Part(
-                    digest(period, "cover", reading, (reading.name, name), number, subdivisions),
+                    digest(period, "cover", reading, (reading.name, name), number, parted),
                     f"{name}, {reading.name}, {number}",
-                    partial(_cover_part, name, number, period, reading, directions, threads),
+                    partial(_cover_part, name, number, period, reading, cover(parted), threads),
                 )
                 for number, period in enumerate(periods, 1)
             ]
@@ -273,15 +280,25 @@ def search(
             )
             for number, week in enumerate(found, 1)
         ]
-        parts += [
-            Part(
-                digest(week, "grid", number, grid_points),
-                f"{log}, full grid, {number}",
-                partial(_grid_part, number, week, directions, grid_points, threads),
-            )
-            for number, week in enumerate(found, 1)
-            if log == "SDSC-SP2" and number in GRID_WEEKS
-        ]
+    simulated = weeks_of("SDSC-SP2", SIMULATOR)
+    scaled = _scaled(cover(subdivisions), simulated)
+    parts += [
+        Part(
+            digest(week, "scaled cover", SIMULATOR, number, subdivisions),
+            f"SDSC-SP2, {SCALED}, {number}",
+            partial(_cover_part, "SDSC-SP2", number, week, SIMULATOR, scaled, threads, SCALED),
+        )
+        for number, week in enumerate(simulated, 1)
+    ]
+    parts += [
+        Part(
+            digest(week, "grid", SIMULATOR, number, grid_points),
+            f"SDSC-SP2, full grid, {number}",
+            partial(_grid_part, number, week, cover(subdivisions), grid_points, threads),
+        )
+        for number, week in enumerate(simulated, 1)
+        if number in GRID_WEEKS
+    ]
     done = run_parts(parts, journal, "RR-9212, w*")
     rows = pd.DataFrame([row for part in done.rows for row in part])
     by_set = rows[rows["kind"] == "cover"].groupby(["reading", "log"], sort=False)
@@ -294,6 +311,18 @@ def search(
     )
 
 
+def _scaled(directions: FloatArray, periods: Sequence[Workload]) -> FloatArray:
+    """Return weights of raw features that mean these weights of features divided by their spread.
+
+    The spread is the standard deviation over all jobs; waits, which depend on the schedule, are
+    divided by that of the requests.
+    """
+    q = np.concatenate([period.processors for period in periods]).std()
+    e = np.concatenate([period.requested_time for period in periods]).std()
+    weights = directions / np.array([q, e, e])
+    return np.asarray(weights / np.abs(weights).sum(axis=1, keepdims=True))
+
+
 def best_of(found: Search) -> pd.DataFrame:
     """Return the best weights of every week.
 
@@ -301,8 +330,8 @@ def best_of(found: Search) -> pd.DataFrame:
         found: What the search gave.
 
     Returns:
-        One row per reading, log and week (or month): weights of q, e and wait, and the mean bounded
-        slowdown under them.
+        One row per reading, log and week (or month): weights of q, e and wait (of scaled features
+        in the reading `SCALED`), and the mean bounded slowdown under them.
 
     Source:
         RR-9212, section 7.1: w*.
@@ -324,10 +353,11 @@ def _cover_part(
     reading: Reading,
     directions: FloatArray,
     threads: int | None,
+    label: str | None = None,
 ) -> list[Row]:
-    """Cover one week."""
+    """Cover one week; its rows are labelled by the reading unless told otherwise."""
     values = np.round(covered(week, reading, directions, threads), 6).tolist()
-    row = {"kind": "cover", "reading": reading.name, "log": name, "week": number}
+    row = {"kind": "cover", "reading": label or reading.name, "log": name, "week": number}
     return [{**row, "jobs": len(week), "values": values}]
 
 
@@ -346,9 +376,9 @@ def _grid_part(
 ) -> list[Row]:
     """Search the full grid of one week."""
     grid = full_grid(points)
-    found = covered(week, PLAIN, grid, threads)
+    found = covered(week, SIMULATOR, grid, threads)
     least = int(found.argmin())
     row: Row = {"kind": "grid", "week": number, "grid": float(found[least])}
     row["grid_directions"] = len(grid)
     row["grid_weights"] = grid[least].tolist()
-    return [{**row, "cover": float(covered(week, PLAIN, directions, threads).min())}]
+    return [{**row, "cover": float(covered(week, SIMULATOR, directions, threads).min())}]

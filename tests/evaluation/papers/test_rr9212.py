@@ -92,7 +92,7 @@ def test_page_shows_every_table_and_ends_with_the_claims(
     )
     best = rr9212_search.best_of(search)
     assert np.allclose(best[["q", "e", "wait"]].abs().sum(axis=1), 1)
-    text = rr9212_page.page(tables, search, "the command")
+    text = rr9212_page.page(tables, search, "the command", "readings.png")
     assert text.rstrip().splitlines()[-1].count("**") == 4
     for heading in ("Table 1", "Table 2", "Tables 3 to 6", "Table 7", "Figs. 3, 5", "Fig. 15"):
         assert f"### {heading}" in text
