@@ -372,9 +372,11 @@ def simulate(
         backfill: Which jobs may start ahead of others, as text or an object of
             `hpcgym.core.backfill`: "easy", those that do not delay the first that waits; "none",
             none; "conservative", those that delay nobody who came before; "depth:k=3", those that
-            do not delay the first three that wait.
-        backfill_order: Order in which jobs are tried as backfill ("easy" and "depth"); default the
-            primary order.
+            do not delay the first three that wait; "look-ahead", of those of "easy" the ones that
+            fill the machine most; "relaxed", also those that delay the first a little;
+            "slack:c=1", those that break no promise.
+        backfill_order: Order in which jobs are tried as backfill ("easy", "depth" and "relaxed");
+            default the primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
         estimates: What the scheduler goes by; jobs are killed at their requests whatever it is.

@@ -156,6 +156,7 @@ def simulate(
     correction: str = "none",
     event_semantics: str = "batch",
     history: Mapping[int, Sequence[Completed]] | None = None,
+    kind: type[Machine] | None = None,
 ) -> list[Start]:
     """Schedule every job of a table; what is not named here is as in `reference.simulate`.
 
@@ -163,7 +164,7 @@ def simulate(
         jobs: Rows of `Job`, in order of submit time.
         processors: Processors of the machine.
         policy: Order of the queue.
-        backfill: "none" or "easy".
+        backfill: "none", "easy", or what `kind` knows.
         backfill_order: Order of the candidates for backfilling.
         threshold: Wait, s, beyond which a job goes first in either order.
         kill_at_limit: Whether a job is ended at its request.
@@ -171,6 +172,7 @@ def simulate(
         correction: What is said of a job that outlives its estimate, one of `CORRECTIONS`.
         event_semantics: "batch" or "pyss".
         history: Ended jobs per user before time 0, oldest first.
+        kind: A machine that knows another way to backfill.
 
     Returns:
         One `Start` per job.
@@ -188,7 +190,9 @@ def simulate(
     elif not isinstance(estimates, str) and ask is None:
         estimate = [int(e) for e in estimates]
     order = (policy, backfill, backfill_order, threshold)
-    machine = PredictingMachine(table, processors, *order, executed, estimate, history or {})
+    kinds = (PredictingMachine,) if kind is None else (kind, PredictingMachine)
+    made = type("Judge", kinds, {})
+    machine = made(table, processors, *order, executed, estimate, history or {})
     machine.begin(ask, correction)
     if event_semantics == "batch":
         machine.run_batch()

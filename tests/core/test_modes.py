@@ -107,6 +107,33 @@ def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
     assert not first_difference(whole(real_log(KTH)), **settings)
 
 
+@pytest.mark.parametrize("mode", ["conservative:compress=shift", "depth:k=2", *ONE_EACH])
+@pytest.mark.parametrize("correction", ["none", "reqtime", "tsafrir", "doubling"])
+@given(data=st.data())
+def test_jobs_that_outlive_predictions_start_as_the_judge_says(mode, correction, data):
+    """A correction moves what was planned, in modes that keep reservations, too."""
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = settings_in(data, workload, mode) | {
+        "estimates": "recent",
+        "kill_at_limit": True,
+        "event_semantics": data.draw(
+            st.sampled_from(("batch",) if correction == "none" else ("batch", "pyss"))
+        ),
+        "correction": correction,
+    }
+    assert not first_difference(workload, policy=policy, **settings)
+    simulator_of(workload, policy, **settings).run()
+
+
+def test_plan_that_a_correction_breaks_is_made_anew(real_log):
+    """Where many users' jobs outlive predictions, on a whole log, in both modes that keep plans."""
+    workload = whole(real_log(KTH))
+    first = workload.select(np.arange(len(workload)) < 3_000)
+    for mode in ("conservative:compress=shift", "slack:c=0.5"):
+        settings = {"estimates": "recent", "correction": "reqtime", "backfill": mode}
+        assert not first_difference(first, **settings)
+
+
 # --- Worked out by hand ---------------------------------------------------------------------------
 
 

@@ -36,7 +36,8 @@ def settings_with(draw, workload, estimates, correction):
     """Draw the other settings of a scheduler that predicts."""
     drawn = {"estimates": estimates, "correction": correction}
     drawn["backfill"] = draw(st.sampled_from(("none", "easy", "easy", "easy")))
-    drawn["backfill_order"] = draw(st.none() | st.just("SPF") | policies)
+    if drawn["backfill"] == "easy":
+        drawn["backfill_order"] = draw(st.none() | st.just("SPF") | policies)
     drawn["threshold"] = draw(st.sampled_from(THRESHOLDS_S))
     if estimates is None:
         n = len(workload)

@@ -22,6 +22,7 @@ from hpcgym.core.state import (
     NOW,
     PREDICT,
     PREDICT_ASKED,
+    REPLAN,
     RHO,
     SETTLED_HEAD,
     E,
@@ -218,7 +219,8 @@ def correct_releases(jobs: Jobs, row: Row) -> None:
         row: The simulation.
 
     Writes:
-        What `correct_release` writes; SETTLED_HEAD = -1, since the shadow time may have moved.
+        What `correct_release` writes; SETTLED_HEAD = -1, since the shadow time may have moved, and
+        REPLAN = 1, since reservations that are kept have to.
 
     Source:
         Specification, section 8, "Correction"; pyss handles a prediction that has run out before
@@ -231,6 +233,7 @@ def correct_releases(jobs: Jobs, row: Row) -> None:
         moved_to = place
         if has_outlived(jobs, job):
             row.counter[SETTLED_HEAD] = -1
+            row.counter[REPLAN] = 1
             moved_to = correct_release(jobs, row, place)
         if moved_to == place:  # else another job, not looked at yet, stands here now
             place -= 1

@@ -4,7 +4,8 @@ A newcomer takes the earliest hole beside the reservations that others have. Whe
 its estimate, each waiting job in queue order, thresholded ones first, is taken out of the profile
 and put in again at the earliest hole, never later than before; one job's move may make room for a
 job before it, so this is done until none moves. A reservation can be lost only where jobs run past
-their estimates: its job then takes the earliest hole at that sweep.
+their estimates: its job then takes the earliest hole at that sweep. Where an estimate is corrected,
+each job whose reservation no longer fits moves later at that sweep.
 
 Since no job could move, the earliest reservation is always the estimated end of a running job, so
 that an event comes with it. A job counts as backfilled where it starts ahead of a job before it in
@@ -26,6 +27,7 @@ from hpcgym.core.kernels.running import next_release, start_waiting
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
     BASE,
+    CORRECT,
     FIRST_UNPLANNED,
     FREE,
     N_PLANNED,
@@ -45,7 +47,7 @@ def plans_are_due(row: Row) -> bool:
         row: The simulation.
 
     Returns:
-        True if a job has come, or one has not ended when it was estimated to.
+        True if a job has come, or one has not ended when it was estimated to or was corrected.
 
     Source:
         Specification, section 4, "Conservative", `compress="shift"`.
@@ -111,7 +113,7 @@ def shift_reservations(jobs: Jobs, row: Row, n: int) -> bool:
             continue
         seat = seat_of(row, job)
         before = row.planned_start[seat]
-        if before == row.counter[NOW]:
+        if before == row.counter[NOW] and row.setting[CORRECT] == 0:
             continue
         if before >= 0:
             give_back_interval(jobs, row, job, before)
