@@ -70,7 +70,17 @@ class Workload:
     source_row: IntArray | None = None
 
     def __post_init__(self) -> None:
-        """Index the users and start with an empty history, unless given."""
+        """Index the users and start with an empty history, unless given.
+
+        Raises:
+            WorkloadError: A job needs more processors than the machine has.
+        """
+        if len(self.processors) and self.processors.max() > self.machine_processors:
+            job = int(np.argmax(self.processors))
+            raise WorkloadError(
+                f"{self.name}: job {self.job_id[job]} needs {self.processors[job]} processors, the "
+                f"machine has {self.machine_processors}"
+            )
         if len(self.user_index) != len(self.user):
             users, index = _indexed(self.user)
             object.__setattr__(self, "user_index", index)
