@@ -254,6 +254,11 @@ def _overridden(
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
     mode = as_backfill(settings.backfill if backfill is None else backfill)
+    if mode.SHARES_TIME:
+        raise ScenarioError(
+            f"backfill '{mode}' lets jobs take turns on processors, which a step cannot run; "
+            "hpcgym.simulate and hpcgym.evaluate do"
+        )
     if not mode.TAKES_ORDER:
         if backfill_order is not None:
             raise ScenarioError(order_refused(mode))

@@ -18,8 +18,9 @@ from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule, simulate
 
 PREDICTING = "EASY-PLUS-PLUS"
+IN_TIME = "GANG"
 IN_PYTHON = [name for name in agent_names() if load_agent(name).policy.is_python]
-AGENTS = [name for name in agent_names() if name not in (PREDICTING, *IN_PYTHON)]
+AGENTS = [name for name in agent_names() if name not in (PREDICTING, IN_TIME, *IN_PYTHON)]
 
 
 def make(agent: RuleAgent, scenario: str) -> SchedulingEnv:
@@ -135,3 +136,8 @@ def test_evaluate_policy_of_stable_baselines_runs_a_rule_as_it_is(name: str, n_e
 def test_a_rule_that_chooses_in_python_is_refused_by_the_environment(name: str) -> None:
     with pytest.raises(ScenarioError, match=f"{name}.*orders in Python"):
         make(rule(name), "tiny")
+
+
+def test_a_rule_that_shares_in_time_is_refused_by_the_environment() -> None:
+    with pytest.raises(ScenarioError, match="take turns"):
+        make(rule(IN_TIME), "tiny")

@@ -51,8 +51,8 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
-    others = ("CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF", "LOOK-AHEAD")
-    others += ("MULTI-QUEUE", "MULTI-QUEUE-ADAPTIVE-DELAY", "RELAXED", "SLACK")
+    others = ("CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF", "GANG")
+    others += ("LOOK-AHEAD", "MULTI-QUEUE", "MULTI-QUEUE-ADAPTIVE-DELAY", "RELAXED", "SLACK")
     assert agent_names() == (*policy_names(), *others)
 
 
