@@ -54,16 +54,17 @@ def test_dynp_starts_every_drawn_job_as_its_judge_does(data):
 
 
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-def test_the_first_jobs_of_real_logs_start_as_the_judge_says(log):
-    part = hpcgym.load_workload(log).select(np.arange(3_000))
+def test_the_first_jobs_of_real_logs_start_as_the_judge_says(real_log, log):
+    part = hpcgym.load_workload(real_log(log)).select(np.arange(3_000))
     difference, switches = first_difference(part, threshold=200_000)
     assert not difference and switches > 10
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-def test_whole_logs_start_as_the_judge_says(log):
-    difference, switches = first_difference(hpcgym.load_workload(log), threshold=200_000)
+def test_whole_logs_start_as_the_judge_says(real_log, log):
+    whole = hpcgym.load_workload(real_log(log))
+    difference, switches = first_difference(whole, threshold=200_000)
     assert not difference and switches > 500
 
 
