@@ -24,7 +24,7 @@ STEPS = [
     (
         "kernels with bounds checked",
         [*TESTS, "-n", "2", "--dist", "worksteal", "tests/core", "tests/env/test_vector.py"],
-        {"NUMBA_BOUNDSCHECK": "1", "HPCGYM_TRACES": ""},
+        {"NUMBA_BOUNDSCHECK": "1", "HPCGYM_TRACES": "", "HYPOTHESIS_PROFILE": "quick"},
     ),
     (
         "kernels uncompiled",

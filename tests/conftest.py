@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 _PROFILE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("check", max_examples=60, derandomize=True, **_PROFILE)
+settings.register_profile("quick", max_examples=15, derandomize=True, **_PROFILE)
 settings.register_profile("thorough", max_examples=3000, **_PROFILE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
 
