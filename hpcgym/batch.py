@@ -24,6 +24,7 @@ from hpcgym.core.episode import (
     EventSemantics,
     SchedulerSettings,
     checked_keys,
+    network_of,
     prepare,
     rules_of,
     state_for,
@@ -152,7 +153,7 @@ class _Worker:
         n = len(episode.workload)
         part = slice(block.first, block.end)
         keys = self.keys[:n]
-        keys[:] = episode.table.keys
+        keys[:] = episode.table.keys[:, :2]  # of primary and backfill order
         table = own_table(episode.table, self.state, 0)._replace(keys=keys)
         jobs = jobs_of(table, 0, n)
         setting = orders.setting[part].copy()
@@ -258,9 +259,13 @@ def simulate_many(
     )
     orders = _orders_of(chosen, many[0])
     needs_history = bool(orders.setting[:, s.KEEP_HISTORY].any())
+    network_of(chosen)  # refuses two that differ
+    asking = [max(chosen, key=lambda policy: policy.expects)]  # what it asks for serves all
     ready = []
     for row, workload in enumerate(workloads):
-        episode = prepare(workload, many[row], keep_history=needs_history)
+        episode = prepare(
+            workload, many[row], extra_policies=asking, keep_history=needs_history
+        )
         _ = episode.start  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))

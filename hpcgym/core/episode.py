@@ -155,6 +155,7 @@ class Episode:
         policy: The primary order.
         fill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
+        network: Parameters of the network that expects, shape (N_NETWORK,); empty = none.
     """
 
     workload: Workload
@@ -165,12 +166,19 @@ class Episode:
     policy: Policy
     fill_policy: Policy | None
     log_largest: float
+    network: NDArray[np.float64]
+
+    @property
+    def expects(self) -> bool:
+        """Tell whether a rule asks what is expected of a job."""
+        return bool(self.setting[s.EXPECT])
 
     @cached_property
     def start(self) -> Record[Start]:
         """Return what a simulation of the episode begins with, as kernels see it."""
         keeps = self.setting[s.KEEP_HISTORY] != 0
         history = self.workload.history if keeps else empty_history(0)
+        bounded = np.maximum(history.run_time.astype(np.float64), metrics.BSLD_BOUND_S)
         moves = self.setting[s.PREDICT] != 0 or self.setting[s.CORRECT] != 0
         return Record(
             Start(
@@ -180,9 +188,12 @@ class Episode:
                 log_largest=np.array([self.log_largest]),
                 history_run_time=history.run_time.copy(),
                 history_requested_time=history.requested_time.copy(),
-                history_inverse=1.0 / np.maximum(history.run_time, metrics.BSLD_BOUND_S),
+                history_processors=history.processors.copy(),
+                history_log_bound=np.log(bounded),
+                history_inverse=1.0 / bounded,
                 history_completed=history.completed.copy(),
                 history_last_end_time=history.last_end_time.copy(),
+                network=self.network,
                 estimate=self.table.estimate if moves else self.table.estimate[:0],
                 feature=self.table.feature if moves else self.table.feature[:0],
             )
@@ -191,6 +202,11 @@ class Episode:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold."""
         return {key: value for key, value in self.__dict__.items() if key != "start"}
+
+    @property
+    def _fixed(self) -> tuple[NDArray[Any], ...]:
+        """What the kernels read besides the jobs."""
+        return self.setting, self.weight, self.backfill_parameter, self.network
 
     def is_same_as(self, other: Episode) -> bool:
         """Tell whether another episode reads the same to the kernels.
@@ -206,13 +222,8 @@ class Episode:
         """
         if other is self:
             return True
-        mine: tuple[Any, ...] = (*self.table, self.setting, self.weight, self.backfill_parameter)
-        theirs: tuple[Any, ...] = (
-            *other.table,
-            other.setting,
-            other.weight,
-            other.backfill_parameter,
-        )
+        mine: tuple[Any, ...] = (*self.table, *self._fixed)
+        theirs: tuple[Any, ...] = (*other.table, *other._fixed)
         return all(one.tobytes() == two.tobytes() for one, two in zip(mine, theirs, strict=True))
 
 
@@ -348,14 +359,51 @@ def prepare(
     shows = keep_history or any(other.needs_history for other in others)
     if shows and setting[s.KEEP_HISTORY] != s.HISTORY_FOR_KEYS:
         setting[s.KEEP_HISTORY] = s.HISTORY_FOR_VIEWS
+    setting[s.EXPECT] = max(setting[s.EXPECT], *(other.expects for other in others), 0)
     setting[s.KEEP_REWARD] = int(reward_rate is not None)
     setting[s.FULL_PASSES] = int(full_passes)
     setting[s.CHECK] = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     parameters = as_backfill(settings.backfill).row()
     return Episode(
-        workload, table, setting, weight, parameters, policy, fill, math.log(max(largest, 2))
+        workload,
+        table,
+        setting,
+        weight,
+        parameters,
+        policy,
+        fill,
+        math.log(max(largest, 2)),
+        network_of(each for each in (policy, fill, *others) if each is not None),
     )
+
+
+def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
+    """Return the network that the policies of one episode share.
+
+    Args:
+        policies: The policies.
+
+    Returns:
+        Its parameters, shape (N_NETWORK,), or empty where none has a network.
+
+    Raises:
+        PolicyError: Two policies have networks that differ.
+
+    Source:
+        House rule: what is expected of a job is worked out once, whoever asks.
+    """
+    found: NDArray[np.float64] = np.empty(0)
+    for policy in policies:
+        if policy.network is None:
+            continue
+        if len(found) and not np.array_equal(found, policy.network):
+            raise PolicyError(
+                f"{policy.name} has another network than a policy beside it; the policies of one "
+                "simulation share a network"
+            )
+        found = policy.network
+    return found
 
 
 def _decide_as(setting: NDArray[np.int64], decide: str | int) -> None:
@@ -410,6 +458,7 @@ def rules_of(
             weight[s.FILL, 0] = 1.0
     if policy.needs_history or (fill is not None and fill.needs_history):
         setting[s.KEEP_HISTORY] = s.HISTORY_FOR_KEYS
+    setting[s.EXPECT] = max(policy.expects, 0 if fill is None else fill.expects)
     setting[s.CORRECT] = CORRECTIONS[settings.correction]
     predictor = settings.predictor
     if predictor is not None and predictor.online:
@@ -487,6 +536,7 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
         history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),
         reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
         fields=fields,
+        expectations=any(episode.expects for episode in episodes),
         estimates=any(
             episode.setting[s.PREDICT] or episode.setting[s.CORRECT] for episode in episodes
         ),

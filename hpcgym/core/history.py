@@ -17,12 +17,14 @@ class History(NamedTuple):
     Attributes:
         run_time: Executed run times, shape (n_users, RING_JOBS), s.
         requested_time: Their requests, shape (n_users, RING_JOBS), s.
+        processors: Their processors, shape (n_users, RING_JOBS).
         completed: Jobs completed so far, shape (n_users,).
         last_end_time: End of the latest one, shape (n_users,), s; meaningless where completed == 0.
     """
 
     run_time: NDArray[np.int64]
     requested_time: NDArray[np.int64]
+    processors: NDArray[np.int64]
     completed: NDArray[np.int64]
     last_end_time: NDArray[np.int64]
 
@@ -42,6 +44,7 @@ def empty_history(n_users: int) -> History:
     return History(
         run_time=np.zeros((n_users, RING_JOBS), dtype=np.int64),
         requested_time=np.zeros((n_users, RING_JOBS), dtype=np.int64),
+        processors=np.zeros((n_users, RING_JOBS), dtype=np.int64),
         completed=np.zeros(n_users, dtype=np.int64),
         last_end_time=np.zeros(n_users, dtype=np.int64),
     )
@@ -52,6 +55,7 @@ def history_of(
     past_user: NDArray[np.int64],
     past_run_time: NDArray[np.int64],
     past_requested_time: NDArray[np.int64],
+    past_processors: NDArray[np.int64],
     past_end_time: NDArray[np.int64],
 ) -> History:
     """Fold jobs that have ended into the record of each user.
@@ -61,6 +65,7 @@ def history_of(
         past_user: User of each completed job, shape (n_past,).
         past_run_time: Executed run time, shape (n_past,), s.
         past_requested_time: Request, shape (n_past,), s.
+        past_processors: Processors, shape (n_past,).
         past_end_time: End, shape (n_past,), s, on the clock of the episode (<= 0); ties keep the
             order given.
 
@@ -85,6 +90,7 @@ def history_of(
     cell = (place[recent], rank[recent] % RING_JOBS)
     history.run_time[cell] = past_run_time[known[recent]]
     history.requested_time[cell] = past_requested_time[known[recent]]
+    history.processors[cell] = past_processors[known[recent]]
     history.completed[:] = last - first
     seen = last > first
     history.last_end_time[seen] = past_end_time[known[last[seen] - 1]]

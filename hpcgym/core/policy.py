@@ -13,11 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.state import (
+    EXPECT_BY_NETWORK,
+    EXPECT_BY_RECORDS,
+    EXPECT_NOTHING,
     N_WEIGHTS,
     RULE_F1,
     RULE_F2,
     RULE_F3,
     RULE_F4,
+    RULE_INDEX,
     RULE_KEYS,
     RULE_MULTIFACTOR,
     RULE_SMITH,
@@ -121,6 +125,8 @@ class Policy:
         keys: Makes one key per job of a workload; rule `RULE_KEYS` only.
         formula: Scores the waiting jobs at each contested pass, in Python; `RULE_KEYS` only.
         chooser: Chooses a rule now and again, in Python; `RULE_KEYS` only.
+        network: Parameters of a network that expects run times, shape (N_NETWORK,); `RULE_INDEX`
+            only.
     """
 
     name: str
@@ -130,6 +136,7 @@ class Policy:
     keys: KeyMaker | None = None
     formula: Formula | None = None
     chooser: Chooser | None = None
+    network: NDArray[np.float64] | None = None
 
     @property
     def is_python(self) -> bool:
@@ -141,12 +148,19 @@ class Policy:
         """Tell whether a compiled rule scores a job the same at every instant."""
         if self.rule == RULE_WEIGHTS:
             return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        return self.rule not in (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR)
+        return self.rule not in (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR, RULE_INDEX)
 
     @property
     def needs_history(self) -> bool:
         """Tell whether users' completed jobs must be recorded."""
-        return self.rule == RULE_SMITH
+        return self.rule in (RULE_SMITH, RULE_INDEX)
+
+    @property
+    def expects(self) -> int:
+        """Tell what it asks of expectations, `EXPECT_*`."""
+        if self.rule != RULE_INDEX:
+            return EXPECT_NOTHING
+        return EXPECT_BY_RECORDS if self.network is None else EXPECT_BY_NETWORK
 
     def __repr__(self) -> str:
         """Show the name."""
@@ -175,6 +189,7 @@ def _vertex(name: str, feature: str, sign: float) -> Policy:
 
 
 _SC17 = "Carastan-Santos and de Camargo 2017 (SC)"
+_RECORDS = "Smith 1956; means over user, request and size: hpcgym specification, section 10"
 _TANG = "Tang et al. 2009 (Cluster)"
 _POLICIES: dict[str, Policy] = {
     policy.name: policy
@@ -204,6 +219,9 @@ _POLICIES: dict[str, Policy] = {
             "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
         ),
         Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
+        Policy("SPF-HISTORY", RULE_INDEX, _parameters(0.0, 1.0, 1.0), _RECORDS),
+        Policy("SAF-HISTORY", RULE_INDEX, _parameters(1.0, 1.0, 1.0), _RECORDS),
+        Policy("SMITH-HISTORY", RULE_INDEX, _parameters(1.0, 2.0, 1.0, -1.0), _RECORDS),
     )
 }
 _CHOOSERS = {

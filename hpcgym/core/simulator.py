@@ -229,6 +229,28 @@ class Simulator:
         table = self._table._replace(run_time=self._table.estimate)
         return jobs_of(table, 0, len(self.workload)), row_of(state_for([self.episode]), 0)
 
+    def signs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return what a network that expects run times sees of the waiting jobs at this instant.
+
+        Returns:
+            Their indices in base order, shape (n_waiting,), and their signs, shape (n_waiting,
+            N_SIGNS), as `hpcgym.core.kernels.expecting.read_signs` says.
+
+        Raises:
+            PolicyError: The policy needs no users' records, so that none are kept.
+
+        Source:
+            House rule: what is learnt from is what is decided by.
+        """
+        if self.episode.setting[s.KEEP_HISTORY] == 0:
+            raise PolicyError(
+                f"{self.episode.policy.name} keeps no records of users; SMITH-HISTORY does"
+            )
+        listed = self.waiting
+        sign = np.empty((len(listed), s.N_SIGNS))
+        doors.describe_listed(self._jobs.address, self._row.address, listed, sign)
+        return listed, sign
+
     def pick(self, job: int) -> None:
         """Decide that one waiting job goes first in this pass.
 

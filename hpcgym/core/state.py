@@ -59,7 +59,8 @@ WEEK_START = 14  # seconds into the week at time 0
 FILL_KEEPS = 15  # 1 if the backfill order does not change with time
 PREDICT = 16  # PREDICT_*: what predicts run times while the simulation runs
 CORRECT = 17  # CORRECT_*: what is said of a job that outlives its estimate
-N_SETTINGS = 18
+EXPECT = 18  # EXPECT_*: what is expected of waiting jobs
+N_SETTINGS = 19
 
 # Columns of `State.counter`: what moves.
 NOW = 0
@@ -160,9 +161,21 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
     RULE_MULTIFACTOR,
     RULE_SMITH,
     RULE_KEYS,
-) = range(11)
+    RULE_INDEX,
+) = range(12)
 N_WEIGHTS = 6
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
+
+# What `hpcgym.core.kernels.expecting` works with.
+EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK = range(3)
+N_SIGNS = 27
+"""Numbers that a network sees of a job."""
+N_HIDDEN, N_LAST = 32, 16
+"""Units of its two hidden layers."""
+N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
+"""Its parameters, layer by layer, weights before biases."""
+N_TERMS = 4
+"""What is expected of a job: log share and log speed by records, and both by the network."""
 
 # Columns of `State.backfill_parameter`, by mode.
 DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
@@ -253,6 +266,8 @@ class State(NamedTuple):
         onset: Heap of jobs that cost nothing yet, by onset, few but waiting ones, shape (n_jobs,).
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
+        history_processors: Rings of `History`, shape (n_users, RING_JOBS).
+        history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS).
         history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
             1/s.
         history_completed: Jobs completed, shape (n_users,).
@@ -263,6 +278,12 @@ class State(NamedTuple):
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
+        expected: What is expected of the job in each seat, shape (n_jobs, N_TERMS); empty where no
+            rule asks for it, like the four that follow.
+        expected_at: Jobs the user had completed when that was worked out, -1 = never, shape
+            (n_jobs,).
+        network: Parameters of the network that expects, shape (N_NETWORK,).
+        thought: Room for what a network works out, shape (N_SIGNS + N_HIDDEN + N_LAST + 2,).
         planned_start: Reservation of the job in each seat, in modes that keep reservations, shape
             (n_jobs,), s.
         promise: Latest start of the job in each seat, in slack-based backfilling, shape (n_jobs,),
@@ -308,6 +329,8 @@ class State(NamedTuple):
     onset: Int
     history_run_time: Int
     history_requested_time: Int
+    history_processors: Int
+    history_log_bound: Float
     history_inverse: Float
     history_completed: Int
     history_last_end_time: Int
@@ -315,6 +338,10 @@ class State(NamedTuple):
     history_shown_at: Int
     inverse: Float
     history_field: NDArray[np.float32]
+    expected: Float
+    expected_at: Int
+    network: Float
+    thought: Float
     planned_start: Int
     promise: Int
     trial_job: Int
@@ -341,6 +368,7 @@ def allocate(
     reward: bool,
     fields: bool,
     estimates: bool,
+    expectations: bool,
     modes: Collection[int] = (),
 ) -> State:
     """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each.
@@ -357,6 +385,7 @@ def allocate(
         reward: Whether a reward is kept.
         fields: Whether observations are made.
         estimates: Whether estimates are predicted or corrected.
+        expectations: Whether a rule asks what is expected of a job.
         modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
 
     Returns:
@@ -375,6 +404,7 @@ def allocate(
     n_reach = machine_processors + 1 if BACKFILL_LOOK_AHEAD in modes else 0
     n_profile = n_running + 2 * n_jobs + 3  # an end each, and start and end of a reservation each
     own = n_jobs if estimates else 0
+    n_expected = n_jobs if expectations else 0
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
         weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
@@ -398,6 +428,8 @@ def allocate(
         onset=np.empty((n_envs, n_jobs if reward else 0), dtype=np.int64),
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
+        history_processors=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
+        history_log_bound=np.zeros((n_envs, known, RING_JOBS)),
         history_inverse=np.zeros((n_envs, known, RING_JOBS)),
         history_completed=np.zeros((n_envs, known), dtype=np.int64),
         history_last_end_time=np.zeros((n_envs, known), dtype=np.int64),
@@ -407,6 +439,10 @@ def allocate(
         history_field=np.empty(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
+        expected=np.empty((n_envs, n_expected, N_TERMS)),
+        expected_at=np.empty((n_envs, n_expected), dtype=np.int64),
+        network=np.zeros((n_envs, N_NETWORK if expectations else 0)),
+        thought=np.empty((n_envs, N_SIGNS + N_HIDDEN + N_LAST + 2 if expectations else 0)),
         planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
         promise=np.empty((n_envs, n_promised), dtype=np.int64),
         trial_job=np.empty((n_envs, n_promised), dtype=np.int64),
@@ -462,6 +498,9 @@ def in_use(state: State) -> State:
         onset=state.onset[:, : int(counter[:, N_ONSETS].max())],
         inverse=state.inverse[:, seats],
         history_field=state.history_field[:, seats],
+        expected=state.expected[:, seats],
+        expected_at=state.expected_at[:, seats],
+        thought=state.thought[:, :0],
         planned_start=state.planned_start[:, planned],
         promise=state.promise[:, planned],
         trial_job=state.trial_job[:, :0],

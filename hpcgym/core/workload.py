@@ -256,8 +256,8 @@ class Workload:
             start: Instant that becomes time 0, s; no selected job may be submitted before it.
             name: Name of the part; default this one's.
             past: Completed jobs that make the part's warm history, as arrays `user`, `run_time`
-                (as executed), `requested_time` and `end_time` (this table's clock, <= start), or
-                None for an empty history.
+                (as executed), `requested_time`, `processors` and `end_time` (this table's clock, <=
+                start), or None for an empty history.
 
         Returns:
             The part. Its users are indexed anew; `time_offset` and `unix_start` move with `start`.
@@ -286,6 +286,7 @@ class Workload:
                 np.asarray(past["user"], dtype=np.int64),
                 np.asarray(past["run_time"], dtype=np.int64),
                 np.asarray(past["requested_time"], dtype=np.int64),
+                np.asarray(past["processors"], dtype=np.int64),
                 np.asarray(past["end_time"], dtype=np.int64) - start,
             )
         )

@@ -147,6 +147,7 @@ class EnvStack:
             reward=True,
             fields=True,
             estimates=False,
+            expectations=any(wiring.expects for wiring in self._wirings),
             modes={as_backfill(wiring.settings.backfill).number for wiring in self._wirings},
         )
         if before is not None:

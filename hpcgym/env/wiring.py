@@ -112,11 +112,14 @@ class Wiring:
         _refuse_predictions(self.settings)
         chosen = steppable_policies(policies) if action == "policy" else []
         self.reader = ActionReader(action, n_slots, chosen)
+        base = as_policy(self.settings.policy)
+        fill = as_policy(self.settings.backfill_order or base)
+        self.expects = any(policy.expects for policy in (*chosen, base, fill))
         self.preparer = Preparer(
             self.episodes,
             self.settings,
             decide=_checked_decide(decide, action),
-            policies=chosen,
+            policies=[*chosen, base] if base.expects else chosen,
             reward=reward,
             baseline=baseline,
         )
@@ -125,7 +128,7 @@ class Wiring:
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self._choice_parts = (action, chosen, as_policy(self.settings.policy), divisor)
+        self._choice_parts = (action, chosen, base, divisor)
         choice_of(*self._choice_parts)  # raises what it has to say before any episode begins
         self.observation_space = observation_space(n_slots)
         self.n_slots = n_slots

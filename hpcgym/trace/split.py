@@ -54,6 +54,7 @@ class Past:
             "user": workload.user[order],
             "run_time": np.minimum(workload.run_time, workload.requested_time)[order],
             "requested_time": workload.requested_time[order],
+            "processors": workload.processors[order],
             "end_time": self._end_time,
         }
 
@@ -64,7 +65,7 @@ class Past:
             instant: Time on the whole log's clock, s.
 
         Returns:
-            Arrays user, run_time (as executed), requested_time and end_time, by end.
+            Arrays user, run_time (as executed), requested_time, processors and end_time, by end.
 
         Source:
             Specification, section 10, "Information".

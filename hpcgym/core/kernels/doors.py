@@ -12,6 +12,7 @@ from hpcgym.core.kernels import (
     deciding,
     easy,
     events,
+    expecting,
     lifecycle,
     measuring,
     newcomer,
@@ -129,6 +130,16 @@ def observe(
         `observing.observe`, whose docstring holds.
     """
     observing.observe(open_jobs(jobs), open_row(row), slot, shown_jobs, shown_cluster, mask)
+
+
+@kernel
+def describe_listed(jobs: int, row: int, listed: Int, sign: Float) -> None:
+    """Write down what a network sees of some jobs.
+
+    Source:
+        `expecting.describe_listed`, whose docstring holds.
+    """
+    expecting.describe_listed(open_jobs(jobs), open_row(row), listed, sign)
 
 
 @kernel

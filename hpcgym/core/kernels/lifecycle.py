@@ -68,7 +68,7 @@ def recall_users(row: Row, start: Start) -> None:
         start: What its episode begins with.
 
     Writes:
-        The `history_*` arrays.
+        The `history_*` arrays, and the network that reads them.
 
     Source:
         Specification, section 10, "Episodes".
@@ -77,10 +77,14 @@ def recall_users(row: Row, start: Start) -> None:
         for spot in range(min(start.history_completed[user], RING_JOBS)):
             row.history_run_time[user, spot] = start.history_run_time[user, spot]
             row.history_requested_time[user, spot] = start.history_requested_time[user, spot]
+            row.history_processors[user, spot] = start.history_processors[user, spot]
+            row.history_log_bound[user, spot] = start.history_log_bound[user, spot]
             row.history_inverse[user, spot] = start.history_inverse[user, spot]
         row.history_completed[user] = start.history_completed[user]
         row.history_last_end_time[user] = start.history_last_end_time[user]
         row.history_shown_at[user] = -1
+    for place in range(len(start.network)):
+        row.network[place] = start.network[place]
 
 
 @kernel

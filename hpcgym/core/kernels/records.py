@@ -59,6 +59,8 @@ class Row(NamedTuple):
     onset: IntVector
     history_run_time: IntTable
     history_requested_time: IntTable
+    history_processors: IntTable
+    history_log_bound: FloatTable
     history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
@@ -66,6 +68,10 @@ class Row(NamedTuple):
     history_shown_at: IntVector
     inverse: FloatVector
     history_field: SingleTable
+    expected: FloatTable
+    expected_at: IntVector
+    network: FloatVector
+    thought: FloatVector
     planned_start: IntVector
     promise: IntVector
     trial_job: IntVector
@@ -92,9 +98,12 @@ class Start(NamedTuple):
         log_largest: Natural logarithm of the largest request in s, shape (1,).
         history_run_time: What is known of each user at time 0, as `State` has it, like the others.
         history_requested_time: Likewise.
+        history_processors: Likewise.
+        history_log_bound: Likewise.
         history_inverse: Likewise.
         history_completed: Likewise.
         history_last_end_time: Likewise.
+        network: Parameters of the network that expects, shape (N_NETWORK,); empty = none.
         estimate: Estimates at time 0, shape (n_jobs,), s; empty where they never change.
         feature: `JobTable.feature` likewise.
     """
@@ -105,9 +114,12 @@ class Start(NamedTuple):
     log_largest: FloatVector
     history_run_time: IntTable
     history_requested_time: IntTable
+    history_processors: IntTable
+    history_log_bound: FloatTable
     history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
+    network: FloatVector
     estimate: IntVector
     feature: FloatTable
 

@@ -3,6 +3,7 @@
 import math
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.expecting import index_score
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.kernels.seats import seat_of
@@ -18,6 +19,7 @@ from hpcgym.core.state import (
     RULE_F1,
     RULE_F2,
     RULE_F3,
+    RULE_INDEX,
     RULE_KEYS,
     RULE_MULTIFACTOR,
     RULE_SMITH,
@@ -141,6 +143,8 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
         return -(row.weight[which, 1] * age + row.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
         return jobs.feature[job, AREA] / row.inverse[seat_of(row, job)]
+    if rule == RULE_INDEX:
+        return index_score(jobs, row, parameters_of(row, which), job)
     if rule == RULE_KEYS:
         return jobs.keys[job, int(row.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))

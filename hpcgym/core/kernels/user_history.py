@@ -34,7 +34,10 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
     run_time = jobs.run_time[job]
     row.history_run_time[user, spot] = run_time
     row.history_requested_time[user, spot] = jobs.requested_time[job]
-    row.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
+    row.history_processors[user, spot] = jobs.processors[job]
+    bounded = max(float(run_time), BSLD_BOUND_S)
+    row.history_log_bound[user, spot] = math.log(bounded)
+    row.history_inverse[user, spot] = 1.0 / bounded
     row.history_completed[user] += 1
     row.history_last_end_time[user] = row.counter[NOW]
 
@@ -151,11 +154,14 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the newcomer, which has a seat.
 
     Writes:
-        `inverse` of its seat; what `write_history_fields` writes where observations are made.
+        `inverse` of its seat, and that nothing else is expected of it yet; what `write_history_fields` writes where observations are made.
 
     Source:
         Specification, section 10, "Information".
     """
-    row.inverse[seat_of(row, job)] = expect_inverse(jobs, row, job)
+    seat = seat_of(row, job)
+    row.inverse[seat] = expect_inverse(jobs, row, job)
+    if len(row.expected_at) > 0:
+        row.expected_at[seat] = -1
     if len(row.history_field) > 0:
         write_history_fields(jobs, row, job)

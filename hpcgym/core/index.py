@@ -1,0 +1,69 @@
+"""Index policies: weighted sums of logarithms of what is known and expected of a job."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hpcgym.core.policy import Policy
+from hpcgym.core.state import N_NETWORK, N_WEIGHTS, RULE_INDEX
+from hpcgym.errors import PolicyError
+
+TERMS = (
+    "processors",
+    "request",
+    "share",
+    "speed",
+    "network_share",
+    "network_speed",
+)
+"""What weights of an index apply to, the logarithms of: processors; the request, at least tau (s);
+the expected share of it that the job runs, at least tau; its expected reciprocal, both by means over
+the user's records; and both by a network."""
+
+
+def index_policy(
+    weights: ArrayLike,
+    network: ArrayLike | None = None,
+    *,
+    name: str = "INDEX",
+    source: str = "",
+) -> Policy:
+    """Return the policy that orders by an index, lowest first.
+
+    Args:
+        weights: Weights of `TERMS`, shape (6,).
+        network: Parameters of a network that expects share and speed, shape (N_NETWORK,), layer by
+            layer, weights before biases; None where the last two weights are 0.
+        name: What tables call it.
+        source: Where it comes from.
+
+    Returns:
+        The policy.
+
+    Raises:
+        PolicyError: Not six finite numbers, not N_NETWORK of them, or the last two weights without
+            a network.
+
+    Source:
+        Smith 1956; specification, section 10, "Information".
+
+    Example:
+        >>> index_policy([1, 2, 1, -1, 0, 0], name="MINE")
+        Policy('MINE')
+    """
+    chosen = np.asarray(weights, dtype=np.float64)
+    if chosen.shape != (N_WEIGHTS,) or not np.isfinite(chosen).all():
+        raise PolicyError(
+            f"an index needs 6 finite weights, of {', '.join(TERMS)}; got {np.asarray(weights)}"
+        )
+    if network is None:
+        if chosen[4:].any():
+            raise PolicyError("weights of network_share and network_speed need a network")
+        return Policy(name, RULE_INDEX, chosen.copy(), source)
+    parameters = np.array(network, dtype=np.float64)
+    if parameters.shape != (N_NETWORK,) or not np.isfinite(parameters).all():
+        raise PolicyError(
+            f"a network has {N_NETWORK} finite parameters, got shape {parameters.shape}"
+        )
+    return Policy(name, RULE_INDEX, chosen.copy(), source, network=parameters)

@@ -1,0 +1,329 @@
+"""What a user's last jobs tell of one that waits: how long it may run, and how much waiting costs.
+
+An index is a weighted sum of six terms, the logarithms of a job's processors and request and of
+what is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
+tau) is the most it can be. The share of a job is the expected D/E, its speed the expected E/D: what
+a second of waiting costs, over what it would cost if the job ran to its request. Both are expected
+in two ways: from the user's records alone, and by a network that has learnt to read them.
+
+What is expected of a job changes when a job of its user ends, and only then; until then it is kept
+with the job's seat. Reading a user's records costs one look at each of at most RING_JOBS jobs, a
+network some 1,500 multiplications more.
+"""
+
+import math
+
+from hpcgym.core.history import RING_JOBS
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.seats import seat_of
+from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.state import (
+    EXPECT,
+    EXPECT_BY_NETWORK,
+    N_HIDDEN,
+    N_LAST,
+    N_SIGNS,
+    N_TERMS,
+    E,
+    Float,
+    Int,
+    Q,
+)
+
+DECAY = 0.75
+"""What a record weighs over the next younger one of its kind."""
+
+SHORT_S = 60
+"""Run time below which a job counts as short, s."""
+
+N_KINDS = 4
+"""Kinds of records: all; of the same request; of the same request and processors; of the same
+processors."""
+
+SIGNS_OF_KIND = 6
+FIRST_SIGN_OF_KIND = 3
+
+
+@kernel
+def is_of_kind(jobs: Jobs, row: Row, job: int, spot: int, kind: int) -> bool:
+    """Tell whether a record resembles a job.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of the job.
+        spot: Where in its user's ring the record stands.
+        kind: 0 all, 1 same request, 2 same request and processors, 3 same processors.
+
+    Returns:
+        True if the record is of that kind.
+
+    Source:
+        Specification, section 10, "Information": finer keys belong to predictors.
+    """
+    user = jobs.user[job]
+    if kind == 1 or kind == 2:
+        if row.history_requested_time[user, spot] != jobs.requested_time[job]:
+            return False
+    if kind >= 2:
+        return row.history_processors[user, spot] == jobs.processors[job]
+    return True
+
+
+@kernel
+def read_signs(jobs: Jobs, row: Row, job: int, sign: Float) -> None:
+    """Write down what a network sees of a job.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a submitted job.
+        sign: Where to, shape (N_SIGNS,).
+
+    Writes:
+        `sign`: log E / 12, log processors / 6, log(1 + jobs completed by the user, at most 1,000)
+        / 7; then for each of N_KINDS kinds of records: log(1 + their number) / 3, and weighted by
+        DECAY^k for the k-th youngest the mean of log(D/E) / 5, the share of those below SHORT_S,
+        log(D/E) / 5 of the youngest, its plain mean, and -log of the mean E/D / 5. Where there is
+        no record of a kind, its signs are 0.
+
+    Source:
+        Specification, section 10, "Information"; the kinds are those of hierarchical means over
+        user, request and size.
+    """
+    user = jobs.user[job]
+    completed = row.history_completed[user]
+    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
+    log_bound = math.log(bound)
+    sign[0] = log_bound / 12.0
+    sign[1] = math.log(jobs.feature[job, Q]) / 6.0
+    sign[2] = math.log(1.0 + min(completed, 1000)) / 7.0
+    for kind in range(N_KINDS):
+        first = FIRST_SIGN_OF_KIND + SIGNS_OF_KIND * kind
+        n = 0
+        weight, total = 1.0, 0.0
+        mean, short, plain, inverse, youngest = 0.0, 0.0, 0.0, 0.0, 0.0
+        for back in range(min(completed, RING_JOBS)):
+            spot = (completed - 1 - back) % RING_JOBS
+            if is_of_kind(jobs, row, job, spot, kind):
+                log_share = row.history_log_bound[user, spot] - log_bound
+                if n == 0:
+                    youngest = log_share
+                if row.history_run_time[user, spot] < SHORT_S:
+                    short += weight
+                mean += weight * log_share
+                inverse += weight * bound * row.history_inverse[user, spot]
+                plain += log_share
+                total += weight
+                weight *= DECAY
+                n += 1
+        sign[first] = math.log(1.0 + n) / 3.0
+        for column in range(1, SIGNS_OF_KIND):
+            sign[first + column] = 0.0
+        if n > 0:
+            sign[first + 1] = mean / total / 5.0
+            sign[first + 2] = short / total
+            sign[first + 3] = youngest / 5.0
+            sign[first + 4] = plain / n / 5.0
+            sign[first + 5] = -math.log(inverse / total) / 5.0
+
+
+@kernel
+def describe_listed(jobs: Jobs, row: Row, listed: Int, sign: Float) -> None:
+    """Write down what a network sees of each of some jobs.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        listed: Indices of submitted jobs, shape (n_listed,).
+        sign: Where to, shape (n_listed, N_SIGNS).
+
+    Writes:
+        `sign`, as `read_signs`.
+
+    Source:
+        House rule: what is learnt from is what is decided by.
+    """
+    for place in range(len(listed)):
+        read_signs(jobs, row, listed[place], sign[place])
+
+
+@kernel
+def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
+    """Expect a job's share and speed by hierarchical means over its user's records.
+
+    All records, those of the same request, and those of the same request and processors are taken
+    in turn; each mean is drawn towards the one before as if that were one record more, and
+    the first towards 1, a job that runs to its estimate.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a submitted job.
+        term: Where to, shape (N_TERMS,).
+
+    Writes:
+        `term[0]`, the log of the share, at most 0; `term[1]`, that of the speed, at least 0.
+
+    Source:
+        Shrinkage of group means: Efron and Morris 1975; specification, section 10, "Information".
+    """
+    user = jobs.user[job]
+    completed = row.history_completed[user]
+    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
+    share, speed = 1.0, 1.0
+    for kind in range(N_KINDS - 1):
+        weight, total = 1.0, 1.0
+        for back in range(min(completed, RING_JOBS)):
+            spot = (completed - 1 - back) % RING_JOBS
+            if is_of_kind(jobs, row, job, spot, kind):
+                times = max(bound * row.history_inverse[user, spot], 1.0)
+                share += weight / times
+                speed += weight * times
+                total += weight
+                weight *= DECAY
+        share /= total
+        speed /= total
+    term[0] = math.log(share)
+    term[1] = math.log(speed)
+
+
+@kernel
+def apply_layer(row: Row, first: int, source: int, n_in: int, to: int, n_out: int) -> int:
+    """Apply one layer of the network, without what bends it.
+
+    Args:
+        row: The simulation.
+        first: Where in `network` the layer's parameters begin: n_out rows of n_in weights, then
+            n_out biases.
+        source: Where in `thought` its input stands.
+        n_in: Numbers that come in.
+        to: Where in `thought` its output goes.
+        n_out: Numbers that come out.
+
+    Returns:
+        Where in `network` the next layer begins.
+
+    Writes:
+        `thought`.
+
+    Source:
+        House rule: no library inside a kernel.
+    """
+    bias = first + n_in * n_out
+    for unit in range(n_out):
+        total = row.network[bias + unit]
+        weight = first + unit * n_in
+        for column in range(n_in):
+            total += row.network[weight + column] * row.thought[source + column]
+        row.thought[to + unit] = total
+    return bias + n_out
+
+
+@kernel
+def bend(row: Row, first: int, n: int) -> None:
+    """Bend the outputs of a layer: x / (1 + |x|).
+
+    Args:
+        row: The simulation.
+        first: Where in `thought` they stand.
+        n: How many.
+
+    Writes:
+        `thought`.
+
+    Source:
+        Softsign: Turian, Bergstra and Bengio 2009; like tanh, without an exponential.
+    """
+    for unit in range(first, first + n):
+        row.thought[unit] /= 1.0 + abs(row.thought[unit])
+
+
+@kernel
+def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
+    """Expect a job's share and speed by a network.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, its network in place.
+        job: Index of a submitted job.
+        term: Where to, shape (N_TERMS,).
+
+    Writes:
+        `term[2]` and `term[3]`, the logs of share and speed; `thought`.
+
+    Source:
+        House rule: what is learnt is a few numbers, and runs where everything else runs.
+    """
+    read_signs(jobs, row, job, row.thought)
+    hidden = N_SIGNS
+    last = hidden + N_HIDDEN
+    out = last + N_LAST
+    layer = apply_layer(row, 0, 0, N_SIGNS, hidden, N_HIDDEN)
+    bend(row, hidden, N_HIDDEN)
+    layer = apply_layer(row, layer, hidden, N_HIDDEN, last, N_LAST)
+    bend(row, last, N_LAST)
+    apply_layer(row, layer, last, N_LAST, out, 2)
+    term[2] = row.thought[out]
+    term[3] = row.thought[out + 1]
+
+
+@kernel
+def expect(jobs: Jobs, row: Row, job: int) -> None:
+    """Work out what is expected of a waiting job, unless nothing has been learnt of it since.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job.
+
+    Writes:
+        The row of `expected` of its seat, and `expected_at`; the network's terms are 0 where there
+        is no network.
+
+    Source:
+        House rule: no work where nothing has changed.
+    """
+    seat = seat_of(row, job)
+    completed = row.history_completed[jobs.user[job]]
+    if row.expected_at[seat] == completed:
+        return
+    row.expected_at[seat] = completed
+    term = row.expected[seat]
+    expect_by_records(jobs, row, job, term)
+    if row.setting[EXPECT] == EXPECT_BY_NETWORK:
+        expect_by_network(jobs, row, job, term)
+    else:
+        term[2] = 0.0
+        term[3] = 0.0
+
+
+@kernel
+def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
+    """Score a job by an index.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        weight: Weights of (log processors, log E, log share and log speed by records, log share and
+            log speed by the network).
+        job: Index of a waiting job.
+
+    Returns:
+        The score; with weights (1, 2, 1, -1, 0, 0) the logarithm of work over the rate at which
+        waiting costs, as expected.
+
+    Writes:
+        What `expect` writes.
+
+    Source:
+        Smith 1956; specification, section 10, "Information".
+    """
+    expect(jobs, row, job)
+    term = row.expected[seat_of(row, job)]
+    total = weight[0] * math.log(jobs.feature[job, Q])
+    total += weight[1] * math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
+    for column in range(N_TERMS):
+        total += weight[2 + column] * term[column]
+    return total
