@@ -61,6 +61,7 @@ class NamedAgent:
 
     Example:
         >>> from hpcgym.agent.rule import RuleAgent
+        >>> from hpcgym.agent.rule import RuleAgent
         >>> NamedAgent("mine", RuleAgent("SAF"), {"action": "policy", "policies": ("SAF",)}).name
         'mine'
     """
