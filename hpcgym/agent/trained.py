@@ -119,7 +119,10 @@ def _known(name: str) -> Scenario | None:
 
 def _is_same_log(one: Scenario, other: Scenario) -> bool:
     """Tell whether two scenarios cut one log."""
-    return one is other or (path := _log_of(one)) is not None and path == _log_of(other)
+    if one is other:
+        return True
+    path = _log_of(one)
+    return path is not None and path == _log_of(other)
 
 
 def _log_of(scenario: Scenario) -> Path | None:

@@ -107,7 +107,7 @@ def cost(
         scale: What each log's sum is divided by, such as SAF's; default 1.
 
     Returns:
-        Mean over the logs of the sum over weeks of the mean bounded slowdown, shape (n_candidates,).
+        Mean over the logs of the sum of the weeks' mean bounded slowdowns, shape (n_candidates,).
 
     Source:
         RR-9212, section 7.1.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+import copy
 import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
@@ -45,6 +46,8 @@ from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.select import number_ranges
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from hpcgym.scenario.spec import Scenario
 
 SEEDS = 3
@@ -240,7 +243,12 @@ class _Workshop:
                 jobs = [digest(handed.workload(week)) for week in range(len(handed))]
                 for seed in range(self.seeds):
                     made_of = digest(
-                        handed.workload(0), jobs, handed.settings, repr(trainer), seed, fold.training
+                        handed.workload(0),
+                        jobs,
+                        handed.settings,
+                        repr(trainer),
+                        seed,
+                        fold.training,
                     )
                     agent = self._kept(made_of, trainer, fold, seed, handed)
                     advance()
@@ -252,8 +260,12 @@ class _Workshop:
     def _kept(
         self, made_of: str, trainer: Trainer, fold: Fold, seed: int, handed: Episodes
     ) -> AnyAgent:
-        """Train, or take what was trained before; note what came out."""
-        agent, seconds = self._once(made_of, trainer.name, lambda: trainer.train([handed], seed))
+        """Train, or take what was trained before; note what came out.
+
+        A copy of the trainer works, so that it cannot remember another fold's training weeks.
+        """
+        fresh = copy.deepcopy(trainer)
+        agent, seconds = self._once(made_of, trainer.name, lambda: fresh.train([handed], seed))
         self.trainings.append(
             {
                 "agent": trainer.name,
@@ -285,9 +297,7 @@ class _Workshop:
                 advance()
                 yield _Play(HINDSIGHT, "hindsight", agent, (number,), made_of=made_of)
 
-    def _once(
-        self, key: str, name: str, make: Callable[[], AnyAgent]
-    ) -> tuple[AnyAgent, float]:
+    def _once(self, key: str, name: str, make: Callable[[], AnyAgent]) -> tuple[AnyAgent, float]:
         """Make an agent and keep it, or take the one kept; and say in how many seconds."""
         kept = None if self.journal is None else self.journal.find(key)
         if kept is not None:
@@ -323,7 +333,7 @@ def _kinds_of(plays: Sequence[_Play]) -> dict[str, Kind]:
 
 def _run(
     plays: Sequence[_Play], workshop: _Workshop, jitter: int, replicas: int, processes: int
-) -> Any:
+) -> pd.DataFrame:
     """Run everything, and return one row per run, by week and in the order of the plays."""
     import pandas as pd
 
@@ -360,6 +370,6 @@ def _run(
     return frame[["agent", "week", "label", "fold", "seed", *_figures(frame)]]
 
 
-def _figures(frame: Any) -> list[str]:
+def _figures(frame: pd.DataFrame) -> list[str]:
     """Return the columns of a frame of runs from the replica on."""
     return [name for name in frame if name not in ("agent", "week", "label", "fold", "seed")]

@@ -129,7 +129,9 @@ class Evaluation:
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
         """One summary per agent, in the order asked for."""
-        draws = {n: draw_weeks(n, seed=self.seed) for n in {len(self.values(a)) for a in self.agents}}
+        draws = {
+            n: draw_weeks(n, seed=self.seed) for n in {len(self.values(a)) for a in self.agents}
+        }
         return tuple(self._summary(agent, draws) for agent in self.agents)
 
     def _summary(self, agent: str, draws_of: Mapping[int, NDArray[np.float64]]) -> Summary:
@@ -224,9 +226,7 @@ class Evaluation:
         copies = f"{self.replicas} cop{'y' if self.replicas == 1 else 'ies'}"
         return f"{self.scenario}: {weeks}, each with {copies} jittered by ±{self.jitter} s"
 
-    def table(
-        self, *, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()
-    ) -> Table:
+    def table(self, *, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> Table:
         """Lay the summaries out for a terminal, best ratio first.
 
         Args:

@@ -146,7 +146,9 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summar
         reference = evaluation.reference_values(one.agent).mean(axis=1)
         ratio = evaluation.values(one.agent).mean(axis=1) / reference
         colour = _colour(one, evaluation.reference)
-        axes.plot(ratio, row + spread[: len(ratio)], "o", color=colour, markersize=3, alpha=0.4, mew=0)
+        axes.plot(
+            ratio, row + spread[: len(ratio)], "o", color=colour, markersize=3, alpha=0.4, mew=0
+        )
         if one.agent != evaluation.reference:
             axes.annotate(
                 f"{(ratio < 1).sum()} : {(ratio > 1).sum()}",
