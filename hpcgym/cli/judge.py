@@ -27,7 +27,7 @@ def judge_agent(
     folds: Annotated[
         int, typer.Option(help="Contiguous blocks of weeks, each held out of training once.")
     ] = 5,
-    seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 3,
+    seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 5,
     jitter: Annotated[
         int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
     ] = 600,
@@ -54,7 +54,8 @@ def judge_agent(
     weeks and jittered copies, in pairs; the lines of reference say what is achieved today, and
     what hindsight and clairvoyance would give.
     """
-    from hpcgym.evaluation.held_out import judge, load_contestant
+    from hpcgym.evaluation import judge
+    from hpcgym.evaluation.held_out import load_contestant
     from hpcgym.evaluation.protocol import DEFAULT_SCENARIO
     from hpcgym.scenario.build import Episodes
 

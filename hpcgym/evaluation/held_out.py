@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 
     from hpcgym.scenario.spec import Scenario
 
-SEEDS = 3
-"""Training seeds, unless told otherwise."""
+SEEDS = 5
+"""Training seeds of the evaluation protocol."""
 
 AnyAgent: TypeAlias = RuleAgent | NamedAgent
 

@@ -111,6 +111,8 @@ def test_trained_card_is_refused_where_it_was_trained(
         + '[training]\nweeks = { six-weeks = "1-2" }\nseed = 0\nseconds = 1.0\n'
         'commit = "863cff6"\ncommand = "make it"\n'
     )
+    shown = run("agents", "info", card)
+    assert "training.weeks.six-weeks" in shown and "make it" in shown
     message = refuse("evaluate", "-s", quick, "-a", card)
     assert "mine was trained on weeks 1-2 of six-weeks" in message
     assert "it may be judged on 4-6" in message
