@@ -263,9 +263,7 @@ def simulate_many(
     asking = [max(chosen, key=lambda policy: policy.expects)]  # what it asks for serves all
     ready = []
     for row, workload in enumerate(workloads):
-        episode = prepare(
-            workload, many[row], extra_policies=asking, keep_history=needs_history
-        )
+        episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)
         _ = episode.start  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))
