@@ -55,8 +55,8 @@ class Augmentation:
             estimates: for the scenario's machine and largest request, as many jobs as make the load
             of a random week of the scenario on average, over one week, from as many users as a week
             has.
-        easiest: Draws on which SAF's mean bounded slowdown is not above this are trivial and drawn
-            again; 0 = none is.
+        easiest: Draws on which SAF's mean bounded slowdown, under the scenario's scheduler, is not
+            above this are trivial and drawn again; 0 = none is.
         hardest: Those on which it is not below this are hopeless and drawn again.
 
     Raises:
@@ -119,7 +119,8 @@ class AugmentedEpisodes(Episodes):
     A draw takes one number from the generator and follows from that and `progress` alone.
     Environments seeded alike (`reset(seed=[1, 1, 1, 2, 2, 2])` of a vector) therefore play the same
     episodes in the same order, whenever each ends its own, and serve as each other's baseline; the
-    draw is made once for all of them.
+    draw is made once for all of them. Where windows grow, they are the same between two settings of
+    `progress`, so set it where all are reset.
 
     Args:
         episodes: The episodes.

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,10 +63,6 @@ def equal(one: Workload, other: Workload) -> bool:
     return frames[0].equals(frames[1]) and all(map(np.array_equal, one.history, other.history))
 
 
-def by_id(workload: Workload) -> Any:
-    return workload.to_frame().set_index("job_id").sort_index()
-
-
 def saf_bsld(workload: Workload, **settings: Any) -> float:
     return float(hpcgym.simulate(workload, "SAF", **settings).metrics()["mean_bsld"])
 
@@ -112,17 +109,17 @@ def test_the_same_number_gives_the_same_object_until_it_is_forgotten() -> None:
 def test_jobs_come_from_the_episodes_at_hand_and_keep_what_they_are(
     changes: dict[str, Any],
 ) -> None:
-    parts = [by_id(WEEKS.workload(index)) for index in range(len(WEEKS))]
-    known = {job: row for part in parts for job, row in part.iterrows()}
+    known = pd.concat([WEEKS.workload(index).to_frame() for index in range(len(WEEKS))])
+    known = known.set_index("job_id")
     episodes, generator = augmented(**changes), np.random.default_rng(1)
     for _ in range(10):
         part = episodes.draw(generator)[1]
         assert len(set(part.job_id.tolist())) == len(part)
+        assert set(part.job_id.tolist()) <= set(known.index)
         assert (np.diff(part.submit_time) >= 0).all()
         assert part.machine_processors == 256
-        columns = ["run_time", "requested_time", "processors", "user"]
-        for job, row in by_id(part).iterrows():
-            assert (row[columns] == known[job][columns]).all()
+        for key in ("run_time", "requested_time", "processors", "user"):
+            assert np.array_equal(getattr(part, key), known.loc[part.job_id, key])
 
 
 @given(seeds)
