@@ -306,7 +306,7 @@ def _generated_week_maker(weeks: Sequence[Workload], largest_request: int) -> Ma
         machine_processors=processors,
         job_types=False,
     )
-    area = np.minimum(sample.run_time, largest_request) @ sample.processors / SAMPLE_JOBS
+    area = int(np.minimum(sample.run_time, largest_request) @ sample.processors) / SAMPLE_JOBS
     works = [int(np.minimum(w.run_time, w.requested_time) @ w.processors) for w in weeks]
     n_users = round(float(np.mean([len(week.history.completed) for week in weeks])))
 
