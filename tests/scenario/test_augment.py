@@ -299,6 +299,18 @@ def test_a_selection_stays_augmented() -> None:
     assert part.submit_time[-1] < DAY_S
 
 
+def test_weeks_set_apart_are_augmented_without_their_log() -> None:
+    apart = WARM.set_apart([2, 3, 4], held_out=[6, 7])
+    known = {job for index in range(3) for job in apart.workload(index).job_id.tolist()}
+    episodes = augmented(apart, resampled=0.5, window=(DAY_S, 3 * DAY_S))
+    copy = pickle.loads(pickle.dumps(episodes))
+    for seed in range(10):
+        label, part = episodes.draw(np.random.default_rng(seed))
+        assert set(part.job_id.tolist()) <= known
+        assert equal(part, copy.draw(np.random.default_rng(seed))[1])
+        assert label == copy.draw(np.random.default_rng(seed))[0]
+
+
 @pytest.mark.parametrize("growing", [False, True])
 def test_environments_seeded_alike_play_the_same_episodes_whatever_they_do(growing: bool) -> None:
     """Seeds make the groups; members act differently, and so end their episodes apart."""
