@@ -186,7 +186,7 @@ class Episodes:
         """
         what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
         numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
-        chosen = object.__new__(Episodes)
+        chosen = object.__new__(type(self))
         chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
         return chosen
 
