@@ -1,6 +1,8 @@
-"""Evolution strategies that are asked for candidates and told how good they were; numpy only."""
+"""Evolution strategies that are asked for candidates and told how good they were."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,6 +10,27 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.errors import HpcgymError
 
 FloatArray = NDArray[np.float64]
+
+
+class Search(Protocol):
+    """A search that is asked for candidates and told how good they were; lower is better.
+
+    Attributes:
+        mean: Where it stands, shape (dimension,).
+    """
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return where it stands, shape (dimension,)."""
+        ...
+
+    def ask(self) -> FloatArray:
+        """Return a generation of candidates, shape (n_candidates, dimension)."""
+        ...
+
+    def tell(self, fitness: ArrayLike) -> None:
+        """Take in what each candidate was worth, shape (n_candidates,)."""
+        ...
 
 
 class XNES:
@@ -112,6 +135,91 @@ class XNES:
         self.mean += self.step_size * self.shape @ move
         self.step_size *= float(np.exp(self._rate / 2 * scale))
         self.shape = self.shape @ _exponential(self._rate / 2 * stretch)
+
+
+class CMAES:
+    """Covariance matrix adaptation, by the library of its inventors.
+
+    Args:
+        mean: Where the search begins, shape (dimension,), dimension >= 2.
+        step_size: Standard deviation of the first candidates (sigma), > 0.
+        generator: Source of the seed of its random numbers.
+        candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
+
+    Raises:
+        HpcgymError: The library is not installed, or a value it cannot begin with.
+
+    Source:
+        Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
+
+    Example:
+        >>> search = CMAES(np.ones(3), 0.5, np.random.default_rng(0))
+        >>> for _ in range(60):
+        ...     search.tell((search.ask() ** 2).sum(axis=1))
+        >>> bool((search.mean**2).sum() < 1e-6)
+        True
+    """
+
+    def __init__(
+        self,
+        mean: ArrayLike,
+        step_size: float,
+        generator: np.random.Generator,
+        *,
+        candidates: int | None = None,
+    ) -> None:
+        try:
+            import cma
+        except ImportError:
+            raise HpcgymError(
+                "CMAES needs the package cma, which is not installed: pip install 'hpcgym[train]'"
+            ) from None
+        options = {"seed": int(generator.integers(1, 2**31)), "verbose": -9}
+        if candidates is not None:
+            options["popsize"] = candidates
+        try:
+            self._search = cma.CMAEvolutionStrategy(np.asarray(mean), step_size, options)
+        except (ValueError, TypeError, AssertionError) as error:
+            raise HpcgymError(
+                f"CMAES cannot begin at {mean!r} with {step_size!r}: {error}"
+            ) from None
+        self._asked: list[FloatArray] = []
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return where it stands, shape (dimension,)."""
+        return np.array(self._search.mean)
+
+    def ask(self) -> FloatArray:
+        """Draw a generation.
+
+        Returns:
+            Candidates, shape (n_candidates, dimension).
+        """
+        self._asked = self._search.ask()
+        return np.array(self._asked)
+
+    def tell(self, fitness: ArrayLike) -> None:
+        """Move the distribution by what the last generation was worth.
+
+        Args:
+            fitness: Of each candidate, shape (n_candidates,); lower is better, none NaN.
+
+        Raises:
+            HpcgymError: No generation was asked for, or the fitness does not fit it.
+        """
+        values = np.asarray(fitness, dtype=np.float64)
+        if values.shape != (len(self._asked),) or not len(values) or np.isnan(values).any():
+            raise HpcgymError(
+                f"fitness must be {len(self._asked)} numbers, one for each candidate asked for and "
+                f"none NaN; got {fitness!r}"
+            )
+        self._search.tell(self._asked, values.tolist())
+        self._asked = []
+
+
+STRATEGIES: dict[str, type[XNES] | type[CMAES]] = {"xnes": XNES, "cma": CMAES}
+"""Searches by name."""
 
 
 def _exponential(symmetric: FloatArray) -> FloatArray:

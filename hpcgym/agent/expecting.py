@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -142,7 +143,7 @@ def fit_network(
         torch.from_numpy(column.astype(np.float32)) for column in columns
     )
     generator = torch.Generator().manual_seed(seed)
-    layers = _layers(torch, generator)
+    layers = _layers(generator)
     parameters = [parameter for layer in layers for parameter in layer]
     optimizer = torch.optim.Adam(parameters, lr=fitting.learning_rate)
     batch = min(fitting.batch, len(every))
@@ -172,16 +173,15 @@ def fit_network(
     return network.astype(np.float64)
 
 
-def _layers(torch: object, generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return weights and biases of the three layers, the last of them 0."""
-    import torch as t
+    import torch
 
-    sizes = (N_SIGNS, N_HIDDEN, N_LAST, 2)
     layers = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+    for n_in, n_out in pairwise((N_SIGNS, N_HIDDEN, N_LAST, 2)):
         reach = n_in**-0.5 if n_out > 2 else 0.0
-        weight = (2 * t.rand(n_out, n_in, generator=generator) - 1) * reach
-        layers.append((weight.requires_grad_(), t.zeros(n_out).requires_grad_()))
+        weight = (2 * torch.rand(n_out, n_in, generator=generator) - 1) * reach
+        layers.append((weight.requires_grad_(), torch.zeros(n_out).requires_grad_()))
     return layers
 
 

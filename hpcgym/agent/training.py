@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.indexing import IndexTrainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.tuning import WeightsTrainer
 from hpcgym.errors import CardError, unknown_name
@@ -45,7 +47,12 @@ class Trainer(Protocol):
         ...
 
 
-TRAINERS: dict[str, Callable[[], Trainer]] = {"weights": WeightsTrainer}
+TRAINERS: dict[str, Callable[[], Trainer]] = {
+    "weights": WeightsTrainer,
+    "smith-network": partial(IndexTrainer, "SMITH-NETWORK", network=True, evaluations=0),
+    "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
+    "tuned-network": partial(IndexTrainer, "TUNED-NETWORK", network=True),
+}
 """What makes each trainer, by the name that commands take."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.policy import Policy
 from hpcgym.core.state import N_NETWORK, N_WEIGHTS, RULE_INDEX
@@ -17,16 +19,16 @@ TERMS = (
     "network_share",
     "network_speed",
 )
-"""What weights of an index apply to, the logarithms of: processors; the request, at least tau (s);
-the expected share of it that the job runs, at least tau; its expected reciprocal, both by means over
-the user's records; and both by a network."""
+"""What weights of an index apply to, the logarithms of: processors; the request, at least 10 s; the
+expected share of it that the job runs, at least 10 s; its expected reciprocal, both by means over the
+user's records; and both by a network."""
 
 
 def index_policy(
     weights: ArrayLike,
     network: ArrayLike | None = None,
     *,
-    name: str = "INDEX",
+    name: str | None = None,
     source: str = "",
 ) -> Policy:
     """Return the policy that orders by an index, lowest first.
@@ -35,7 +37,7 @@ def index_policy(
         weights: Weights of `TERMS`, shape (6,).
         network: Parameters of a network that expects share and speed, shape (N_NETWORK,), layer by
             layer, weights before biases; None where the last two weights are 0.
-        name: What tables call it.
+        name: What tables call it; default a text that tells it from every other.
         source: Where it comes from.
 
     Returns:
@@ -60,10 +62,17 @@ def index_policy(
     if network is None:
         if chosen[4:].any():
             raise PolicyError("weights of network_share and network_speed need a network")
-        return Policy(name, RULE_INDEX, chosen.copy(), source)
+        return Policy(name or _name_of(chosen), RULE_INDEX, chosen.copy(), source)
     parameters = np.array(network, dtype=np.float64)
     if parameters.shape != (N_NETWORK,) or not np.isfinite(parameters).all():
         raise PolicyError(
             f"a network has {N_NETWORK} finite parameters, got shape {parameters.shape}"
         )
-    return Policy(name, RULE_INDEX, chosen.copy(), source, network=parameters)
+    called = name or f"{_name_of(chosen)}#{hashlib.sha256(parameters.tobytes()).hexdigest()[:8]}"
+    return Policy(called, RULE_INDEX, chosen.copy(), source, network=parameters)
+
+
+def _name_of(weights: NDArray[np.float64]) -> str:
+    """Return the weights as text."""
+    shown = [f"{term}={weight:g}" for term, weight in zip(TERMS, weights, strict=True) if weight]
+    return f"index:{','.join(shown)}"

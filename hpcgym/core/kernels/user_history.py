@@ -154,7 +154,8 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the newcomer, which has a seat.
 
     Writes:
-        `inverse` of its seat, and that nothing else is expected of it yet; what `write_history_fields` writes where observations are made.
+        `inverse` of its seat, and that nothing else is expected of it yet; what
+        `write_history_fields` writes where observations are made.
 
     Source:
         Specification, section 10, "Information".
