@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.expecting import read_network
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
+from hpcgym.core.index import index_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
 from hpcgym.scenario.select import parse_numbers
 
@@ -32,6 +34,9 @@ RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
 
 RULE_ENVIRONMENT = ("action", "policies", "backfill", "backfill_order")
 """Keywords of the environment that a rule's card may state."""
+
+INDEX_PARAMETERS = ("weights", "network")
+"""What an index's card may state of it: its weights, and the file of its network."""
 
 WEEK_NUMBERS = range(1, 10_000)
 """Numbers that training weeks may have; which of them a log has is not known to a card."""
@@ -256,5 +261,31 @@ def _rule_agent(card: Card) -> RuleAgent:
     )
 
 
-KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {"rule": _rule_agent}
+def _index_agent(card: Card) -> RuleAgent:
+    """Make the agent of an index, whose network, if it has one, stands beside the card."""
+    _check_keys("parameters", card.parameters, needed=("weights",), allowed=INDEX_PARAMETERS)
+    _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
+    if card.environment["action"] != "policy":
+        raise CardError('environment.action of an index must be "policy"')
+    _check_type("parameters.weights", card.parameters["weights"], list)
+    network, file = None, card.parameters.get("network")
+    if file is not None:
+        check_weights_file("parameters.network", file, card.path)
+        network = read_network(card.path.with_suffix(".npz"))
+    policy = index_policy(card.parameters["weights"], network, source=card.source)
+    return RuleAgent(policy, name=card.name)
+
+
+def check_weights_file(key: str, file: object, card: Path) -> None:
+    """Refuse a file of weights that does not stand beside its card, under its name."""
+    if file != f"{card.stem}.npz":
+        raise CardError(
+            f"{key} is {file!r}; weights stand beside a card, under its name, {card.stem}.npz"
+        )
+
+
+KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
+    "rule": _rule_agent,
+    "index": _index_agent,
+}
 """How each kind of card becomes an agent."""

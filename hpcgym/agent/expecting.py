@@ -7,9 +7,11 @@ loss of each is that of a Poisson regression, which a mean alone minimises.
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +21,8 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import CardError, HpcgymError
+from hpcgym.output import writing
 from hpcgym.scenario.build import Episodes
 
 if TYPE_CHECKING:
@@ -171,6 +174,54 @@ def fit_network(
     network = np.concatenate([parameter.detach().numpy().ravel() for parameter in parameters])
     assert len(network) == N_NETWORK
     return network.astype(np.float64)
+
+
+def write_network(network: FloatArray, path: Path, *, force: bool = False) -> None:
+    """Write a network as a compressed file of numpy, without pickles.
+
+    Args:
+        network: Its parameters, shape (N_NETWORK,).
+        path: Where to, a name that ends in ".npz".
+        force: Whether to replace a file that is there.
+
+    Raises:
+        OutputError: The file cannot be written, or is there.
+
+    Source:
+        House rule: no pickles on the shelf.
+    """
+    with writing(path, force=force) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, expecting=network.astype(np.float32))
+
+
+def read_network(path: Path) -> FloatArray:
+    """Read what `write_network` has written.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The parameters, shape (N_NETWORK,).
+
+    Raises:
+        CardError: The file cannot be read, or holds something else.
+
+    Source:
+        House rule: what is not understood is an error, never ignored.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            network = np.asarray(arrays["expecting"], dtype=np.float64)
+    except OSError as error:
+        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise CardError(f"{path}: not a network that expects run times: {error}") from None
+    if network.shape != (N_NETWORK,) or not np.isfinite(network).all():
+        raise CardError(
+            f"{path}: a network that expects run times has {N_NETWORK} finite parameters, got "
+            f"shape {network.shape}"
+        )
+    return network
 
 
 def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:

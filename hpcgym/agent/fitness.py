@@ -1,4 +1,4 @@
-"""How good orders are on given weeks: the mean log ratio to SAF over the weeks and shaken copies."""
+"""How good orders are on given weeks: the mean log ratio to SAF, shaken copies included."""
 
 from __future__ import annotations
 

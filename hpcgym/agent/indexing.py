@@ -1,4 +1,4 @@
-"""Trainers of index policies: weights by evolution, of what is expected by records or by a network."""
+"""Trainers of index policies: weights by evolution, what is expected by a network or records."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class IndexTrainer:
     def _search(
         self, fitness: Fitness, network: FloatArray | None, generator: np.random.Generator
     ) -> FloatArray:
-        """Return where the search ends: its mean, which averages over noise as its best does not."""
+        """Return the mean where the search ends, which averages over noise as its best does not."""
         start = np.array(SMITH)
         search = STRATEGIES[self.strategy](start[1:], STEP_SIZE, generator)
         n_done = 0

@@ -1,0 +1,147 @@
+"""Writing what was trained as an entry of the shelf: its card, and its weights beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hpcgym.agent.card import read_card
+from hpcgym.agent.expecting import write_network
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.trained import Training
+from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.core.state import RULE_INDEX
+from hpcgym.output import writing
+from hpcgym.scenario.select import number_ranges
+
+
+def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bool = False) -> None:
+    """Write a card, and see that it is understood.
+
+    Args:
+        path: Where to.
+        tables: What stands in it by table, those of the top under "".
+        force: Whether to replace a card that is there.
+
+    Raises:
+        OutputError: The file cannot be written, or is there.
+        CardError: The card is not understood, or what it names is not there.
+
+    Source:
+        House rule: a card says what an agent is and how it was made.
+    """
+    text = "\n".join(_table(title, table) for title, table in tables.items())
+    with writing(path, force=force) as file:
+        file.write_text(text, encoding="utf-8")
+    read_card(path)
+
+
+def training_table(training: Training) -> dict[str, Any]:
+    """Return how an agent was trained as a card's table.
+
+    Args:
+        training: How.
+
+    Returns:
+        The table, its seconds to a tenth.
+
+    Source:
+        `hpcgym.agent.card`.
+    """
+    weeks = {name: number_ranges(numbers) for name, numbers in training.weeks.items()}
+    return vars(training) | {"weeks": weeks, "seconds": round(training.seconds, 1)}
+
+
+def write_tuned(
+    agent: RuleAgent, name: str, folder: Path, training: Training, *, force: bool = False
+) -> Path:
+    """Write an agent that orders by tuned weights, and the network that it may have.
+
+    Args:
+        agent: The agent: an index, or weights of the six features.
+        name: What tables call it; the files are named after it, in lower case.
+        folder: Where to.
+        training: How it was trained.
+        force: Whether to replace files that are there.
+
+    Returns:
+        The card.
+
+    Raises:
+        OutputError: A file cannot be written, or is there.
+
+    Source:
+        House rule: agents are weights with a card that says how they were made.
+    """
+    path = folder / f"{name.casefold()}.toml"
+    if agent.policy.network is not None:
+        write_network(agent.policy.network, path.with_suffix(".npz"), force=force)
+    described = _described(agent.policy, path.stem)
+    logs = " and ".join(training.weeks)
+    top = {"name": name, **described.top, "description": f"{described.text}, trained on {logs}."}
+    tables = {
+        "": top,
+        "parameters": described.parameters,
+        "environment": described.environment,
+        "training": training_table(training),
+    }
+    write_card(path, tables, force=force)
+    return path
+
+
+class _Described(NamedTuple):
+    """What a card says of a policy."""
+
+    top: dict[str, str]
+    text: str
+    parameters: dict[str, Any]
+    environment: dict[str, Any]
+
+
+def _described(policy: Policy, stem: str) -> _Described:
+    """Say what a tuned policy is, the way its kind of card does."""
+    weights = policy.parameters.tolist()
+    if policy.rule != RULE_INDEX:
+        named = zip(FEATURES, weights, strict=True)
+        text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
+        top = {"title": "Weights of the six features", "kind": "rule", "source": policy.source}
+        score = {"policy": text, "score": "the weighted sum of raw features"}
+        return _Described(
+            top,
+            "Orders the jobs by a weighted sum of six features",
+            score,
+            {"action": "policy", "policies": [text]},
+        )
+    parameters: dict[str, Any] = {"weights": weights}
+    expects = "means over the user's last jobs"
+    if policy.network is not None:
+        parameters["network"] = f"{stem}.npz"
+        expects = "a network that reads the user's last jobs"
+    top = {
+        "title": f"Index of what is expected by {expects}",
+        "kind": "index",
+        "source": "Smith 1956, Various optimizers for single-stage production; hpcgym",
+    }
+    text = (
+        "Orders the jobs by a weighted sum of the logarithms of processors, request, and the share "
+        f"and speed expected by {expects}"
+    )
+    return _Described(top, text, parameters, {"action": "policy"})
+
+
+def _table(title: str, table: Mapping[str, Any]) -> str:
+    """Write a table as TOML."""
+    head = f"[{title}]\n" if title else ""
+    return head + "".join(f"{key} = {_value(value)}\n" for key, value in table.items())
+
+
+def _value(value: object) -> str:
+    """Write a text, a number, a list or a table of such as TOML."""
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value)  # texts and numbers as TOML has them
