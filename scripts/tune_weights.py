@@ -3,8 +3,8 @@
     python scripts/tune_weights.py --trainer tuned-network --scenario kth-sp2-weeks --name MINE
 
 Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
-`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. To put it on
-the shelf, copy what was written to `agents/` and run `python scripts/update_agents.py --agent MINE`.
+`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. To put it
+on the shelf, copy what was written to `agents/` and run `python scripts/update_agents.py`.
 """
 
 import argparse

@@ -174,8 +174,9 @@ N_HIDDEN, N_LAST = 32, 16
 """Units of its two hidden layers."""
 N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
 """Its parameters, layer by layer, weights before biases."""
-N_TERMS = 4
-"""What is expected of a job: log share and log speed by records, and both by the network."""
+N_TERMS = 6
+"""Terms of an index: log processors, log E, log share and log speed by records, and both by the
+network."""
 
 # Columns of `State.backfill_parameter`, by mode.
 DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
@@ -278,9 +279,9 @@ class State(NamedTuple):
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
-        expected: What is expected of the job in each seat, shape (n_jobs, N_TERMS); empty where no
-            rule asks for it, like the four that follow.
-        expected_at: Jobs the user had completed when that was worked out, -1 = never, shape
+        term: Terms of an index of the job in each seat, shape (n_jobs, N_TERMS); empty where no
+            rule asks for them, like the three that follow.
+        term_at: Jobs the user had completed when they were worked out, -1 = never, shape
             (n_jobs,).
         network: Parameters of the network that expects, shape (N_NETWORK,).
         thought: Room for what a network works out, shape (N_SIGNS + N_HIDDEN + N_LAST + 2,).
@@ -338,8 +339,8 @@ class State(NamedTuple):
     history_shown_at: Int
     inverse: Float
     history_field: NDArray[np.float32]
-    expected: Float
-    expected_at: Int
+    term: Float
+    term_at: Int
     network: Float
     thought: Float
     planned_start: Int
@@ -439,8 +440,8 @@ def allocate(
         history_field=np.empty(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
-        expected=np.empty((n_envs, n_expected, N_TERMS)),
-        expected_at=np.empty((n_envs, n_expected), dtype=np.int64),
+        term=np.empty((n_envs, n_expected, N_TERMS)),
+        term_at=np.empty((n_envs, n_expected), dtype=np.int64),
         network=np.zeros((n_envs, N_NETWORK if expectations else 0)),
         thought=np.empty((n_envs, N_SIGNS + N_HIDDEN + N_LAST + 2 if expectations else 0)),
         planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -498,8 +499,8 @@ def in_use(state: State) -> State:
         onset=state.onset[:, : int(counter[:, N_ONSETS].max())],
         inverse=state.inverse[:, seats],
         history_field=state.history_field[:, seats],
-        expected=state.expected[:, seats],
-        expected_at=state.expected_at[:, seats],
+        term=state.term[:, seats],
+        term_at=state.term_at[:, seats],
         thought=state.thought[:, :0],
         planned_start=state.planned_start[:, planned],
         promise=state.promise[:, planned],

@@ -25,7 +25,6 @@ from hpcgym.core.state import (
     N_LAST,
     N_SIGNS,
     N_TERMS,
-    E,
     Float,
     Int,
     Q,
@@ -164,7 +163,7 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         term: Where to, shape (N_TERMS,).
 
     Writes:
-        `term[0]`, the log of the share, at most 0; `term[1]`, that of the speed, at least 0.
+        `term[2]`, the log of the share, at most 0; `term[3]`, that of the speed, at least 0.
 
     Source:
         Shrinkage of group means: Efron and Morris 1975; specification, section 10, "Information".
@@ -185,8 +184,8 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
                 weight *= DECAY
         share /= total
         speed /= total
-    term[0] = math.log(share)
-    term[1] = math.log(speed)
+    term[2] = math.log(share)
+    term[3] = math.log(speed)
 
 
 @kernel
@@ -251,7 +250,7 @@ def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         term: Where to, shape (N_TERMS,).
 
     Writes:
-        `term[2]` and `term[3]`, the logs of share and speed; `thought`.
+        `term[4]` and `term[5]`, the logs of share and speed; `thought`.
 
     Source:
         House rule: what is learnt is a few numbers, and runs where everything else runs.
@@ -265,13 +264,13 @@ def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
     layer = apply_layer(row, layer, hidden, N_HIDDEN, last, N_LAST)
     bend(row, last, N_LAST)
     apply_layer(row, layer, last, N_LAST, out, 2)
-    term[2] = row.thought[out]
-    term[3] = row.thought[out + 1]
+    term[4] = row.thought[out]
+    term[5] = row.thought[out + 1]
 
 
 @kernel
-def expect(jobs: Jobs, row: Row, job: int) -> None:
-    """Work out what is expected of a waiting job, unless nothing has been learnt of it since.
+def find_terms(jobs: Jobs, row: Row, job: int) -> None:
+    """Work out the terms of a waiting job's index, unless nothing has been learnt of it since.
 
     Args:
         jobs: The job table.
@@ -279,24 +278,26 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of a waiting job.
 
     Writes:
-        The row of `expected` of its seat, and `expected_at`; the network's terms are 0 where there
-        is no network.
+        The row of `term` of its seat, and `term_at`; the network's terms are 0 where there is no
+        network.
 
     Source:
         House rule: no work where nothing has changed.
     """
     seat = seat_of(row, job)
     completed = row.history_completed[jobs.user[job]]
-    if row.expected_at[seat] == completed:
+    if row.term_at[seat] == completed:
         return
-    row.expected_at[seat] = completed
-    term = row.expected[seat]
+    row.term_at[seat] = completed
+    term = row.term[seat]
+    term[0] = math.log(jobs.feature[job, Q])
+    term[1] = math.log(max(float(jobs.estimate[job]), BSLD_BOUND_S))
     expect_by_records(jobs, row, job, term)
     if row.setting[EXPECT] == EXPECT_BY_NETWORK:
         expect_by_network(jobs, row, job, term)
     else:
-        term[2] = 0.0
-        term[3] = 0.0
+        term[4] = 0.0
+        term[5] = 0.0
 
 
 @kernel
@@ -311,19 +312,18 @@ def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> fl
         job: Index of a waiting job.
 
     Returns:
-        The score; with weights (1, 2, 1, -1, 0, 0) the logarithm of work over the rate at which
-        waiting costs, as expected.
+        The score, summed in that order; with weights (1, 2, 1, -1, 0, 0) the logarithm of work over
+        the rate at which waiting costs, as expected.
 
     Writes:
-        What `expect` writes.
+        What `find_terms` writes.
 
     Source:
         Smith 1956; specification, section 10, "Information".
     """
-    expect(jobs, row, job)
-    term = row.expected[seat_of(row, job)]
-    total = weight[0] * math.log(jobs.feature[job, Q])
-    total += weight[1] * math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
+    find_terms(jobs, row, job)
+    seat = seat_of(row, job)
+    total = 0.0
     for column in range(N_TERMS):
-        total += weight[2 + column] * term[column]
+        total += weight[column] * row.term[seat, column]
     return total

@@ -68,8 +68,8 @@ class Row(NamedTuple):
     history_shown_at: IntVector
     inverse: FloatVector
     history_field: SingleTable
-    expected: FloatTable
-    expected_at: IntVector
+    term: FloatTable
+    term_at: IntVector
     network: FloatVector
     thought: FloatVector
     planned_start: IntVector

@@ -162,7 +162,7 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
     """
     seat = seat_of(row, job)
     row.inverse[seat] = expect_inverse(jobs, row, job)
-    if len(row.expected_at) > 0:
-        row.expected_at[seat] = -1
+    if len(row.term_at) > 0:
+        row.term_at[seat] = -1
     if len(row.history_field) > 0:
         write_history_fields(jobs, row, job)
