@@ -251,6 +251,28 @@ class Simulator:
         doors.describe_listed(self._jobs.address, self._row.address, listed, sign)
         return listed, sign
 
+    def terms(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the terms of the index of each waiting job at this instant.
+
+        Returns:
+            Their indices in base order, shape (n_waiting,), and the terms, shape (n_waiting, 6), as
+            `hpcgym.core.index.TERMS` names them.
+
+        Raises:
+            PolicyError: The policy is no index.
+
+        Source:
+            House rule: what is shown of a decision is what it was made by.
+        """
+        if not self.episode.expects:
+            raise PolicyError(
+                f"{self.episode.policy.name} is no index, such as SMITH-HISTORY, and has no terms"
+            )
+        listed = self.waiting
+        term = np.empty((len(listed), s.N_TERMS))
+        doors.copy_terms(self._jobs.address, self._row.address, listed, term)
+        return listed, term
+
     def pick(self, job: int) -> None:
         """Decide that one waiting job goes first in this pass.
 

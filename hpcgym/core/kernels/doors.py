@@ -143,6 +143,16 @@ def describe_listed(jobs: int, row: int, listed: Int, sign: Float) -> None:
 
 
 @kernel
+def copy_terms(jobs: int, row: int, listed: Int, term: Float) -> None:
+    """Copy the terms of the index of some jobs.
+
+    Source:
+        `expecting.copy_terms`, whose docstring holds.
+    """
+    expecting.copy_terms(open_jobs(jobs), open_row(row), listed, term)
+
+
+@kernel
 def measure(jobs: int, row: int, figure: Float) -> None:
     """Measure the schedule made so far.
 

@@ -327,3 +327,26 @@ def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> fl
     for column in range(N_TERMS):
         total += weight[column] * row.term[seat, column]
     return total
+
+
+@kernel
+def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
+    """Copy the terms of the index of each of some jobs.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        listed: Indices of waiting jobs, shape (n_listed,).
+        term: Where to, shape (n_listed, N_TERMS).
+
+    Writes:
+        `term`; what `find_terms` writes.
+
+    Source:
+        House rule: what is shown of a decision is what it was made by.
+    """
+    for place in range(len(listed)):
+        find_terms(jobs, row, listed[place])
+        seat = seat_of(row, listed[place])
+        for column in range(N_TERMS):
+            term[place, column] = row.term[seat, column]

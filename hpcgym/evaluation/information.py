@@ -1,0 +1,219 @@
+"""What information is worth: how well run times are foreseen, what order that gives, what bsld.
+
+The chain is measured link by link on the same contested passes: the error of what is expected of
+each waiting job, the share of pairs of waiting jobs that an order has as the clairvoyant index
+q p max(p, 10 s) has them, and the bounded slowdown of the schedules that the order makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.trained import open_weeks
+from hpcgym.core.episode import executed_run_time
+from hpcgym.core.index import TERMS, index_policy
+from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.simulator import Simulator
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.protocol import evaluate
+from hpcgym.evaluation.references import clairvoyant
+from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.select import number_ranges
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+SOURCES: dict[str, tuple[str, str] | None] = {
+    "request": None,
+    "records": ("share", "speed"),
+    "network": ("network_share", "network_speed"),
+}
+"""What is known of a waiting job, and the terms that say it."""
+
+ORDERS = ("area", "smith")
+"""Orders that are made of it: least expected area, and least expected work over the rate at which
+waiting costs; of the request alone both are SAF and its product with the request once more."""
+
+
+def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
+    """Return the agents that order by what one source says.
+
+    Args:
+        source: One of `SOURCES`.
+        network: Parameters of a network; needed for "network" only.
+
+    Returns:
+        An agent for each of `ORDERS`.
+
+    Source:
+        Smith 1956; specification, section 10, "Information".
+
+    Example:
+        >>> list(orders_by("records", None))
+        ['area by records', 'smith by records']
+    """
+    terms = SOURCES[source]
+    made = {}
+    for order in ORDERS:
+        weights = dict.fromkeys(TERMS, 0.0) | {"processors": 1.0, "request": 1.0}
+        if order == "smith":
+            weights["request"] = 2.0
+        if terms is not None:
+            weights[terms[0]] = 1.0
+            weights[terms[1]] = -1.0 if order == "smith" else 0.0
+        name = f"{order} by {source}"
+        uses = network if source == "network" else None
+        made[name] = RuleAgent(index_policy(list(weights.values()), uses), name=name)
+    return made
+
+
+def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
+    """Measure the errors of what is expected, and the orders made of it, at contested passes.
+
+    The passes are those of schedules under Smith's rule by records, the same for every source.
+
+    Args:
+        episodes: The weeks.
+        network: Parameters of a network that was fitted on other weeks, shape (N_NETWORK,).
+
+    Returns:
+        A row per source and order: `source`, `order`; `log_error`, the mean over waiting jobs and
+        passes of |log(expected D / D)|, D = max(run time, 10 s); `bias`, the same without the bars;
+        `agreement`, the share of pairs of waiting jobs in the clairvoyant order, pairs that tie
+        in either left out; `passes`.
+
+    Raises:
+        EvaluationError: No pass was contested.
+
+    Source:
+        Specification, section 10, "Information".
+    """
+    import pandas as pd
+
+    weights = [1.0, 2.0, 1.0, -1.0, 0.0, 0.0]
+    settings = replace(episodes.settings, policy=index_policy(weights, network))
+    columns = {term: place for place, term in enumerate(TERMS)}
+    errors = {source: np.zeros(3) for source in SOURCES}
+    pairs = {(source, order): np.zeros(2) for source in SOURCES for order in ORDERS}
+    passes = 0
+    for week in range(len(episodes)):
+        workload = episodes.workload(week)
+        executed = executed_run_time(workload, settings.kill_at_limit).astype(np.float64)
+        bounded = np.maximum(executed, BSLD_BOUND_S)
+        known = np.log(workload.processors * np.maximum(executed, 1.0) * bounded)
+        simulator = Simulator(workload, settings, decide="contested")
+        while simulator.run():
+            waiting, term = simulator.terms()
+            passes += 1
+            for source, names in SOURCES.items():
+                share, speed = np.zeros(len(waiting)), np.zeros(len(waiting))
+                if names is not None:
+                    share, speed = (term[:, columns[name]] for name in names)
+                error = term[:, 1] + share - np.log(bounded[waiting])
+                errors[source] += (abs(error).sum(), error.sum(), len(waiting))
+                area = term[:, 0] + term[:, 1] + share
+                scores = {"area": area, "smith": area + term[:, 1] - speed}
+                for order, score in scores.items():
+                    pairs[source, order] += agreement(score, known[waiting])
+    if passes == 0:
+        raise EvaluationError("no pass of these weeks was contested: nothing to measure")
+    rows = []
+    for (source, order), (agreed, counted) in pairs.items():
+        absolute, signed, n = errors[source]
+        rows.append(
+            {
+                "source": source,
+                "order": order,
+                "log_error": absolute / n,
+                "bias": signed / n,
+                "agreement": agreed / max(counted, 1.0),
+                "passes": passes,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def agreement(score: FloatArray, known: FloatArray) -> tuple[float, float]:
+    """Count the pairs that two orders have the same way round.
+
+    Args:
+        score: Scores, shape (n,).
+        known: Other scores of the same jobs, shape (n,).
+
+    Returns:
+        Pairs that agree, and pairs in all; those that tie in either are left out.
+
+    Source:
+        Kendall 1938: concordant pairs.
+
+    Example:
+        >>> agreement(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+        (2.0, 3.0)
+    """
+    ahead = np.sign(score[:, np.newaxis] - score) * np.sign(known[:, np.newaxis] - known)
+    return float((ahead > 0).sum() / 2), float((ahead != 0).sum() / 2)
+
+
+def chain(
+    agent: RuleAgent,
+    scenario: str | Episodes,
+    *,
+    jitter: int = 0,
+    replicas: int = 0,
+    processes: int = 1,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Measure every link from what is known to bounded slowdown, on weeks an agent never saw.
+
+    Args:
+        agent: An index with a network; the weeks are those that its training leaves open.
+        scenario: A name, or its episodes; weeks of a log.
+        jitter: As `hpcgym.evaluate`, like the following.
+        replicas: Likewise.
+        processes: Likewise.
+        progress: Likewise.
+
+    Returns:
+        `foresight`, and two rows of clairvoyant orders, with `ratio`, the sum of bounded slowdowns
+        over SAF's, its interval `ratio_low` and `ratio_high`, and
+        `log_ratio`.
+
+    Raises:
+        EvaluationError: The agent has no network, or no pass was contested.
+        CardError: No week is open.
+
+    Source:
+        Specification, section 10, "Information" and "Evaluation protocol".
+    """
+    import pandas as pd
+
+    network = agent.policy.network
+    if network is None:
+        raise EvaluationError(f"{agent.name} has no network; name an index that has")
+    episodes = Episodes(scenario) if isinstance(scenario, str) else scenario
+    if agent.training is not None:
+        episodes = episodes.select(number_ranges(open_weeks(agent.training, episodes)))
+    seen = foresight(episodes, network)
+    names = (seen["order"] + " by " + seen["source"]).tolist()
+    known = [{"source": "run time", "order": order, "agreement": None} for order in ORDERS]
+    lines = [clairvoyant(f"clairvoyant {name}", episodes.settings) for name in ("SAF", "SMITH")]
+    orders = [one for source in SOURCES for one in orders_by(source, network).values()]
+    found = evaluate(
+        [*orders, *lines],
+        episodes,
+        jitter=jitter,
+        replicas=replicas,
+        processes=processes,
+        progress=progress,
+    ).summary()
+    table = pd.concat([seen, pd.DataFrame(known)], ignore_index=True)
+    table.index = pd.Index([*names, *(line.name for line in lines)])
+    columns = found.set_index("agent")[["ratio", "ratio_low", "ratio_high", "log_ratio"]]
+    return table.join(columns).reset_index(names="agent")

@@ -1,0 +1,53 @@
+"""Print what information is worth: the error of what is foreseen, the order it makes, the bsld.
+
+    python scripts/information.py --agent SMITH-NETWORK --scenario kth-sp2-weeks --output runs/chain
+
+The agent is an index with a network; the weeks are those that its training leaves open. The folder
+gets a table for each scenario as CSV.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hpcgym.agent.shelf import load_agent
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.information import chain
+from hpcgym.output import make_folder, writing
+
+
+def main() -> int:
+    """Measure on every scenario, print and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--agent", default="SMITH-NETWORK", help="name, or path of a card")
+    parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
+    parser.add_argument("--jitter", type=int, default=600, help="s")
+    parser.add_argument("--replicas", type=int, default=10)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--output", type=Path, default=Path("runs/information"))
+    options = parser.parse_args()
+    try:
+        folder = make_folder(options.output)
+        agent = load_agent(options.agent)
+        for scenario in options.scenario:
+            table = chain(
+                agent,
+                scenario,
+                jitter=options.jitter,
+                replicas=options.replicas,
+                processes=options.processes,
+            )
+            print(f"{scenario}, {table['passes'].max():.0f} contested passes")
+            print(table.drop(columns="passes").round(3).to_string(index=False, na_rep=""))
+            with writing(folder / f"{scenario}.csv", force=True) as file:
+                table.to_csv(file, index=False)
+    except HpcgymError as error:
+        sys.exit(f"information: {error}")
+    print(f"wrote {folder}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
