@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Group
 
+_MEANING: Mapping[Kind, str] = {
+    "hindsight": "hindsight: made for the very week it is run on",
+    "clairvoyant": "clairvoyant: knows run times",
+}
+"""What the kinds mean that no scheduler could be."""
+
 KEYS = ["agent", "week", "label", "replica"]
 """Columns that tell runs apart once training seeds are averaged."""
 
@@ -156,13 +162,13 @@ class Judgement:
         from rich.console import Group
 
         tables = [
-            one.table(kinds=self.kinds, notes=_notes(self._seed_ratios_on(one)))
+            one.table(kinds=self.kinds, notes=_notes(self.kinds, self._seed_ratios_on(one)))
             for one in self.evaluations
         ]
         if self.over_logs:
-            notes = _notes(self.seed_ratios)
+            notes = _notes(self.kinds, self.seed_ratios)
             tables.append(table_over_logs(self.evaluations, self.over_logs, self.kinds, notes))
-        return Group(*tables)
+        return Group(*(part for table in tables for part in (table, "")))
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:
         """Write `runs`, `summary` and `trainings`, each to a file of that name.
@@ -186,9 +192,10 @@ class Judgement:
                 frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def _notes(seed_ratios: Mapping[str, tuple[float, ...]]) -> list[str]:
+def _notes(kinds: Mapping[str, Kind], seed_ratios: Mapping[str, tuple[float, ...]]) -> list[str]:
     """Return the lines below a table."""
-    notes = ["hindsight: made for the very week it is run on; clairvoyant: knows run times"]
+    shown = [text for kind, text in _MEANING.items() if kind in kinds.values()]
+    notes = ["; ".join(shown)] if shown else []
     for agent, ratios in seed_ratios.items():
         by_seed = ", ".join(f"{ratio:.3f}" for ratio in ratios)
         notes.append(f"{agent}: trained without the block; ratio by training seed {by_seed}")

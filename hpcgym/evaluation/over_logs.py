@@ -140,7 +140,7 @@ def table_over_logs(
     names = ", ".join(one.scenario for one in evaluations)
     what = (
         f"ratio: geometric mean over the logs of the ratio to {reference}, lower is better; log "
-        "ratio: its mean over the logs; 95 % intervals by paired bootstrap over the weeks of each"
+        "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
     )
     table = Table(
         title=f"{len(evaluations)} logs: {names}",
