@@ -150,7 +150,8 @@ class LineUp:
             ]
             made_of = [_digest_of(one) for one in handed]
             for seed in range(self.n_seeds):
-                key = digest(handed[0].workload(0), made_of, repr(trainer), seed)
+                what = (trainer.name, repr(trainer), seed)
+                key = digest(handed[0].workload(0), made_of, what)
                 making = Making(key, trainer.name, partial(_train, trainer, handed, seed))
                 for log, fold in enumerate(folds):
                     yield Play(log, trainer.name, "achievable", making, numbers[log], fold, seed)

@@ -154,6 +154,15 @@ def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     pd.testing.assert_frame_equal(again.trainings, two.trainings)
 
 
+def test_trainers_that_look_alike_are_told_apart_by_name(other_weeks: Episodes) -> None:
+    first: list[Any] = []
+    second: list[Any] = []
+    trainers = [Noting(first), Noting(second, name="other")]
+    options = QUICK | {"replicas": 0, "jitter": 0, "references": []}
+    judge(trainers, other_weeks, **options)
+    assert len(first) == len(second) == 8
+
+
 def test_trained_agents_and_rules_meet_on_the_weeks_open_to_all(other_weeks: Episodes) -> None:
     def trained_on(name: str, *weeks: int) -> RuleAgent:
         training = Training({"synthetic-256-weeks": weeks}, 0, 1.0, "", "")
