@@ -64,7 +64,7 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
     used: set[int] = set()
     for name, numbers in training.weeks.items():
         scenario = episodes.scenario if name == episodes.scenario.name else _known(name)
-        if scenario is None or not _is_same_log(scenario, episodes.scenario):
+        if scenario is None or not is_same_log(scenario, episodes.scenario):
             continue
         cut, own = scenario.episode, episodes.scenario.episode
         if not isinstance(cut, WeekEpisodes) or not isinstance(own, WeekEpisodes):
@@ -109,20 +109,35 @@ def refuse_training_weeks(
         )
 
 
+def is_same_log(one: Scenario, other: Scenario) -> bool:
+    """Tell whether two scenarios cut one log.
+
+    Args:
+        one: A scenario.
+        other: Another.
+
+    Returns:
+        Whether one file is behind both.
+
+    Source:
+        House rule: weeks of one log may overlap under two names.
+
+    Example:
+        >>> is_same_log(load_scenario("tiny"), load_scenario("synthetic-256-weeks"))
+        False
+    """
+    if one is other:
+        return True
+    path = _log_of(one)
+    return path is not None and path == _log_of(other)
+
+
 def _known(name: str) -> Scenario | None:
     """Return a scenario of the shelf, or None where there is none of that name."""
     try:
         return load_scenario(name)
     except ScenarioError:
         return None
-
-
-def _is_same_log(one: Scenario, other: Scenario) -> bool:
-    """Tell whether two scenarios cut one log."""
-    if one is other:
-        return True
-    path = _log_of(one)
-    return path is not None and path == _log_of(other)
 
 
 def _log_of(scenario: Scenario) -> Path | None:

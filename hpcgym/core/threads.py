@@ -18,6 +18,9 @@ _team_is_busy = threading.Lock()
 _team_was_left_behind = False
 """Whether this process was forked: its parent's threads, if there were any, are not here."""
 
+_most_threads: int | None = None
+"""Threads that this process keeps to where a call names no number; None = one per core."""
+
 
 def cores() -> int:
     """Count the cores this process may use.
@@ -33,11 +36,24 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def keep_to_threads(threads: int) -> None:
+    """Let what this process does from now on take so many threads where it names no number.
+
+    Args:
+        threads: A whole number >= 1.
+
+    Source:
+        House rule: processes that share a machine do not take all its cores each.
+    """
+    global _most_threads
+    _most_threads = checked_threads(threads)
+
+
 def checked_threads(threads: int | None) -> int:
     """Return how many threads are meant.
 
     Args:
-        threads: A whole number >= 1; None means one per core.
+        threads: A whole number >= 1; None means one per core, or as `keep_to_threads` has it.
 
     Returns:
         The number.
@@ -53,7 +69,7 @@ def checked_threads(threads: int | None) -> int:
         3
     """
     if threads is None:
-        return cores()
+        return cores() if _most_threads is None else _most_threads
     if isinstance(threads, bool) or not (isinstance(threads, (int, np.integer)) and threads >= 1):
         raise HpcgymError(f"threads must be a whole number >= 1 or None, got {threads!r}")
     return int(threads)

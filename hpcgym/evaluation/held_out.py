@@ -2,61 +2,47 @@
 
 from __future__ import annotations
 
-import base64
-import copy
-import pickle
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import agent_names, load_agent
-from hpcgym.agent.trained import open_weeks, refuse_training_weeks
-from hpcgym.agent.training import TRAINERS, Trainer, load_trainer
+from hpcgym.agent.trained import is_same_log, open_weeks, refuse_training_weeks
+from hpcgym.agent.training import TRAINERS, load_trainer
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
-from hpcgym.evaluation.folds import FOLDS, Fold, time_blocks
-from hpcgym.evaluation.journal import Journal, Row, digest
+from hpcgym.evaluation.folds import FOLDS
+from hpcgym.evaluation.journal import Journal, Row
 from hpcgym.evaluation.judgement import Judgement, averaged
+from hpcgym.evaluation.lineup import Contestant, LineUp, Play
+from hpcgym.evaluation.making import Made, Making, make_all
 from hpcgym.evaluation.protocol import (
     DEFAULT_SCENARIO,
     REFERENCE,
     Runner,
+    Task,
     check_numbers,
-    progress_bar,
     run_tasks,
 )
-from hpcgym.evaluation.references import (
-    HINDSIGHT,
-    HINDSIGHT_EVALUATIONS,
-    HINDSIGHT_ON_COPIES,
-    REFERENCES,
-    RULES,
-    TRAINED,
-    Kind,
-    best_of_week,
-    clairvoyant,
-)
+from hpcgym.evaluation.references import HINDSIGHT, HINDSIGHT_ON_COPIES, REFERENCES, Kind
 from hpcgym.evaluation.shelf_results import JITTER_S, REPLICAS
 from hpcgym.evaluation.table import Evaluation
 from hpcgym.scenario.build import Episodes
-from hpcgym.scenario.select import number_ranges
+from hpcgym.scenario.spec import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.scenario.spec import Scenario
-
 SEEDS = 5
 """Training seeds of the evaluation protocol."""
 
-AnyAgent: TypeAlias = RuleAgent | NamedAgent
+Weeks: TypeAlias = str | Path | Scenario | Episodes
+"""What names the weeks of a log."""
 
 
-def load_contestant(name: str) -> AnyAgent | Trainer:
+def load_contestant(name: str) -> Contestant:
     """Find what is to be judged by its name.
 
     Args:
@@ -86,8 +72,8 @@ def load_contestant(name: str) -> AnyAgent | Trainer:
 
 
 def judge(
-    agent: str | AnyAgent | Trainer,
-    scenario: str | Path | Scenario | Episodes = DEFAULT_SCENARIO,
+    agent: str | Contestant | Sequence[str | Contestant],
+    scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
     *,
     folds: int = FOLDS,
     seeds: int = SEEDS,
@@ -99,23 +85,27 @@ def judge(
     resume: str | Path | None = None,
     progress: bool = True,
 ) -> Judgement:
-    """Judge an agent on weeks it has not been trained on, among lines of reference.
+    """Judge agents on weeks they have not been trained on, among lines of reference.
 
     A trainer is handed the training weeks of each fold, which carry their jobs and nothing else of
-    the log, once per training seed; what it makes is run on the weeks held out. An agent that was
-    trained before is run on the weeks its card leaves open, any other on all weeks, and so are the
-    lines of reference. Weeks are run as they are and on jittered copies, the same for all.
+    the log, once per training seed; what it makes is run on the weeks held out. Over several logs,
+    a fold holds out a block of each, and one agent is made of what it leaves of all. An agent that
+    was trained before is run on the weeks its card leaves open, any other on all weeks; with
+    several, all are run on the weeks that are open to each, and so are the lines of reference.
+    Weeks are run as they are and on jittered copies, the same for all.
 
     Args:
-        agent: A trainer or an agent, or the name of one.
-        scenario: A name, a path, a scenario, or its episodes; weeks of a log.
-        folds: Contiguous blocks of weeks, each held out once.
+        agent: A trainer or an agent, or the name of one; or several, no name twice.
+        scenario: A name, a path, a scenario, or its episodes; weeks of a log. Or several, no log
+            twice; trainers get them in this order.
+        folds: Contiguous blocks of each log's weeks, each held out once.
         seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's figure is their mean.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
-        processes: How many processes to spread the runs over, not the trainings; the result is the
-            same.
+        processes: How many processes to spread trainings, searches and runs over; the result is the
+            same. With more than one, each training works in a process of one thread, and trainers
+            must be picklable. A script must then guard its entry with `if __name__ == "__main__"`.
         references: Which lines of reference to add, of `hpcgym.evaluation.references.REFERENCES`.
         resume: File in which finished trainings and runs are kept, and from which a judgement that
             was cut off goes on. It is unpickled: take no one else's.
@@ -126,7 +116,8 @@ def judge(
 
     Raises:
         EvaluationError: A number out of range, too few weeks for so many folds, an unknown line of
-            reference, or a trainer whose work is no agent or cannot be kept.
+            reference, nothing to judge, an agent or a log twice, no week open to all agents, or a
+            trainer whose work is no agent, cannot be kept or cannot be sent.
         CardError: No such trainer or agent, or its card leaves no week open.
         ScenarioError: No such scenario, or its episodes are not weeks.
 
@@ -147,229 +138,137 @@ def judge(
     for name in references:
         if name not in REFERENCES:
             raise EvaluationError(unknown_name("line of reference", name, REFERENCES))
-    chosen = load_contestant(agent) if isinstance(agent, str) else agent
-    every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-    tested = every.numbers
-    if isinstance(chosen, (RuleAgent, NamedAgent)) and chosen.training is not None:
-        tested = open_weeks(chosen.training, every)
-        if not tested:
-            refuse_training_weeks(chosen, every, every.numbers)
+    contestants, logs = _contestants(agent), _logs(scenario)
+    tested = [_open_to_all(contestants, log) for log in logs]
     journal = None if resume is None else Journal(resume)
-    workshop = _Workshop(every, tested, folds, seeds, seed, journal, progress)
-    plays = list(workshop.plays(chosen, references))
-    runs = _run(plays, workshop, jitter, replicas, processes)
-    import pandas as pd
+    lineup = LineUp(logs, tested, folds, seeds, seed)
+    plays = list(lineup.plays(contestants, references))
+    makings = {play.made_of: play.agent for play in plays if isinstance(play.agent, Making)}
+    made = make_all(list(makings.values()), journal=journal, processes=processes, progress=progress)
+    frames = []
+    for log, episodes in enumerate(logs):
+        own = [play for play in plays if play.log == log and play.numbers]
+        agents = [play.agent_of(made) for play in own]
+        made_of = [play.made_of for play in own]
+        runner = Runner(agents, episodes, jitter, replicas, seed, made_of)
+        tasks = _tasks(own, runner, tested[log])
+        done = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+        frames.append(_frame(own, tasks, done))
+    return _judgement(lineup, plays, made, frames, (jitter, replicas))
 
-    return Judgement(
-        evaluation=Evaluation(
-            frame=averaged(runs),
-            scenario=every.scenario.name,
-            reference=REFERENCE,
-            jitter=jitter,
-            replicas=replicas,
-            seed=seed,
-        ),
-        runs=runs,
-        trainings=pd.DataFrame(workshop.trainings, columns=list(_TRAINING)),
-        kinds=_kinds_of(plays),
-    )
+
+def _contestants(agent: str | Contestant | Sequence[str | Contestant]) -> list[Contestant]:
+    """Return what is judged, by name or as it came; no name twice."""
+    several = cast(Any, agent if isinstance(agent, (list, tuple)) else [agent])
+    chosen = [load_contestant(one) if isinstance(one, str) else one for one in several]
+    names = [one.name for one in chosen]
+    if not names:
+        raise EvaluationError("give at least one trainer or agent to judge")
+    for name in names:
+        if names.count(name) > 1:
+            raise EvaluationError(f"two agents are called {name}; each name may stand once")
+    return chosen
+
+
+def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
+    """Return the weeks of each log; one log twice would train on weeks that are held out."""
+    several = cast(Any, scenario if isinstance(scenario, (list, tuple)) else [scenario])
+    logs = [one if isinstance(one, Episodes) else Episodes(one) for one in several]
+    if not logs:
+        raise EvaluationError("give at least one scenario to judge on")
+    scenarios = [log.scenario for log in logs]
+    for position, one in enumerate(scenarios):
+        for other in scenarios[:position]:
+            if one.name == other.name or is_same_log(one, other):
+                raise EvaluationError(
+                    f"{other.name} and {one.name} cut one log, so that weeks held out of one could "
+                    "be trained on in the other; each log may stand once"
+                )
+    return logs
+
+
+def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int, ...]:
+    """Return the weeks that no contestant was trained on before, nor next to."""
+    numbers = log.numbers
+    for one in contestants:
+        if not isinstance(one, (RuleAgent, NamedAgent)) or one.training is None:
+            continue
+        allowed = open_weeks(one.training, log)
+        if not allowed:
+            refuse_training_weeks(one, log, log.numbers)
+        numbers = tuple(number for number in numbers if number in allowed)
+    if not numbers:
+        names = ", ".join(one.name for one in contestants)
+        raise EvaluationError(f"no week of {log.scenario.name} is open to all of {names}")
+    return numbers
 
 
 _TRAINING = (
-    *("agent", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
+    *("agent", "scenario", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
     *("seconds", "made"),
 )
 """Columns of `Judgement.trainings`."""
 
 
-@dataclass(frozen=True)
-class _Play:
-    """An agent with the weeks it is run on, and what its runs are called."""
+def _judgement(
+    lineup: LineUp,
+    plays: Sequence[Play],
+    made: Mapping[str, Made],
+    frames: Sequence[pd.DataFrame],
+    copies: tuple[int, int],
+) -> Judgement:
+    """Put together what was found."""
+    import pandas as pd
 
-    name: str
-    kind: Kind
-    agent: AnyAgent
-    numbers: tuple[int, ...]
-    fold: int | None = None
-    seed: int | None = None
-    made_of: str = ""
-
-
-@dataclass
-class _Workshop:
-    """Makes what a table needs: trains, searches, and keeps what it has made."""
-
-    episodes: Episodes
-    tested: tuple[int, ...]
-    n_folds: int
-    seeds: int
-    seed: int
-    journal: Journal | None
-    progress: bool
-    trainings: list[Row] = field(default_factory=list)
-
-    def plays(self, chosen: AnyAgent | Trainer, references: Sequence[str]) -> Iterator[_Play]:
-        """Yield all that is run: what is judged first, then the lines of reference."""
-        if isinstance(chosen, (RuleAgent, NamedAgent)):
-            yield self._everywhere(chosen, _kind_of(chosen))
-        else:
-            yield from self._trained(chosen)
-        for name in dict.fromkeys((*references, REFERENCE)):
-            if name == chosen.name:
-                continue
-            if name in RULES:
-                yield self._everywhere(load_agent(name), "achievable")
-            elif name == TRAINED:
-                yield from self._trained(load_trainer("weights"))
-            elif name == HINDSIGHT:
-                yield from self._hindsight()
-            else:
-                agent = clairvoyant(name, self.episodes.settings)
-                yield self._everywhere(agent, "clairvoyant")
-
-    def _everywhere(self, agent: AnyAgent, kind: Kind) -> _Play:
-        """Run an agent on all weeks that are tested."""
-        return _Play(agent.name, kind, agent, self.tested)
-
-    def _trained(self, trainer: Trainer) -> Iterator[_Play]:
-        """Train on what each fold leaves, and run on what it holds out."""
-        folds = time_blocks(self.episodes.numbers, self.n_folds)
-        folds = tuple(fold for fold in folds if set(fold.test) & set(self.tested))
-        with progress_bar(
-            len(folds) * self.seeds, f"{trainer.name}: training", shown=self.progress
-        ) as advance:
-            for fold in folds:
-                handed = self.episodes.set_apart(fold.training, held_out=fold.test)
-                jobs = [digest(handed.workload(week)) for week in range(len(handed))]
-                for seed in range(self.seeds):
-                    made_of = digest(
-                        handed.workload(0),
-                        jobs,
-                        handed.settings,
-                        repr(trainer),
-                        seed,
-                        fold.training,
-                    )
-                    agent = self._kept(made_of, trainer, fold, seed, handed)
-                    advance()
-                    numbers = tuple(n for n in fold.test if n in self.tested)
-                    yield _Play(
-                        trainer.name, "achievable", agent, numbers, fold.number, seed, made_of
-                    )
-
-    def _kept(
-        self, made_of: str, trainer: Trainer, fold: Fold, seed: int, handed: Episodes
-    ) -> AnyAgent:
-        """Train, or take what was trained before; note what came out.
-
-        A copy of the trainer works, so that it cannot remember another fold's training weeks.
-        """
-        fresh = copy.deepcopy(trainer)
-        agent, seconds = self._once(made_of, trainer.name, lambda: fresh.train([handed], seed))
-        self.trainings.append(
-            {
-                "agent": trainer.name,
-                "fold": fold.number,
-                "seed": seed,
-                "test_weeks": number_ranges(fold.test),
-                "training_weeks": number_ranges(fold.training),
-                "left_out_weeks": number_ranges(fold.left_out),
-                "seconds": round(seconds, 3),
-                "made": agent.policy.name if isinstance(agent, RuleAgent) else "",
-            }
-        )
-        return agent
-
-    def _hindsight(self) -> Iterator[_Play]:
-        """Search the best weights of each week, and run them on it."""
-        with progress_bar(
-            len(self.tested), f"{HINDSIGHT}: searching", shown=self.progress
-        ) as advance:
-            for number in self.tested:
-                week = self.episodes.workload(self.episodes.position(number))
-                what = (HINDSIGHT, HINDSIGHT_EVALUATIONS, number, self.seed)
-                made_of = digest(week, what, self.episodes.settings)
-
-                def search(number: int = number) -> AnyAgent:
-                    return best_of_week(self.episodes, number, self.seed)
-
-                agent, _ = self._once(made_of, HINDSIGHT, search)
-                advance()
-                yield _Play(HINDSIGHT, "hindsight", agent, (number,), made_of=made_of)
-
-    def _once(self, key: str, name: str, make: Callable[[], AnyAgent]) -> tuple[AnyAgent, float]:
-        """Make an agent and keep it, or take the one kept; and say in how many seconds."""
-        kept = None if self.journal is None else self.journal.find(key)
-        if kept is not None:
-            return pickle.loads(base64.b64decode(kept[0]["agent"])), kept[0]["seconds"]
-        begun = time.perf_counter()
-        agent = make()
-        seconds = time.perf_counter() - begun
-        if not isinstance(agent, (RuleAgent, NamedAgent)):
-            raise EvaluationError(f"{name} made {agent!r}, which is no RuleAgent or NamedAgent")
-        if self.journal is not None:
-            try:
-                text = base64.b64encode(pickle.dumps(agent)).decode()
-            except (pickle.PicklingError, AttributeError, TypeError) as error:
-                raise EvaluationError(
-                    f"{name} made an agent that cannot be kept in {self.journal.path} ({error}); "
-                    "judge it without a file to resume from"
-                ) from None
-            self.journal.keep(key, [{"agent": text, "seconds": seconds}])
-        return agent, seconds
+    trainings = [
+        lineup.training_row(play, made[play.made_of]) for play in plays if play.fold is not None
+    ]
+    names = [log.scenario.name for log in lineup.logs]
+    jitter, replicas = copies
+    evaluations = [
+        Evaluation(averaged(frame), name, REFERENCE, jitter, replicas, lineup.seed)
+        for name, frame in zip(names, frames, strict=True)
+    ]
+    for name, frame in zip(names, frames, strict=True):
+        frame.insert(0, "scenario", name)
+    return Judgement(
+        evaluations=tuple(evaluations),
+        runs=pd.concat(frames, ignore_index=True),
+        trainings=pd.DataFrame(trainings, columns=list(_TRAINING)),
+        kinds=_kinds_of(plays),
+    )
 
 
-def _kind_of(agent: AnyAgent) -> Kind:
-    """Tell whether a scheduler could be this agent."""
-    exact = isinstance(agent, RuleAgent) and agent.estimates == "exact"
-    return "clairvoyant" if exact else "achievable"
-
-
-def _kinds_of(plays: Sequence[_Play]) -> dict[str, Kind]:
+def _kinds_of(plays: Sequence[Play]) -> dict[str, Kind]:
     """Return the kind of everything that stands in the table."""
     kinds = {play.name: play.kind for play in plays}
     return kinds | ({HINDSIGHT_ON_COPIES: kinds[HINDSIGHT]} if HINDSIGHT in kinds else {})
 
 
-def _run(
-    plays: Sequence[_Play], workshop: _Workshop, jitter: int, replicas: int, processes: int
-) -> pd.DataFrame:
-    """Run everything, and return one row per run, by week and in the order of the plays."""
-    import pandas as pd
-
-    episodes = workshop.episodes
-    runner = Runner(
-        [play.agent for play in plays],
-        episodes,
-        jitter,
-        replicas,
-        workshop.seed,
-        made_of=[play.made_of for play in plays],
-    )
-    tasks = [
-        (episodes.position(number), position)
-        for number in workshop.tested
+def _tasks(plays: Sequence[Play], runner: Runner, tested: Sequence[int]) -> list[Task]:
+    """Return every run on one log, by week and in the order of the plays."""
+    return [
+        (runner.episodes.position(number), position)
+        for number in tested
         for position, play in enumerate(plays)
         if number in play.numbers
     ]
-    done = run_tasks(
-        runner,
-        tasks,
-        journal=workshop.journal,
-        processes=processes,
-        progress=workshop.progress,
-    )
+
+
+def _frame(
+    plays: Sequence[Play], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
+) -> pd.DataFrame:
+    """Return one row per run."""
+    import pandas as pd
+
     rows = []
     for (_, position), some in zip(tasks, done, strict=True):
         play = plays[position]
+        fold = None if play.fold is None else play.fold.number
         for row in some:
             copied = play.name == HINDSIGHT and row["replica"] > 0
             name = HINDSIGHT_ON_COPIES if copied else play.name
-            rows.append({**row, "agent": name, "fold": play.fold, "seed": play.seed})
+            rows.append({**row, "agent": name, "fold": fold, "seed": play.seed})
     frame = pd.DataFrame(rows).astype({"fold": "Int64", "seed": "Int64"})
-    return frame[["agent", "week", "label", "fold", "seed", *_figures(frame)]]
-
-
-def _figures(frame: pd.DataFrame) -> list[str]:
-    """Return the columns of a frame of runs from the replica on."""
-    return [name for name in frame if name not in ("agent", "week", "label", "fold", "seed")]
+    first = ["agent", "week", "label", "fold", "seed"]
+    return frame[[*first, *(name for name in frame if name not in first)]]

@@ -53,6 +53,29 @@ def test_one_command_makes_the_whole_table_and_its_files(
     assert "exists already" in refuse(*command)
 
 
+def test_families_are_compared_over_several_logs(
+    run: Command, refuse: Command, quick: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "judged"
+    names = ("SMITH", "SPF", "area=1")
+    logs = ("-s", "tiny", "-s", quick)
+    printed = run("judge", *names, *logs, *QUICK, "--no-references", "--output", folder)
+    assert "2 logs: tiny, six-weeks" in printed
+    assert "clairvoyant SAF" not in printed
+    pictures = ["comparison-six-weeks.png", "comparison-tiny.png"]
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *pictures])
+    runs = pd.read_csv(folder / "runs.csv")
+    assert runs["scenario"].unique().tolist() == ["tiny", "six-weeks"]
+    assert runs["agent"].unique().tolist() == [*names, "SAF"]
+    summary = pd.read_csv(folder / "summary.csv")
+    assert summary["scenario"].tolist() == [
+        name for name in ("tiny", "six-weeks", "all logs") for _ in range(4)
+    ]
+    message = refuse("judge", "SPF", "-s", quick, "-s", "synthetic-256-weeks", *QUICK)
+    assert "six-weeks and synthetic-256-weeks cut one log" in message
+
+
 def test_interrupted_judgement_goes_on_with_resume(
     run: Command, refuse: Command, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

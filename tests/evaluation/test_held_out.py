@@ -17,7 +17,7 @@ from hpcgym.agent.training import TRAINERS, load_trainer
 from hpcgym.agent.tuning import WeightsTrainer, weighing
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
-from hpcgym.evaluation import evaluate, held_out
+from hpcgym.evaluation import evaluate, held_out, lineup
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.evaluation.held_out import judge, load_contestant
 from hpcgym.evaluation.judgement import Judgement
@@ -242,15 +242,15 @@ def interrupted(*arguments: object, **options: object) -> None:
 
 
 def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
-    """Note every call of a function that `held_out` uses."""
+    """Note every call of a function that `lineup` uses."""
     called: list[object] = []
-    function: Callable[..., object] = getattr(held_out, name)
+    function: Callable[..., object] = getattr(lineup, name)
 
     def counted(*arguments: object) -> object:
         called.append(arguments)
         return function(*arguments)
 
-    patch.setattr(held_out, name, counted)
+    patch.setattr(lineup, name, counted)
     return called
 
 

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.statistics import draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.statistics import (
+    draw_weeks,
+    log_ratio_over_logs,
+    mean_log_ratio,
+    ratio_of_sums,
+    ratio_over_logs,
+)
 
 
 def test_every_sample_draws_as_many_weeks_as_there_are() -> None:
@@ -52,6 +58,31 @@ def test_one_week_says_so_instead_of_giving_an_interval() -> None:
     ratio = ratio_of_sums(np.array([[1.0, 3.0]]), np.array([[2.0, 2.0]]), draw_weeks(1))
     assert (ratio.value, ratio.low, ratio.high) == (1.0, None, None)
     assert str(ratio) == "1.000 (one week: no interval)"
+
+
+def test_logs_count_alike_whatever_their_weeks() -> None:
+    """One log halves, of two heavy weeks; the other doubles, of three light ones."""
+    heavy, light = np.full((2, 1), 100.0), np.ones((3, 1))
+    pairs = [(heavy / 2, heavy), (light * 2, light)]
+    draws = [draw_weeks(2, seed=(0, 0)), draw_weeks(3, seed=(0, 1))]
+    ratio, logs = ratio_over_logs(pairs, draws), log_ratio_over_logs(pairs, draws)
+    assert (ratio.value, ratio.low, ratio.high) == pytest.approx((1.0, 1.0, 1.0))
+    assert (logs.value, logs.low, logs.high) == pytest.approx((0.0, 0.0, 0.0), abs=1e-15)
+    assert ratio.n_weeks == logs.n_weeks == 5
+
+
+def test_interval_over_logs_spans_the_extremes_of_both() -> None:
+    """Each log's sample is week 1 twice with 1/4; both at once with 1/16, more than the tail."""
+    one = (np.array([[1.0], [6.0]]), np.array([[2.0], [4.0]]))
+    ratio = ratio_over_logs([one, one], [draw_weeks(2, seed=(0, log)) for log in range(2)])
+    assert (ratio.low, ratio.high) == pytest.approx((0.5, 1.5))
+    assert ratio.value == pytest.approx(7 / 6)
+
+
+def test_log_of_one_week_leaves_all_logs_without_an_interval() -> None:
+    pairs = [(np.ones((n, 1)), np.full((n, 1), 2.0)) for n in (1, 3)]
+    ratio = ratio_over_logs(pairs, [draw_weeks(1), draw_weeks(3)])
+    assert (ratio.value, ratio.low, ratio.high) == (0.5, None, None)
 
 
 def test_pairing_removes_the_spread_between_easy_and_hard_weeks() -> None:
