@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.network import read_network
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.errors import CardError, PolicyError, unknown_name
 
@@ -22,6 +23,12 @@ RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
 
 RULE_ENVIRONMENT = ("action", "policies", "backfill", "backfill_order")
 """Keywords of the environment that a rule's card may state."""
+
+NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
+"""What a network's card may state of it: its file, its kind, and how it was trained."""
+
+NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide")
+"""Keywords of the environment that a network's card may state."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Card:
             correction it plans with where they are not the scenario's.
         environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
         results: Its figures, one per scenario.
+        training: How it was trained, empty for what was not.
         path: The card's file.
     """
 
@@ -85,6 +93,7 @@ class Card:
     environment: Mapping[str, Any]
     path: Path
     results: tuple[Result, ...] = field(default=())
+    training: Mapping[str, Any] = field(default_factory=dict)
 
     def agent(self) -> RuleAgent | NamedAgent:
         """Make the agent.
@@ -140,7 +149,8 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
     """Check a parsed card, key by key."""
     texts = ("name", "title", "kind", "source", "description")
     tables = ("parameters", "environment")
-    _check_keys("card", document, needed=(*texts, *tables), allowed=(*texts, *tables, "results"))
+    allowed = (*texts, *tables, "training", "results")
+    _check_keys("card", document, needed=(*texts, *tables), allowed=allowed)
     for key in texts:
         _check_type(key, document[key], str)
     for key in tables:
@@ -152,13 +162,15 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
         )
     if document["kind"] not in KINDS:
         raise CardError(unknown_name("kind", document["kind"], KINDS))
-    results = document.get("results", [])
+    results, training = document.get("results", []), document.get("training", {})
     _check_type("results", results, list)
+    _check_type("training", training, dict)
     read: dict[str, Any] = {key: " ".join(document[key].split()) for key in texts}
     return Card(
         **read,
         **{key: document[key] for key in tables},
         results=tuple(_result_of(table) for table in results),
+        training=training,
         path=path,
     )
 
@@ -218,5 +230,34 @@ def _rule_agent(card: Card) -> RuleAgent:
     )
 
 
-KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {"rule": _rule_agent}
+def _network_agent(card: Card) -> NamedAgent:
+    """Make a network's agent of a card and the weights beside it."""
+    environment = dict(card.environment)
+    _check_keys("parameters", card.parameters, needed=("weights",), allowed=NETWORK_PARAMETERS)
+    needed = ("action", "n_slots")
+    _check_keys("environment", environment, needed=needed, allowed=NETWORK_ENVIRONMENT)
+    name = card.parameters["weights"]
+    if name != f"{card.path.stem}.npz":
+        raise CardError(
+            f"parameters.weights is {name!r}; weights stand beside a card, under its name, "
+            f"{card.path.stem}.npz"
+        )
+    agent = read_network(card.path.with_suffix(".npz"))
+    for key in needed:
+        if environment[key] != getattr(agent.spec, key):
+            raise CardError(
+                f"environment.{key} is {environment[key]!r}, yet the weights are for "
+                f"{getattr(agent.spec, key)!r}"
+            )
+    if agent.spec.action == "policy" and len(environment.get("policies", ())) != (
+        agent.spec.n_outputs
+    ):
+        raise CardError(f"environment.policies must name {agent.spec.n_outputs} policies")
+    return NamedAgent(card.name, agent, environment)
+
+
+KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
+    "rule": _rule_agent,
+    "network": _network_agent,
+}
 """How each kind of card becomes an agent."""

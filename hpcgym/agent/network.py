@@ -10,6 +10,7 @@ h over the jobs is what f is made of, and the action is SAF's plus bound tanh(f)
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -371,15 +372,16 @@ def read_network(path: str | Path) -> NetworkAgent:
         House rule: what is not understood is an error, never ignored.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file) if isinstance(file, np.lib.npyio.NpzFile) else None
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise ValueError("one array alone")
+        with loaded as file:
+            arrays = dict(file)
     except OSError as error:
         raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise CardError(f"{path}: not a file of named arrays: {error}") from None
     try:
-        if arrays is None:
-            raise CardError("not a file of named arrays")
         return NetworkAgent(_spec_of(arrays), arrays)
     except CardError as error:
         raise CardError(f"{path}: {error}") from None

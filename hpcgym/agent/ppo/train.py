@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 import torch
-from sb3_contrib import MaskablePPO
-from stable_baselines3 import PPO
-from stable_baselines3.common.logger import Logger, configure
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
-from hpcgym.agent.ppo.buffer import GroupBuffer, MaskedGroupBuffer
 from hpcgym.agent.ppo.callbacks import Keeper
 from hpcgym.agent.ppo.checkpoint import (
     checkpoint_of,
@@ -27,13 +22,10 @@ from hpcgym.agent.ppo.checkpoint import (
 )
 from hpcgym.agent.ppo.clone import clone_saf
 from hpcgym.agent.ppo.config import PPOConfig
-from hpcgym.agent.ppo.policy import MaskedSchedulingPolicy, SchedulingPolicy
+from hpcgym.agent.ppo.model import env_of, model_of
 from hpcgym.agent.ppo.validation import Validation
-from hpcgym.agent.sb3 import HPCBatchVecEnv
-from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
+from hpcgym.agent.ppo.weeks import held_back
 from hpcgym.scenario.build import Episodes
-from hpcgym.scenario.select import number_ranges
 
 CHECKPOINT = "checkpoint.pt"
 """File in the folder of a training from which it can be resumed."""
@@ -111,8 +103,8 @@ def train(
         32
     """
     with _on_threads(config.threads):
-        env = _env_of(config, episodes)
-        model = _model_of(config, env, seed, output)
+        env = env_of(config, episodes)
+        model = model_of(config, env, seed, output)
         seeds = [1_000 * seed + env // config.group_size for env in range(config.n_envs)]
         env.seed_each(seeds)
         clone_saf(model, config.clone_updates, config.batch_size)
@@ -149,7 +141,7 @@ def resume(
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
     config = replace(found.config, **{k: v for k, v in changes.items() if v is not None})
     with _on_threads(config.threads):
-        model = _model_of(config, found.env, found.seed, folder)
+        model = model_of(config, found.env, found.seed, folder)
         found.restore(model)
         run = _Run(model, config, found.seed, found.validation, folder)
         run.progress = found.progress
@@ -194,32 +186,6 @@ class PPOTrainer:
             seed=seed,
         )
         return trained.named(self.name)
-
-
-def held_back(episodes: Episodes, share: float) -> tuple[Episodes, Episodes]:
-    """Part the last weeks from the others.
-
-    Args:
-        episodes: Weeks, in time order.
-        share: How much to keep, at least one week.
-
-    Returns:
-        The weeks for training, and those for validation; the same for both where there is one.
-
-    Source:
-        Specification, section 10, "Evaluation protocol".
-
-    Example:
-        >>> [len(part) for part in held_back(Episodes("synthetic-256-weeks"), 0.2)]
-        [16, 5]
-    """
-    numbers = episodes.numbers
-    n_held = max(ceil(share * len(numbers)), 1)
-    if n_held >= len(numbers):
-        return episodes, episodes
-    parts = numbers[:-n_held], numbers[-n_held:]
-    training, held = (episodes.select(number_ranges(part)) for part in parts)
-    return training, held
 
 
 @dataclass
@@ -267,58 +233,6 @@ class _Run:
             state = self.keeper.state()
             found = checkpoint_of(self.model, self.config, self.seed, self.validation, state)
             write_checkpoint(found, Path(self.output) / CHECKPOINT)
-
-
-def _env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
-    """Make the environments; those of a group play the same scenario."""
-    n_groups = config.n_envs // config.group_size
-    if not 1 <= len(episodes) <= n_groups:
-        raise HpcgymError(
-            f"{len(episodes)} scenarios cannot be dealt out to {n_groups} groups; n_envs is "
-            f"{config.n_envs}, group_size {config.group_size}"
-        )
-    dealt = [episodes[env // config.group_size % len(episodes)] for env in range(config.n_envs)]
-    keywords = config.env_keywords
-    keywords["reward"] = config.reward  # type: ignore[typeddict-item]
-    keywords["baseline"] = config.baseline or None
-    return HPCBatchVecEnv(dealt, num_envs=config.n_envs, threads=config.threads, **keywords)
-
-
-def _model_of(config: PPOConfig, env: HPCBatchVecEnv, seed: int, output: Any) -> Any:
-    """Make the model."""
-    is_masked = config.action == "job"
-    learner: Any = MaskablePPO if is_masked else PPO
-    model = learner(
-        MaskedSchedulingPolicy if is_masked else SchedulingPolicy,
-        env,
-        learning_rate=config.learning_rate,
-        n_steps=config.n_steps,
-        batch_size=config.batch_size,
-        n_epochs=config.n_epochs,
-        gamma=config.gamma,
-        gae_lambda=config.gae_lambda,
-        clip_range=config.clip_range,
-        normalize_advantage=False,  # the buffer does, in groups
-        ent_coef=config.ent_coef,
-        vf_coef=config.vf_coef,
-        max_grad_norm=config.max_grad_norm,
-        target_kl=config.target_kl or None,
-        rollout_buffer_class=MaskedGroupBuffer if is_masked else GroupBuffer,
-        rollout_buffer_kwargs={"group_size": config.group_size},
-        policy_kwargs={
-            "spec": config.spec,
-            "n_ranked": config.n_ranked,
-            "log_std": config.log_std,
-            "with_entropy": config.ent_coef > 0,
-        },
-        seed=seed,
-        device=config.device,
-    )
-    logger = Logger(None, [])
-    if output is not None:
-        logger = configure(str(make_folder(output)), ["tensorboard"])
-    model.set_logger(logger)
-    return model
 
 
 @contextmanager
