@@ -29,9 +29,7 @@ def clone_saf(model: Any, updates: int, batch_size: int) -> float:
     Source:
         Specification, section 10, "Learnability kit": behaviour cloning of SAF first.
     """
-    env, policy, loss = model.get_env(), model.policy, torch.zeros(())
-    if not updates:
-        return 0.0
+    env, policy, last = model.get_env(), model.policy, 0.0
     shown = env.reset()
     policy.set_training_mode(True)
     for _ in range(updates):
@@ -44,11 +42,12 @@ def clone_saf(model: Any, updates: int, batch_size: int) -> float:
         seen = {key: torch.cat([one[key] for one, _ in batch]) for key in batch[0][0]}
         _, log_prob, _ = policy.evaluate_actions(seen, torch.cat([done for _, done in batch]))
         loss = -log_prob.mean()
+        last = loss.item()
         policy.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(policy.parameters(), model.max_grad_norm)
         policy.optimizer.step()
-    return float(loss)
+    return last
 
 
 def saf_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
