@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,10 @@ import reference_profile
 from reference import Completed, Job, Start
 
 import hpcgym
+from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.predictor import Submission, as_predictor
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 
 
@@ -44,6 +48,12 @@ def jobs_of(workload: Workload) -> list[Job]:
         workload.user,
     )
     return [Job(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+@cache
+def whole(path: Path) -> Workload:
+    """Read a whole log once per process."""
+    return hpcgym.load_workload(path)
 
 
 KINDS: dict[str, type[reference.Machine]] = {
@@ -101,6 +111,26 @@ def by_package(workload: Workload, **settings: Any) -> list[Start]:
     schedule = hpcgym.simulate(workload, **settings)
     columns = (schedule.start_time, schedule.backfilled, schedule.thresholded)
     return [Start(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+
+
+def simulator_of(
+    workload: Workload,
+    policy: str | Sequence[float] = "FCFS",
+    decide: str = "never",
+    *,
+    full_passes: bool = False,
+    **settings: Any,
+) -> Simulator:
+    """Make a simulator, its invariants checked at every event."""
+    if not isinstance(settings.get("estimates", ""), str):
+        settings["estimates"] = np.asarray(settings["estimates"])
+    return Simulator(
+        workload,
+        SchedulerSettings(policy, **settings),
+        decide=decide,
+        check_invariants=True,
+        full_passes=full_passes,
+    )
 
 
 ENGINES: dict[str, Callable[..., list[Start]]] = {

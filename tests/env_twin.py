@@ -27,6 +27,7 @@ from reference import (
     Policy,
     Start,
     mixed_rule,
+    prepare,
     smith_score,
 )
 from reference_profile import Planner
@@ -102,14 +103,14 @@ class Simulation(Planner):
         n_ended: Mapping[int, int],
         last_end: Mapping[int, int],
     ) -> None:
-        executed = [min(j.run_time, j.requested_time) for j in jobs]
-        if not rules.kill_at_limit:
-            executed = [j.run_time for j in jobs]
-        estimate = [j.requested_time for j in jobs]
-        if rules.estimates == "exact":
-            estimate = [max(p, 1) for p in executed]
-        super().__init__(
+        table, executed, estimate = prepare(
             jobs,
+            rules.processors,
+            kill_at_limit=rules.kill_at_limit,
+            estimates=rules.estimates,
+        )
+        super().__init__(
+            table,
             rules.processors,
             "FCFS",
             rules.backfill,

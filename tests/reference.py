@@ -287,6 +287,16 @@ class Machine:
 
     # --- What one instant is ---------------------------------------------------------------------
 
+    def run(self, event_semantics: str) -> list[Start]:
+        """Start every job, by "batch" or "pyss" semantics, and return the starts."""
+        assert event_semantics in ("batch", "pyss")
+        if event_semantics == "batch":
+            self.run_batch()
+        else:
+            self.run_pyss()
+        assert self.started == len(self.jobs)
+        return self.starts
+
     def next_submission(self) -> float:
         """Return when the next job of the table is submitted."""
         return self.jobs[self.arrived].submit_time if self.arrived < len(self.jobs) else math.inf
@@ -326,6 +336,40 @@ class Machine:
             self.schedule(t)
 
 
+def prepare(
+    jobs: Iterable[Sequence[int]],
+    processors: int,
+    *,
+    kill_at_limit: bool,
+    estimates: str | Sequence[int],
+) -> tuple[list[Job], list[int], list[int]]:
+    """Return the table, how long each job will run, and what the scheduler plans with.
+
+    Args:
+        jobs: Rows of `Job`, in order of submit time.
+        processors: Processors of the machine; no job needs more.
+        kill_at_limit: Whether a job is ended at its request.
+        estimates: "requested", "exact", or one number per job.
+
+    Returns:
+        The table, executed run times, and estimates of a second at least.
+    """
+    table = [Job(*row) for row in jobs]
+    assert all(a.submit_time <= b.submit_time for a, b in pairwise(table))
+    assert all(1 <= job.processors <= processors for job in table)
+    executed = [
+        min(job.run_time, job.requested_time) if kill_at_limit else job.run_time for job in table
+    ]
+    if isinstance(estimates, str):
+        assert estimates in ("requested", "exact")
+        asked = [job.requested_time for job in table]
+        estimate = asked if estimates == "requested" else [max(p, 1) for p in executed]
+    else:
+        estimate = [int(e) for e in estimates]
+    assert len(estimate) == len(table) and min(estimate, default=1) >= 1
+    return table, executed, estimate
+
+
 def simulate(
     jobs: Iterable[Sequence[int]],
     processors: int,
@@ -358,20 +402,10 @@ def simulate(
     Returns:
         One `Start` per job.
     """
-    table = [Job(*row) for row in jobs]
-    assert all(a.submit_time <= b.submit_time for a, b in pairwise(table))
-    assert all(1 <= job.processors <= processors for job in table)
-    assert backfill.partition(":")[0] in kind.MODES and event_semantics in ("batch", "pyss")
-    executed = [
-        min(job.run_time, job.requested_time) if kill_at_limit else job.run_time for job in table
-    ]
-    if estimates == "requested":
-        estimate = [job.requested_time for job in table]
-    elif estimates == "exact":
-        estimate = [max(p, 1) for p in executed]
-    else:
-        estimate = [int(e) for e in estimates]
-    assert len(estimate) == len(table) and min(estimate, default=1) >= 1
+    assert backfill.partition(":")[0] in kind.MODES
+    table, executed, estimate = prepare(
+        jobs, processors, kill_at_limit=kill_at_limit, estimates=estimates
+    )
     if event_semantics == "pyss":  # counts jobs as free by estimate, so they must not outlive it
         assert all(p <= e for p, e in zip(executed, estimate, strict=True))
     machine = kind(
@@ -385,8 +419,4 @@ def simulate(
         estimate,
         history or {},
     )
-    if event_semantics == "batch":
-        machine.run_batch()
-    else:
-        machine.run_pyss()
-    return machine.starts
+    return machine.run(event_semantics)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from heapq import heapify
 from typing import Any
 
-from reference import BSLD_BOUND_S, Job, Machine, Ranking, Start
+from reference import BSLD_BOUND_S, Machine, Ranking, Start, prepare
 
 
 class DynMachine(Machine):
@@ -83,11 +83,9 @@ def simulate(
     kill_at_limit: bool = True,
 ) -> tuple[list[Start], int]:
     """Schedule every job by dynP; also say how often the candidate changed."""
-    table = [Job(*row) for row in jobs]
-    executed = [
-        min(job.run_time, job.requested_time) if kill_at_limit else job.run_time for job in table
-    ]
-    estimate = [job.requested_time for job in table]
+    table, executed, estimate = prepare(
+        jobs, processors, kill_at_limit=kill_at_limit, estimates="requested"
+    )
     machine = DynMachine(
         table,
         processors,
@@ -100,5 +98,4 @@ def simulate(
         {},
         candidates=candidates,
     )
-    machine.run_batch()
-    return [start for start in machine.starts if start is not None], machine.switches
+    return machine.run("batch"), machine.switches

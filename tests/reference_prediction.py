@@ -15,7 +15,7 @@ import math
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from reference import Completed, Job, Machine, Policy, Ranking, Start
+from reference import Completed, Machine, Policy, Ranking, Start, prepare
 
 STEPS_S = [60 * m for m in (1, 5, 15, 30)] + [3600 * h for h in (1, 2, 5, 10, 20, 50, 100)]
 
@@ -177,25 +177,16 @@ def simulate(
     Returns:
         One `Start` per job.
     """
-    table = [Job(*row) for row in jobs]
-    executed = [
-        min(job.run_time, job.requested_time) if kill_at_limit else job.run_time for job in table
-    ]
-    estimate = [job.requested_time for job in table]
     ask = recent if estimates == "recent" else estimates if callable(estimates) else None
-    if estimates == "exact":
-        estimate = [max(p, 1) for p in executed]
-    elif estimates == "doubled":
+    asked = "requested" if ask is not None or estimates == "doubled" else estimates
+    table, executed, estimate = prepare(
+        jobs, processors, kill_at_limit=kill_at_limit, estimates=asked
+    )
+    if estimates == "doubled":
         estimate = [2 * e for e in estimate]
-    elif not isinstance(estimates, str) and ask is None:
-        estimate = [int(e) for e in estimates]
     order = (policy, backfill, backfill_order, threshold)
     kinds = (PredictingMachine,) if kind is None else (kind, PredictingMachine)
     made = type("Judge", kinds, {})
     machine = made(table, processors, *order, executed, estimate, history or {})
     machine.begin(ask, correction)
-    if event_semantics == "batch":
-        machine.run_batch()
-    else:
-        machine.run_pyss()
-    return machine.starts
+    return machine.run(event_semantics)

@@ -14,6 +14,7 @@ import reference
 from engines import workload_of
 from hypothesis import strategies as st
 
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import RING_JOBS, history_of
 from hpcgym.core.workload import Workload
 
@@ -76,15 +77,20 @@ def long_workloads(draw: st.DrawFn) -> Workload:
 
 
 @st.composite
-def settings_for(draw: st.DrawFn, workload: Workload) -> dict[str, Any]:
-    """Draw any settings of the scheduler that the workload allows, except the policy."""
+def settings_for(
+    draw: st.DrawFn, workload: Workload, backfill: str | None = None
+) -> dict[str, Any]:
+    """Draw any settings of the scheduler that the workload and the mode allow, but the policy.
+
+    The mode is drawn as well where none is given: EASY, or none.
+    """
     drawn: dict[str, Any] = {
-        "backfill": draw(st.sampled_from(("none", "easy", "easy", "easy"))),
+        "backfill": backfill or draw(st.sampled_from(("none", "easy", "easy", "easy"))),
         "backfill_order": None,
         "threshold": draw(st.sampled_from(THRESHOLDS_S)),
         "event_semantics": draw(st.sampled_from(("batch", "batch", "pyss"))),
     }
-    if drawn["backfill"] != "none":
+    if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(st.none() | policies)
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(st.sampled_from(("requested", "exact")))

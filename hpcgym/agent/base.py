@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.trained import Training
+
 Observation = NDArray[Any] | dict[str, NDArray[Any]]
 """One observation, or a batch of them with one more axis in front, (n_envs, ...)."""
 
@@ -52,11 +54,13 @@ class NamedAgent:
         agent: The agent.
         env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its action kind; whatever
             they leave out is the scenario's or the environment's default.
+        training: What it was trained on, for an agent whose card says so; it is never judged there.
 
     Source:
         House rule: "a card makes it named"; this is the same in Python.
 
     Example:
+        >>> from hpcgym.agent.rule import RuleAgent
         >>> from hpcgym.agent.rule import RuleAgent
         >>> NamedAgent("mine", RuleAgent("SAF"), {"action": "policy", "policies": ("SAF",)}).name
         'mine'
@@ -65,6 +69,7 @@ class NamedAgent:
     name: str
     agent: Agent
     env_keywords: Mapping[str, Any] = field(default_factory=dict)
+    training: Training | None = None
 
     def predict(
         self,

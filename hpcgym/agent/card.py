@@ -2,21 +2,31 @@
 
 A card has a part written by a person (`name`, `title`, `kind`, `source`, `description`, and the
 tables `parameters` and `environment`) and a part written by the command its results quote
-(`results`, one table per scenario).
+(`results`, one table per scenario). An agent that was trained on weeks of logs has a table that
+says on which, by scenario; it is never judged on these or on weeks adjacent to them:
+
+    [training]
+    weeks = { kth-sp2-weeks = "1-9,20-46" }
+    seed = 0
+    seconds = 512.3
+    commit = "863cff6"
+    command = "python scripts/train.py --scenario kth-sp2-weeks"
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import read_network
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.errors import CardError, PolicyError, unknown_name
+from hpcgym.agent.trained import Training
+from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
+from hpcgym.scenario.select import parse_numbers
 
 RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
 """What a rule's card may state of it."""
@@ -29,6 +39,9 @@ NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
 
 NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide")
 """Keywords of the environment that a network's card may state."""
+
+WEEK_NUMBERS = range(1, 10_000)
+"""Numbers that training weeks may have; which of them a log has is not known to a card."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ class Card:
             correction it plans with where they are not the scenario's.
         environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
         results: Its figures, one per scenario.
-        training: How it was trained, empty for what was not.
+        training: What it was trained on, or None.
         path: The card's file.
     """
 
@@ -93,7 +106,7 @@ class Card:
     environment: Mapping[str, Any]
     path: Path
     results: tuple[Result, ...] = field(default=())
-    training: Mapping[str, Any] = field(default_factory=dict)
+    training: Training | None = None
 
     def agent(self) -> RuleAgent | NamedAgent:
         """Make the agent.
@@ -108,7 +121,7 @@ class Card:
             House rule: a card makes an agent named.
         """
         try:
-            return KINDS[self.kind](self)
+            return replace(KINDS[self.kind](self), training=self.training)
         except (CardError, PolicyError) as error:
             raise CardError(f"{self.path}: {error}") from None
 
@@ -162,17 +175,37 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
         )
     if document["kind"] not in KINDS:
         raise CardError(unknown_name("kind", document["kind"], KINDS))
-    results, training = document.get("results", []), document.get("training", {})
+    results = document.get("results", [])
     _check_type("results", results, list)
-    _check_type("training", training, dict)
     read: dict[str, Any] = {key: " ".join(document[key].split()) for key in texts}
     return Card(
         **read,
         **{key: document[key] for key in tables},
         results=tuple(_result_of(table) for table in results),
-        training=training,
+        training=_training_of(document["training"]) if "training" in document else None,
         path=path,
     )
+
+
+def _training_of(table: object) -> Training:
+    """Check the table of the training."""
+    _check_type("training", table, dict)
+    assert isinstance(table, dict)
+    types = {"weeks": dict, "seed": int, "seconds": float, "commit": str, "command": str}
+    _check_keys("training", table, needed=list(types), allowed=types)
+    for key, wanted in types.items():
+        _check_type(f"training.{key}", table[key], wanted)
+    if not table["weeks"]:
+        raise CardError("training.weeks names no scenario")
+    weeks = {}
+    for scenario, text in table["weeks"].items():
+        what = f"training.weeks.{scenario}"
+        _check_type(what, text, str)
+        try:
+            weeks[scenario] = parse_numbers(text, WEEK_NUMBERS, what=what)
+        except ScenarioError as error:
+            raise CardError(str(error)) from None
+    return Training(**(table | {"weeks": weeks}))
 
 
 def _result_of(table: object) -> Result:

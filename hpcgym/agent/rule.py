@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
+from hpcgym.agent.trained import Training
 from hpcgym.core.backfill import Backfill, as_backfill
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Policy, as_policy
@@ -31,6 +32,7 @@ class RuleAgent:
         backfill_order: Policy that orders the backfill candidates, or None for the scenario's.
         estimates: What the scheduler plans with, or None for the scenario's.
         correction: What it plans with once a job outlives its estimate, or None likewise.
+        training: As of `NamedAgent`.
 
     Raises:
         PolicyError: An unknown policy, backfilling mode or predictor.
@@ -51,6 +53,7 @@ class RuleAgent:
     backfill_order: Policy | None
     estimates: str | None
     correction: str | None
+    training: Training | None
 
     def __init__(
         self,
@@ -62,6 +65,7 @@ class RuleAgent:
         estimates: str | None = None,
         correction: str | None = None,
         name: str | None = None,
+        training: Training | None = None,
     ) -> None:
         chosen = as_policy(policy)
         offered = (chosen,) if policies is None else tuple(map(as_policy, policies))
@@ -77,6 +81,7 @@ class RuleAgent:
         object.__setattr__(self, "backfill_order", order)
         object.__setattr__(self, "estimates", estimates)
         object.__setattr__(self, "correction", correction)
+        object.__setattr__(self, "training", training)
         self.settings(SchedulerSettings())
 
     @property

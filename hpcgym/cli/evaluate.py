@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,6 +9,7 @@ import typer
 from rich.console import Console
 
 from hpcgym.cli.options import parse_threshold
+from hpcgym.cli.results import UNFINISHED, draw, results_folder
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
 """What stands in the output folder: every run, one line per agent, the picture."""
-
-UNFINISHED = "unfinished.jsonl"
-"""What stands there until all is done: the weeks that are; see `hpcgym.evaluation.journal`."""
 
 
 def evaluate_agents(
@@ -111,7 +107,7 @@ def evaluate_agents(
     if log is not None and scenario is not None:
         raise HpcgymError("--log and --scenario are both given; give one of them")
     chosen = [load_agent(name) for given in agents for name in split_agents(given)]
-    with _results_folder(output, resume=resume, force=force) as folder:
+    with results_folder(output, FILES, resume=resume, force=force) as folder:
         if log is None:
             episodes = Episodes(scenario or DEFAULT_SCENARIO)
             report = episodes.report
@@ -172,47 +168,9 @@ def split_agents(text: str) -> list[str]:
     return names
 
 
-@contextmanager
-def _results_folder(output: Path | None, *, resume: bool, force: bool) -> Iterator[Path | None]:
-    """Lend the output folder, if there is one; after Ctrl-C, say what is kept in it."""
-    from hpcgym.output import ensure_writable, lending_folder
-
-    if output is None:
-        if resume:
-            raise HpcgymError("--resume goes with --output, where an interrupted run keeps weeks")
-        try:
-            yield None
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                "what had finished is lost; with --output FOLDER it is kept for --resume"
-            ) from None
-        return
-    with lending_folder(output) as folder:
-        for name in FILES:
-            ensure_writable(folder / name, force=force)
-        journal = folder / UNFINISHED
-        if journal.exists() and not (resume or force):
-            raise HpcgymError(
-                f"{journal}: an interrupted run kept its finished weeks here; go on from them with "
-                "--resume, or start anew with --force"
-            )
-        try:
-            yield folder
-        except KeyboardInterrupt:
-            is_kept = journal.exists() and journal.stat().st_size > 0
-            what = f"finished weeks are kept in {journal}: add --resume to go on from there"
-            raise KeyboardInterrupt(what if is_kept else "no week had finished") from None
-        finally:
-            if journal.exists() and journal.stat().st_size == 0:
-                journal.unlink()
-
-
 def _write(result: Evaluation, folder: Path, *, force: bool) -> None:
     """Write the runs, the summary and the picture, and say where."""
-    from importlib.util import find_spec
-
     from hpcgym.output import writing
-    from hpcgym.report import draw_evaluation
 
     runs, summary, picture = (folder / name for name in FILES)
     result.to_csv(runs, force=force)
@@ -220,8 +178,4 @@ def _write(result: Evaluation, folder: Path, *, force: bool) -> None:
     with writing(summary, force=force) as file:
         result.summary().to_csv(file, index=False, lineterminator="\n")
     typer.echo(f"wrote {summary}")
-    if find_spec("matplotlib") is None:
-        typer.echo("no picture: matplotlib is not installed (pip install 'hpcgym[report]')")
-        return
-    draw_evaluation(result, picture, force=force)
-    typer.echo(f"wrote {picture}")
+    draw(result, picture, force=force)

@@ -10,6 +10,7 @@ from hpcgym.cli.show import show_pairs, show_table
 
 if TYPE_CHECKING:
     from hpcgym.agent.card import Result
+    from hpcgym.agent.trained import Training
 
 agents = typer.Typer(help="Agents to evaluate: rules and learned ones.", no_args_is_help=True)
 scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is_help=True)
@@ -42,6 +43,7 @@ def show_agent(
             "source": card.source,
             **{f"parameters.{key}": str(value) for key, value in card.parameters.items()},
             **{f"environment.{key}": str(value) for key, value in card.environment.items()},
+            **(_training_pairs(card.training) if card.training else {}),
             "card": str(card.path),
         }
     )
@@ -78,6 +80,15 @@ def show_scenario(
         for field in fields(part):
             pairs[f"{table}.{field.name}"] = getattr(part, field.name)
     show_pairs(pairs)
+
+
+def _training_pairs(training: Training) -> dict[str, str]:
+    """Return what a card says of its agent's training."""
+    from hpcgym.scenario.select import number_ranges
+
+    stated = {key: str(value) for key, value in vars(training).items() if key != "weeks"}
+    weeks = {f"weeks.{name}": number_ranges(weeks) for name, weeks in training.weeks.items()}
+    return {f"training.{key}": value for key, value in (weeks | stated).items()}
 
 
 def _result_row(result: Result) -> list[object]:

@@ -53,6 +53,7 @@ def history_of(
     past_run_time: NDArray[np.int64],
     past_requested_time: NDArray[np.int64],
     past_end_time: NDArray[np.int64],
+    before: History | None = None,
 ) -> History:
     """Fold jobs that have ended into the record of each user.
 
@@ -63,6 +64,8 @@ def history_of(
         past_requested_time: Request, shape (n_past,), s.
         past_end_time: End, shape (n_past,), s, on the clock of the episode (<= 0); ties keep the
             order given.
+        before: What was known of these users before any of those jobs ended, on the same clock;
+            None = nothing.
 
     Returns:
         The record at time 0.
@@ -71,6 +74,8 @@ def history_of(
         Specification, section 10, "Information".
     """
     history = empty_history(len(users))
+    if before is not None:
+        history = History(*(column.copy() for column in before))
     place = np.searchsorted(users, past_user)
     place[place == len(users)] = 0
     known = np.flatnonzero(users[place] == past_user)
@@ -82,10 +87,10 @@ def history_of(
     last = np.searchsorted(place, np.arange(len(users)), side="right")
     rank = np.arange(len(place)) - first[place]
     recent = rank >= (last - first)[place] - RING_JOBS
-    cell = (place[recent], rank[recent] % RING_JOBS)
+    cell = (place[recent], (history.completed[place] + rank)[recent] % RING_JOBS)
     history.run_time[cell] = past_run_time[known[recent]]
     history.requested_time[cell] = past_requested_time[known[recent]]
-    history.completed[:] = last - first
+    history.completed[:] += last - first
     seen = last > first
     history.last_end_time[seen] = past_end_time[known[last[seen] - 1]]
     return history

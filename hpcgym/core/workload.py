@@ -255,9 +255,10 @@ class Workload:
             jobs: Boolean mask or indices into this table, shape (n,); order is kept.
             start: Instant that becomes time 0, s; no selected job may be submitted before it.
             name: Name of the part; default this one's.
-            past: Completed jobs that make the part's warm history, as arrays `user`, `run_time`
-                (as executed), `requested_time` and `end_time` (this table's clock, <= start), or
-                None for an empty history.
+            past: Completed jobs that make the part's warm history, besides this table's own, as
+                arrays `user`, `run_time` (as executed), `requested_time` and `end_time` (this
+                table's clock, 0 to start where it has a history, else <= start), or None for an
+                empty history.
 
         Returns:
             The part. Its users are indexed anew; `time_offset` and `unix_start` move with `start`.
@@ -287,6 +288,7 @@ class Workload:
                 np.asarray(past["run_time"], dtype=np.int64),
                 np.asarray(past["requested_time"], dtype=np.int64),
                 np.asarray(past["end_time"], dtype=np.int64) - start,
+                before=self._known_of(np.unique(self.user_index[index]), start),
             )
         )
         return replace(
@@ -305,6 +307,11 @@ class Workload:
             history=history,
             source_row=None if self.source_row is None else self.source_row[index],
         )
+
+    def _known_of(self, rows: IntArray, start: int) -> History:
+        """Return the history of some users on the clock of a part that begins at `start`."""
+        known = History(*(column[rows] for column in self.history))
+        return known._replace(last_end_time=known.last_end_time - start * (known.completed > 0))
 
     def resubmitted(self, submit_time: ArrayLike, *, name: str | None = None) -> Workload:
         """Give the same jobs other submit times, and sort them stably again.

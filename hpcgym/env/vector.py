@@ -39,7 +39,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     Args:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`; or several of them,
-            dealt out to the environments in turn, which may be of logs and machines of any size.
+            dealt out to the environments in turn, which may be of logs and machines of any size;
+            one that is named twice goes to twice as many.
         num_envs: Environments side by side.
         autoreset_mode: What follows the end of an episode: NEXT_STEP (the next step resets, its
             action unread), SAME_STEP (the step itself resets; what ended is in

@@ -207,6 +207,16 @@ def saturated(waiting: int, n_jobs: int) -> Workload:
     return Workload.from_arrays(submit, run, 2 * run, width, machine_processors=256, name=name)
 
 
+def _costs(log: Workload, repeats: int) -> list[str]:
+    """Return the mean queue length at passes and the CPU time per job, ns, of FCFS and of SAF."""
+    cells = []
+    for policy in ("FCFS", "SAF"):
+        seconds, simulator = measured(log, policy, repeats)
+        waiting = simulator.counts()["mean_waiting"]
+        cells += [f"{waiting:,.0f}", f"{seconds / len(log) * 1e9:.0f}"]
+    return cells
+
+
 def over_loads(log: Workload, repeats: int) -> Table:
     """Measure the cost of a job while the load of a log doubles.
 
@@ -223,13 +233,7 @@ def over_loads(log: Workload, repeats: int) -> Table:
     columns = ("load", "FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
     table = Table(*columns, title=f"{log.name}: cost as the load doubles")
     for factor in (0.5, 1.0, 2.0, 4.0):
-        scaled = scale_load(log, factor)
-        cells = [f"x {factor:g}"]
-        for policy in ("FCFS", "SAF"):
-            seconds, simulator = measured(scaled, policy, repeats)
-            waiting = simulator.counts()["mean_waiting"]
-            cells += [f"{waiting:,.0f}", f"{seconds / len(log) * 1e9:.0f}"]
-        table.add_row(*cells)
+        table.add_row(f"x {factor:g}", *_costs(scale_load(log, factor), repeats))
     return table
 
 
@@ -250,15 +254,7 @@ def over_queue_lengths(longest: int, repeats: int) -> Table:
     table = Table(*columns, title="Cost as the queue grows")
     burst = 125
     while burst <= longest:
-        log = saturated(burst, 50_000)
-        cells = []
-        for policy in ("FCFS", "SAF"):
-            seconds, simulator = measured(log, policy, repeats)
-            cells += [
-                f"{simulator.counts()['mean_waiting']:,.0f}",
-                f"{seconds / len(log) * 1e9:.0f}",
-            ]
-        table.add_row(*cells)
+        table.add_row(*_costs(saturated(burst, 50_000), repeats))
         burst *= 2
     return table
 

@@ -10,13 +10,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
+from hpcgym.agent.trained import refuse_training_weeks
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.journal import Journal, Row, digest
@@ -34,6 +35,9 @@ DEFAULT_SCENARIO = "synthetic-256-weeks"
 
 REFERENCE = "SAF"
 """Agent every ratio is taken to."""
+
+Task: TypeAlias = tuple[int, int]
+"""Position of a week, position of an agent."""
 
 
 def evaluate(
@@ -75,7 +79,7 @@ def evaluate(
     Raises:
         EvaluationError: No agent, one name twice, copies without jitter or jitter without copies,
             a negative seed, or a file to resume from that is none.
-        CardError: No such agent.
+        CardError: No such agent, or one of the weeks is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
 
     Source:
@@ -88,6 +92,43 @@ def evaluate(
         0  FCFS       8
         1   SAF       8
     """
+    check_numbers(jitter, replicas, seed, processes)
+    every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
+    episodes = every if weeks is None else every.select(weeks)
+    named = _named(agents)
+    for agent in named:
+        refuse_training_weeks(agent, every, episodes.numbers)
+    runner = Runner(named, episodes, jitter, replicas, seed)
+    tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
+    journal = None if resume is None else Journal(resume)
+    rows = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+    import pandas as pd
+
+    return Evaluation(
+        frame=pd.DataFrame([row for some in rows for row in some]),
+        scenario=episodes.scenario.name,
+        reference=REFERENCE,
+        jitter=jitter,
+        replicas=replicas,
+        seed=seed,
+    )
+
+
+def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None:
+    """Refuse copies that are half asked for, and numbers out of range.
+
+    Args:
+        jitter: As in `evaluate`, like the others.
+        replicas: Copies of each week.
+        seed: Seed of the copies.
+        processes: Processes.
+
+    Raises:
+        EvaluationError: One of them cannot be met.
+
+    Source:
+        House rule: an error says what came and what is allowed.
+    """
     if jitter < 0 or replicas < 0 or (jitter > 0) != (replicas > 0):
         raise EvaluationError(
             f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
@@ -97,63 +138,64 @@ def evaluate(
         raise EvaluationError(f"a seed must be at least 0, got {seed}")
     if processes < 1:
         raise EvaluationError(f"at least 1 process is needed, got {processes}")
-    episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-    if weeks is not None:
-        episodes = episodes.select(weeks)
-    runner = _Runner(_named(agents), episodes, jitter, replicas, seed)
-    tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
-    journal = None if resume is None else Journal(resume)
-    keys = ["" if journal is None else runner.key(task) for task in tasks]
-    kept = [None if journal is None else journal.find(key) for key in keys]
-    todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
-    rows: list[Row] = []
-    with (
-        closing(_run_all(runner, todo, processes)) as fresh,
-        _bar(len(tasks), episodes.scenario.name, shown=progress) as advance,
-    ):
-        for key, found in zip(keys, kept, strict=True):
-            some = next(fresh) if found is None else found
-            if journal is not None and found is None:
-                journal.keep(key, some)
-            rows.extend(some)
-            advance()
-    import pandas as pd
-
-    return Evaluation(
-        frame=pd.DataFrame(rows),
-        scenario=episodes.scenario.name,
-        reference=REFERENCE,
-        jitter=jitter,
-        replicas=replicas,
-        seed=seed,
-    )
 
 
 @dataclass
-class _Runner:
-    """Runs one agent on one week and its copies; pickled once into every process."""
+class Runner:
+    """Runs one agent on one week and its copies; pickled once into every process.
+
+    Attributes:
+        agents: The agents.
+        episodes: The weeks.
+        jitter: Largest shift of a submit time in a copy, s.
+        replicas: Jittered copies of each week, besides the original.
+        seed: Seed of the copies.
+        made_of: What each agent was made of, where its name and settings do not tell; else "".
+        envs: The environments played in so far, by position of the agent.
+    """
 
     agents: list[RuleAgent | NamedAgent]
     episodes: Episodes
     jitter: int
     replicas: int
     seed: int
-    envs: dict[str, SchedulingEnv] = field(default_factory=dict)
+    made_of: list[str] = field(default_factory=list)
+    envs: dict[int, SchedulingEnv] = field(default_factory=dict)
 
-    def run(self, task: tuple[int, int]) -> list[Row]:
-        """Return the figures of one week and one agent, one row per replica."""
+    def run(self, task: Task) -> list[Row]:
+        """Run one agent on one week.
+
+        Args:
+            task: Position of the week, position of the agent.
+
+        Returns:
+            The figures, one row per replica.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 2.
+        """
         week, agent = task
         number, label = self.episodes.numbers[week], self.episodes.labels[week]
         rows = []
         for replica in range(self.replicas + 1):
             workload = self.replica(week, replica)
-            schedule = self.schedule(self.agents[agent], workload)
+            schedule = self.schedule(agent, workload)
             key = {"agent": self.agents[agent].name, "week": number, "label": label}
             rows.append({**key, "replica": replica, **schedule.metrics()})
         return rows
 
-    def key(self, task: tuple[int, int]) -> str:
-        """Return the digest of all that decides the rows of a task."""
+    def key(self, task: Task) -> str:
+        """Return the digest of all that decides the rows of a task.
+
+        Args:
+            task: Position of the week, position of the agent.
+
+        Returns:
+            The key under which a journal keeps them.
+
+        Source:
+            House rule: a result is found again by what it was made of.
+        """
         week, agent = task[0], self.agents[task[1]]
         needs: object = agent
         if not isinstance(agent, RuleAgent):
@@ -162,28 +204,96 @@ class _Runner:
             self.episodes.workload(week),
             agent.name,
             needs,
+            self.made_of[task[1]] if self.made_of else "",
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),
         )
 
     def replica(self, week: int, replica: int) -> Workload:
-        """Return a week, or the same jittered copy of it whoever asks, in whatever process."""
+        """Return a week, or the same jittered copy of it whoever asks, in whatever process.
+
+        Args:
+            week: Position of the week.
+            replica: 0 = the original.
+
+        Returns:
+            The jobs.
+
+        Source:
+            Tsafrir, Ouaknine, Feitelson 2007 (input shaking).
+        """
         workload = self.episodes.workload(week)
         if replica == 0:
             return workload
         generator = np.random.default_rng([self.seed, self.episodes.numbers[week], replica])
         return jittered(workload, generator, seconds=self.jitter)
 
-    def schedule(self, agent: RuleAgent | NamedAgent, workload: Workload) -> Schedule:
-        """Let an agent schedule a workload."""
+    def schedule(self, position: int, workload: Workload) -> Schedule:
+        """Let an agent schedule a workload.
+
+        Args:
+            position: Which agent.
+            workload: The jobs.
+
+        Returns:
+            The schedule: a rule's by the simulator, any other's by the environment.
+
+        Source:
+            House rule: one dynamics, several faces.
+        """
+        agent = self.agents[position]
         if isinstance(agent, RuleAgent):
             return simulate(workload, **vars(agent.settings(self.episodes.settings)))
-        if agent.name not in self.envs:
+        if position not in self.envs:
             from hpcgym.env.scheduling import SchedulingEnv
 
-            self.envs[agent.name] = SchedulingEnv(scenario=self.episodes, **agent.env_keywords)
-        return play(agent, self.envs[agent.name], workload)
+            self.envs[position] = SchedulingEnv(scenario=self.episodes, **agent.env_keywords)
+        return play(agent, self.envs[position], workload)
+
+
+def run_tasks(
+    runner: Runner,
+    tasks: Sequence[Task],
+    *,
+    journal: Journal | None,
+    processes: int,
+    progress: bool,
+) -> list[list[Row]]:
+    """Run agents on weeks, and keep what is finished.
+
+    Args:
+        runner: Who runs, and on what.
+        tasks: Position of the week and position of the agent of each run.
+        journal: Where finished runs are kept and taken from, or None.
+        processes: How many processes to spread the runs over.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        The rows of each task.
+
+    Raises:
+        EvaluationError: An agent cannot be sent to another process.
+        OutputError: The journal cannot be written.
+
+    Source:
+        House rule: a long run can be cut off at any time and taken up again.
+    """
+    keys = ["" if journal is None else runner.key(task) for task in tasks]
+    kept = [None if journal is None else journal.find(key) for key in keys]
+    todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
+    rows: list[list[Row]] = []
+    with (
+        closing(_run_all(runner, todo, processes)) as fresh,
+        progress_bar(len(tasks), runner.episodes.scenario.name, shown=progress) as advance,
+    ):
+        for key, found in zip(keys, kept, strict=True):
+            some = next(fresh) if found is None else found
+            if journal is not None and found is None:
+                journal.keep(key, some)
+            rows.append(some)
+            advance()
+    return rows
 
 
 def play(agent: RuleAgent | NamedAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
@@ -221,7 +331,7 @@ def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | N
     return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
 
 
-def _run_all(runner: _Runner, tasks: list[tuple[int, int]], processes: int) -> Generator[list[Row]]:
+def _run_all(runner: Runner, tasks: list[Task], processes: int) -> Generator[list[Row]]:
     """Yield the rows of every task, in order."""
     if processes == 1:
         yield from map(runner.run, tasks)
@@ -240,24 +350,36 @@ def _run_all(runner: _Runner, tasks: list[tuple[int, int]], processes: int) -> G
         pool.shutdown(cancel_futures=True)
 
 
-_worker: _Runner
+_worker: Runner
 
 
-def _begin_worker(runner: _Runner) -> None:
+def _begin_worker(runner: Runner) -> None:
     """Keep what a spawned process works with; let Ctrl-C end it without a traceback."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _worker = runner
 
 
-def _run_in_worker(task: tuple[int, int]) -> list[Row]:
+def _run_in_worker(task: Task) -> list[Row]:
     """Run one task in a spawned process."""
     return _worker.run(task)
 
 
 @contextmanager
-def _bar(total: int, name: str, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on the error stream, and lend what moves it on by one."""
+def progress_bar(total: int, name: str, *, shown: bool) -> Iterator[Callable[[], None]]:
+    """Show a progress bar on the error stream, and lend what moves it on by one.
+
+    Args:
+        total: How many steps it has.
+        name: What it is called.
+        shown: Whether to show it, on a terminal.
+
+    Yields:
+        What moves it on.
+
+    Source:
+        House rule: a long run says how far it is.
+    """
     from rich.console import Console
     from rich.progress import (
         BarColumn,

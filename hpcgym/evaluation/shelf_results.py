@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hpcgym.agent.card import Card, Result
+from hpcgym.agent.trained import open_weeks
 from hpcgym.evaluation.protocol import evaluate
 from hpcgym.evaluation.table import Evaluation, Summary
+from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.select import number_ranges
 
 JITTER_S = 600
 """Largest shift of a submit time in the copies of a week, s."""
@@ -26,6 +29,9 @@ def shelf_results(
 ) -> dict[str, Result]:
     """Evaluate agents of the shelf on a scenario, by the full protocol.
 
+    An agent that was trained on weeks of the same log is run on those weeks only that its training
+    leaves open, and left out where there are none.
+
     Args:
         cards: The agents' cards, by name.
         scenario: Name of the scenario.
@@ -42,17 +48,31 @@ def shelf_results(
     Source:
         Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
     """
-    evaluation = evaluate(
-        list(cards),
-        scenario,
-        jitter=JITTER_S,
-        replicas=replicas,
-        processes=processes,
-        progress=progress,
-    )
-    return {
-        one.agent: _result(one, evaluation) for one in evaluation.summaries if one.agent in cards
-    }
+    episodes = Episodes(scenario)
+    by_weeks: dict[tuple[int, ...], list[str]] = {}
+    for name, card in cards.items():
+        opened = episodes.numbers if card.training is None else open_weeks(card.training, episodes)
+        by_weeks.setdefault(opened, []).append(name)
+    found: dict[str, Result] = {}
+    for opened, names in by_weeks.items():
+        if not opened:
+            continue
+        weeks = None if opened == episodes.numbers else number_ranges(opened)
+        evaluation = evaluate(
+            [cards[name].agent() for name in names],
+            episodes,
+            weeks=weeks,
+            jitter=JITTER_S,
+            replicas=replicas,
+            processes=processes,
+            progress=progress,
+        )
+        found |= {
+            one.agent: _result(one, evaluation, weeks)
+            for one in evaluation.summaries
+            if one.agent in names
+        }
+    return found
 
 
 def merged(card: Card, result: Result) -> Card:
@@ -72,13 +92,14 @@ def merged(card: Card, result: Result) -> Card:
     return replace(card, results=tuple(by_scenario[name] for name in sorted(by_scenario)))
 
 
-def _result(one: Summary, evaluation: Evaluation) -> Result:
+def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
     """Round a summary as the table does, and say what prints it."""
+    chosen = "" if weeks is None else f"--weeks {weeks} "
     low, high = one.ratio.low, one.ratio.high
     return Result(
         command=(
             f"hpcgym evaluate --agents {one.agent} --scenario {evaluation.scenario} "
-            f"--jitter {evaluation.jitter} --replicas {evaluation.replicas}"
+            f"{chosen}--jitter {evaluation.jitter} --replicas {evaluation.replicas}"
         ),
         scenario=evaluation.scenario,
         n_weeks=len(evaluation.weeks),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """One agent over all weeks; a week's figure is the mean over its replicas.
+    """One agent over its weeks; a week's figure is the mean over its replicas.
 
     Attributes:
         agent: Its name.
+        n_weeks: Its weeks.
         mean_bsld: Mean over the weeks of the weekly mean bounded slowdown.
         sum_bsld: Sum over the weeks of the same.
         ratio: The sum over the reference's, with its interval.
@@ -36,6 +37,7 @@ class Summary:
     """
 
     agent: str
+    n_weeks: int
     mean_bsld: float
     sum_bsld: float
     ratio: Estimate
@@ -52,7 +54,8 @@ class Evaluation:
 
     Attributes:
         frame: One row per agent, week and replica (0 = the original): `agent`, `week` (its number),
-            `label`, `replica`, and every figure of `hpcgym.core.metrics.summary`.
+            `label`, `replica`, and every figure of `hpcgym.core.metrics.summary`. An agent may lack
+            weeks or replicas, the same replicas in every week; the reference has all.
         scenario: Name of the scenario.
         reference: Agent the ratios are taken to.
         jitter: Largest shift of a submit time in a copy, s.
@@ -90,29 +93,54 @@ class Evaluation:
             metric: A column of `frame`.
 
         Returns:
-            Shape (n_weeks, n_replicas); column 0 is the original week.
+            Shape (n_weeks, n_replicas); column 0 is the original week, where the agent has it.
 
         Source:
             House rule: pairs are formed by week and replica.
         """
-        rows = self.frame.loc[self.frame["agent"] == agent, metric]
-        runs = np.asarray(rows, dtype=np.float64)
-        return runs.reshape(len(self.weeks), self.replicas + 1)
+        return self._shaped(self._rows(agent), metric)
+
+    def reference_values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
+        """Return one figure of the reference on the weeks and replicas of an agent.
+
+        Args:
+            agent: The agent's name.
+            metric: A column of `frame`.
+
+        Returns:
+            Shape (n_weeks, n_replicas), as `values` of the agent.
+
+        Source:
+            House rule: pairs are formed by week and replica.
+        """
+        keys = ["week", "replica"]
+        paired = self._rows(agent)[keys].merge(self._rows(self.reference), on=keys, how="left")
+        return self._shaped(paired, metric)
+
+    def _rows(self, agent: str) -> pd.DataFrame:
+        """Return the runs of one agent."""
+        return self.frame[self.frame["agent"] == agent]
+
+    def _shaped(self, rows: pd.DataFrame, metric: str) -> NDArray[np.float64]:
+        """Lay one figure of some runs out by week and replica."""
+        runs = np.asarray(rows[metric], dtype=np.float64)
+        return runs.reshape(rows["week"].nunique(), -1)
 
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
         """One summary per agent, in the order asked for."""
-        draws = draw_weeks(len(self.weeks), seed=self.seed)
-        reference = self.values(self.reference)
-        return tuple(self._summary(agent, reference, draws) for agent in self.agents)
+        draws = {
+            n: draw_weeks(n, seed=self.seed) for n in {len(self.values(a)) for a in self.agents}
+        }
+        return tuple(self._summary(agent, draws) for agent in self.agents)
 
-    def _summary(
-        self, agent: str, reference: NDArray[np.float64], draws: NDArray[np.float64]
-    ) -> Summary:
-        """Sum one agent up against the reference."""
-        bsld = self.values(agent)
+    def _summary(self, agent: str, draws_of: Mapping[int, NDArray[np.float64]]) -> Summary:
+        """Sum one agent up against the reference, with the draws of so many weeks."""
+        bsld, reference = self.values(agent), self.reference_values(agent)
+        draws = draws_of[len(bsld)]
         return Summary(
             agent=agent,
+            n_weeks=len(bsld),
             mean_bsld=float(bsld.mean()),
             sum_bsld=float(bsld.mean(axis=1).sum()),
             ratio=ratio_of_sums(bsld, reference, draws),
@@ -157,7 +185,7 @@ class Evaluation:
         rows = [
             {
                 "agent": one.agent,
-                "n_weeks": len(self.weeks),
+                "n_weeks": one.n_weeks,
                 "mean_bsld": one.mean_bsld,
                 "sum_bsld": one.sum_bsld,
                 **flat("ratio", one.ratio),
@@ -198,8 +226,13 @@ class Evaluation:
         copies = f"{self.replicas} cop{'y' if self.replicas == 1 else 'ies'}"
         return f"{self.scenario}: {weeks}, each with {copies} jittered by ±{self.jitter} s"
 
-    def table(self) -> Table:
+    def table(self, *, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> Table:
         """Lay the summaries out for a terminal, best ratio first.
+
+        Args:
+            kinds: What each agent is; a column of its own, in place of that of the mean, which is
+                the sum over the number of weeks.
+            notes: Lines to add below.
 
         Returns:
             A table to print with rich.
@@ -213,21 +246,25 @@ class Evaluation:
             how = f"95 % interval by paired bootstrap over {self.unit}s"
         else:
             how = f"one {self.unit}: no interval"
+        what = f"ratio: sum of bsld against {self.reference}'s, lower is better; {how}"
         table = Table(
             title=self.conditions,
-            caption=f"ratio: sum of bsld against {self.reference}'s, lower is better; {how}",
+            caption="\n".join((what, *notes)),
             box=None,  # whole figures in 80 columns
             padding=(0, 1, 0, 0),
         )
         table.add_column("\nagent", overflow="fold")  # weights may go over two lines
+        if kinds is not None:
+            table.add_column("\nkind", no_wrap=True)
         titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.reference}", "95 %\ninterval")
         more = ("log\nratio", "pp-\nbsld", "p99\nbsld", "max\nwait s", "utili-\nsation")
-        for title in (*titles, *more):
+        for title in (*titles, *more)[0 if kinds is None else 1 :]:
             table.add_column(title, justify="right", no_wrap=True)
         for one in self.ranked():
+            cells = _cells(one)
             table.add_row(
                 one.agent,
-                *_cells(one),
+                *(cells if kinds is None else (kinds[one.agent], *cells[1:])),
                 style="bold" if one.agent == self.reference else None,
             )
         return table

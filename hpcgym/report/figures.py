@@ -141,12 +141,14 @@ def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], reference: str) -> Non
 
 def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summary, ...]) -> None:
     """Draw the ratio of every week as a dot, one row per agent, and count the weeks won."""
-    reference = evaluation.values(evaluation.reference).mean(axis=1)
-    spread = np.random.default_rng(0).uniform(-0.26, 0.26, len(reference))
+    spread = np.random.default_rng(0).uniform(-0.26, 0.26, len(evaluation.weeks))
     for row, one in enumerate(ranked):
+        reference = evaluation.reference_values(one.agent).mean(axis=1)
         ratio = evaluation.values(one.agent).mean(axis=1) / reference
         colour = _colour(one, evaluation.reference)
-        axes.plot(ratio, row + spread, "o", color=colour, markersize=3, alpha=0.4, mew=0)
+        axes.plot(
+            ratio, row + spread[: len(ratio)], "o", color=colour, markersize=3, alpha=0.4, mew=0
+        )
         if one.agent != evaluation.reference:
             axes.annotate(
                 f"{(ratio < 1).sum()} : {(ratio > 1).sum()}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,9 @@ import numpy as np
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
-from hpcgym.scenario.cut import Part, cut_log, cut_workload
+from hpcgym.scenario.cut import Cut, Part, cut_apart, cut_log, cut_workload
 from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.select import parse_numbers
+from hpcgym.scenario.select import number_ranges, parse_numbers
 from hpcgym.scenario.spec import Scenario, SchedulerSpec, WeekEpisodes
 from hpcgym.trace.clean import CleaningReport
 
@@ -21,7 +23,8 @@ class Episodes:
     """The episodes of a scenario, in time order, numbered from 1.
 
     A log is read and cut once in a process, however many objects ask for it. Pickling carries the
-    scenario only, unless the jobs were handed in; unpickling reads the log again.
+    scenario only, unless the jobs were handed in; unpickling reads the log again. What `set_apart`
+    gives carries its weeks and never reads the log.
 
     Args:
         scenario: A name, a path, or a scenario.
@@ -54,12 +57,19 @@ class Episodes:
     ) -> None:
         self.scenario = load_scenario(scenario)
         self._given = workload
+        self._apart: Cut | None = None
         self._build(None)
 
     def _build(self, numbers: tuple[int, ...] | None) -> None:
         """Read and cut the log; keep the episodes of these numbers, or those of the scenario."""
         scenario = self.scenario
         self.report: CleaningReport | None = None
+        if self._apart is not None:
+            assert numbers is not None
+            labels, parts = self._apart.labels, self._apart.parts
+            self._apart = Cut({n: labels[n] for n in numbers}, {n: parts[n] for n in numbers})
+            self._keep(self._apart, numbers)
+            return
         if self._given is None:
             log, self.report, cut = cut_log(scenario)
             _refuse_wide_jobs(scenario, self.report)
@@ -80,10 +90,14 @@ class Episodes:
         if numbers is None and stated is not None:
             what = f"{scenario.name}: [episode] weeks"
             numbers = parse_numbers(stated, tuple(cut.labels), what=what)
-        self.numbers = tuple(cut.labels) if numbers is None else numbers
-        self.labels = tuple(cut.labels[number] for number in self.numbers)
-        self.settings = scheduler_settings(scenario.scheduler)
-        self.largest_request = scenario.machine.largest_request_s
+        self._keep(cut, tuple(cut.labels) if numbers is None else numbers)
+
+    def _keep(self, cut: Cut, numbers: tuple[int, ...]) -> None:
+        """Take the episodes of these numbers, and what the scenario says of the scheduler."""
+        self.numbers = numbers
+        self.labels = tuple(cut.labels[number] for number in numbers)
+        self.settings = scheduler_settings(self.scenario.scheduler)
+        self.largest_request = self.scenario.machine.largest_request_s
         self._cut = cut
 
     def __len__(self) -> int:
@@ -172,22 +186,88 @@ class Episodes:
         """
         what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
         numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
-        chosen = object.__new__(Episodes)
+        chosen = object.__new__(type(self))
         chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
         return chosen
 
+    def set_apart(self, numbers: Sequence[int], *, held_out: Sequence[int] = ()) -> Episodes:
+        """Return episodes that carry the jobs of some weeks and can reach no other job of the log.
+
+        Their scenario names no log, so that what is made of it cannot read the rest either. Their
+        histories hold no job that touches a held-out week.
+
+        Args:
+            numbers: Numbers of the weeks.
+            held_out: Numbers of weeks whose jobs no history may hold.
+
+        Returns:
+            Those weeks, in time order.
+
+        Raises:
+            ScenarioError: The episodes are not weeks, or are set apart already; no week is named,
+                one there is not, or one both to keep and to hold out.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 1.
+
+        Example:
+            >>> weeks = Episodes("synthetic-256-weeks")
+            >>> weeks.set_apart([1, 2, 3], held_out=[5]).select("3-4")
+            Traceback (most recent call last):
+            hpcgym.errors.ScenarioError: synthetic-256-weeks: weeks "3-4": there is no 4; allowed \
+are 1-3
+        """
+        name, episode = self.scenario.name, self.scenario.episode
+        if self._apart is not None or not isinstance(episode, WeekEpisodes):
+            why = "are set apart already" if self._apart is not None else f"are {episode.kind}"
+            raise ScenarioError(
+                f"{name}: only weeks of a log can be set apart, and these episodes {why}"
+            )
+        missing = sorted({*numbers, *held_out} - set(self.numbers))
+        if missing or not numbers or set(numbers) & set(held_out):
+            raise ScenarioError(
+                f"{name}: weeks {number_ranges(sorted(numbers))} cannot be set apart from "
+                f"{number_ranges(sorted(held_out))}; give at least one, none twice, of "
+                f"{number_ranges(self.numbers)}"
+            )
+        log = cut_log(self.scenario)[0] if self._given is None else self._given
+        ordered = tuple(sorted(set(numbers)))
+        apart = object.__new__(Episodes)
+        apart.__setstate__(
+            {
+                "scenario": _without_log(self.scenario),
+                "given": None,
+                "apart": cut_apart(log, episode, ordered, held_out),
+                "numbers": ordered,
+            }
+        )
+        return apart
+
     def __getstate__(self) -> dict[str, Any]:
         """Return what the episodes can be made from again."""
-        return {"scenario": self.scenario, "given": self._given, "numbers": self.numbers}
+        return {
+            "scenario": self.scenario,
+            "given": self._given,
+            "apart": self._apart,
+            "numbers": self.numbers,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read and cut the log again, or take what this process already holds of it."""
         self.scenario, self._given = state["scenario"], state["given"]
+        self._apart = state["apart"]
         self._build(state["numbers"])
 
     def __repr__(self) -> str:
         """Show the scenario and the number of episodes."""
         return f"Episodes({self.scenario.name!r}, {len(self)} of kind {self.scenario.episode.kind})"
+
+
+def _without_log(scenario: Scenario) -> Scenario:
+    """Return a scenario from which its log cannot be found."""
+    name = f"weeks set apart from {scenario.name}"
+    trace = replace(scenario.trace, name=name, file=None)
+    return replace(scenario, trace=trace)
 
 
 def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:

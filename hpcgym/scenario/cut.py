@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +25,7 @@ from hpcgym.scenario.spec import (
 from hpcgym.trace.catalogue import find_trace
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.resample import resample
-from hpcgym.trace.split import WEEK_S, Past, weeks, window, windows
+from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows
 from hpcgym.trace.swf import read_swf
 
 Part: TypeAlias = tuple[str, Workload]
@@ -148,6 +148,44 @@ def cut_workload(log: Workload, episode: EpisodeSpec) -> Cut:
         case ResampledEpisodes():
             labels = {number: f"sample {number}" for number in range(1, episode.episodes + 1)}
             return Cut(labels, make=_sample_maker(log, episode), seed=episode.seed)
+
+
+def cut_apart(
+    log: Workload, episode: WeekEpisodes, numbers: Sequence[int], held_out: Sequence[int]
+) -> Cut:
+    """Cut weeks out that know nothing of the rest of the log but their users' past.
+
+    A held-out job is one whose life in the log, from submission to logged end, touches a held-out
+    week: those submitted in it, and those of other weeks that reach into it.
+
+    Args:
+        log: The whole cleaned log.
+        episode: How it is cut.
+        numbers: Numbers of the weeks.
+        held_out: Numbers of the weeks whose jobs no history may hold.
+
+    Returns:
+        The weeks, without their way back to the log.
+
+    Source:
+        Specification, section 10, "Episodes": a training week's warm history skips the jobs of the
+        held-out block.
+    """
+    submit, end = log.submit_time, logged_end_time(log)
+    mask = np.zeros(len(log), dtype=np.bool_)
+    for number in held_out:
+        start = episode.offset_s + number * WEEK_S
+        mask |= (submit < start + WEEK_S) & (end >= start)
+    parts = {
+        _number(part): replace(
+            _remembering(part, episode.warm_history), source=None, source_row=None
+        )
+        for part in weeks(log, rule=episode.rule, offset=episode.offset_s, held_out=mask)
+    }
+    return Cut(
+        {number: f"week {number}" for number in numbers},
+        {number: parts[number] for number in numbers},
+    )
 
 
 def _window_maker(

@@ -6,7 +6,7 @@ from hpcgym.trace.clean import CleaningReport, Flurry, clean
 from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.load import load_with_report, load_workload
 from hpcgym.trace.lublin import lublin_workload
-from hpcgym.trace.resample import jitter, resample, scale_load
+from hpcgym.trace.resample import jitter, join_weeks, resample, resample_week, scale_load
 from hpcgym.trace.split import between, months, weeks, window, windows
 from hpcgym.trace.swf import SwfLog, log_of, read_swf, write_swf
 from hpcgym.trace.synthetic import synthetic_workload
@@ -25,6 +25,7 @@ __all__ = [
     "entry",
     "find_trace",
     "jitter",
+    "join_weeks",
     "load_with_report",
     "load_workload",
     "log_of",
@@ -32,6 +33,7 @@ __all__ = [
     "months",
     "read_swf",
     "resample",
+    "resample_week",
     "scale_load",
     "synthetic_workload",
     "tsafrir_estimates",

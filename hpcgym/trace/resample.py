@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +78,85 @@ def resample(
         source=workload.source,
         source_row=None if workload.source_row is None else workload.source_row[source],
     )
+
+
+def join_weeks(parts: Sequence[Workload]) -> Workload:
+    """Put weeks end to end on one clock, whatever lay between them.
+
+    Args:
+        parts: Weeks of one log, in the order they are to have.
+
+    Returns:
+        Their jobs under their own ids, week k from k * 604,800 s on, without waits or history;
+        named after the first.
+
+    Raises:
+        TraceError: A part is longer than a week.
+
+    Source:
+        House rule: what is resampled for training is made of training weeks only.
+
+    Example:
+        >>> from hpcgym.trace import load_workload, weeks
+        >>> parts = weeks(load_workload("synthetic-256"))
+        >>> len(join_weeks(parts[2:5])) == sum(map(len, parts[2:5]))
+        True
+    """
+    for part in parts:
+        if part.submit_time[-1] >= WEEK_S:
+            raise TraceError(
+                f"{part.name} is no week: its jobs come until {part.submit_time[-1]} s, and a week "
+                f"has {WEEK_S} s"
+            )
+    starts = np.repeat(WEEK_S * np.arange(len(parts)), [len(part) for part in parts])
+    columns = ("submit_time", "run_time", "requested_time", "processors", "user", "job_id")
+    joined: dict[str, Any] = {
+        key: np.concatenate([getattr(part, key) for part in parts]) for key in columns
+    }
+    joined["submit_time"] += starts
+    first = parts[0]
+    return Workload.from_arrays(
+        **joined,
+        machine_processors=first.machine_processors,
+        name=first.name,
+        time_offset=first.time_offset,
+        unix_start=first.unix_start,
+    )
+
+
+def resample_week(workload: Workload, generator: np.random.Generator) -> Workload:
+    """Make one week out of one random week of each user.
+
+    This is what any week of a sample by `resample` holds, in either mode, at a fraction of the
+    work. A week that comes out empty is drawn again.
+
+    Args:
+        workload: The whole log, or several weeks of it put end to end.
+        generator: Source of the random numbers.
+
+    Returns:
+        The week: jobs under their own ids at their times of week, by (submit time, old position),
+        without waits or history.
+
+    Source:
+        Carastan-Santos 2019, Algorithm 1; specification, section 3, "Resampler".
+
+    Example:
+        >>> import numpy as np
+        >>> from hpcgym.trace import load_workload
+        >>> week = resample_week(load_workload("synthetic-256"), np.random.default_rng(1))
+        >>> bool(week.submit_time[-1] < 604_800)
+        True
+    """
+    week, time_of_week = np.divmod(workload.submit_time, WEEK_S)
+    n_users, n_weeks = len(workload.history.completed), int(week[-1]) + 1
+    jobs = np.zeros(0, dtype=np.int64)
+    while not len(jobs):
+        taken = generator.integers(n_weeks, size=n_users)
+        jobs = np.flatnonzero(week == taken[workload.user_index])
+    part = workload.select(jobs, name=f"{workload.name} resampled")
+    part = part.resubmitted(time_of_week[jobs])
+    return replace(part, wait_time=np.full(len(part), -1))
 
 
 def jitter(workload: Workload, generator: np.random.Generator, seconds: int = 600) -> Workload:

@@ -28,7 +28,7 @@ class Past:
     """The jobs of a workload in the order they ended, to look back from any instant.
 
     Args:
-        workload: The whole log.
+        workload: The whole log, or a part of it, whose own history comes before.
         held_out: Jobs to leave out, boolean, shape (n_jobs,): those of a held-out block.
 
     Source:
@@ -47,6 +47,8 @@ class Past:
                     f"({len(workload)},), got {mask.dtype} of shape {mask.shape}"
                 )
             kept = ~mask
+        if workload.history.completed.any():
+            kept &= end > 0  # what ended at the very start of a part is in its history
         order = np.flatnonzero(kept)
         order = order[np.argsort(end[order], kind="stable")]
         self._end_time = end[order]

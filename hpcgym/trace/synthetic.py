@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +36,7 @@ def synthetic_workload(
     machine_processors: int = 256,
     n_users: int = 64,
     load: float = 0.9,
+    longest_request: int = LONGEST_REQUEST_S,
     name: str = "synthetic",
 ) -> Workload:
     """Draw a log with users and user estimates, busy enough that policies differ.
@@ -49,6 +52,7 @@ def synthetic_workload(
         machine_processors: Processors of the machine, >= 32.
         n_users: Users, >= 1.
         load: Processor-seconds of all jobs over those the machine has until the last submission.
+        longest_request: Longest request, s, >= 1; longer run times are cut to it.
         name: Name of the workload.
 
     Returns:
@@ -72,9 +76,10 @@ def synthetic_workload(
     base = lublin_workload(
         n_jobs, generator, machine_processors=machine_processors, job_types=False
     )
+    base = replace(base, run_time=np.minimum(base.run_time, longest_request))
     offered = int(base.run_time @ base.processors) / machine_processors
     base = scale_load(base, load * int(base.submit_time[-1]) / offered)
-    requests = tsafrir_estimates(base.run_time, generator, maximum=LONGEST_REQUEST_S)
+    requests = tsafrir_estimates(base.run_time, generator, maximum=longest_request)
     users = draw_users(base, n_users, generator)
     columns = (base.submit_time, base.run_time, requests, base.processors)
     del base  # a long log is not held twice

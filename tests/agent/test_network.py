@@ -213,9 +213,6 @@ weights = "net.npz"
 [environment]
 action = "order"
 n_slots = 8
-
-[training]
-seed = 3
 """
 
 

@@ -101,6 +101,17 @@ def test_seeds_are_kept_until_the_next_reset_and_no_longer() -> None:
     assert env.get_attr("np_random_seed") == [3, 4, 5, 6]
 
 
+def test_groups_seeded_through_the_vector_outlast_the_reset_of_a_learner() -> None:
+    env = HPCBatchVecEnv("synthetic-256-weeks", num_envs=6)
+    env.envs.reset(seed=[1, 1, 1, 2, 2, 2])
+    labels = []
+    for _ in range(3):
+        env.reset()
+        labels.append(env.get_attr("label"))
+    assert all(set(row[:3]) == {row[0]} and set(row[3:]) == {row[3]} for row in labels)
+    assert [row[0] for row in labels] != [row[3] for row in labels]
+
+
 def test_options_are_for_one_reset() -> None:
     env = HPCBatchVecEnv("synthetic-256-weeks", num_envs=2)
     env.set_options([{"episode": "week 2"}, {"episode": "week 5"}])

@@ -2,16 +2,21 @@
 
 import math
 import pickle
-from functools import cache
 
 import numpy as np
 import pytest
-from engines import by_package, by_reference, first_difference, workload_of
+from engines import (
+    by_package,
+    by_reference,
+    first_difference,
+    simulator_of,
+    whole,
+    workload_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import policies, settings_for, workloads
 
-import hpcgym
 from hpcgym.core import state as s
 from hpcgym.core.backfill import LookAhead, Relaxed, Slack, as_backfill
 from hpcgym.core.episode import SchedulerSettings
@@ -22,59 +27,12 @@ from hpcgym.evaluation.benchmark import saturated
 KTH = "KTH-SP2-1996-2.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"
 
-LOOK_AHEAD = ("look-ahead", "look-ahead:window=1", "look-ahead:window=3", "look-ahead:window=inf")
-RELAXED = ("relaxed", "relaxed:omega=0", "relaxed:omega=0.3", "relaxed:omega=inf")
-SLACK = ("slack:c=0", "slack:c=0.5", "slack:c=1", "slack:c=1000")
-MODES = (*LOOK_AHEAD, *RELAXED, *SLACK)
 ONE_EACH = ("look-ahead:window=5", "relaxed:omega=0.5", "slack:c=0.5")
 
 ENGINES = pytest.mark.parametrize("engine", [by_reference, by_package])
 
 
-@cache
-def whole(path):
-    """Read a whole log once per process."""
-    return hpcgym.load_workload(path)
-
-
-def settings_in(data, workload, mode):
-    """Draw settings of a mode."""
-    settings = data.draw(settings_for(workload)) | {"backfill": mode, "backfill_order": None}
-    if as_backfill(mode).TAKES_ORDER:
-        settings["backfill_order"] = data.draw(st.none() | policies)
-    return settings
-
-
-def simulator_of(workload, policy="FCFS", decide="never", full_passes=False, **settings):
-    """Make a simulator, its invariants checked."""
-    if not isinstance(settings.get("estimates", ""), str):
-        settings["estimates"] = np.asarray(settings["estimates"])
-    return Simulator(
-        workload,
-        SchedulerSettings(policy, **settings),
-        decide=decide,
-        check_invariants=True,
-        full_passes=full_passes,
-    )
-
-
 # --- The judge ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_every_drawn_job_starts_as_the_judge_says(mode, data):
-    workload = data.draw(workloads())
-    settings = settings_in(data, workload, mode)
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_crowded_jobs_start_as_the_judge_says(mode, data):
-    workload = data.draw(workloads(max_jobs=40))
-    settings = settings_in(data, workload, mode)
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
 @pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=1"])
@@ -113,7 +71,7 @@ def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
 def test_jobs_that_outlive_predictions_start_as_the_judge_says(mode, correction, data):
     """A correction moves what was planned, in modes that keep reservations, too."""
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, mode) | {
+    settings = data.draw(settings_for(workload, mode)) | {
         "estimates": "recent",
         "kill_at_limit": True,
         "event_semantics": data.draw(
@@ -257,33 +215,6 @@ def test_promises_protect_others_than_the_head(engine):
 # --- What must hold -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, mode)
-    short = simulator_of(workload, policy, **settings)
-    full = simulator_of(workload, policy, full_passes=True, **settings)
-    short.run()
-    full.run()
-    assert short.start_time.tolist() == full.start_time.tolist()
-    assert short.backfilled.tolist() == full.backfilled.tolist()
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
-    """At contested passes only, though in modes that remember something between passes."""
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(st.sampled_from(("SAF", "LPF")))
-    settings = settings_in(data, workload, mode) | {"backfill_order": None}
-    at_once = simulator_of(workload, policy, **settings)
-    at_once.run()
-    stepped = simulator_of(workload, "FCFS", decide="contested", **settings)
-    while stepped.run():
-        stepped.order_by(policy)
-    assert stepped.start_time.tolist() == at_once.start_time.tolist()
-
-
 def started_under(simulator, mode):
     """Return the jobs that the pass of this instant starts under a mode."""
     twin = simulator.copy()
@@ -341,7 +272,7 @@ def test_first_come_head_starts_by_the_limit_it_was_given_first(workload, omega)
 @given(data=st.data())
 def test_a_head_that_may_not_be_delayed_is_easy(data):
     workload, policy = data.draw(workloads(max_jobs=40)), data.draw(policies)
-    settings = settings_in(data, workload, "relaxed:omega=0")
+    settings = data.draw(settings_for(workload, "relaxed:omega=0"))
     easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
     assert by_package(workload, policy=policy, **settings) == easy
 
@@ -380,35 +311,6 @@ def test_no_job_starts_later_than_promised(workload, policy, estimates, c):
             assert simulator.state.promise[0, seat] == promised[int(job)]
             assert simulator.state.planned_start[0, seat] <= promised[int(job)]
     assert all(simulator.start_time[job] <= latest for job, latest in promised.items())
-
-
-@pytest.mark.parametrize("mode", ONE_EACH)
-def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
-    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
-    ours = Simulator(saturated(300, 150), settings, decide="event")
-    for _ in range(300):
-        assert ours.run()
-    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
-    while ours.run():
-        pass
-    for twin in twins:
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
-        twin.restore(ours.copy())
-
-
-@pytest.mark.parametrize("mode", ONE_EACH)
-@pytest.mark.parametrize("semantics", ["batch", "pyss"])
-def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):
-    logs, names = [saturated(200, 200), saturated(50, 300)], ["FCFS", "SAF", "WFP3"]
-    settings = {"backfill": mode, "threshold": 50_000, "event_semantics": semantics}
-    many = hpcgym.simulate_many(logs, names, **settings)
-    for row, workload in enumerate(logs):
-        for column, name in enumerate(names):
-            figures = hpcgym.simulate(workload, name, **settings).metrics()
-            assert many["n_backfilled"][row, column] == figures["n_backfilled"]
-            assert many["mean_bsld"][row, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["easy", "conservative:compress=shift", *ONE_EACH])

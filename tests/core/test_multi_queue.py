@@ -1,14 +1,20 @@
 """Multiple-queue backfilling: against the plain-Python judge, and what must hold."""
 
-import pickle
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
 import reference
 import reference_multi_queue
-from engines import by_package, first_difference, history_of_users, jobs_of, workload_of
+from engines import (
+    by_package,
+    first_difference,
+    history_of_users,
+    jobs_of,
+    simulator_of,
+    whole,
+    workload_of,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import policies, settings_for, workloads
@@ -26,23 +32,7 @@ from hpcgym.scenario.build import Episodes
 KTH = "KTH-SP2-1996-2.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"
 
-MODES = (
-    "multi-queue",
-    "multi-queue:bounds=3",
-    "multi-queue:bounds=1/3/5/20",
-    "multi-queue:bounds=2/10,delay=7,batch=3",
-    "multi-queue:bounds=5,delay=20,batch=2,tolerance=0,delta1=printed",
-    "multi-queue:bounds=1/2/3/4/5/10/11,delay=1,batch=1",
-)
-"""With bounds among the drawn times; the first has one class for nearly all of them."""
-
 ADAPTIVE = "multi-queue:delay=2500"
-
-
-@cache
-def whole(path):
-    """Read a whole log once per process."""
-    return hpcgym.load_workload(path)
 
 
 @st.composite
@@ -58,26 +48,13 @@ def modes(draw):
     return f"{text},delay={delay},batch={batch},tolerance={tolerance},delta1={delta1}"
 
 
-def settings_in(data, workload, mode):
-    """Draw settings of a mode."""
-    return data.draw(settings_for(workload)) | {"backfill": mode, "backfill_order": None}
-
-
 # --- The judge ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_every_drawn_job_starts_as_the_judge_says(mode, data):
-    workload = data.draw(workloads())
-    settings = settings_in(data, workload, mode)
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
 @given(data=st.data())
 def test_crowded_jobs_start_as_the_judge_says(data):
     workload = data.draw(workloads(max_jobs=60))
-    settings = settings_in(data, workload, data.draw(modes()))
+    settings = data.draw(settings_for(workload, data.draw(modes())))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
@@ -182,7 +159,7 @@ def test_batch_without_short_jobs_leaves_the_delay_as_it_is():
 @given(data=st.data())
 def test_one_class_for_all_jobs_is_easy(data):
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, "multi-queue:bounds=1000000")
+    settings = data.draw(settings_for(workload, "multi-queue:bounds=1000000"))
     easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
     assert by_package(workload, policy=policy, **settings) == easy
 
@@ -267,26 +244,6 @@ def test_early_end_may_move_a_pivot_behind_one_that_came_before_it():
     assert schedule.start_time.tolist() == [0, 0, 0, 1, 2]
 
 
-def simulator_of(workload, policy="FCFS", **settings):
-    """Make a simulator, its invariants checked."""
-    if not isinstance(settings.get("estimates", ""), str):
-        settings["estimates"] = np.asarray(settings["estimates"])
-    return Simulator(workload, SchedulerSettings(policy, **settings), check_invariants=True)
-
-
-@given(data=st.data())
-def test_passes_that_are_cut_short_start_what_full_passes_start(data):
-    """Partitions, the oldest job and what could still start are checked at every event."""
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, data.draw(modes()))
-    short = simulator_of(workload, policy, **settings)
-    full = Simulator(workload, short.settings, check_invariants=True, full_passes=True)
-    short.run()
-    full.run()
-    assert short.start_time.tolist() == full.start_time.tolist()
-    assert short.backfilled.tolist() == full.backfilled.tolist()
-
-
 @given(data=st.data())
 def test_passes_without_a_decision_start_the_same_in_any_order(data):
     """The environment decides at contested passes only; at the others no order matters."""
@@ -305,32 +262,6 @@ def test_invariants_hold_on_whole_logs(real_log):
         simulator = simulator_of(whole(real_log(KTH)), backfill=mode)
         assert not simulator.run()
         assert simulator.state.gauge[0, s.DELAY] >= 0
-
-
-@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:bounds=5000,delay=90000,batch=10"])
-def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
-    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
-    ours = Simulator(saturated(600, 200), settings, decide="event")
-    for _ in range(500):
-        assert ours.run()
-    assert (ours.state.counter[0, s.N_HELD] > 0) == ("delay" in mode)
-    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
-    while ours.run():
-        pass
-    for twin in twins:
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
-        twin.restore(ours.copy())
-
-
-@pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:bounds=5000,delay=90000,batch=10"])
-def test_many_cells_give_the_figures_of_single_simulations(mode):
-    workload, names = saturated(500, 200), ["FCFS", "SAF", "WFP3"]
-    many = hpcgym.simulate_many([workload], names, backfill=mode, metrics=("mean_bsld",))
-    single = [hpcgym.simulate(workload, name, backfill=mode).metrics() for name in names]
-    measured = [one["mean_bsld"] for one in single]
-    assert many["mean_bsld"].ravel().tolist() == pytest.approx(measured, rel=1e-12)
 
 
 # --- Text, and the environment --------------------------------------------------------------------

@@ -1,12 +1,11 @@
 """Estimates that are predicted at submission and corrected while jobs run, against their judge."""
 
 import pickle
-from functools import cache
 
 import numpy as np
 import pytest
 import reference_prediction
-from engines import first_difference, workload_of
+from engines import first_difference, whole, workload_of
 from hypothesis import given
 from hypothesis import strategies as st
 from reference_prediction import CORRECTIONS, f_model
@@ -63,12 +62,6 @@ def test_drawn_jobs_start_as_the_judge_of_predictions_says(estimates, correction
     workload = data.draw(workloads(max_jobs=24))
     settings = data.draw(settings_with(workload, estimates, correction))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
-
-
-@cache
-def whole(path):
-    """Read a whole log once per process."""
-    return hpcgym.load_workload(path)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """The package against the plain-Python reference: every start time and both flags, job by job."""
 
-from functools import cache
-
 import pytest
 import reference
-from engines import first_difference
+from engines import first_difference, whole
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import long_workloads, policies, settings_for, weights, workloads
@@ -17,12 +15,6 @@ CTC = "CTC-SP2-1996-3.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"
 
 WEEK_S = 604_800
-
-
-@cache
-def whole(path):
-    """Read a whole log once per process."""
-    return hpcgym.load_workload(path)
 
 
 def test_reference_and_package_know_the_same_policies():

@@ -1,12 +1,10 @@
 """Backfilling with several reservations: against the plain-Python judge, and what must hold."""
 
-import pickle
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
-from engines import by_package, first_difference
+from engines import by_package, first_difference, whole
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import policies, settings_for, workloads
@@ -22,38 +20,6 @@ SDSC = "SDSC-SP2-1998-4.2-cln"
 
 SHIFT = "conservative:compress=shift"
 MODES = ("conservative", SHIFT, "depth:k=1", "depth:k=2", "depth:k=5", "depth:k=inf")
-
-
-@cache
-def whole(path):
-    """Read a whole log once per process."""
-    return hpcgym.load_workload(path)
-
-
-def settings_in(data, workload, mode):
-    """Draw settings of a mode."""
-    settings = data.draw(settings_for(workload)) | {"backfill": mode}
-    if mode.startswith("depth"):
-        settings["backfill_order"] = data.draw(st.none() | policies)
-    else:
-        settings["backfill_order"] = None
-    return settings
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_every_drawn_job_starts_as_the_judge_says(mode, data):
-    workload = data.draw(workloads())
-    settings = settings_in(data, workload, mode)
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_crowded_jobs_start_as_the_judge_says(mode, data):
-    workload = data.draw(workloads(max_jobs=60))
-    settings = settings_in(data, workload, mode)
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -121,7 +87,7 @@ def test_sdsc_whole_starts_as_the_judge_says(real_log, settings):
 @given(data=st.data())
 def test_one_reservation_is_easy(data):
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, "depth:k=1")
+    settings = data.draw(settings_for(workload, "depth:k=1"))
     easy = by_package(workload, policy=policy, **(settings | {"backfill": "easy"}))
     assert by_package(workload, policy=policy, **settings) == easy
 
@@ -129,7 +95,7 @@ def test_one_reservation_is_easy(data):
 @given(data=st.data())
 def test_a_reservation_for_every_job_is_conservative_whatever_the_backfill_order(data):
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, "conservative")
+    settings = data.draw(settings_for(workload, "conservative"))
     conservative = by_package(workload, policy=policy, **settings)
     settings |= {"backfill": "depth:k=inf", "backfill_order": data.draw(st.none() | policies)}
     assert by_package(workload, policy=policy, **settings) == conservative
@@ -145,29 +111,6 @@ def test_kth_whole_is_the_same_with_one_reservation_as_with_easy(real_log, polic
 
 
 # --- What must hold -------------------------------------------------------------------------------
-
-
-def simulator_of(workload, policy="FCFS", **settings):
-    """Make a simulator, its invariants checked."""
-    if not isinstance(settings.get("estimates", ""), str):
-        settings["estimates"] = np.asarray(settings["estimates"])
-    settings = SchedulerSettings(policy, **settings)
-    return Simulator(workload, settings, check_invariants=True)
-
-
-@pytest.mark.parametrize("mode", ["easy", *MODES])
-@given(data=st.data())
-def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
-    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
-    settings = settings_in(data, workload, mode)
-    if mode == "easy":
-        settings["backfill_order"] = data.draw(st.none() | policies)
-    short = simulator_of(workload, policy, **settings)
-    full = Simulator(workload, short.settings, check_invariants=True, full_passes=True)
-    short.run()
-    full.run()
-    assert short.start_time.tolist() == full.start_time.tolist()
-    assert short.backfilled.tolist() == full.backfilled.tolist()
 
 
 def promises(simulator):
@@ -210,31 +153,3 @@ def test_first_come_first_served_keeps_its_promises_to_the_second_with_exact_est
     assert promises(simulator) == simulator.start_time.tolist()
     rebuilt = hpcgym.simulate(workload, backfill="conservative", estimates="exact")
     assert simulator.start_time.tolist() == rebuilt.start_time.tolist()
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
-    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
-    ours = Simulator(saturated(600, 200), settings, decide="event")
-    for _ in range(500):
-        assert ours.run()
-    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
-    while ours.run():
-        pass
-    for twin in twins:
-        while twin.run():
-            pass
-        assert twin.start_time.tolist() == ours.start_time.tolist()
-        twin.restore(ours.copy())
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("semantics", ["batch", "pyss"])
-def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):
-    workload, names = saturated(500, 200), ["FCFS", "SAF", "WFP3", "e=1,wait=-0.5"]
-    settings = {"backfill": mode, "threshold": 50_000, "event_semantics": semantics}
-    many = hpcgym.simulate_many([workload], names, **settings)
-    for column, name in enumerate(names):
-        figures = hpcgym.simulate(workload, name, **settings).metrics()
-        assert many["n_backfilled"][0, column] == figures["n_backfilled"]
-        assert many["mean_bsld"][0, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)

@@ -199,6 +199,13 @@ def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> 
         resting = terminated.copy()
 
 
+def test_a_scenario_named_twice_has_twice_the_share() -> None:
+    envs = SchedulingVectorEnv(["tiny", "tiny", "synthetic-256-weeks"], num_envs=6)
+    envs.reset(seed=1)
+    machines = [workload.machine_processors for workload in envs.call("workload")]
+    assert machines == [4, 4, 256, 4, 4, 256]
+
+
 # --- Episodes -------------------------------------------------------------------------------------
 
 

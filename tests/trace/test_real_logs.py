@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import TraceError
+from hpcgym.evaluation.papers.rr9212_published import TABLE_7
 from hpcgym.trace import (
     catalogue,
     clean,
@@ -178,22 +179,10 @@ def test_machine_of_metacentrum_must_be_stated(real_log):
 
 def test_longest_jobs_of_sdsc_sp2_are_the_published_ones(real_log):
     """RR-9212, Table 7: id, submit as in the file, run time, processors."""
-    table = [
-        (28663, 14837924, 510209, 9),
-        (28664, 14837963, 508420, 16),
-        (8040, 7660725, 474510, 6),
-        (25891, 13785409, 452520, 60),
-        (9036, 8427638, 227033, 64),
-        (31620, 17005431, 162564, 4),
-        (31623, 17005453, 162536, 32),
-        (17, 577685, 118561, 5),
-        (14408, 12186754, 114369, 8),
-        (34441, 19458401, 112013, 64),
-    ]
     log = load_workload(real_log(SP2))
-    longest = np.argsort(-log.run_time, kind="stable")[: len(table)]
+    longest = np.argsort(-log.run_time, kind="stable")[: len(TABLE_7)]
     columns = (log.job_id, log.submit_time + log.time_offset, log.run_time, log.processors)
-    assert [tuple(int(c[j]) for c in columns) for j in longest] == table
+    assert [tuple(int(c[j]) for c in columns) for j in longest] == list(TABLE_7)
     assert int(log.requested_time[longest[0]]) == 1500
 
 

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError
-from hpcgym.trace import jitter, load_workload, resample, scale_load, weeks
+from hpcgym.trace import (
+    jitter,
+    join_weeks,
+    load_workload,
+    resample,
+    resample_week,
+    scale_load,
+    weeks,
+)
 from hpcgym.trace.split import WEEK_S
 
 
@@ -122,6 +130,44 @@ def test_drawing_keeps_the_work_on_average():
     sizes = [len(resample(log, np.random.default_rng(k), "draw")) for k in range(40)]
     assert abs(np.mean(sizes) / len(log) - 1) < 0.03
     assert len(set(sizes)) > 1
+
+
+def test_joined_weeks_follow_one_another_whatever_lay_between():
+    parts = weeks(load_workload("synthetic-256"))
+    chosen = [parts[7], parts[2], parts[4]]
+    joined = join_weeks(chosen)
+    assert joined.job_id.tolist() == np.concatenate([part.job_id for part in chosen]).tolist()
+    for number, part in enumerate(chosen):
+        mine = joined.submit_time // WEEK_S == number
+        assert np.array_equal(joined.submit_time[mine] - number * WEEK_S, part.submit_time)
+        assert np.array_equal(joined.user[mine], part.user)
+    assert not joined.history.completed.any()
+    assert joined.time_offset == parts[7].time_offset
+    with pytest.raises(TraceError, match="synthetic-256 is no week: its jobs come until"):
+        join_weeks([load_workload("synthetic-256")])
+
+
+@given(logs(), st.integers(0, 9))
+def test_one_resampled_week_takes_one_week_of_each_user(log, seed):
+    part = resample_week(log, np.random.default_rng(seed))
+    place = np.argsort(log.job_id)[part.job_id - 1]
+    assert len(set(place.tolist())) == len(part)
+    week, time_of_week = np.divmod(log.submit_time, WEEK_S)
+    assert part.submit_time.tolist() == time_of_week[place].tolist()
+    assert (np.diff(part.submit_time * len(log) + place) > 0).all()  # ties in their old order
+    for user in set(part.user.tolist()):
+        (taken,) = set(week[place[part.user == user]].tolist())
+        every = (log.user == user) & (week == taken)
+        assert sorted(place[part.user == user]) == np.flatnonzero(every).tolist()
+    assert (part.wait_time == -1).all()
+    assert not part.history.completed.any()
+
+
+def test_one_resampled_week_is_in_the_mean_a_week_of_a_sample():
+    log = join_weeks(weeks(load_workload("synthetic-256")))
+    generator = np.random.default_rng(0)
+    sizes = [len(resample_week(log, generator)) for _ in range(300)]
+    assert abs(np.mean(sizes) * n_weeks(log) / len(log) - 1) < 0.03
 
 
 def test_unknown_mode_is_refused():

@@ -119,6 +119,30 @@ def test_held_out_jobs_are_left_out_of_histories_only():
 
 
 @given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(1, 2)),
+        min_size=3,
+        max_size=60,
+    ),
+    st.data(),
+)
+def test_part_of_a_part_knows_what_the_part_knew_and_what_ended_in_it(rows, data):
+    """Jobs under way when the first part began are in neither, so they are held out here."""
+    submit, run, user = np.array(sorted(rows)).T
+    log = workload_of(submit, run=run, user=user)
+    outer = data.draw(st.integers(0, len(log) - 2))
+    inner = data.draw(st.integers(1, len(log) - outer - 1))
+    part = window(log, outer, len(log) - outer)
+    under_way = np.arange(len(log)) < outer
+    under_way &= logged_end_time(log) > log.submit_time[outer]
+    found = window(part, inner, len(part) - inner)
+    wanted = window(log, outer + inner, len(part) - inner, past=Past(log, under_way))
+    assert found.to_frame().equals(wanted.to_frame())
+    assert found.time_offset == wanted.time_offset
+    assert all(map(np.array_equal, found.history, wanted.history))
+
+
+@given(
     st.lists(st.integers(0, 3 * WEEK_S), min_size=1, max_size=12),
     st.lists(st.integers(-1, 2 * WEEK_S), min_size=12, max_size=12),
     st.integers(0, 4 * WEEK_S),

@@ -48,6 +48,16 @@ def test_same_seed_draws_the_same_log():
     assert not frames[0].equals(frames[2])
 
 
+def test_run_times_and_requests_are_cut_to_the_longest_request():
+    free, cut = (
+        synthetic_workload(2000, np.random.default_rng(3), longest_request=longest)
+        for longest in (48 * 3600, 7200)
+    )
+    assert cut.largest_request == 7200 < free.run_time.max()
+    assert sorted(cut.run_time) == sorted(np.minimum(free.run_time, 7200))
+    assert (cut.run_time <= cut.requested_time).all()
+
+
 def test_numbers_out_of_range_are_refused():
     generator = np.random.default_rng(0)
     with pytest.raises(TraceError, match="n_users must be at least 1, got 0"):

@@ -77,7 +77,7 @@ class PPOConfig:
     bound: float = 4.0
     residual: bool = True
     temperature: float = 0.5
-    n_ranked: int = 16
+    n_ranked: int = 8
     log_std: float = -3.0
     policies: tuple[str, ...] = ()
     n_slots: int = 64
@@ -86,12 +86,12 @@ class PPOConfig:
     baseline: str = "SAF"
     steps: int = 1_000_000
     minutes: float = 0.0
-    n_envs: int = 32
-    group_size: int = 4
-    n_steps: int = 256
-    batch_size: int = 1024
-    n_epochs: int = 4
-    learning_rate: float = 1e-3
+    n_envs: int = 128
+    group_size: int = 8
+    n_steps: int = 128
+    batch_size: int = 2048
+    n_epochs: int = 3
+    learning_rate: float = 3e-4
     gamma: float = 1.0
     gae_lambda: float = 0.97
     clip_range: float = 0.2
@@ -100,10 +100,10 @@ class PPOConfig:
     vf_coef: float = 0.5
     max_grad_norm: float = 0.5
     clone_updates: int = 0
-    validate_every: int = 5
+    validate_every: int = 10
     patience: int = 20
     validation_share: float = 0.2
-    validation_copies: int = 2
+    validation_copies: int = 5
     threads: int = 1
     device: str = "auto"
 
@@ -178,15 +178,15 @@ _LEAST |= dict.fromkeys(
 
 PRESETS: dict[str, dict[str, Any]] = {
     "order": {},
-    "job": {"n_slots": 32, "group_size": 4},
+    "job": {"n_slots": 32},
     "policy": {"policies": ("SAF", "SPF", "SMITH", "SQF", "FCFS", "F1"), "bound": 3.0},
-    "weights": {"bound": 0.5, "learning_rate": 3e-4},
+    "weights": {"bound": 0.5},
 }
 """What is set for each kind of action besides the defaults."""
 
 
 def preset(action: str, **changes: Any) -> PPOConfig:
-    """Return the configuration that has been found to serve a kind of action.
+    """Return where to begin with a kind of action.
 
     Args:
         action: "order", "job", "policy" or "weights".
@@ -199,7 +199,7 @@ def preset(action: str, **changes: Any) -> PPOConfig:
         HpcgymError: An unknown action or key, or a value out of range.
 
     Source:
-        House rule: a training has a default that learns.
+        House rule: a default for every kind of action.
 
     Example:
         >>> preset("policy", hidden=16).policies[0]

@@ -25,6 +25,7 @@ from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.model import env_of, model_of
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.weeks import held_back
+from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.build import Episodes
 
 CHECKPOINT = "checkpoint.pt"
@@ -97,7 +98,7 @@ def train(
 
     Example:
         >>> from hpcgym.agent.ppo.config import preset
-        >>> small = preset("order", n_slots=8, n_envs=4, n_steps=8, batch_size=16, steps=32)
+        >>> small = preset("order", n_envs=4, group_size=2, n_steps=8, batch_size=16, steps=32)
         >>> tiny = [Episodes("tiny")]
         >>> train(small, tiny, validation=tiny).steps
         32
@@ -154,6 +155,7 @@ class PPOTrainer:
 
     Attributes:
         config: Hyper-parameters.
+        augmentation: How the weeks that are played are changed at every draw; None = not at all.
         name: What tables call its agents.
 
     Source:
@@ -166,6 +168,7 @@ class PPOTrainer:
     """
 
     config: PPOConfig
+    augmentation: Augmentation | None = None
     name: str = "PPO"
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> NamedAgent:
@@ -179,9 +182,12 @@ class PPOTrainer:
             The best network by validation, under the trainer's name.
         """
         parts = [held_back(one, self.config.validation_share) for one in episodes]
+        playing = [training for training, _ in parts]
+        if self.augmentation is not None:
+            playing = [AugmentedEpisodes(one, self.augmentation) for one in playing]
         trained = train(
             self.config,
-            [training for training, _ in parts],
+            playing,
             validation=[held for _, held in parts],
             seed=seed,
         )

@@ -28,7 +28,7 @@ from hpcgym.evaluation.papers.carastan_santos_claims import (
     shares,
     wins,
 )
-from hpcgym.evaluation.papers.page import claims_table, prose, table
+from hpcgym.evaluation.papers.page import YARDSTICK, claims_table, prose, table
 
 TABLE_2 = {
     "HPC2N": (240, 202_871, 60.1, 42),
@@ -80,12 +80,7 @@ def page(rerun: Rerun, command: str, seconds: float) -> str:
         "### Fig. 4, backfilled jobs per sample",
         _figure_4(rerun),
         "## What became of the claims",
-        prose(
-            """
-            A claim with cases holds if all of them do, in part if at least half do. A figure holds
-            within a tenth, in part within a third.
-            """
-        ),
+        YARDSTICK,
         claims_table(readings),
     ]
     return "\n\n".join(sections) + "\n"

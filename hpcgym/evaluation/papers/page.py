@@ -9,6 +9,12 @@ from typing import NamedTuple
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold here"
 """What can become of a claim."""
 
+YARDSTICK = (
+    "A claim with cases holds if all of them do, in part if at least half do. A figure holds "
+    "within a tenth, in part within a third."
+)
+"""What `counted` and `near` go by, as pages say it."""
+
 
 class Claim(NamedTuple):
     """What a paper says, and what became of it.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from hpcgym.evaluation.papers.page import claims_table, prose, table
+from hpcgym.evaluation.papers.page import YARDSTICK, claims_table, prose, table
 from hpcgym.evaluation.papers.rr9212 import (
     IN_FULL,
     OFFSETS,
@@ -94,12 +94,7 @@ def page(tables: Tables, search: Search, command: str, picture: str) -> str:
         "### Fig. 15, months of SDSC-SP2, plain reading",
         _months(search),
         "## What became of the claims",
-        prose(
-            """
-            A claim with cases holds if all of them do, in part if at least half do. A figure holds
-            within a tenth, in part within a third.
-            """
-        ),
+        YARDSTICK,
         claims_table({name: claims(tables, search, name) for name in SHOWN}),
     ]
     return "\n\n".join(sections) + "\n"

@@ -13,6 +13,7 @@ from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.protocol import evaluate
+from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WindowEpisodes
 
@@ -119,9 +120,10 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     assert trained.ratio == min(ratio for _, ratio, _ in trained.history)
     assert trained.history[0][1] == pytest.approx(1.0)
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
-    command = {"weeks": {"windows": "31-33,35"}, "commit": "abc", "command": "a test"}
-    card = shelving.write_agent(trained, "NET", tmp_path, **command)
-    agent = load_card(str(card)).agent()
+    made = {"weeks": {"tiny": "1"}, "commit": "abc", "command": "a test"}  # judged elsewhere
+    card = load_card(str(shelving.write_agent(trained, "NET", tmp_path, **made)))
+    assert (card.training.weeks, card.training.seed) == ({"tiny": (1,)}, 1)
+    agent = card.agent()
     assert same_weights(agent.agent, trained.agent)
     frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
     ratio = frame.loc["NET", "mean_bsld"] / frame.loc["SAF", "mean_bsld"]
@@ -195,7 +197,8 @@ def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
     playing, kept = weeks.held_back(episodes, 0.34)
     assert (playing.numbers, kept.numbers) == ((31,), (32, 33))
     assert weeks.held_back(Episodes("tiny"), 0.2)[0].labels == ("whole",)
-    trainer = ppo.PPOTrainer(ppo.preset("policy", **SMALL | {"steps": 128}))
+    shaken = Augmentation(jitter=60)
+    trainer = ppo.PPOTrainer(ppo.preset("policy", **SMALL | {"steps": 128}), shaken)
     agent = trainer.train([episodes], 2)
     assert agent.name == trainer.name == "PPO"
     assert agent.env_keywords["policies"][0] == "SAF"

@@ -1,0 +1,133 @@
+"""What an agent was trained on, and which weeks it may therefore be judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcgym.errors import CardError, ScenarioError, TraceError
+from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.select import number_ranges
+from hpcgym.scenario.spec import Scenario, WeekEpisodes
+from hpcgym.trace.catalogue import find_trace
+from hpcgym.trace.split import WEEK_S
+
+if TYPE_CHECKING:
+    from hpcgym.agent.base import NamedAgent
+    from hpcgym.agent.rule import RuleAgent
+    from hpcgym.scenario.build import Episodes
+
+
+@dataclass(frozen=True)
+class Training:
+    """How an agent was trained.
+
+    Attributes:
+        weeks: Numbers of the training weeks, by the name of their scenario.
+        seed: Seed of the training.
+        seconds: Wall time it took, s.
+        commit: The project's commit it was made at.
+        command: What made it.
+    """
+
+    weeks: Mapping[str, tuple[int, ...]]
+    seed: int
+    seconds: float
+    commit: str
+    command: str
+
+
+def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
+    """Return the weeks that an agent may be judged on after its training.
+
+    Neither training weeks nor weeks adjacent to one are, in whatever scenario of the same log:
+    weeks are compared by the time at which they begin.
+
+    Args:
+        training: How the agent was trained.
+        episodes: The weeks asked about.
+
+    Returns:
+        Numbers of those of them that remain; none of another kind of episode cut from the log.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+
+    Example:
+        >>> from hpcgym.scenario.build import Episodes
+        >>> training = Training({"synthetic-256-weeks": (1, 2, 3, 9)}, 0, 1.0, "", "")
+        >>> open_weeks(training, Episodes("synthetic-256-weeks").select("1-12"))
+        (5, 6, 7, 11, 12)
+    """
+    used: set[int] = set()
+    for name, numbers in training.weeks.items():
+        scenario = episodes.scenario if name == episodes.scenario.name else _known(name)
+        if scenario is None or not _is_same_log(scenario, episodes.scenario):
+            continue
+        cut, own = scenario.episode, episodes.scenario.episode
+        if not isinstance(cut, WeekEpisodes) or not isinstance(own, WeekEpisodes):
+            return ()
+        begins = [cut.offset_s + number * WEEK_S for number in numbers]
+        used |= {
+            number
+            for number in episodes.numbers
+            if any(abs(own.offset_s + number * WEEK_S - start) < 2 * WEEK_S for start in begins)
+        }
+    return tuple(number for number in episodes.numbers if number not in used)
+
+
+def refuse_training_weeks(
+    agent: RuleAgent | NamedAgent, episodes: Episodes, numbers: Sequence[int]
+) -> None:
+    """Refuse to judge an agent on weeks it was trained on, or on their neighbours.
+
+    Args:
+        agent: The agent.
+        episodes: The weeks there are.
+        numbers: Numbers of those it is to be judged on.
+
+    Raises:
+        CardError: One of them is a training week or adjacent to one.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+    """
+    if agent.training is None:
+        return
+    allowed = open_weeks(agent.training, episodes)
+    wrong = [number for number in numbers if number not in allowed]
+    if wrong:
+        trained = "; ".join(
+            f"{number_ranges(weeks)} of {name}" for name, weeks in agent.training.weeks.items()
+        )
+        raise CardError(
+            f"{agent.name} was trained on weeks {trained}, which {number_ranges(wrong)} of "
+            f"{episodes.scenario.name} touch or are adjacent to; it may be judged on "
+            f"{number_ranges(allowed)}"
+        )
+
+
+def _known(name: str) -> Scenario | None:
+    """Return a scenario of the shelf, or None where there is none of that name."""
+    try:
+        return load_scenario(name)
+    except ScenarioError:
+        return None
+
+
+def _is_same_log(one: Scenario, other: Scenario) -> bool:
+    """Tell whether two scenarios cut one log."""
+    if one is other:
+        return True
+    path = _log_of(one)
+    return path is not None and path == _log_of(other)
+
+
+def _log_of(scenario: Scenario) -> Path | None:
+    """Return where a scenario's log lies, or None where it is not at hand."""
+    try:
+        return find_trace(scenario.trace.log).resolve()
+    except TraceError:
+        return None

@@ -1,0 +1,74 @@
+"""Cross-validation in blocks of time: each block of weeks is held out once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hpcgym.errors import EvaluationError
+from hpcgym.scenario.select import number_ranges
+
+FOLDS = 5
+"""Blocks of the evaluation protocol."""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One block that is held out, and what may be trained on meanwhile.
+
+    Attributes:
+        number: From 1, in time order.
+        test: Numbers of the weeks held out.
+        training: Numbers of the weeks that may be trained on.
+        left_out: Numbers of the weeks that are neither: the neighbours of the block.
+    """
+
+    number: int
+    test: tuple[int, ...]
+    training: tuple[int, ...]
+    left_out: tuple[int, ...]
+
+
+def time_blocks(numbers: Sequence[int], n_folds: int = FOLDS) -> tuple[Fold, ...]:
+    """Cut weeks in time order into contiguous blocks, and hold out each once.
+
+    Blocks differ by one week at most. The week before a block and the week after it are left out of
+    its training, since jobs cross over.
+
+    Args:
+        numbers: Numbers of the weeks, ascending.
+        n_folds: Blocks, >= 2.
+
+    Returns:
+        One fold per block.
+
+    Raises:
+        EvaluationError: Fewer than two blocks, or a block that leaves nothing to train on or would
+            be empty.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+
+    Example:
+        >>> time_blocks(range(1, 11), 3)[1]
+        Fold(number=2, test=(5, 6, 7), training=(1, 2, 3, 9, 10), left_out=(4, 8))
+    """
+    weeks = tuple(numbers)
+    if n_folds < 2:
+        raise EvaluationError(f"weeks are cut into at least 2 blocks, got {n_folds}")
+    size, longer = divmod(len(weeks), n_folds)
+    folds, first = [], 0
+    for number in range(1, n_folds + 1):
+        end = first + size + (number <= longer)
+        test = weeks[first:end]
+        near = {week + step for week in test for step in (-1, 0, 1)}
+        training = tuple(week for week in weeks if week not in near)
+        if not test or not training:
+            raise EvaluationError(
+                f"weeks {number_ranges(weeks)} are too few for {n_folds} blocks: block {number} "
+                f"would hold out {len(test)} and leave {len(training)} to train on"
+            )
+        left_out = tuple(week for week in weeks if week in near and week not in test)
+        folds.append(Fold(number, test, training, left_out))
+        first = end
+    return tuple(folds)

@@ -1,0 +1,133 @@
+"""Cards of trained agents: what they state, and where the agents may be judged."""
+
+from pathlib import Path
+
+import pytest
+
+from hpcgym.agent import NamedAgent, RuleAgent, load_agent, load_card
+from hpcgym.agent.card import read_card
+from hpcgym.agent.shelf import RESULTS_MARK
+from hpcgym.agent.trained import Training, open_weeks, refuse_training_weeks
+from hpcgym.errors import CardError
+from hpcgym.evaluation import evaluate
+from hpcgym.evaluation.held_out import judge
+from hpcgym.evaluation.shelf_results import shelf_results
+from hpcgym.registry import find_entry
+from hpcgym.scenario.build import Episodes
+
+SCENARIO = "synthetic-256-weeks"
+TABLE = """
+[training]
+weeks = { synthetic-256-weeks = "1-3,9", kth-sp2-weeks = "4" }
+seed = 2
+seconds = 1.5
+commit = "863cff6"
+command = "make it"
+"""
+
+
+@pytest.fixture
+def card_path(tmp_path: Path) -> Path:
+    """The card of an agent trained on weeks 1-3 and 9 of the bundled scenario."""
+    path = tmp_path / "mine.toml"
+    text = load_card("saf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+    path.write_text(text.replace('name = "SAF"', 'name = "Mine"') + TABLE, encoding="utf-8")
+    return path
+
+
+def test_card_says_what_its_agent_was_trained_on(card_path: Path) -> None:
+    weeks = {SCENARIO: (1, 2, 3, 9), "kth-sp2-weeks": (4,)}
+    training = Training(weeks, 2, 1.5, "863cff6", "make it")
+    assert read_card(card_path).training == training
+    assert load_agent(str(card_path)).training == training
+    assert load_card("saf").training is None
+    assert load_agent("saf").training is None
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "message"),
+    [
+        ("seed = 2", "sead = 2", "training: unknown key 'sead'; did you mean 'seed'"),
+        ("seconds = 1.5", "", "training: seconds missing"),
+        ("seconds = 1.5", "seconds = 2", "training.seconds must be a number, got 2"),
+        ('"1-3,9"', '"3-1"', 'training.weeks.synthetic-256-weeks "3-1": the range 3-1 runs back'),
+        ('"1-3,9"', "3", "training.weeks.synthetic-256-weeks must be a text, got 3"),
+        ('{ synthetic-256-weeks = "1-3,9", kth-sp2-weeks = "4" }', "{}", "names no scenario"),
+        (TABLE, "\n[[training]]\n", "training must be a table"),
+    ],
+)
+def test_training_that_is_not_understood_is_refused(
+    card_path: Path, written: str, instead: str, message: str
+) -> None:
+    text = card_path.read_text(encoding="utf-8")
+    assert written in text
+    card_path.write_text(text.replace(written, instead), encoding="utf-8")
+    with pytest.raises(CardError) as refused:
+        read_card(card_path)
+    assert message in str(refused.value)
+
+
+def test_training_weeks_and_their_neighbours_are_closed(card_path: Path) -> None:
+    training = read_card(card_path).training
+    assert training is not None
+    every = Episodes(SCENARIO)
+    assert open_weeks(training, every) == (5, 6, 7, *range(11, 22))
+    assert open_weeks(training, every.select("4-6")) == (5, 6)
+
+
+def test_weeks_of_another_log_are_open() -> None:
+    training = Training({"tiny": (1,), "no-such-weeks": (1,)}, 0, 1.0, "", "")
+    every = Episodes(SCENARIO)
+    assert open_weeks(training, every) == every.numbers
+
+
+def test_other_cuts_of_the_same_log_are_compared_by_time(tmp_path: Path) -> None:
+    """Half a week later, week k reaches into weeks k and k + 1 of the shelf's scenario."""
+    text = find_entry("scenarios", SCENARIO).read_text(encoding="utf-8")
+    shifted = tmp_path / "shifted-weeks.toml"
+    shifted.write_text(text.replace('kind = "week"', 'kind = "week"\noffset_s = 302400'))
+    training = Training({SCENARIO: (10,)}, 0, 1.0, "", "")
+    closed = set(Episodes(shifted).numbers) - set(open_weeks(training, Episodes(shifted)))
+    assert closed == {8, 9, 10, 11}
+    whole = tmp_path / "whole.toml"
+    head, _, _ = text.partition("[episode]")
+    whole.write_text(head + '[episode]\nkind = "whole"\n')
+    assert open_weeks(training, Episodes(whole)) == ()
+
+
+def test_evaluation_refuses_training_weeks_and_names_those_it_would_take(card_path: Path) -> None:
+    agent = load_agent(str(card_path))
+    allowed = "it may be judged on 5-7,11-21"
+    for weeks, wrong in ((None, "1-4,8-10"), ("3", "3"), ("4-6", "4"), ("8,12", "8")):
+        with pytest.raises(CardError, match=f"which {wrong} of {SCENARIO} touch") as refused:
+            evaluate([agent], SCENARIO, weeks=weeks, progress=False)
+        assert str(refused.value).endswith(allowed)
+        assert str(refused.value).startswith("Mine was trained on weeks 1-3,9 of synthetic")
+    found = evaluate([agent], SCENARIO, weeks="5,11", progress=False)
+    assert found.values("Mine").tolist() == found.values("SAF").tolist()
+
+
+def test_any_agent_that_states_its_training_is_refused() -> None:
+    training = Training({SCENARIO: (1,)}, 0, 1.0, "", "")
+    rule = RuleAgent("SAF", name="mine", training=training)
+    for agent in (rule, NamedAgent("other", rule, rule.env_keywords, training)):
+        with pytest.raises(CardError, match="2 of synthetic-256-weeks touch or are adjacent"):
+            refuse_training_weeks(agent, Episodes(SCENARIO), (2, 3))
+        refuse_training_weeks(agent, Episodes(SCENARIO), (3,))
+
+
+def test_agent_trained_before_is_judged_on_its_open_weeks_only(card_path: Path) -> None:
+    some = Episodes(SCENARIO).select("1-7")
+    found = judge(str(card_path), some, jitter=0, replicas=0, references=["FCFS"], progress=False)
+    assert found.evaluation.weeks == (5, 6, 7)
+    assert found.evaluation.agents == ("Mine", "FCFS", "SAF")
+    with pytest.raises(CardError, match=r"may be judged on \(none\)"):
+        judge(str(card_path), some.select("1-4"), progress=False)
+
+
+def test_results_of_a_trained_agent_are_of_its_open_weeks(card_path: Path) -> None:
+    cards = {"Mine": read_card(card_path), "SAF": load_card("SAF")}
+    found = shelf_results(cards, SCENARIO, replicas=1, progress=False)
+    assert (found["Mine"].n_weeks, found["SAF"].n_weeks) == (14, 21)
+    assert "--weeks 5-7,11-21 --jitter 600" in found["Mine"].command
+    assert "--weeks" not in found["SAF"].command

@@ -1,0 +1,133 @@
+"""What holds in every backfilling mode alike: the judge, passes cut short, copies, and cells."""
+
+import pickle
+
+import pytest
+from engines import first_difference, simulator_of
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import policies, settings_for, workloads
+
+import hpcgym
+from hpcgym.core import state as s
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.evaluation.benchmark import saturated
+
+RESERVING = (
+    "conservative",
+    "conservative:compress=shift",
+    "depth:k=1",
+    "depth:k=2",
+    "depth:k=5",
+    "depth:k=inf",
+)
+
+MODES = (
+    *RESERVING,
+    "look-ahead",
+    "look-ahead:window=1",
+    "look-ahead:window=3",
+    "look-ahead:window=inf",
+    "relaxed",
+    "relaxed:omega=0",
+    "relaxed:omega=0.3",
+    "relaxed:omega=inf",
+    "slack:c=0",
+    "slack:c=0.5",
+    "slack:c=1",
+    "slack:c=1000",
+    "multi-queue",
+    "multi-queue:bounds=3",
+    "multi-queue:bounds=1/3/5/20",
+    "multi-queue:bounds=2/10,delay=7,batch=3",
+    "multi-queue:bounds=5,delay=20,batch=2,tolerance=0,delta1=printed",
+    "multi-queue:bounds=1/2/3/4/5/10/11,delay=1,batch=1",
+)
+"""All modes, with bounds and delays among the times that are drawn."""
+
+HELD = "multi-queue:bounds=5000,delay=90000,batch=10"
+LONG = (
+    *RESERVING,
+    "look-ahead:window=5",
+    "relaxed:omega=0.5",
+    "slack:c=0.5",
+    "multi-queue",
+    HELD,
+)
+"""Modes for long queues."""
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_every_drawn_job_starts_as_the_judge_says(mode, data):
+    workload = data.draw(workloads())
+    settings = data.draw(settings_for(workload, mode))
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_crowded_jobs_start_as_the_judge_says(mode, data):
+    workload = data.draw(workloads(max_jobs=60))
+    settings = data.draw(settings_for(workload, mode))
+    assert not first_difference(workload, policy=data.draw(policies), **settings)
+
+
+@pytest.mark.parametrize("mode", ["easy", *MODES])
+@given(data=st.data())
+def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
+    """All that the simulator may take for granted is checked at every event."""
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
+    settings = data.draw(settings_for(workload, mode))
+    short = simulator_of(workload, policy, **settings)
+    full = simulator_of(workload, policy, full_passes=True, **settings)
+    short.run()
+    full.run()
+    assert short.start_time.tolist() == full.start_time.tolist()
+    assert short.backfilled.tolist() == full.backfilled.tolist()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
+    """At contested passes only, though in modes that remember something between passes."""
+    workload, policy = data.draw(workloads(max_jobs=30)), data.draw(st.sampled_from(("SAF", "LPF")))
+    settings = data.draw(settings_for(workload, mode)) | {"backfill_order": None}
+    at_once = simulator_of(workload, policy, **settings)
+    at_once.run()
+    stepped = simulator_of(workload, "FCFS", decide="contested", **settings)
+    while stepped.run():
+        stepped.order_by(policy)
+    assert stepped.start_time.tolist() == at_once.start_time.tolist()
+
+
+@pytest.mark.parametrize("mode", LONG)
+def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
+    settings = SchedulerSettings("SAF", backfill=mode, threshold=30_000)
+    ours = Simulator(saturated(300, 150), settings, decide="event")
+    for _ in range(300):
+        assert ours.run()
+    assert (ours.state.counter[0, s.N_HELD] > 0) == (mode == HELD)
+    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
+    while ours.run():
+        pass
+    for twin in twins:
+        while twin.run():
+            pass
+        assert twin.start_time.tolist() == ours.start_time.tolist()
+        twin.restore(ours.copy())
+
+
+@pytest.mark.parametrize("mode", LONG)
+@pytest.mark.parametrize("semantics", ["batch", "pyss"])
+def test_many_cells_give_the_figures_of_single_simulations(mode, semantics):
+    logs = [saturated(200, 200), saturated(50, 300)]
+    names = ["FCFS", "SAF", "WFP3", "e=1,wait=-0.5"]
+    settings = {"backfill": mode, "threshold": 50_000, "event_semantics": semantics}
+    many = hpcgym.simulate_many(logs, names, **settings)
+    for row, workload in enumerate(logs):
+        for column, name in enumerate(names):
+            figures = hpcgym.simulate(workload, name, **settings).metrics()
+            assert many["n_backfilled"][row, column] == figures["n_backfilled"]
+            assert many["mean_bsld"][row, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
