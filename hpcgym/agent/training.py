@@ -45,7 +45,14 @@ class Trainer(Protocol):
         ...
 
 
-TRAINERS: dict[str, Callable[[], Trainer]] = {"weights": WeightsTrainer}
+def _ppo_trainer() -> Trainer:
+    """Make the trainer of networks that score jobs; needs the extra `train`."""
+    from hpcgym.agent.ppo import PPOTrainer, preset
+
+    return PPOTrainer(preset("order"))
+
+
+TRAINERS: dict[str, Callable[[], Trainer]] = {"weights": WeightsTrainer, "ppo": _ppo_trainer}
 """What makes each trainer, by the name that commands take."""
 
 

@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
+from hpcgym.errors import HpcgymError
+
+try:
+    import torch
+except ImportError:
+    raise HpcgymError(
+        "training by PPO needs PyTorch and Stable-Baselines3: pip install 'hpcgym[train]'"
+    ) from None
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent

@@ -11,6 +11,7 @@ import pytest
 
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
+from hpcgym.agent.training import load_trainer
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.protocol import evaluate
 from hpcgym.scenario.augment import Augmentation
@@ -200,7 +201,7 @@ def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
     shaken = Augmentation(jitter=60)
     trainer = ppo.PPOTrainer(ppo.preset("policy", **SMALL | {"steps": 128}), shaken)
     agent = trainer.train([episodes], 2)
-    assert agent.name == trainer.name == "PPO"
+    assert agent.name == trainer.name == load_trainer("ppo").name == "PPO"
     assert agent.env_keywords["policies"][0] == "SAF"
 
 
