@@ -9,7 +9,6 @@ on the shelf, copy what was written to `agents/` and run `python scripts/update_
 
 import argparse
 import shlex
-import subprocess
 import sys
 import time
 from dataclasses import replace
@@ -33,7 +32,7 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
-    from hpcgym.agent.shelving import write_tuned
+    from hpcgym.agent.shelving import commit_at, write_tuned
     from hpcgym.agent.trained import Training
     from hpcgym.agent.training import load_trainer
     from hpcgym.evaluation.folds import time_blocks
@@ -63,20 +62,11 @@ def run(options: argparse.Namespace) -> None:
         {one.scenario.name: one.numbers for one in sets},
         options.seed,
         time.monotonic() - began,
-        commit(),
+        commit_at(Path(__file__).parent),
         shlex.join(["python", *sys.argv]),
     )
     card = write_tuned(agent, options.name, folder, training, force=options.force)
     print(f"{agent.policy.name}: {training.seconds:.0f} s; wrote {card}")
-
-
-def commit() -> str:
-    """Return the checkout's commit, "unknown" where there is none."""
-    here = Path(__file__).parent
-    told = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True
-    )
-    return told.stdout.strip() or "unknown"
 
 
 def read_arguments() -> argparse.Namespace:

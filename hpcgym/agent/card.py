@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.expecting import read_network
+from hpcgym.agent.expecting import read_expecting
+from hpcgym.agent.network import read_network
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
 from hpcgym.core.index import index_policy
@@ -37,6 +38,12 @@ RULE_ENVIRONMENT = ("action", "policies", "backfill", "backfill_order")
 
 INDEX_PARAMETERS = ("weights", "network")
 """What an index's card may state of it: its weights, and the file of its network."""
+
+NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
+"""What a network's card may state of it: its file, its kind, and how it was trained."""
+
+NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide")
+"""Keywords of the environment that a network's card may state."""
 
 WEEK_NUMBERS = range(1, 10_000)
 """Numbers that training weeks may have; which of them a log has is not known to a card."""
@@ -270,13 +277,13 @@ def _index_agent(card: Card) -> RuleAgent:
     _check_type("parameters.weights", card.parameters["weights"], list)
     network, file = None, card.parameters.get("network")
     if file is not None:
-        check_weights_file("parameters.network", file, card.path)
-        network = read_network(card.path.with_suffix(".npz"))
+        _check_weights_file("parameters.network", file, card.path)
+        network = read_expecting(card.path.with_suffix(".npz"))
     policy = index_policy(card.parameters["weights"], network, source=card.source)
     return RuleAgent(policy, name=card.name)
 
 
-def check_weights_file(key: str, file: object, card: Path) -> None:
+def _check_weights_file(key: str, file: object, card: Path) -> None:
     """Refuse a file of weights that does not stand beside its card, under its name."""
     if file != f"{card.stem}.npz":
         raise CardError(
@@ -284,8 +291,30 @@ def check_weights_file(key: str, file: object, card: Path) -> None:
         )
 
 
+def _network_agent(card: Card) -> NamedAgent:
+    """Make a network's agent of a card and the weights beside it."""
+    environment = dict(card.environment)
+    _check_keys("parameters", card.parameters, needed=("weights",), allowed=NETWORK_PARAMETERS)
+    needed = ("action", "n_slots")
+    _check_keys("environment", environment, needed=needed, allowed=NETWORK_ENVIRONMENT)
+    _check_weights_file("parameters.weights", card.parameters["weights"], card.path)
+    agent = read_network(card.path.with_suffix(".npz"))
+    for key in needed:
+        if environment[key] != getattr(agent.spec, key):
+            raise CardError(
+                f"environment.{key} is {environment[key]!r}, yet the weights are for "
+                f"{getattr(agent.spec, key)!r}"
+            )
+    if agent.spec.action == "policy" and len(environment.get("policies", ())) != (
+        agent.spec.n_outputs
+    ):
+        raise CardError(f"environment.policies must name {agent.spec.n_outputs} policies")
+    return NamedAgent(card.name, agent, environment)
+
+
 KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
     "rule": _rule_agent,
     "index": _index_agent,
+    "network": _network_agent,
 }
 """How each kind of card becomes an agent."""

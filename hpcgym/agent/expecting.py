@@ -176,7 +176,7 @@ def fit_network(
     return network.astype(np.float64)
 
 
-def write_network(network: FloatArray, path: Path, *, force: bool = False) -> None:
+def write_expecting(network: FloatArray, path: Path, *, force: bool = False) -> None:
     """Write a network as a compressed file of numpy, without pickles.
 
     Args:
@@ -194,8 +194,8 @@ def write_network(network: FloatArray, path: Path, *, force: bool = False) -> No
         np.savez_compressed(file, expecting=network.astype(np.float32))
 
 
-def read_network(path: Path) -> FloatArray:
-    """Read what `write_network` has written.
+def read_expecting(path: Path) -> FloatArray:
+    """Read what `write_expecting` has written.
 
     Args:
         path: The file.

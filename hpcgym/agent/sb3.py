@@ -100,6 +100,20 @@ class HPCBatchVecEnv(VecEnv):
         self._reset_options()
         return shown
 
+    def seed_each(self, seeds: Sequence[int]) -> None:
+        """Seed every environment at the next reset by a seed of its own.
+
+        Args:
+            seeds: One per environment; those of equal seeds draw the same episodes.
+
+        Raises:
+            ScenarioError: At the reset, seeds that do not fit.
+
+        Source:
+            Stable-Baselines3, `VecEnv.seed`, which counts up from one seed.
+        """
+        self._seeds = list(seeds)
+
     def step_async(self, actions: NDArray[Any]) -> None:
         """Take note of the actions.
 

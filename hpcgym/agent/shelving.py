@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.agent.card import read_card
-from hpcgym.agent.expecting import write_network
+from hpcgym.agent.expecting import write_expecting
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
 from hpcgym.core.policy import FEATURES, Policy
@@ -36,6 +37,26 @@ def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bo
     with writing(path, force=force) as file:
         file.write_text(text, encoding="utf-8")
     read_card(path)
+
+
+def commit_at(folder: Path) -> str:
+    """Return the commit of the checkout that a folder is in.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        Its short hash, "unknown" where there is no checkout.
+
+    Source:
+        House rule: a card says what made its agent.
+    """
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return told.stdout.strip() or "unknown"
 
 
 def training_table(training: Training) -> dict[str, Any]:
@@ -77,7 +98,7 @@ def write_tuned(
     """
     path = folder / f"{name.casefold()}.toml"
     if agent.policy.network is not None:
-        write_network(agent.policy.network, path.with_suffix(".npz"), force=force)
+        write_expecting(agent.policy.network, path.with_suffix(".npz"), force=force)
     described = _described(agent.policy, path.stem)
     logs = " and ".join(training.weeks)
     top = {"name": name, **described.top, "description": f"{described.text}, trained on {logs}."}

@@ -47,11 +47,19 @@ class Trainer(Protocol):
         ...
 
 
+def _ppo_trainer() -> Trainer:
+    """Make the trainer of networks that score jobs; needs the extra `train`."""
+    from hpcgym.agent.ppo import PPOTrainer, preset
+
+    return PPOTrainer(preset("order"))
+
+
 TRAINERS: dict[str, Callable[[], Trainer]] = {
     "weights": WeightsTrainer,
     "smith-network": partial(IndexTrainer, "SMITH-NETWORK", network=True, evaluations=0),
     "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
     "tuned-network": partial(IndexTrainer, "TUNED-NETWORK", network=True),
+    "ppo": _ppo_trainer,
 }
 """What makes each trainer, by the name that commands take."""
 

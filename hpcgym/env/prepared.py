@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
@@ -19,7 +20,7 @@ from hpcgym.core.rows import jobs_of
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import static_fields
-from hpcgym.env.reward import TERMINAL_REWARDS, Cost, Reward, bill_of, cost_of
+from hpcgym.env.reward import COMPARING_REWARDS, Cost, Reward, bill_of, cost_of, in_units_of
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.build import Episodes
 
@@ -65,9 +66,7 @@ class Prepared:
         """Return how rewards are paid; simulates the baseline on this episode, once, if any."""
         workload, start_time = self.episode.workload, None
         if self.baseline_settings is not None:
-            simulator = Simulator(workload, self.baseline_settings)
-            simulator.run()
-            start_time = simulator.start_time
+            start_time = _starts_under(self.baseline_settings, workload)
         return bill_of(self.reward, self.cost, workload.submit_time, start_time)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -107,7 +106,7 @@ class Preparer:
     ) -> None:
         if reward not in get_args(Reward):
             raise ScenarioError(unknown_name("reward", reward, get_args(Reward)))
-        if reward in TERMINAL_REWARDS and baseline is None:
+        if reward in COMPARING_REWARDS and baseline is None:
             raise ScenarioError(f"reward {reward!r} compares with a baseline; name one, say 'SAF'")
         self._machine = episodes.scenario.machine.processors
         self._largest = episodes.largest_request
@@ -145,6 +144,8 @@ class Preparer:
             )
         run_time = executed_run_time(workload, self._settings.kill_at_limit)
         cost = cost_of(self._reward, workload.submit_time, run_time, workload.processors)
+        if self._reward == "ratio" and self._baseline is not None:
+            cost = in_units_of(cost, _starts_under(self._baseline, workload))
         estimate = estimates_of(workload, self._settings)
         episode = prepare(
             workload,
@@ -172,6 +173,13 @@ class Preparer:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, which are known by where they lie in memory."""
         return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
+
+
+def _starts_under(settings: SchedulerSettings, workload: Workload) -> NDArray[np.int64]:
+    """Simulate a baseline; return its starts."""
+    simulator = Simulator(workload, settings)
+    simulator.run()
+    return simulator.start_time
 
 
 def steppable_policies(names: Sequence[str] | None) -> list[Policy]:

@@ -16,10 +16,15 @@ from hpcgym.core.kernels.records import Bill
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.record import Record
 
-Reward = Literal["bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "log_ratio", "relative"]
+Reward = Literal[
+    "bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "ratio", "log_ratio", "relative"
+]
 
 TERMINAL_REWARDS = ("log_ratio", "relative")
 """Rewards paid once, at the end, that compare with a baseline."""
+
+COMPARING_REWARDS = ("ratio", *TERMINAL_REWARDS)
+"""Rewards that are nothing without a baseline."""
 
 FORMS = {
     "bsld_start": s.PAY_AT_START,
@@ -72,6 +77,28 @@ def cost_of(reward: str, submit_time: IntArray, run_time: IntArray, processors: 
     if reward == "pp_bsld":
         bound = bound * processors
     return Cost(1.0, 1.0 / bound, submit_time + bound - run_time)
+
+
+def in_units_of(cost: Cost, baseline_start_time: IntArray) -> Cost:
+    """Measure what waiting costs in units of what it costs under a baseline.
+
+    Args:
+        cost: What waiting costs each job.
+        baseline_start_time: Starts under the baseline, shape (n_jobs,), s.
+
+    Returns:
+        The cost over the baseline's mean, so that the baseline's own comes to 1.
+
+    Source:
+        Specification, section 10, "Paired reward": a raw sum over weeks is ruled by a few of them.
+
+    Example:
+        >>> in_units_of(Cost(1.0, np.array([0.1]), np.array([6])), np.array([36])).rate
+        array([0.025])
+    """
+    waited = np.maximum(baseline_start_time - cost.onset, 0)
+    unit = cost.at_submission + float((cost.rate * waited).mean())
+    return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
 
 
 def bill_of(

@@ -127,6 +127,7 @@ most 1 | 0 | 1 |
         | `"bsld_end"` | all of it at the end |
         | `"wait"` | as `"bsld"`, for the wait in s |
         | `"pp_bsld"` | as `"bsld"`, for the bounded slowdown per processor |
+        | `"ratio"` | as `"bsld"`, in units of the baseline's mean bsld, which it needs |
         | `"log_ratio"` | at the end, -ln(agent / baseline) of the mean bsld |
         | `"relative"` | at the end, (baseline - agent) / max(agent, baseline, 1) |
 

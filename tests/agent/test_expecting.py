@@ -8,9 +8,9 @@ from hpcgym.agent.expecting import (
     Fitting,
     Samples,
     fit_network,
-    read_network,
+    read_expecting,
     samples_of,
-    write_network,
+    write_expecting,
 )
 from hpcgym.core.index import index_policy
 from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
@@ -105,10 +105,10 @@ def test_no_samples_are_refused():
 
 def test_network_is_written_and_read(tmp_path, samples):
     network = fit_network([samples], 0, Fitting(epochs=1))
-    write_network(network, tmp_path / "one.npz")
-    assert np.array_equal(read_network(tmp_path / "one.npz"), network)
+    write_expecting(network, tmp_path / "one.npz")
+    assert np.array_equal(read_expecting(tmp_path / "one.npz"), network)
     with pytest.raises(OutputError):
-        write_network(network, tmp_path / "one.npz")
+        write_expecting(network, tmp_path / "one.npz")
 
 
 @pytest.mark.parametrize(
@@ -127,4 +127,4 @@ def test_files_that_hold_no_network_are_refused(tmp_path, write):
     path = tmp_path / "weights.npz"
     write(path)
     with pytest.raises(CardError, match=r"weights\.npz"):
-        read_network(path)
+        read_expecting(path)

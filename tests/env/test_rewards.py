@@ -22,6 +22,7 @@ from hypothesis import given
 
 import hpcgym
 from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import HpcgymError
 from hpcgym.schedule import Schedule
 
 BUSY = busy_workload(2)
@@ -217,6 +218,24 @@ def test_ratios_are_paid_once_at_the_end() -> None:
         rewards = play(env, 0)
         assert set(rewards[:-1]) == {0.0}
         assert rewards[-1] == pytest.approx(value, rel=1e-9)
+
+
+@given(case=cases(event_semantics="batch", reward="bsld", baseline="SAF"))
+def test_the_ratio_is_paid_as_bsld_in_units_of_the_baseline(case: Case) -> None:
+    plain = play_at_random(env_of(case.workload, with_reward(case, "bsld", "SPF").rules), case)
+    env = env_of(case.workload, with_reward(case, "ratio", "SPF").rules)
+    settings = vars(env.settings) | {"policy": "SPF"}
+    baseline = hpcgym.simulate(case.workload, **settings).metrics()["mean_bsld"]
+    paid = np.array(play_at_random(env, case))
+    scale = env.metrics()["mean_bsld"] / baseline
+    assert paid == pytest.approx(np.array(plain) / baseline, rel=1e-9, abs=1e-9 * scale)
+    assert paid.sum() == pytest.approx(1.0 - scale, rel=1e-9, abs=1e-9 * scale)
+
+
+def test_a_reward_that_compares_needs_a_baseline() -> None:
+    for reward in ("ratio", "log_ratio", "relative"):
+        with pytest.raises(HpcgymError, match=f"reward '{reward}' compares with a baseline"):
+            SchedulingEnv("tiny", reward=reward)
 
 
 def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(

@@ -1,0 +1,407 @@
+"""Networks as agents: numpy alone works them out, and their weights are a `.npz` file.
+
+Both networks treat the visible jobs alike, whatever slot they are in. A job's fields x and the
+cluster's c become h = relu(x A + c B + b), and after further layers a number f. As an `order` or a
+`job` action, each job scores ln(1 / area) + bound tanh(f): the network starts as SAF, to the job,
+and never leaves it by more than a factor exp(bound) of area. As `weights` or `policy`, the mean of
+h over the jobs is what f is made of, and the action is SAF's plus bound tanh(f).
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.base import Observation
+from hpcgym.env.action import ActionKind
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.errors import CardError, unknown_name
+from hpcgym.output import writing
+
+Network = Literal["kernel", "attention"]
+
+FORMAT = 1
+"""Version of the files; whatever changes what the same weights do makes another."""
+
+LOG_AREA = FIELDS.index("log_area")
+AREA_SCALE = 16.0
+"""What `log_area`, which lies in [0, 1], is multiplied by: about ln(E M) of most machines,
+so that scores are natural logarithms of areas."""
+
+HEAD_START = 1.0
+"""What SAF has before the other policies, or the weight of the area, before corrections."""
+
+EMPTY = np.float32(-1e9)
+"""Score of a slot without a job."""
+
+Floats = NDArray[np.float32]
+Weights = dict[str, Floats]
+
+
+@dataclass(frozen=True)
+class NetworkSpec:
+    """What a network is, but for its weights.
+
+    Attributes:
+        network: "kernel" scores each job by itself, given the cluster; "attention" lets the jobs
+            look at each other first.
+        action: The kind of action it chooses.
+        n_slots: Visible jobs.
+        n_outputs: Numbers of a `weights` action, or policies of a `policy` action; 0 for scores of
+            jobs.
+        saf: Which of those outputs is SAF's; 0 for scores of jobs.
+        hidden: Width of a layer.
+        layers: Layers of the kernel, >= 1.
+        heads: Heads of the attention; they divide `hidden`.
+        bound: How far tanh(f) may move a score, in units of a natural logarithm; of the other
+            actions, in those of the action.
+        residual: Whether f corrects SAF; else f is all there is, and without bound.
+        temperature: What scores are divided by before one draws by them; the lower, the fewer
+            surprises. Read where actions are sampled.
+
+    Raises:
+        CardError: A number out of range, or a name that is not known.
+
+    Source:
+        Zhang et al. 2020 (RLScheduler, SC20), the kernel network; Vaswani et al. 2017, attention;
+        specification, section 10, design G.
+    """
+
+    network: str
+    action: str
+    n_slots: int
+    n_outputs: int = 0
+    saf: int = 0
+    hidden: int = 32
+    layers: int = 2
+    heads: int = 2
+    bound: float = 4.0
+    residual: bool = True
+    temperature: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        for key, allowed in (("network", Network), ("action", ActionKind)):
+            if getattr(self, key) not in get_args(allowed):
+                raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
+        least = {"n_slots": 2, "hidden": 1, "layers": 1, "heads": 1}
+        least["n_outputs"] = 0 if self.scores_jobs else 1
+        for key, lowest in least.items():
+            if getattr(self, key) < lowest:
+                raise CardError(f"{key} must be at least {lowest}, got {getattr(self, key)}")
+        if self.hidden % self.heads:
+            raise CardError(f"heads must divide hidden, got {self.heads} and {self.hidden}")
+        if not (self.bound > 0 and self.temperature > 0):
+            raise CardError(
+                f"bound and temperature must be above 0, got {self.bound} and {self.temperature}"
+            )
+
+    @property
+    def scores_jobs(self) -> bool:
+        """Return whether each job has a score, rather than all of them one action."""
+        return self.action in ("order", "job")
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shape of each array of weights, by its name."""
+        n, width = len(FIELDS), self.hidden
+        found: dict[str, tuple[int, ...]] = {
+            "jobs.weight": (n, width),
+            "cluster.weight": (len(CLUSTER_FIELDS), width),
+            "jobs.bias": (width,),
+        }
+        named = [f"layer{place}" for place in range(1, self.layers)]
+        if self.network == "attention":
+            named += ["query", "key", "value", "mixed", "wide", "narrow"]
+        for name in named:
+            found |= {f"{name}.weight": (width, width), f"{name}.bias": (width,)}
+        n_outputs = 1 if self.scores_jobs else self.n_outputs
+        found |= {"output.weight": (width, n_outputs), "output.bias": (n_outputs,)}
+        if self.action == "weights":
+            found["log_std"] = (n_outputs,)
+        return found
+
+
+@dataclass(eq=False)
+class NetworkAgent:
+    """A network that chooses actions, without torch.
+
+    Attributes:
+        spec: What the network is.
+        weights: Its weights, by the names of `NetworkSpec.shapes`.
+        seed: Seed of the actions that are sampled; the best ones need none.
+
+    Raises:
+        CardError: Weights that are not those of the network, or not finite.
+
+    Source:
+        House rule: weights on a shelf are data, which no program runs.
+
+    Example:
+        >>> spec = NetworkSpec("kernel", "job", n_slots=2)
+        >>> agent = NetworkAgent(spec, {k: np.zeros(s, np.float32) for k, s in spec.shapes.items()})
+        >>> jobs = np.zeros(30, np.float32)
+        >>> jobs[[LOG_AREA, 15 + LOG_AREA]] = 0.5, 0.4
+        >>> mask = np.ones(2, np.float32)
+        >>> shown = {"jobs": jobs, "cluster": np.zeros(19, np.float32), "action_mask": mask}
+        >>> agent.predict(shown)[0]
+        array(1)
+    """
+
+    spec: NetworkSpec
+    weights: Weights
+    seed: int = 0
+    _generator: np.random.Generator = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the weights."""
+        check_weights(self.spec, self.weights)
+        self._generator = np.random.default_rng(self.seed)
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose an action for one observation, or one for each of a batch.
+
+        Args:
+            observation: What the environment shows, or a batch of it, with the agent's `n_slots`.
+            state: Handed back as it came.
+            episode_start: Not used.
+            deterministic: Whether to take the best action rather than sample one.
+
+        Returns:
+            The action, or an array of them, and `state`.
+
+        Raises:
+            CardError: An observation of another number of slots.
+
+        Source:
+            Stable-Baselines3, `BaseAlgorithm.predict`.
+        """
+        if not isinstance(observation, Mapping):
+            raise CardError("a network sees an observation of HPCBatch-v0, a dict of arrays")
+        shown = {key: np.asarray(array, np.float32) for key, array in observation.items()}
+        is_batch = shown["action_mask"].ndim == 2
+        n_slots = shown["action_mask"].shape[-1]
+        if n_slots != self.spec.n_slots:
+            raise CardError(
+                f"the agent sees {self.spec.n_slots} slots, the environment shows {n_slots}; make "
+                f"it with n_slots={self.spec.n_slots}"
+            )
+        output = self.output(shown if is_batch else {key: a[None] for key, a in shown.items()})
+        action = self._action(output, deterministic)
+        return (action if is_batch else action[0, ...]), state
+
+    def output(self, shown: Mapping[str, Floats]) -> Floats:
+        """Work out the network.
+
+        Args:
+            shown: A batch of observations.
+
+        Returns:
+            Scores of jobs, highest first, shape (n_envs, n_slots), `EMPTY` where there is none; or
+            the best action (of `policy`, the scores of all), shape (n_envs, n_outputs).
+
+        Source:
+            Specification, section 10, design G.
+        """
+        spec, weights = self.spec, self.weights
+        is_job = shown["action_mask"] > 0.5
+        n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs stand in the first slots
+        jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, len(FIELDS))[:, :n]
+        h = self._encoded(jobs, shown["cluster"], is_job[:, :n])
+        if not spec.scores_jobs:
+            count = np.maximum(is_job.sum(axis=1, keepdims=True), 1).astype(np.float32)
+            h = np.where(is_job[:, :n, None], h, np.float32(0.0)).sum(axis=1) / count
+        f: Floats = h @ weights["output.weight"] + weights["output.bias"]
+        if spec.residual:
+            f = np.float32(spec.bound) * np.tanh(f)
+        if not spec.scores_jobs:
+            if spec.residual:
+                f[:, spec.saf] += np.float32(HEAD_START)
+            return f
+        f = f[:, :, 0]
+        if spec.residual:
+            f -= np.float32(AREA_SCALE) * jobs[:, :, LOG_AREA]
+        scores = np.full(is_job.shape, EMPTY)
+        scores[:, :n] = np.where(is_job[:, :n], f, EMPTY)
+        return scores
+
+    def _encoded(self, jobs: Floats, cluster: Floats, is_job: NDArray[np.bool_]) -> Floats:
+        """Return the hidden numbers of each job, shape (n_envs, n, hidden)."""
+        weights = self.weights
+        of_cluster = cluster @ weights["cluster.weight"] + weights["jobs.bias"]
+        h = np.maximum(jobs @ weights["jobs.weight"] + of_cluster[:, None], np.float32(0.0))
+        for place in range(1, self.spec.layers):
+            h = np.maximum(self._layer(f"layer{place}", h), np.float32(0.0))
+        if self.spec.network == "attention":
+            h = h + self._layer("mixed", self._attended(h, is_job))
+            h = h + self._layer("narrow", np.maximum(self._layer("wide", h), np.float32(0.0)))
+        return np.asarray(h)
+
+    def _layer(self, name: str, h: Floats) -> Floats:
+        """Apply one affine layer."""
+        return np.asarray(h @ self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
+
+    def _attended(self, h: Floats, is_job: NDArray[np.bool_]) -> Floats:
+        """Return what each job gathers from all."""
+        heads = (*h.shape[:2], self.spec.heads, -1)
+        parts = [self._layer(name, h).reshape(heads) for name in ("query", "key", "value")]
+        query, key, value = (part.transpose(0, 2, 1, 3) for part in parts)
+        fit = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(query.shape[-1]))
+        fit = np.where(is_job[:, None, None], fit, EMPTY)
+        share = np.exp(fit - fit.max(axis=-1, keepdims=True))
+        share /= share.sum(axis=-1, keepdims=True)
+        return np.asarray((share @ value).transpose(0, 2, 1, 3).reshape(h.shape))
+
+    def _action(self, output: Floats, deterministic: bool) -> NDArray[Any]:
+        """Turn what the network puts out into actions."""
+        if self.spec.action == "weights":
+            if not deterministic:
+                noise = self._generator.standard_normal(output.shape).astype(np.float32)
+                output = output + noise * np.exp(self.weights["log_std"])
+            return np.clip(output, np.float32(-1.0), np.float32(1.0))
+        if not deterministic:
+            scale = self.spec.temperature if self.spec.scores_jobs else 1.0
+            noise = self._generator.gumbel(size=output.shape).astype(np.float32)
+            output = output / np.float32(scale) + noise
+        if self.spec.action == "order":
+            return ranks_as_action(output)
+        return np.asarray(output.argmax(axis=1))
+
+
+def ranks_as_action(scores: NDArray[Any]) -> Floats:
+    """Write the ranks of scores as an `order` action; ties go to the earlier slot.
+
+    Args:
+        scores: Highest first, shape (n_envs, n_slots).
+
+    Returns:
+        -1 for the first to 1 for the last, evenly spaced, shape (n_envs, n_slots).
+
+    Source:
+        Specification, "Action semantics", `order`: lowest score first.
+
+    Example:
+        >>> ranks_as_action(np.array([[0.1, 0.9, 0.1]])).tolist()
+        [[0.0, -1.0, 1.0]]
+    """
+    order = np.argsort(-scores, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(scores.shape[1])[None], axis=1)
+    return np.asarray(2.0 * rank / (scores.shape[1] - 1) - 1.0, dtype=np.float32)
+
+
+def check_weights(spec: NetworkSpec, weights: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse weights that are not those of a network.
+
+    Args:
+        spec: The network.
+        weights: Arrays by name.
+
+    Raises:
+        CardError: A missing or unknown array, another shape or type, or a number that is not
+            finite.
+
+    Source:
+        House rule: what is not understood is an error, never ignored.
+    """
+    shapes = spec.shapes
+    for name in weights:
+        if name not in shapes:
+            raise CardError(unknown_name("array of weights", name, shapes))
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise CardError(f"array of weights {name!r} is missing")
+        array = weights[name]
+        if array.dtype != np.float32 or array.shape != shape:
+            raise CardError(
+                f"weights {name!r} must be float32 of shape {shape}, got {array.dtype} of "
+                f"{array.shape}"
+            )
+        if not np.isfinite(array).all():
+            raise CardError(f"weights {name!r} hold numbers that are not finite")
+
+
+def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False) -> None:
+    """Write an agent's network as named arrays.
+
+    Args:
+        agent: The agent.
+        path: The `.npz` file.
+        force: Whether to replace a file that is there.
+
+    Raises:
+        OutputError: The file cannot be written, or is there.
+
+    Source:
+        House rule: no pickles on a shelf.
+    """
+    stated = {f"spec.{one.name}": getattr(agent.spec, one.name) for one in fields(NetworkSpec)}
+    arrays: dict[str, Any] = {"format": np.array(FORMAT)}
+    arrays |= {key: np.array(value) for key, value in stated.items()} | agent.weights
+    with writing(path, force=force) as partial, partial.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+def read_network(path: str | Path) -> NetworkAgent:
+    """Read an agent's network from named arrays, strictly.
+
+    Args:
+        path: A file of `write_network`.
+
+    Returns:
+        The agent.
+
+    Raises:
+        CardError: No such file, another format, an array that is missing, unknown, pickled, or of
+            another type or shape; the message names the file and the array.
+
+    Source:
+        House rule: what is not understood is an error, never ignored.
+    """
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise ValueError("one array alone")
+        with loaded as file:
+            arrays = dict(file)
+    except OSError as error:
+        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise CardError(f"{path}: not a file of named arrays: {error}") from None
+    try:
+        return NetworkAgent(_spec_of(arrays), arrays)
+    except CardError as error:
+        raise CardError(f"{path}: {error}") from None
+
+
+def _spec_of(arrays: dict[str, NDArray[Any]]) -> NetworkSpec:
+    """Take what a network is out of its file's arrays; leave the weights."""
+    version = _taken(arrays, "format", "int")
+    if version != FORMAT:
+        raise CardError(f"format is {version}; this hpcgym reads {FORMAT}")
+    types = {one.name: str(one.type) for one in fields(NetworkSpec)}
+    return NetworkSpec(**{key: _taken(arrays, f"spec.{key}", kind) for key, kind in types.items()})
+
+
+def _taken(arrays: dict[str, NDArray[Any]], name: str, kind: str) -> Any:
+    """Take one stated thing out of a file's arrays."""
+    if name not in arrays:
+        raise CardError(f"{name} is missing")
+    array = arrays.pop(name)
+    letters = {"int": "i", "float": "f", "str": "U", "bool": "b"}[kind]
+    if array.shape != () or array.dtype.kind not in letters:
+        raise CardError(f"{name} must be one {kind}, got {array.dtype} of shape {array.shape}")
+    return array.item()

@@ -1,0 +1,6 @@
+"""Learning by proximal policy optimisation, on Stable-Baselines3; needs the extra `train`."""
+
+from hpcgym.agent.ppo.config import PPOConfig, overridden, preset
+from hpcgym.agent.ppo.train import PPOTrainer, Trained, resume, train
+
+__all__ = ["PPOConfig", "PPOTrainer", "Trained", "overridden", "preset", "resume", "train"]

@@ -1,0 +1,90 @@
+"""Rollouts whose advantages are taken within groups that play the same episodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sb3_contrib.common.maskable.buffers import MaskableDictRolloutBuffer
+from stable_baselines3.common.buffers import DictRolloutBuffer
+
+
+class _InGroups:
+    """What both buffers share: which episode each decision is of, and what that is for.
+
+    Args:
+        *args: Passed on.
+        group_size: Environments of a group, side by side, which play the same episodes.
+        **kwargs: Passed on.
+
+    Attributes:
+        ordinal: Episodes begun by each environment, shape (n_envs,).
+    """
+
+    def __init__(self, *args: Any, group_size: int, **kwargs: Any) -> None:
+        self._group_size = group_size
+        super().__init__(*args, **kwargs)
+        self.ordinal = np.zeros(self.n_envs, dtype=np.int64)  # type: ignore[attr-defined]
+
+    def reset(self: Any) -> None:
+        """Empty the buffer; episodes go on."""
+        self._episode = np.zeros((self.buffer_size, self.n_envs), dtype=np.int64)
+        super().reset()  # type: ignore[misc]
+
+    def add(self: Any, *args: Any, **kwargs: Any) -> None:
+        """Add a step, as the buffer of Stable-Baselines3 does."""
+        self.ordinal += np.asarray(args[3], dtype=np.int64)
+        self._episode[self.pos] = self.ordinal
+        super().add(*args, **kwargs)  # type: ignore[misc]
+
+    def compute_returns_and_advantage(self: Any, last_values: Any, dones: Any) -> None:
+        """Work out returns, and advantages over the mean of those who play the same episode.
+
+        Args:
+            last_values: Values of the observations that follow the rollout.
+            dones: Whether the last steps ended episodes.
+        """
+        super().compute_returns_and_advantage(last_values, dones)  # type: ignore[misc]
+        group = np.arange(self.n_envs) // self._group_size
+        if self._group_size == 1:
+            group, self._episode = np.zeros_like(group), np.zeros_like(self._episode)
+        self.advantages = normalised(self.advantages, group, self._episode)
+
+
+class GroupBuffer(_InGroups, DictRolloutBuffer):
+    """Rollouts for `stable_baselines3.PPO`."""
+
+
+class MaskedGroupBuffer(_InGroups, MaskableDictRolloutBuffer):
+    """Rollouts for `sb3_contrib.MaskablePPO`."""
+
+
+def normalised(
+    advantage: NDArray[np.float32], group: NDArray[np.int64], episode: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Take advantages over the mean of their group and episode, in units of what is left.
+
+    Args:
+        advantage: Shape (n_steps, n_envs).
+        group: Group of each environment, shape (n_envs,).
+        episode: Ordinal of the episode of each step, shape (n_steps, n_envs).
+
+    Returns:
+        Advantages of the same shape, of mean 0 in each episode of each group and of standard
+        deviation 1 over all.
+
+    Source:
+        Specification, section 10, "Learnability kit": the mean of a group as its baseline. One
+        unit for all keeps episodes in which nothing matters from weighing like the others.
+
+    Example:
+        >>> normalised(np.array([[1.0, 3.0]]), np.array([0, 0]), np.array([[1, 1]])).tolist()
+        [[-1.0, 1.0]]
+    """
+    key = group * (int(episode.max()) + 1) + episode
+    _, place = np.unique(key, return_inverse=True)
+    place = place.ravel()
+    mean = np.bincount(place, advantage.ravel().astype(np.float64)) / np.bincount(place)
+    centred = advantage - mean[place].reshape(advantage.shape)
+    return np.asarray(centred / (centred.std() + 1e-8), dtype=np.float32)

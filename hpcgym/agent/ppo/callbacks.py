@@ -1,0 +1,139 @@
+"""What happens between rollouts: validation, early stopping, checkpoints, and what is shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from stable_baselines3.common.callbacks import BaseCallback
+
+from hpcgym.agent.network import Weights
+from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.validation import Validation
+
+
+class Keeper(BaseCallback):
+    """Keeps the best network by validation, and ends the training when it gets no better.
+
+    TensorBoard gets `validation/ratio_to_saf`, `validation/mean_log_ratio`, `validation/mean_bsld`,
+    and of the episodes that a rollout ends `schedule/mean_bsld` and `schedule/return`.
+
+    Args:
+        config: Hyper-parameters of the training.
+        validation: Weeks held back.
+        save: Called after each validation, to write a checkpoint.
+        shown: Whether to show a progress bar, on a terminal.
+
+    Attributes:
+        best: Weights of the best network.
+        best_ratio: Its ratio to SAF.
+        history: Of each validation the steps, the ratio and the mean log ratio.
+        seconds: How long the training has taken, earlier parts of it included.
+
+    Source:
+        Specification, section 10: early stopping on validation weeks.
+    """
+
+    def __init__(
+        self, config: PPOConfig, validation: Validation, save: Callable[[], None], *, shown: bool
+    ) -> None:
+        super().__init__()
+        self._config, self._validation, self._save = config, validation, save
+        self.best: Weights = {}
+        self.best_ratio = np.inf
+        self.history: list[tuple[int, float, float]] = []
+        self.seconds = 0.0
+        self._since = time.perf_counter()
+        self._n_rollouts, self._stale, self._validated = 0, 0, -1
+        self._returns = np.zeros(config.n_envs)
+        self._stops = False
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+        hidden = not (shown and console.is_terminal)
+        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden)
+        self._task = self._bar.add_task("PPO", total=config.steps, said="")
+
+    _STATE = ("best", "best_ratio", "history", "_n_rollouts", "_stale", "_validated", "_returns")
+
+    def state(self) -> dict[str, Any]:
+        """Return what a checkpoint keeps."""
+        self._take_time()
+        return {key: getattr(self, key) for key in (*self._STATE, "seconds")}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from what a checkpoint has kept."""
+        for key, value in state.items():
+            setattr(self, key, value)
+        self._since = time.perf_counter()
+
+    def _on_training_start(self) -> None:
+        """Show the bar."""
+        self._bar.start()
+
+    def _on_rollout_start(self) -> None:
+        """Validate and save when it is time; see whether to go on."""
+        if self._n_rollouts % self._config.validate_every == 0:
+            self._validate()
+        self._take_time()
+        is_late = 0 < self._config.minutes * 60 <= self.seconds
+        is_stale = 0 < self._config.patience <= self._stale
+        self._stops = is_late or is_stale
+
+    def _on_step(self) -> bool:
+        """Note what episodes have come to; False ends the training."""
+        if self._stops:
+            return False
+        self._returns += self.locals["rewards"]
+        for env in np.flatnonzero(self.locals["dones"]).tolist():
+            metrics = self.locals["infos"][env]["metrics"]
+            self.logger.record_mean("schedule/mean_bsld", metrics["mean_bsld"])
+            self.logger.record_mean("schedule/return", self._returns[env])
+            self._returns[env] = 0.0
+        return True
+
+    def _on_rollout_end(self) -> None:
+        """Count."""
+        self._n_rollouts += 1
+        self._bar.update(self._task, completed=self.num_timesteps)
+
+    def _on_training_end(self) -> None:
+        """Validate the last network, too, and write what there is to write."""
+        self._validate()
+        self.logger.dump(self.num_timesteps)
+        self._bar.stop()
+
+    def _validate(self) -> None:
+        """Compare the network with SAF, unless that has been done, and save."""
+        if self._validated == self._n_rollouts:
+            return
+        agent = self.model.policy.scorer.agent()  # type: ignore[union-attr, operator]
+        score = self._validation.score(agent)
+        self._validated = self._n_rollouts
+        self.history.append((self._n_steps, score.ratio, score.mean_log_ratio))
+        self._stale += 1
+        if score.ratio < self.best_ratio:
+            self.best, self.best_ratio, self._stale = agent.weights, score.ratio, 0
+        for key, value in score._asdict().items():
+            self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
+        said = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
+        self._bar.update(self._task, said=said)
+        self._save()
+
+    @property
+    def _n_steps(self) -> int:
+        """Return the decisions that the network has learned from."""
+        return self._n_rollouts * self._config.n_steps * self._config.n_envs
+
+    def _take_time(self) -> None:
+        """Add the time that has passed."""
+        now = time.perf_counter()
+        self.seconds += now - self._since
+        self._since = now
+
+
+_SHOWN = {"ratio": "ratio_to_saf"}
+"""Names of a score's numbers where they are not its own."""

@@ -1,0 +1,76 @@
+"""Imitating SAF first, by maximum likelihood, for networks that do not start there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from hpcgym.agent.network import HEAD_START, LOG_AREA, NetworkSpec, ranks_as_action
+from hpcgym.env.observation import FIELDS
+
+
+def clone_saf(model: Any, updates: int, batch_size: int) -> float:
+    """Fit a model's network to what SAF does on the way.
+
+    Args:
+        model: PPO or MaskablePPO of Stable-Baselines3, with its environments.
+        updates: Steps of the optimiser.
+        batch_size: Decisions of each; all environments decide in turn until there are as many.
+
+    Returns:
+        The last loss: minus the mean logarithm of the likelihood of SAF's actions; 0 without
+        updates.
+
+    Writes:
+        The model's network, its optimiser's moments and its environments, which play on.
+
+    Source:
+        Specification, section 10, "Learnability kit": behaviour cloning of SAF first.
+    """
+    env, policy, last = model.get_env(), model.policy, 0.0
+    shown = env.reset()
+    policy.set_training_mode(True)
+    for _ in range(updates):
+        batch: list[tuple[dict[str, Tensor], Tensor]] = []
+        while len(batch) * env.num_envs < batch_size:
+            seen, _ = policy.obs_to_tensor(shown)
+            actions = saf_actions(policy.scorer.spec, seen)
+            batch.append((seen, actions))
+            shown, *_ = env.step(actions.cpu().numpy())
+        seen = {key: torch.cat([one[key] for one, _ in batch]) for key in batch[0][0]}
+        _, log_prob, _ = policy.evaluate_actions(seen, torch.cat([done for _, done in batch]))
+        loss = -log_prob.mean()
+        last = loss.item()
+        policy.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(policy.parameters(), model.max_grad_norm)
+        policy.optimizer.step()
+    return last
+
+
+def saf_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
+    """Return what SAF does.
+
+    Args:
+        spec: A network, for its kind of action.
+        shown: Observations, (n_envs, ...).
+
+    Returns:
+        One action each, as the environment takes them.
+
+    Source:
+        Specification, "Action semantics".
+    """
+    mask = shown["action_mask"] > 0.5
+    if not spec.scores_jobs:
+        index = torch.full((len(mask),), spec.saf, device=mask.device)
+        if spec.action == "policy":
+            return index
+        return HEAD_START * torch.nn.functional.one_hot(index, spec.n_outputs).float()
+    area = shown["jobs"].reshape(*mask.shape, len(FIELDS))[:, :, LOG_AREA]
+    area = area.masked_fill(~mask, torch.inf)
+    if spec.action == "job":
+        return area.argmin(dim=1)
+    return torch.as_tensor(ranks_as_action(-area.cpu().numpy()), device=mask.device)

@@ -1,0 +1,266 @@
+"""Every hyper-parameter of a training, in one place, with presets for each kind of action."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from typing import Any, cast, get_args
+
+from hpcgym.agent.network import Network, NetworkSpec
+from hpcgym.core.policy import FEATURES
+from hpcgym.env.action import ActionKind
+from hpcgym.env.reward import COMPARING_REWARDS, Reward
+from hpcgym.env.wiring import Keywords
+from hpcgym.errors import HpcgymError, unknown_name
+
+
+@dataclass(frozen=True)
+class PPOConfig:
+    """What a training does, but for its episodes and its seed.
+
+    Attributes:
+        action: What the agent chooses: "order", "job", "policy" or "weights".
+        network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
+        hidden: Width of a layer.
+        layers: Layers before the output.
+        heads: Heads of the attention.
+        bound: How far the network may move SAF's scores, in natural logarithms; SAF's weight of 1
+            or head start of 1, for `weights` and `policy`.
+        residual: Whether the network corrects SAF, and starts as SAF; else it starts anywhere.
+        temperature: What scores of jobs are divided by before one draws by them.
+        n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
+            behind them follow by their scores. 0 = all.
+        log_std: Logarithm of the standard deviation of `weights`, at the start.
+        policies: What `policy` chooses among, SAF being one of them; empty for the other actions.
+        n_slots: Visible jobs.
+        decide: When the agent decides: "contested", "event", or every so many seconds.
+        reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
+        baseline: Policy that the reward is paired with; "" = none.
+        steps: Decisions of all environments together after which the training ends.
+        minutes: Time after which it ends, whatever the steps; 0 = no limit.
+        n_envs: Environments side by side.
+        group_size: Environments of a group, which play the same episodes and are each other's
+            baseline; divides `n_envs`. 1 = every environment by itself.
+        n_steps: Decisions per environment and rollout.
+        batch_size: Decisions per step of the optimiser.
+        n_epochs: How often each decision of a rollout is used.
+        learning_rate: Of Adam.
+        gamma: Discount per decision; 1 leaves the sum of rewards as it is.
+        gae_lambda: How far an advantage trusts rewards rather than the value network.
+        clip_range: How far the likelihood of an action may move, as a share, in one update.
+        target_kl: Divergence at which the updates of a rollout stop early; 0 = never.
+        ent_coef: Weight of the entropy, which rewards trying things.
+        vf_coef: Weight of the error of the value network.
+        max_grad_norm: Largest norm of a gradient.
+        clone_updates: Steps of the optimiser spent on imitating SAF before anything else.
+        validate_every: Rollouts between validations.
+        patience: Validations without a better ratio to SAF after which the training ends; 0 = go
+            on to the end.
+        validation_share: Share of the training weeks, the last, that `PPOTrainer` keeps for
+            validation.
+        validation_copies: Jittered copies of each validation week, besides the original.
+        threads: Threads of torch, and those that step environments.
+        device: Of torch: "cpu", "cuda", or "auto" for a GPU if there is one.
+
+    Raises:
+        HpcgymError: A name that is not known or a number out of range.
+
+    Source:
+        Schulman et al. 2017 (PPO); specification, section 10, "Learnability kit".
+    """
+
+    action: str = "order"
+    network: str = "kernel"
+    hidden: int = 32
+    layers: int = 2
+    heads: int = 2
+    bound: float = 4.0
+    residual: bool = True
+    temperature: float = 0.5
+    n_ranked: int = 8
+    log_std: float = -3.0
+    policies: tuple[str, ...] = ()
+    n_slots: int = 64
+    decide: str | int = "contested"
+    reward: str = "ratio"
+    baseline: str = "SAF"
+    steps: int = 1_000_000
+    minutes: float = 0.0
+    n_envs: int = 128
+    group_size: int = 8
+    n_steps: int = 128
+    batch_size: int = 2048
+    n_epochs: int = 3
+    learning_rate: float = 3e-4
+    gamma: float = 1.0
+    gae_lambda: float = 0.97
+    clip_range: float = 0.2
+    target_kl: float = 0.05
+    ent_coef: float = 0.0
+    vf_coef: float = 0.5
+    max_grad_norm: float = 0.5
+    clone_updates: int = 0
+    validate_every: int = 10
+    patience: int = 20
+    validation_share: float = 0.2
+    validation_copies: int = 5
+    threads: int = 1
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Refuse what no training can have."""
+        choices: dict[str, Any] = {"action": ActionKind, "network": Network, "reward": Reward}
+        for key, allowed in choices.items():
+            if getattr(self, key) not in get_args(allowed):
+                raise HpcgymError(unknown_name(key, getattr(self, key), get_args(allowed)))
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, (int, float)) and one.name != "log_std":
+                least = _LEAST.get(one.name, 1)
+                if value < least:
+                    raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
+        if self.n_envs % self.group_size:
+            raise HpcgymError(
+                f"group_size must divide n_envs, got {self.group_size} and {self.n_envs}"
+            )
+        if not (self.gamma <= 1.0 and self.gae_lambda <= 1.0 and self.validation_share < 1.0):
+            raise HpcgymError(
+                "gamma and gae_lambda lie in 0 to 1 and validation_share below 1, got "
+                f"{self.gamma}, {self.gae_lambda} and {self.validation_share}"
+            )
+        if self.action == "policy" and "SAF" not in self.policies:
+            raise HpcgymError(f"policies must name SAF, got {', '.join(self.policies) or 'none'}")
+        if self.action != "policy" and self.policies:
+            raise HpcgymError(f"policies belong to action 'policy', not to {self.action!r}")
+        if self.reward in COMPARING_REWARDS and not self.baseline:
+            raise HpcgymError(f"reward {self.reward!r} compares with a baseline; name one, say SAF")
+        _ = self.spec
+
+    @property
+    def spec(self) -> NetworkSpec:
+        """Return the network."""
+        outputs = {"weights": len(FEATURES), "policy": len(self.policies)}
+        best = {"weights": FEATURES.index("area")}
+        if self.action == "policy":
+            best["policy"] = self.policies.index("SAF")
+        return NetworkSpec(
+            network=self.network,
+            action=self.action,
+            n_slots=self.n_slots,
+            n_outputs=outputs.get(self.action, 0),
+            saf=best.get(self.action, 0),
+            hidden=self.hidden,
+            layers=self.layers,
+            heads=self.heads,
+            bound=self.bound,
+            residual=self.residual,
+            temperature=self.temperature,
+        )
+
+    @property
+    def env_keywords(self) -> Keywords:
+        """Return the keywords of `HPCBatch-v0` that the agent needs, trained or in training."""
+        keywords = Keywords(action=cast(ActionKind, self.action), n_slots=self.n_slots)
+        if self.action == "policy":
+            keywords["policies"] = list(self.policies)
+        if self.decide != "contested":
+            keywords["decide"] = self.decide
+        return keywords
+
+
+_NOT_NEGATIVE = ["minutes", "n_ranked", "gamma", "gae_lambda", "target_kl", "ent_coef", "vf_coef"]
+_NOT_NEGATIVE += ["clone_updates", "patience", "validation_share", "validation_copies", "residual"]
+_LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
+_LEAST |= dict.fromkeys(
+    ("bound", "temperature", "learning_rate", "clip_range", "max_grad_norm"), 1e-9
+)
+"""Least value of each number that may be below 1."""
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "order": {},
+    "job": {"n_slots": 32},
+    "policy": {"policies": ("SAF", "SPF", "SMITH", "SQF", "FCFS", "F1"), "bound": 3.0},
+    "weights": {"bound": 0.5},
+}
+"""What is set for each kind of action besides the defaults."""
+
+
+def preset(action: str, **changes: Any) -> PPOConfig:
+    """Return where to begin with a kind of action.
+
+    Args:
+        action: "order", "job", "policy" or "weights".
+        **changes: What to set otherwise.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        HpcgymError: An unknown action or key, or a value out of range.
+
+    Source:
+        House rule: a default for every kind of action.
+
+    Example:
+        >>> preset("policy", hidden=16).policies[0]
+        'SAF'
+    """
+    if action not in PRESETS:
+        raise HpcgymError(unknown_name("action", action, PRESETS))
+    _check_keys(changes)
+    return PPOConfig(**{"action": action} | PRESETS[action] | changes)
+
+
+def overridden(config: PPOConfig, assignments: Iterable[str]) -> PPOConfig:
+    """Set hyper-parameters by text.
+
+    Args:
+        config: What to begin with.
+        assignments: Each "key=value"; values of tuples are parted by commas.
+
+    Returns:
+        The configuration with these values.
+
+    Raises:
+        HpcgymError: No such key, a value of another type, or one out of range; the message names
+            the nearest key.
+
+    Source:
+        House rule: misspelt keys are refused with the nearest valid one.
+
+    Example:
+        >>> overridden(preset("order"), ["hidden=16", "learning_rate=3e-4"]).hidden
+        16
+    """
+    changes: dict[str, Any] = {}
+    for assignment in assignments:
+        key, sign, text = assignment.partition("=")
+        if not sign:
+            raise HpcgymError(f"{assignment!r} sets nothing; write key=value")
+        _check_keys([key])
+        changes[key] = _value_of(key, text)
+    return replace(config, **changes)
+
+
+def _check_keys(keys: Iterable[str]) -> None:
+    """Refuse hyper-parameters that there are not."""
+    known = [one.name for one in fields(PPOConfig)]
+    for key in keys:
+        if key not in known:
+            raise HpcgymError(unknown_name("hyper-parameter", key, known))
+
+
+def _value_of(key: str, text: str) -> Any:
+    """Read a value as the type of its hyper-parameter."""
+    kind = next(str(one.type) for one in fields(PPOConfig) if one.name == key)
+    try:
+        if kind == "bool":
+            return {"true": True, "false": False}[text.casefold()]
+        if kind == "str | int":
+            return int(text) if text.isdecimal() else text
+        if kind.startswith("tuple"):
+            return tuple(filter(None, (part.strip() for part in text.split(","))))
+        return {"int": int, "float": float, "str": str}[kind](text)
+    except (KeyError, ValueError):
+        words = {"int": "a whole number", "float": "a number", "bool": "true or false"}
+        raise HpcgymError(f"{key} must be {words[kind]}, got {text!r}") from None

@@ -1,0 +1,110 @@
+"""The networks as policies of Stable-Baselines3's PPO, and of sb3-contrib's with masks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.distributions import Distribution
+from stable_baselines3.common.policies import ActorCriticPolicy
+from torch import Tensor
+
+from hpcgym.agent.network import NetworkSpec
+from hpcgym.agent.ppo.networks import Critic, Packed, Scorer, pack
+from hpcgym.agent.ppo.ranking import RankingDistribution
+
+Shown = dict[str, Tensor]
+
+
+class _Networks:
+    """What both policies share: the networks in place of Stable-Baselines3's layers.
+
+    Args:
+        *args: Observation space, action space and schedule of the learning rate.
+        spec: The network.
+        n_ranked: First ranks of an `order` that are drawn; 0 = all.
+        log_std: Where the standard deviation of `weights` starts, as a logarithm.
+        with_entropy: Whether to work out the entropy of a ranking, which costs time.
+        **kwargs: Passed on.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        spec: NetworkSpec,
+        n_ranked: int = 0,
+        log_std: float = 0.0,
+        with_entropy: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self._spec, self._n_ranked, self._log_std = spec, n_ranked, log_std
+        self._with_entropy = with_entropy
+        super().__init__(*args, **kwargs)
+
+    def _build(self: Any, lr_schedule: Any) -> None:
+        """Create the networks and the optimiser."""
+        self.scorer = Scorer(self._spec, self._log_std)
+        self.critic = Critic(self._spec)
+        if self._spec.action == "order":
+            self.action_dist = RankingDistribution(self._spec.n_slots, self._n_ranked)
+        self.optimizer = torch.optim.Adam(self.parameters(), lr=lr_schedule(1), eps=1e-5)
+
+    def _distribution(self: Any, packed: Packed) -> Distribution:
+        """Return the distribution of actions."""
+        output = self.scorer(packed)
+        if self._spec.scores_jobs:
+            output = output / self._spec.temperature
+        if self._spec.action == "order":
+            return self.action_dist.proba_distribution(output)  # type: ignore[no-any-return]
+        if self._spec.action == "weights":
+            log_std = self.scorer.arrays["log_std"]
+            return self.action_dist.proba_distribution(output, log_std)  # type: ignore[no-any-return]
+        return self.action_dist.proba_distribution(action_logits=output)  # type: ignore[no-any-return]
+
+    def forward(
+        self: Any, obs: Shown, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return actions, values and the logarithms of likelihoods.
+
+        Args:
+            obs: Observations.
+            deterministic: Whether to take the best action rather than sample one.
+            action_masks: Not used: observations hold them.
+        """
+        packed = pack(obs)
+        distribution = self._distribution(packed)
+        actions = distribution.get_actions(deterministic=deterministic)
+        return actions, self.critic(packed), distribution.log_prob(actions)
+
+    def evaluate_actions(
+        self: Any, obs: Shown, actions: Tensor, action_masks: Any = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return values, logarithms of the likelihoods of actions, and entropies.
+
+        Args:
+            obs: Observations.
+            actions: What was done.
+            action_masks: Not used: observations hold them.
+        """
+        packed = pack(obs)
+        distribution = self._distribution(packed)
+        is_costly = self._spec.action == "order" and not self._with_entropy
+        entropy = None if is_costly else distribution.entropy()
+        return self.critic(packed), distribution.log_prob(actions), entropy
+
+    def get_distribution(self: Any, obs: Shown, action_masks: Any = None) -> Distribution:
+        """Return the distribution of actions; observations hold the masks."""
+        return self._distribution(pack(obs))  # type: ignore[no-any-return]
+
+    def predict_values(self: Any, obs: Shown) -> Tensor:
+        """Return the values of observations."""
+        return self.critic(pack(obs))  # type: ignore[no-any-return]
+
+
+class SchedulingPolicy(_Networks, ActorCriticPolicy):  # type: ignore[misc]
+    """For `order`, `policy` and `weights`, under `stable_baselines3.PPO`."""
+
+
+class MaskedSchedulingPolicy(_Networks, MaskableActorCriticPolicy):  # type: ignore[misc]
+    """For `job`, under `sb3_contrib.MaskablePPO`."""

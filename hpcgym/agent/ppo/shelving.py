@@ -1,0 +1,101 @@
+"""A trained network as an entry of the shelf: its weights, and its card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from hpcgym.agent.network import write_network
+from hpcgym.agent.ppo.config import preset
+from hpcgym.agent.ppo.train import Trained
+from hpcgym.agent.shelving import write_card
+
+NOT_SET = ("action", "steps", "minutes", "threads", "device")
+"""Hyper-parameters that a card says elsewhere, or that do not change what comes out."""
+
+KIND_OF_ACTION = {
+    "order": "scores every visible job",
+    "job": "picks the job that goes first",
+    "policy": "chooses the policy of each pass",
+    "weights": "weighs six features of a job",
+}
+
+
+def write_agent(
+    trained: Trained,
+    name: str,
+    folder: str | Path,
+    *,
+    weeks: Mapping[str, str],
+    commit: str,
+    command: str,
+    force: bool = False,
+) -> Path:
+    """Write a trained network and its card; the results are for `scripts/update_agents.py`.
+
+    Args:
+        trained: The network.
+        name: What tables call it; the files are named after it, in lower case.
+        folder: Where to.
+        weeks: Weeks that it was trained and validated on, by scenario, such as "1-36".
+        commit: Commit of hpcgym that trained it.
+        command: Command that did.
+        force: Whether to replace files that are there.
+
+    Returns:
+        The card.
+
+    Raises:
+        OutputError: A file cannot be written, or is there.
+
+    Source:
+        House rule: agents are weights with a card that says how they were made.
+    """
+    stem = name.casefold()
+    config, path = trained.config, Path(folder) / f"{stem}.toml"
+    write_network(trained.agent, path.with_suffix(".npz"), force=force)
+    logs = " and ".join(weeks)
+    tables: dict[str, dict[str, Any]] = {
+        "": {
+            "name": name,
+            "title": f"Network that {KIND_OF_ACTION[config.action]}, trained on {logs}",
+            "kind": "network",
+            "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
+            "description": (
+                f"A {config.network} network that "
+                f"{'corrects SAF by a bounded amount' if config.residual else 'owes SAF nothing'}, "
+                f"trained by PPO on {trained.steps} decisions. It was the best of its training on "
+                f"the weeks kept for validation, at {trained.ratio:.3f} times SAF's sum there."
+            ),
+        },
+        "parameters": {
+            "weights": f"{stem}.npz",
+            "network": config.network,
+            "steps": trained.steps,
+            "settings": _settings_of(trained),
+        },
+        "environment": dict(config.env_keywords),
+        "training": {
+            "weeks": dict(weeks),
+            "seed": trained.seed,
+            "seconds": round(trained.seconds, 1),
+            "commit": commit,
+            "command": command,
+        },
+    }
+    write_card(path, tables, force=force)
+    return path
+
+
+def _settings_of(trained: Trained) -> list[str]:
+    """Return the hyper-parameters that are not the preset's, as `--set` takes them."""
+    usual = preset(trained.config.action)
+    found = []
+    for one in fields(usual):
+        value = getattr(trained.config, one.name)
+        if one.name not in NOT_SET and value != getattr(usual, one.name):
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+            found.append(f"{one.name}={text}")
+    return found

@@ -1,0 +1,260 @@
+"""Training: environments, model and callback put together, begun or taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import HpcgymError
+
+try:
+    import torch
+except ImportError:
+    raise HpcgymError(
+        "training by PPO needs PyTorch and Stable-Baselines3: pip install 'hpcgym[train]'"
+    ) from None
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.network import NetworkAgent
+from hpcgym.agent.ppo.callbacks import Keeper
+from hpcgym.agent.ppo.checkpoint import (
+    checkpoint_of,
+    randomness,
+    read_checkpoint,
+    set_randomness,
+    write_checkpoint,
+)
+from hpcgym.agent.ppo.clone import clone_saf
+from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.model import env_of, model_of
+from hpcgym.agent.ppo.validation import Validation
+from hpcgym.agent.ppo.weeks import held_back
+from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
+from hpcgym.scenario.build import Episodes
+
+CHECKPOINT = "checkpoint.pt"
+"""File in the folder of a training from which it can be resumed."""
+
+
+@dataclass
+class Trained:
+    """What a training comes to.
+
+    Attributes:
+        agent: The best network by validation.
+        last: The network at the end.
+        config: Hyper-parameters.
+        seed: Seed.
+        steps: Decisions it has learned from.
+        seconds: How long it took.
+        ratio: The best network's ratio to SAF on the weeks of validation.
+        history: Of each validation the steps, the ratio and the mean log ratio.
+    """
+
+    agent: NetworkAgent
+    last: NetworkAgent
+    config: PPOConfig
+    seed: int
+    steps: int
+    seconds: float
+    ratio: float
+    history: list[tuple[int, float, float]]
+
+    def named(self, name: str) -> NamedAgent:
+        """Return the best network under a name, with the keywords it needs.
+
+        Args:
+            name: What tables call it.
+
+        Returns:
+            The agent.
+        """
+        return NamedAgent(name, self.agent, self.config.env_keywords)
+
+
+def train(
+    config: PPOConfig,
+    episodes: Sequence[Episodes],
+    *,
+    validation: Sequence[Episodes],
+    seed: int = 0,
+    output: str | Path | None = None,
+    progress: bool = False,
+) -> Trained:
+    """Train a network, from the start.
+
+    Args:
+        config: Hyper-parameters.
+        episodes: What to train on; of several scenarios, groups of environments play them in turn.
+        validation: Weeks that decide which network is best and when to stop.
+        seed: Seed of everything.
+        output: Folder for TensorBoard's files and the checkpoint; None = none.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        The best network and what is known of the training.
+
+    Raises:
+        HpcgymError: No episodes, or more scenarios than groups.
+
+    Source:
+        Schulman et al. 2017; specification, section 10, "Learnability kit".
+
+    Example:
+        >>> from hpcgym.agent.ppo.config import preset
+        >>> small = preset("order", n_envs=4, group_size=2, n_steps=8, batch_size=16, steps=32)
+        >>> tiny = [Episodes("tiny")]
+        >>> train(small, tiny, validation=tiny).steps
+        32
+    """
+    with _on_threads(config.threads):
+        env = env_of(config, episodes)
+        model = model_of(config, env, seed, output)
+        seeds = [1_000 * seed + env // config.group_size for env in range(config.n_envs)]
+        env.seed_each(seeds)
+        clone_saf(model, config.clone_updates, config.batch_size)
+        env.seed_each(seeds)
+        run = _Run(model, config, seed, tuple(validation), output)
+        return run.learn(progress)
+
+
+def resume(
+    folder: str | Path,
+    *,
+    steps: int | None = None,
+    minutes: float | None = None,
+    progress: bool = False,
+) -> Trained:
+    """Take up a training from its checkpoint; on a CPU it goes on to the bit as it would have.
+
+    Args:
+        folder: The output folder of the training; its checkpoint is a pickle, so use your own.
+        steps: Steps after which to end in place of those it was to take.
+        minutes: Minutes, all parts together, likewise.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        As `train`.
+
+    Raises:
+        HpcgymError: There is no checkpoint, or it is not understood.
+
+    Source:
+        House rule: long runs can be cut off.
+    """
+    found = read_checkpoint(Path(folder) / CHECKPOINT)
+    changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
+    config = replace(found.config, **{k: v for k, v in changes.items() if v is not None})
+    with _on_threads(config.threads):
+        model = model_of(config, found.env, found.seed, folder)
+        found.restore(model)
+        run = _Run(model, config, found.seed, found.validation, folder)
+        run.progress = found.progress
+        return run.learn(progress)
+
+
+@dataclass(frozen=True)
+class PPOTrainer:
+    """Trains by PPO on whatever weeks it is given, of which it keeps the last for validation.
+
+    Attributes:
+        config: Hyper-parameters.
+        augmentation: How the weeks that are played are changed at every draw; None = not at all.
+        name: What tables call its agents.
+
+    Source:
+        Specification, section 10, "Evaluation protocol": early stopping uses training weeks only.
+
+    Example:
+        >>> from hpcgym.agent.ppo.config import preset
+        >>> PPOTrainer(preset("job")).name
+        'PPO'
+    """
+
+    config: PPOConfig
+    augmentation: Augmentation | None = None
+    name: str = "PPO"
+
+    def train(self, episodes: Sequence[Episodes], seed: int) -> NamedAgent:
+        """Train an agent.
+
+        Args:
+            episodes: Training weeks of one or more scenarios.
+            seed: Seed of everything.
+
+        Returns:
+            The best network by validation, under the trainer's name.
+        """
+        parts = [held_back(one, self.config.validation_share) for one in episodes]
+        playing = [training for training, _ in parts]
+        if self.augmentation is not None:
+            playing = [AugmentedEpisodes(one, self.augmentation) for one in playing]
+        trained = train(
+            self.config,
+            playing,
+            validation=[held for _, held in parts],
+            seed=seed,
+        )
+        return trained.named(self.name)
+
+
+@dataclass
+class _Run:
+    """A model that learns, begun or taken up."""
+
+    model: Any
+    config: PPOConfig
+    seed: int
+    validation: tuple[Episodes, ...]
+    output: str | Path | None
+    progress: dict[str, Any] | None = None
+
+    def learn(self, shown: bool) -> Trained:
+        """Learn to the end."""
+        config, model = self.config, self.model
+        validation = Validation(
+            self.validation,
+            config.env_keywords,
+            copies=config.validation_copies,
+            threads=config.threads,
+        )
+        self.keeper = Keeper(config, validation, self._save, shown=shown)
+        if self.progress is not None:
+            self.keeper.set_state(self.progress)
+        left = max(config.steps - model.num_timesteps, 0)
+        is_new = self.progress is None
+        model.learn(left, callback=self.keeper, reset_num_timesteps=is_new)
+        keeper, scorer = self.keeper, model.policy.scorer
+        keeper.state()
+        return Trained(
+            agent=NetworkAgent(config.spec, keeper.best),
+            last=scorer.agent(),
+            config=config,
+            seed=self.seed,
+            steps=keeper.history[-1][0],
+            seconds=keeper.seconds,
+            ratio=keeper.best_ratio,
+            history=keeper.history,
+        )
+
+    def _save(self) -> None:
+        """Write a checkpoint, if there is a folder."""
+        if self.output is not None:
+            state = self.keeper.state()
+            found = checkpoint_of(self.model, self.config, self.seed, self.validation, state)
+            write_checkpoint(found, Path(self.output) / CHECKPOINT)
+
+
+@contextmanager
+def _on_threads(threads: int) -> Iterator[None]:
+    """Let torch work on so many threads; leave its settings and all generators as they were."""
+    before, states = torch.get_num_threads(), randomness()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        set_randomness(states)

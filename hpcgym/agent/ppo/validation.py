@@ -1,0 +1,127 @@
+"""How a network does on weeks it is not trained on, against SAF."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.network import NetworkAgent
+from hpcgym.core.workload import Workload
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.env.wiring import Keywords
+from hpcgym.errors import HpcgymError
+from hpcgym.scenario.build import Episodes
+from hpcgym.schedule import simulate
+from hpcgym.trace.resample import jitter
+
+JITTER_S = 600
+"""Largest shift of a submit time in a copy, s, as in evaluations."""
+
+
+class Score(NamedTuple):
+    """What a validation comes to.
+
+    Attributes:
+        ratio: Sum over the weeks of the mean bsld over SAF's; of several scenarios the geometric
+            mean.
+        mean_log_ratio: Mean natural logarithm of the ratio of a week and copy.
+        mean_bsld: Mean over all weeks and copies.
+    """
+
+    ratio: float
+    mean_log_ratio: float
+    mean_bsld: float
+
+
+class Validation:
+    """Weeks held back, and what SAF makes of them.
+
+    Args:
+        episodes: Weeks of one or more scenarios.
+        keywords: Keywords of the environment that the agent needs.
+        copies: Jittered copies of each week, besides the original.
+        threads: Threads that step.
+
+    Raises:
+        HpcgymError: No weeks.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", steps 2 and 3, on training weeks.
+    """
+
+    def __init__(
+        self, episodes: Sequence[Episodes], keywords: Keywords, *, copies: int, threads: int
+    ) -> None:
+        if not episodes or not all(len(one) for one in episodes):
+            raise HpcgymError("a validation needs at least one week of each scenario")
+        self._workloads = [_weeks_of(one, copies) for one in episodes]
+        self._envs = [
+            SchedulingVectorEnv(
+                one,
+                num_envs=len(workloads),
+                autoreset_mode="SAME_STEP",
+                copy=False,
+                threads=threads,
+                **keywords,
+            )
+            for one, workloads in zip(episodes, self._workloads, strict=True)
+        ]
+        self._saf = [
+            np.array([_bsld_of_saf(one, workload) for workload in workloads])
+            for one, workloads in zip(episodes, self._workloads, strict=True)
+        ]
+
+    def score(self, agent: NetworkAgent) -> Score:
+        """Let an agent schedule every week.
+
+        Args:
+            agent: The agent, which chooses its best actions.
+
+        Returns:
+            How it compares with SAF.
+        """
+        found = [
+            _mean_bslds(agent, envs, workloads)
+            for envs, workloads in zip(self._envs, self._workloads, strict=True)
+        ]
+        ratios = [mine.sum() / saf.sum() for mine, saf in zip(found, self._saf, strict=True)]
+        mine, saf = np.concatenate(found), np.concatenate(self._saf)
+        return Score(
+            float(np.exp(np.log(ratios).mean())),
+            float(np.log(mine / saf).mean()),
+            float(mine.mean()),
+        )
+
+
+def _mean_bslds(
+    agent: NetworkAgent, envs: SchedulingVectorEnv, workloads: list[Workload]
+) -> NDArray[np.float64]:
+    """Return the mean bsld of each workload, all played side by side."""
+    shown, _ = envs.reset(seed=0, options={"workload": workloads})
+    found = np.full(len(workloads), np.nan)
+    while np.isnan(found).any():
+        shown, _, terminated, _, info = envs.step(agent.predict(shown)[0])
+        if terminated.any():
+            ended = terminated & np.isnan(found)
+            found[ended] = info["final_info"]["metrics"]["mean_bsld"][ended]
+    return found
+
+
+def _weeks_of(episodes: Episodes, copies: int) -> list[Workload]:
+    """Return every week and its jittered copies, the same at every call."""
+    found = []
+    for place, number in enumerate(episodes.numbers):
+        week = episodes.workload(place)
+        found.append(week)
+        for copy in range(1, copies + 1):
+            found.append(jitter(week, np.random.default_rng([number, copy]), JITTER_S))
+    return found
+
+
+def _bsld_of_saf(episodes: Episodes, workload: Workload) -> float:
+    """Return the mean bsld of SAF under a scenario's settings."""
+    settings = vars(episodes.settings) | {"policy": "SAF"}
+    return float(simulate(workload, **settings).metrics()["mean_bsld"])

@@ -1,0 +1,74 @@
+"""Hyper-parameters: presets, overrides by text, and refusals with the nearest name."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from hpcgym.errors import CardError, HpcgymError
+
+ppo = pytest.importorskip("hpcgym.agent.ppo")
+
+
+def test_every_hyper_parameter_is_described() -> None:
+    described = ppo.PPOConfig.__doc__.partition("Attributes:")[2]
+    for one in fields(ppo.PPOConfig):
+        assert f"        {one.name}: " in described
+
+
+@pytest.mark.parametrize("action", ["order", "job", "policy", "weights"])
+def test_every_action_has_a_preset(action: str) -> None:
+    config = ppo.preset(action)
+    assert config.spec.action == config.env_keywords["action"] == action
+
+
+@pytest.mark.parametrize(
+    ("assignment", "value"),
+    [
+        ("hidden=16", 16),
+        ("gamma=0.5", 0.5),
+        ("residual=False", False),
+        ("network=attention", "attention"),
+        ("policies=SAF, SPF", ("SAF", "SPF")),
+        ("decide=3600", 3600),
+        ("decide=event", "event"),
+    ],
+)
+def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> None:
+    key = assignment.partition("=")[0]
+    found = getattr(ppo.overridden(ppo.preset("policy"), [assignment]), key)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("learning_rte=1", "did you mean 'learning_rate'"),
+        ("hidden", "write key=value"),
+        ("hidden=1.5", "hidden must be a whole number, got '1.5'"),
+        ("gamma=high", "gamma must be a number, got 'high'"),
+        ("residual=1", "residual must be true or false, got '1'"),
+        ("gamma=1.5", "gamma and gae_lambda lie in 0 to 1"),
+        ("n_steps=0", "n_steps must be at least 1, got 0"),
+        ("temperature=0", "temperature must be at least"),
+        ("group_size=5", "group_size must divide n_envs, got 5 and 128"),
+        ("reward=ration", "did you mean 'ratio'"),
+        ("network=kernal", "did you mean 'kernel'"),
+        ("baseline=", "reward 'ratio' compares with a baseline"),
+        ("policies=SAF", "policies belong to action 'policy'"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(assignment: str, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        ppo.overridden(ppo.preset("order"), [assignment])
+
+
+def test_a_network_that_cannot_be_is_refused() -> None:
+    with pytest.raises(CardError, match="heads must divide hidden"):
+        ppo.preset("order", heads=5)
+    with pytest.raises(HpcgymError, match="policies must name SAF, got FCFS"):
+        ppo.preset("policy", policies=("FCFS",))
+    with pytest.raises(HpcgymError, match="did you mean 'order'"):
+        ppo.preset("ordre")

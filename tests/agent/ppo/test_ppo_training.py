@@ -1,0 +1,254 @@
+"""PPO: networks of torch and numpy agree, each action trains, and a training can be cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpcgym.agent.network import NetworkAgent
+from hpcgym.agent.shelf import load_card
+from hpcgym.agent.training import load_trainer
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.protocol import evaluate
+from hpcgym.scenario.augment import Augmentation
+from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WindowEpisodes
+
+torch = pytest.importorskip("torch")
+ppo = pytest.importorskip("hpcgym.agent.ppo")
+buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
+checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
+clone = pytest.importorskip("hpcgym.agent.ppo.clone")
+models = pytest.importorskip("hpcgym.agent.ppo.model")
+networks = pytest.importorskip("hpcgym.agent.ppo.networks")
+shelving = pytest.importorskip("hpcgym.agent.ppo.shelving")
+weeks = pytest.importorskip("hpcgym.agent.ppo.weeks")
+sb3_evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
+HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
+
+SCENARIO = "synthetic-256-weeks"
+ACTIONS = ("order", "job", "policy", "weights")
+SMALL = {
+    "n_slots": 16,
+    "hidden": 8,
+    "n_envs": 4,
+    "group_size": 2,
+    "n_steps": 32,
+    "batch_size": 64,
+    "n_epochs": 2,
+    "steps": 512,
+    "validate_every": 1,
+    "validation_copies": 0,
+    "device": "cpu",
+}
+
+
+WINDOWS = Scenario(
+    name="windows",
+    description="Short stretches of a busy log.",
+    trace=TraceSpec(name="synthetic-256", missing_request="drop"),
+    machine=MachineSpec(processors=256, largest_request_s=172_800),
+    episode=WindowEpisodes(n_jobs=160),
+    scheduler=SchedulerSpec(policy="SAF"),
+)
+
+
+@pytest.fixture(scope="module")
+def training() -> list[Episodes]:
+    """Episodes to play."""
+    return [Episodes(WINDOWS).select("31-33")]
+
+
+@pytest.fixture(scope="module")
+def validation() -> list[Episodes]:
+    """An episode to keep."""
+    return [Episodes(WINDOWS).select("35")]
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Let torch work on one thread."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def same_weights(one: NetworkAgent, other: NetworkAgent) -> bool:
+    """Tell whether two networks are equal to the bit."""
+    return all(np.array_equal(one.weights[name], other.weights[name]) for name in one.weights)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("network", ["kernel", "attention"])
+def test_networks_of_torch_and_of_numpy_agree(network: str, action: str) -> None:
+    spec = ppo.preset(action, network=network, n_slots=16, residual=action != "job").spec
+    torch.manual_seed(0)
+    scorer = networks.Scorer(spec)
+    with torch.no_grad():
+        for array in scorer.arrays.values():
+            array.normal_(0.0, 0.15)
+    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16)
+    shown = envs.reset()
+    for _ in range(20):
+        shown, *_ = envs.step(np.tile(np.float32([0, 0, 0, 0, 0, 1]), (8, 1)))
+    shown = {key: np.concatenate([array, 0 * array[:1]]) for key, array in shown.items()}
+    packed = networks.pack({key: torch.as_tensor(array) for key, array in shown.items()})
+    theirs, ours = scorer(packed).detach().numpy(), scorer.agent().output(shown)
+    assert np.ptp(ours[shown["action_mask"].any(axis=1)][0]) > 1e-3
+    assert np.allclose(theirs, ours, atol=1e-4)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("network", ["kernel", "attention"])
+def test_every_action_trains_from_saf_and_shelves_an_agent(
+    action: str,
+    network: str,
+    training: list[Episodes],
+    validation: list[Episodes],
+    tmp_path: Path,
+) -> None:
+    config = ppo.preset(action, **SMALL, network=network)
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    trained = ppo.train(config, training, validation=validation, seed=1)
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+    assert [steps for steps, *_ in trained.history] == [0, 128, 256, 384, 512]
+    assert trained.steps == 512
+    assert trained.ratio == min(ratio for _, ratio, _ in trained.history)
+    assert trained.history[0][1] == pytest.approx(1.0)
+    assert np.abs(trained.last.weights["output.weight"]).max() > 0
+    made = {"weeks": {"tiny": "1"}, "commit": "abc", "command": "a test"}  # judged elsewhere
+    card = load_card(str(shelving.write_agent(trained, "NET", tmp_path, **made)))
+    assert (card.training.weeks, card.training.seed) == ({"tiny": (1,)}, 1)
+    agent = card.agent()
+    assert same_weights(agent.agent, trained.agent)
+    frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
+    ratio = frame.loc["NET", "mean_bsld"] / frame.loc["SAF", "mean_bsld"]
+    assert ratio == pytest.approx(trained.ratio)
+    keywords = dict(agent.env_keywords) | {"num_envs": 2}
+    rewards, lengths = sb3_evaluation.evaluate_policy(
+        agent,
+        HPCBatchVecEnv(validation[0], **keywords),
+        n_eval_episodes=2,
+        return_episode_rewards=True,
+        warn=False,
+    )
+    assert rewards == pytest.approx([-frame.loc["NET", "mean_bsld"]] * 2, rel=1e-5)
+    assert lengths[0] > 10
+
+
+@pytest.mark.parametrize("action", ["order", "job"])
+def test_a_training_cut_off_goes_on_to_the_bit(
+    action: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
+) -> None:
+    config = ppo.preset(action, **SMALL)
+    whole = ppo.train(config, training, validation=validation, seed=3)
+    half = replace(config, steps=256)
+    cut = ppo.train(half, training, validation=validation, seed=3, output=tmp_path)
+    np.random.seed(9)  # noqa: NPY002 - whatever the caller does in between
+    gone_on = ppo.resume(tmp_path, steps=512)
+    assert not same_weights(cut.last, whole.last)
+    assert same_weights(gone_on.last, whole.last)
+    assert same_weights(gone_on.agent, whole.agent)
+    assert gone_on.history == whole.history
+
+
+def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:
+    config = ppo.preset("order", **SMALL | {"steps": 128})
+    first, again, other = (
+        ppo.train(config, training, validation=validation, seed=seed).last for seed in (4, 4, 5)
+    )
+    assert same_weights(first, again)
+    assert not same_weights(first, other)
+
+
+def test_training_stops_when_validation_gets_no_better(
+    training: list[Episodes], validation: list[Episodes]
+) -> None:
+    still = {"learning_rate": 1e-9, "patience": 2, "steps": 5_120}
+    config = ppo.preset("job", **SMALL | still)
+    assert ppo.train(config, training, validation=validation).steps == 256
+    late = ppo.preset("job", **SMALL | {"minutes": 1e-6})
+    assert ppo.train(late, training, validation=validation).steps == 0
+
+
+def test_scenarios_are_dealt_out_to_groups_that_play_the_same_weeks(
+    training: list[Episodes], validation: list[Episodes]
+) -> None:
+    config = ppo.preset("order", **SMALL | {"n_envs": 6, "steps": 192})
+    mixed = [*training, Episodes("tiny")]
+    trained = ppo.train(config, mixed, validation=[*validation, Episodes("tiny")])
+    assert trained.steps == 192
+    with pytest.raises(HpcgymError, match="4 scenarios cannot be dealt out to 3 groups"):
+        ppo.train(config, mixed * 2, validation=validation)
+    env = HPCBatchVecEnv(SCENARIO, num_envs=6)
+    env.seed_each([7, 7, 8, 8, 9, 9])
+    env.reset()
+    labels = env.get_attr("label")
+    assert labels[::2] == labels[1::2]
+    assert len(set(labels)) > 1
+
+
+def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
+    episodes = Episodes(WINDOWS).select("31-33")
+    playing, kept = weeks.held_back(episodes, 0.34)
+    assert (playing.numbers, kept.numbers) == ((31,), (32, 33))
+    assert weeks.held_back(Episodes("tiny"), 0.2)[0].labels == ("whole",)
+    shaken = Augmentation(jitter=60)
+    trainer = ppo.PPOTrainer(ppo.preset("policy", **SMALL | {"steps": 128}), shaken)
+    agent = trainer.train([episodes], 2)
+    assert agent.name == trainer.name == load_trainer("ppo").name == "PPO"
+    assert agent.env_keywords["policies"][0] == "SAF"
+
+
+def test_weeks_are_chosen_by_text_and_never_twice() -> None:
+    chosen = weeks.chosen_weeks([SCENARIO], [], ["4-6"], 0.2)
+    assert chosen.training[0].numbers == (1, 2, 3, *range(7, 22))
+    assert chosen.weeks == {SCENARIO: "1-21"}
+    with pytest.raises(HpcgymError, match="weeks 4-5 are to be played and kept"):
+        weeks.chosen_weeks([SCENARIO], ["1-5"], ["4-6"], 0.2)
+    with pytest.raises(HpcgymError, match="1 scenarios, yet weeks are given 2 times"):
+        weeks.chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_cloning_finds_saf_from_anywhere(action: str, training: list[Episodes]) -> None:
+    config = ppo.preset(action, **SMALL | {"residual": False, "learning_rate": 3e-3})
+    env = models.env_of(config, training)
+    model = models.model_of(config, env, 0, None)
+    shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
+    done = clone.saf_actions(config.spec, shown)
+    start = networks.Scorer(replace(config.spec, residual=True)).agent()
+    assert np.array_equal(done, start.predict({k: a.numpy() for k, a in shown.items()})[0])
+    before = model.policy.evaluate_actions(shown, done)[1].mean().item()
+    clone.clone_saf(model, 120, 64)
+    after = model.policy.evaluate_actions(shown, done)[1].mean().item()
+    assert after > before + 0.1
+
+
+def test_advantages_are_taken_within_groups_and_episodes() -> None:
+    rng = np.random.default_rng(0)
+    group, episode = np.array([0, 0, 1, 1]), np.repeat([[1], [2], [2]], 4, axis=1)
+    advantage = rng.normal(size=(3, 4)) + 10.0 * group + 100.0 * episode
+    found = buffer.normalised(advantage, group, episode)
+    for own in (0, 1):
+        for number in (1, 2):
+            mine = found[:, group == own][episode[:, group == own] == number]
+            assert mine.mean() == pytest.approx(0.0, abs=1e-6)
+    assert found.std() == pytest.approx(1.0, rel=1e-6)
+    assert np.abs(found).max() < 4
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match="cannot be read"):
+        ppo.resume(tmp_path)
+    (tmp_path / "checkpoint.pt").write_bytes(b"nothing of the kind")
+    with pytest.raises(HpcgymError, match="not a checkpoint of this hpcgym"):
+        ppo.resume(tmp_path)
+    torch.save({"steps": 3}, tmp_path / "checkpoint.pt")
+    with pytest.raises(HpcgymError, match="not a checkpoint of this hpcgym"):
+        ppo.resume(tmp_path)
