@@ -14,6 +14,22 @@ from hpcgym.core.state import LOG_LARGEST, N_KEPT_FIELDS, NOW
 MONTH_MINUTES = 43_200.0
 
 
+@kernel(inlined=True)
+def log_bounded(run_time: int) -> float:
+    """Return log D of a job that has ended, D = max(run time, tau).
+
+    Args:
+        run_time: Its executed run time, s.
+
+    Returns:
+        The natural logarithm.
+
+    Source:
+        House rule: one logarithm for what ends now and for what had ended before, to the bit.
+    """
+    return math.log(max(float(run_time), BSLD_BOUND_S))
+
+
 @kernel
 def record_completion(jobs: Jobs, row: Row, job: int) -> None:
     """Enter a job that has ended into its user's ring.
@@ -35,9 +51,9 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
     row.history_run_time[user, spot] = run_time
     row.history_requested_time[user, spot] = jobs.requested_time[job]
     row.history_processors[user, spot] = jobs.processors[job]
-    bounded = max(float(run_time), BSLD_BOUND_S)
-    row.history_log_bound[user, spot] = math.log(bounded)
-    row.history_inverse[user, spot] = 1.0 / bounded
+    row.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
+    if len(row.history_log_bound) > 0:
+        row.history_log_bound[user, spot] = log_bounded(run_time)
     row.history_completed[user] += 1
     row.history_last_end_time[user] = row.counter[NOW]
 
@@ -154,7 +170,8 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of the newcomer, which has a seat.
 
     Writes:
-        `inverse` of its seat, and that nothing else is expected of it yet; what `write_history_fields` writes where observations are made.
+        `inverse` of its seat, and that nothing else is expected of it yet; what
+        `write_history_fields` writes where observations are made.
 
     Source:
         Specification, section 10, "Information".
