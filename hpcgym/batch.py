@@ -260,7 +260,9 @@ def simulate_many(
     orders = _orders_of(chosen, many[0])
     needs_history = bool(orders.setting[:, s.KEEP_HISTORY].any())
     network_of(chosen)  # refuses two that differ
-    asking = [max(chosen, key=lambda policy: policy.expects)]  # what it asks for serves all
+    asking = sorted(
+        (policy for policy in chosen if policy.expects), key=lambda policy: policy.expects
+    )[-1:]  # what the last of them asks for serves all
     ready = []
     for row, workload in enumerate(workloads):
         episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import reference
+import reference_index
 import reference_modes
 import reference_multi_queue
 import reference_prediction
@@ -18,6 +19,7 @@ from reference import Completed, Job, Start
 import hpcgym
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
@@ -63,6 +65,9 @@ KINDS: dict[str, type[reference.Machine]] = {
 """The machines of the judges by backfilling mode, where it is not one of two for all others."""
 
 
+ORDERS = ("policy", "backfill_order")
+
+
 def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
     """Return what a workload knows of each user at time 0, oldest completed job first."""
     history = workload.history
@@ -74,6 +79,30 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
             (int(history.run_time[row, c]), int(history.requested_time[row, c])) for c in cells
         ]
     return known
+
+
+def records_of_users(workload: Workload) -> Mapping[int, reference_index.User]:
+    """Return the same with the processors of each job, and how many jobs had ended in all."""
+    history = workload.history
+    known = {}
+    for user, row in dict(zip(workload.user.tolist(), workload.user_index, strict=True)).items():
+        completed = int(history.completed[row])
+        cells = [k % RING_JOBS for k in range(max(0, completed - RING_JOBS), completed)]
+        columns = (history.run_time, history.requested_time, history.processors)
+        records = zip(*(column[row, cells].tolist() for column in columns), strict=True)
+        known[user] = reference_index.User(
+            completed, tuple(reference_index.Record(*record) for record in records)
+        )
+    return known
+
+
+def index_of(policy: Any) -> Any:
+    """Return an index policy as the judge has it; any other as it is."""
+    if isinstance(policy, Policy):
+        index = reference_index.Index(policy.parameters.tolist())
+        index.network = () if policy.network is None else policy.network.tolist()
+        return index
+    return reference_index.RULES.get(policy, policy) if isinstance(policy, str) else policy
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
@@ -92,6 +121,11 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
     name = str(settings.get("backfill", "easy")).partition(":")[0]
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
+    orders = {key: index_of(settings[key]) for key in ORDERS if key in settings}
+    if any(isinstance(order, reference_index.Index) for order in orders.values()):
+        kind = settings.get("kind", reference.Machine)
+        settings["kind"] = reference_index.reader(records_of_users(workload), kind)
+    settings |= orders
     return judge.simulate(jobs_of(workload), processors, history=known, **settings)
 
 

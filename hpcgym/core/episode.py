@@ -173,12 +173,30 @@ class Episode:
         """Tell whether a rule asks what is expected of a job."""
         return bool(self.setting[s.EXPECT])
 
+    def serves(self, policy: Policy) -> bool:
+        """Tell whether a decision may order by a compiled policy.
+
+        Args:
+            policy: The policy.
+
+        Returns:
+            False where it reads what is not kept: users' records, or what they let expect.
+
+        Source:
+            House rule: what nobody has asked for is not kept.
+        """
+        read = self.setting[s.KEEP_HISTORY] in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_VIEWS)
+        return (
+            (read or not policy.needs_history)
+            and policy.expects <= self.setting[s.EXPECT]
+            and (policy.network is None or np.array_equal(policy.network, self.network))
+        )
+
     @cached_property
     def start(self) -> Record[Start]:
         """Return what a simulation of the episode begins with, as kernels see it."""
         keeps = self.setting[s.KEEP_HISTORY] != 0
         history = self.workload.history if keeps else empty_history(0)
-        bounded = np.maximum(history.run_time.astype(np.float64), metrics.BSLD_BOUND_S)
         moves = self.setting[s.PREDICT] != 0 or self.setting[s.CORRECT] != 0
         return Record(
             Start(
@@ -189,8 +207,7 @@ class Episode:
                 history_run_time=history.run_time.copy(),
                 history_requested_time=history.requested_time.copy(),
                 history_processors=history.processors.copy(),
-                history_log_bound=np.log(bounded),
-                history_inverse=1.0 / bounded,
+                history_inverse=1.0 / np.maximum(history.run_time, metrics.BSLD_BOUND_S),
                 history_completed=history.completed.copy(),
                 history_last_end_time=history.last_end_time.copy(),
                 network=self.network,

@@ -19,9 +19,12 @@ TERMS = (
     "network_share",
     "network_speed",
 )
-"""What weights of an index apply to, the logarithms of: processors; the request, at least 10 s; the
-expected share of it that the job runs, at least 10 s; its expected reciprocal, both by means over the
-user's records; and both by a network."""
+"""What weights of an index apply to, the logarithms of: processors; the request, at least tau (s);
+the expected share of it that the job runs, at least tau; the expected reciprocal of that, both by
+means over the user's records; and both by a network."""
+
+LARGEST = 1e12
+"""Largest weight or parameter, so that no sum of products runs out of numbers."""
 
 
 def index_policy(
@@ -44,8 +47,8 @@ def index_policy(
         The policy.
 
     Raises:
-        PolicyError: Not six finite numbers, not N_NETWORK of them, or the last two weights without
-            a network.
+        PolicyError: Not six numbers, not N_NETWORK of them, one that is NaN or beyond LARGEST, or
+            the last two weights without a network.
 
     Source:
         Smith 1956; specification, section 10, "Information".
@@ -55,18 +58,20 @@ def index_policy(
         Policy('MINE')
     """
     chosen = np.asarray(weights, dtype=np.float64)
-    if chosen.shape != (N_WEIGHTS,) or not np.isfinite(chosen).all():
+    if chosen.shape != (N_WEIGHTS,) or not (abs(chosen) <= LARGEST).all():
         raise PolicyError(
-            f"an index needs 6 finite weights, of {', '.join(TERMS)}; got {np.asarray(weights)}"
+            f"an index needs {N_WEIGHTS} weights from -{LARGEST:g} to {LARGEST:g}, of "
+            f"{', '.join(TERMS)}; got {chosen}"
         )
     if network is None:
         if chosen[4:].any():
             raise PolicyError("weights of network_share and network_speed need a network")
         return Policy(name or _name_of(chosen), RULE_INDEX, chosen.copy(), source)
     parameters = np.array(network, dtype=np.float64)
-    if parameters.shape != (N_NETWORK,) or not np.isfinite(parameters).all():
+    if parameters.shape != (N_NETWORK,) or not (abs(parameters) <= LARGEST).all():
         raise PolicyError(
-            f"a network has {N_NETWORK} finite parameters, got shape {parameters.shape}"
+            f"a network has {N_NETWORK} parameters from -{LARGEST:g} to {LARGEST:g}; got shape "
+            f"{parameters.shape}, {int((~(abs(parameters) <= LARGEST)).sum())} beyond that"
         )
     called = name or f"{_name_of(chosen)}#{hashlib.sha256(parameters.tobytes()).hexdigest()[:8]}"
     return Policy(called, RULE_INDEX, chosen.copy(), source, network=parameters)

@@ -150,16 +150,14 @@ class Simulator:
             policy: A name, weights or a policy given by a compiled rule.
 
         Raises:
-            PolicyError: The policy is unknown, or given by keys or a formula.
+            PolicyError: The policy is unknown, given by keys or a formula, or reads what is not
+                kept of users.
 
         Source:
             Specification, "Action semantics".
         """
         chosen = as_policy(policy)
-        if chosen.rule == s.RULE_KEYS or (
-            chosen.needs_history and not self.episode.setting[s.KEEP_HISTORY]
-        ):
-            raise PolicyError(f"{chosen.name}: decide by its keys instead (order_by_keys)")
+        self._refuse_unserved(chosen)
         doors.order_by_rule(self._jobs.address, self._row.address, chosen.rule, chosen.parameters)
 
     def order_by_keys(self, keys: ArrayLike) -> None:
@@ -187,8 +185,19 @@ class Simulator:
         if self.episode.setting[s.DECIDE] != s.DECIDE_INTERVAL:
             self.order_by(policy)
             return
+        self._refuse_unserved(policy)
         self.state.setting[0, s.ORDER_RULE] = policy.rule
         self.state.weight[0, s.ORDER] = policy.parameters
+
+    def _refuse_unserved(self, policy: Policy) -> None:
+        """Refuse a policy that cannot decide here."""
+        if policy.rule == s.RULE_KEYS:
+            raise PolicyError(f"{policy.name}: decide by its keys instead (order_by_keys)")
+        if not self.episode.serves(policy):
+            raise PolicyError(
+                f"{policy.name} reads what {self.episode.policy.name} does not keep of users; "
+                "decide by its keys instead (order_by_keys), or simulate under the policy itself"
+            )
 
     def predict(self, candidates: Sequence[str | Policy]) -> NDArray[np.float64]:
         """Predict what becomes of the waiting jobs under each of some policies.
@@ -237,14 +246,14 @@ class Simulator:
             N_SIGNS), as `hpcgym.core.kernels.expecting.read_signs` says.
 
         Raises:
-            PolicyError: The policy needs no users' records, so that none are kept.
+            PolicyError: The policy expects nothing, so that not all it takes is kept.
 
         Source:
             House rule: what is learnt from is what is decided by.
         """
-        if self.episode.setting[s.KEEP_HISTORY] == 0:
+        if not self.episode.expects:
             raise PolicyError(
-                f"{self.episode.policy.name} keeps no records of users; SMITH-HISTORY does"
+                f"{self.episode.policy.name} expects nothing of users; SMITH-HISTORY does"
             )
         listed = self.waiting
         sign = np.empty((len(listed), s.N_SIGNS))

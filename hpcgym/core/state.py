@@ -174,9 +174,9 @@ N_HIDDEN, N_LAST = 32, 16
 """Units of its two hidden layers."""
 N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
 """Its parameters, layer by layer, weights before biases."""
-N_TERMS = 6
-"""Terms of an index: log processors, log E, log share and log speed by records, and both by the
-network."""
+N_TERMS = N_WEIGHTS
+"""What an index weighs: log processors, log E, log share and log speed by records, and the latter
+two by the network."""
 
 # Columns of `State.backfill_parameter`, by mode.
 DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
@@ -268,7 +268,8 @@ class State(NamedTuple):
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_processors: Rings of `History`, shape (n_users, RING_JOBS).
-        history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS).
+        history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS); empty where no rule
+            asks what is expected, like the four arrays from `expected` on.
         history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
             1/s.
         history_completed: Jobs completed, shape (n_users,).
@@ -279,9 +280,8 @@ class State(NamedTuple):
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
-        term: Terms of an index of the job in each seat, shape (n_jobs, N_TERMS); empty where no
-            rule asks for them, like the three that follow.
-        term_at: Jobs the user had completed when they were worked out, -1 = never, shape
+        expected: What an index weighs of the job in each seat, shape (n_jobs, N_TERMS).
+        expected_at: Jobs the user had completed when that was worked out, -1 = never, shape
             (n_jobs,).
         network: Parameters of the network that expects, shape (N_NETWORK,).
         thought: Room for what a network works out, shape (N_SIGNS + N_HIDDEN + N_LAST + 2,).
@@ -339,8 +339,8 @@ class State(NamedTuple):
     history_shown_at: Int
     inverse: Float
     history_field: NDArray[np.float32]
-    term: Float
-    term_at: Int
+    expected: Float
+    expected_at: Int
     network: Float
     thought: Float
     planned_start: Int
@@ -430,7 +430,7 @@ def allocate(
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_processors=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
-        history_log_bound=np.zeros((n_envs, known, RING_JOBS)),
+        history_log_bound=np.zeros((n_envs, known if expectations else 0, RING_JOBS)),
         history_inverse=np.zeros((n_envs, known, RING_JOBS)),
         history_completed=np.zeros((n_envs, known), dtype=np.int64),
         history_last_end_time=np.zeros((n_envs, known), dtype=np.int64),
@@ -440,8 +440,8 @@ def allocate(
         history_field=np.empty(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
-        term=np.empty((n_envs, n_expected, N_TERMS)),
-        term_at=np.empty((n_envs, n_expected), dtype=np.int64),
+        expected=np.empty((n_envs, n_expected, N_TERMS)),
+        expected_at=np.empty((n_envs, n_expected), dtype=np.int64),
         network=np.zeros((n_envs, N_NETWORK if expectations else 0)),
         thought=np.empty((n_envs, N_SIGNS + N_HIDDEN + N_LAST + 2 if expectations else 0)),
         planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -499,8 +499,8 @@ def in_use(state: State) -> State:
         onset=state.onset[:, : int(counter[:, N_ONSETS].max())],
         inverse=state.inverse[:, seats],
         history_field=state.history_field[:, seats],
-        term=state.term[:, seats],
-        term_at=state.term_at[:, seats],
+        expected=state.expected[:, seats],
+        expected_at=state.expected_at[:, seats],
         thought=state.thought[:, :0],
         planned_start=state.planned_start[:, planned],
         promise=state.promise[:, planned],

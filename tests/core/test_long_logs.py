@@ -23,7 +23,13 @@ UNTOUCHED = -77
 PER_JOB = ("start_time", "flag")
 """The schedule: what a state may hold of each job of the log."""
 
-RINGS = ("history_run_time", "history_requested_time", "history_inverse")
+RINGS = (
+    "history_run_time",
+    "history_requested_time",
+    "history_processors",
+    "history_inverse",
+    "history_log_bound",
+)
 """What is remembered of each user's last jobs, up to a bound."""
 
 SETTINGS = [
@@ -33,6 +39,7 @@ SETTINGS = [
     SchedulerSettings(policy="SAF", backfill_order="SPF", threshold=50_000),
     SchedulerSettings(policy="WFP3", backfill_order="UNICEF"),
     SchedulerSettings(policy="MULTIFACTOR", event_semantics="pyss"),
+    SchedulerSettings(policy="SMITH-HISTORY", threshold=50_000),
     SchedulerSettings(policy="SAF", backfill="conservative"),
     SchedulerSettings(policy="WFP3", backfill="conservative:compress=shift", threshold=20_000),
     SchedulerSettings(policy="SAF", backfill="depth:k=3", backfill_order="SPF"),

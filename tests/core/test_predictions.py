@@ -129,6 +129,7 @@ def test_jobs_known_from_before_the_episode_count():
         "user": log.user[:2],
         "run_time": log.run_time[:2],
         "requested_time": log.requested_time[:2],
+        "processors": log.processors[:2],
         "end_time": log.run_time[:2],
     }
     week = log.select(log.submit_time >= 50, start=50, past=past)

@@ -2,6 +2,7 @@
 
 import pytest
 import reference
+import reference_index
 from engines import first_difference, whole
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +20,7 @@ WEEK_S = 604_800
 
 def test_reference_and_package_know_the_same_policies():
     names = [name for name in hpcgym.policy_names() if hpcgym.as_policy(name).chooser is None]
-    assert set(reference.POLICIES) == set(names)
+    assert {*reference.POLICIES, *reference_index.RULES} == set(names)
 
 
 @pytest.mark.parametrize("policy", reference.POLICIES)
@@ -138,6 +139,7 @@ def test_a_week_with_warm_history_starts_as_the_reference_does(real_log, policy)
                 "user": log.user[ended],
                 "run_time": log.run_time[ended],
                 "requested_time": log.requested_time[ended],
+                "processors": log.processors[ended],
                 "end_time": end_time[ended],
             },
         )

@@ -167,7 +167,7 @@ def by_hand() -> tuple[SchedulingEnv, dict[str, dict[int, float]], dict[str, flo
         machine_processors=8,
         unix_start=7 * 86_400,
     )
-    past = [np.array(column) for column in ([3, 3], [50, 20], [100, 100], [-10_000, -400])]
+    past = [np.array(column) for column in ([3, 3], [50, 20], [100, 100], [1, 1], [-10_000, -400])]
     workload = replace(workload, history=history_of(np.array([1, 2, 3]), *past))
     env = SchedulingEnv(
         episodes_of(workload, threshold=850), action="order", decide="event", n_slots=4

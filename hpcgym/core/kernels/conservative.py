@@ -14,8 +14,7 @@ jobs fit in order, and the walk ends behind the last job that is narrow enough t
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.contested import make_backfill_order, make_primary_order, start_first
-from hpcgym.core.kernels.easy import start_in_order
+from hpcgym.core.kernels.contested import make_backfill_order, start_front
 from hpcgym.core.kernels.profile import find_start, is_free_now, make_profile, take_interval
 from hpcgym.core.kernels.queue import least_processors, list_jobs
 from hpcgym.core.kernels.ranking import take_first
@@ -29,7 +28,6 @@ from hpcgym.core.state import (
     FREE,
     N_WAITING,
     NOW,
-    SHADOW,
 )
 
 
@@ -214,17 +212,11 @@ def depth_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="rebuild"`,
         and section 8, "Reservation depth k".
     """
-    row.counter[SHADOW] = -1
-    primary = BASE
-    first = 1  # the head is listed before the others, unless it was taken out of the list
-    if contested:
+    primary, head = start_front(jobs, row, contested)
+    first = 0
+    if not contested:
         list_jobs(row, BASE, row.scratch)
-        primary = make_primary_order(jobs, row)
-        head = start_first(jobs, row, primary)
-        first = 0
-    else:
-        head = start_in_order(jobs, row)
-        list_jobs(row, BASE, row.scratch)
+        first = 1  # the head is listed before the others; it was not taken out of the list
     if head >= 0 and row.counter[N_WAITING] > 1 and row.counter[FREE] > 0:
         make_profile(jobs, row)
         reserve_hole(jobs, row, head)

@@ -6,9 +6,16 @@ it. O(n) for n waiting jobs, and O(log n) for each that starts or is tried.
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.easy import backfills, charge_extra, fits_behind, may_backfill, reserve
+from hpcgym.core.kernels.easy import (
+    backfills,
+    charge_extra,
+    fits_behind,
+    may_backfill,
+    reserve,
+    start_in_order,
+)
 from hpcgym.core.kernels.queue import least_processors, list_jobs
-from hpcgym.core.kernels.ranking import take_first
+from hpcgym.core.kernels.ranking import sort_listed, take_first
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import start_waiting
 from hpcgym.core.kernels.score import score_listed
@@ -54,6 +61,32 @@ def make_primary_order(jobs: Jobs, row: Row) -> int:
         return BASE
     score_listed(jobs, row, ORDER, row.setting[ORDER_RULE], row.counter[N_WAITING])
     return ORDER
+
+
+@kernel(inlined=True)
+def list_in_order(jobs: Jobs, row: Row, contested: bool) -> int:
+    """List the waiting jobs in queue order.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        contested: Whether the order of this instant decides; else the kept one does.
+
+    Returns:
+        Number of jobs listed.
+
+    Writes:
+        `scratch`; keys of orders that are not kept.
+
+    Source:
+        Specification, section 1, "Queue order".
+    """
+    n = list_jobs(row, BASE, row.scratch)
+    if contested:
+        primary = make_primary_order(jobs, row)
+        if primary != BASE:
+            sort_listed(row, primary, n)
+    return n
 
 
 @kernel(inlined=True)
@@ -114,6 +147,34 @@ def start_first(jobs: Jobs, row: Row, primary: int) -> int:
             return -2
         taken += 1
     return -1
+
+
+@kernel(inlined=True)
+def start_front(jobs: Jobs, row: Row, contested: bool) -> tuple[int, int]:
+    """Start jobs from the front of the queue while they fit (step 1).
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        contested: Whether the order of this instant decides; else the kept one does.
+
+    Returns:
+        The primary order; the head, as `start_first` gives it where the order of this instant
+        decides, else as `start_in_order`.
+
+    Writes:
+        SHADOW = -1; what `start_waiting` writes; where the order of this instant decides, `scratch`
+        as `start_first` leaves it.
+
+    Source:
+        Specification, section 1, "EASY pass", step 1.
+    """
+    row.counter[SHADOW] = -1
+    if contested:
+        list_jobs(row, BASE, row.scratch)
+        primary = make_primary_order(jobs, row)
+        return primary, start_first(jobs, row, primary)
+    return BASE, start_in_order(jobs, row)
 
 
 @kernel(inlined=True)
@@ -188,10 +249,7 @@ def contested_pass(jobs: Jobs, row: Row) -> bool:
     Source:
         Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
     """
-    row.counter[SHADOW] = -1
-    list_jobs(row, BASE, row.scratch)
-    primary = make_primary_order(jobs, row)
-    head = start_first(jobs, row, primary)
+    primary, head = start_front(jobs, row, True)
     if may_backfill(row, head):
         reserve(jobs, row, head)
         n = list_candidates(jobs, row)

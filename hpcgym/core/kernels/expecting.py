@@ -1,14 +1,15 @@
 """What a user's last jobs tell of one that waits: how long it may run, and how much waiting costs.
 
-An index is a weighted sum of six terms, the logarithms of a job's processors and request and of
+An index is a weighted sum of six terms, the logarithms of a job's processors and estimate and of
 what is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
-tau) is the most it can be. The share of a job is the expected D/E, its speed the expected E/D: what
-a second of waiting costs, over what it would cost if the job ran to its request. Both are expected
-in two ways: from the user's records alone, and by a network that has learnt to read them.
+tau) is taken for the most it can be. The share of a job is the expected D/E, its speed the expected
+E/D: what a second of waiting costs, over what it would cost if the job ran to its estimate. Both
+are expected in two ways: from the user's records alone, and by a network that has learnt to read
+them. Either has learnt of requests: where something better is the estimate, there is less to say.
 
-What is expected of a job changes when a job of its user ends, and only then; until then it is kept
-with the job's seat. Reading a user's records costs one look at each of at most RING_JOBS jobs, a
-network some 1,500 multiplications more.
+What is expected of a job changes when a job of its user ends, and only then; until then the terms
+are kept with the job's seat, and a score is six multiplications. Reading a user's records costs a
+few looks at each of at most RING_JOBS jobs, a network some 1,500 multiplications more.
 """
 
 import math
@@ -25,6 +26,7 @@ from hpcgym.core.state import (
     N_LAST,
     N_SIGNS,
     N_TERMS,
+    E,
     Float,
     Int,
     Q,
@@ -39,6 +41,9 @@ SHORT_S = 60
 N_KINDS = 4
 """Kinds of records: all; of the same request; of the same request and processors; of the same
 processors."""
+
+PROCESSORS, REQUEST, SHARE, SPEED, NETWORK_SHARE, NETWORK_SPEED = range(N_TERMS)
+"""The terms, all of them logarithms."""
 
 SIGNS_OF_KIND = 6
 FIRST_SIGN_OF_KIND = 3
@@ -62,12 +67,9 @@ def is_of_kind(jobs: Jobs, row: Row, job: int, spot: int, kind: int) -> bool:
         Specification, section 10, "Information": finer keys belong to predictors.
     """
     user = jobs.user[job]
-    if kind == 1 or kind == 2:
-        if row.history_requested_time[user, spot] != jobs.requested_time[job]:
-            return False
-    if kind >= 2:
-        return row.history_processors[user, spot] == jobs.processors[job]
-    return True
+    same_request = row.history_requested_time[user, spot] == jobs.requested_time[job]
+    same_size = row.history_processors[user, spot] == jobs.processors[job]
+    return (same_request or kind == 0 or kind == 3) and (same_size or kind < 2)
 
 
 @kernel
@@ -163,7 +165,7 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         term: Where to, shape (N_TERMS,).
 
     Writes:
-        `term[2]`, the log of the share, at most 0; `term[3]`, that of the speed, at least 0.
+        `term[SHARE]`, the log of the share, at most 0; `term[SPEED]`, that of the speed, >= 0.
 
     Source:
         Shrinkage of group means: Efron and Morris 1975; specification, section 10, "Information".
@@ -184,8 +186,8 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
                 weight *= DECAY
         share /= total
         speed /= total
-    term[2] = math.log(share)
-    term[3] = math.log(speed)
+    term[SHARE] = math.log(share)
+    term[SPEED] = math.log(speed)
 
 
 @kernel
@@ -250,7 +252,7 @@ def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         term: Where to, shape (N_TERMS,).
 
     Writes:
-        `term[4]` and `term[5]`, the logs of share and speed; `thought`.
+        `term[NETWORK_SHARE]` and `term[NETWORK_SPEED]`, the logs of both; `thought`.
 
     Source:
         House rule: what is learnt is a few numbers, and runs where everything else runs.
@@ -264,13 +266,13 @@ def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
     layer = apply_layer(row, layer, hidden, N_HIDDEN, last, N_LAST)
     bend(row, last, N_LAST)
     apply_layer(row, layer, last, N_LAST, out, 2)
-    term[4] = row.thought[out]
-    term[5] = row.thought[out + 1]
+    term[NETWORK_SHARE] = row.thought[out]
+    term[NETWORK_SPEED] = row.thought[out + 1]
 
 
 @kernel
-def find_terms(jobs: Jobs, row: Row, job: int) -> None:
-    """Work out the terms of a waiting job's index, unless nothing has been learnt of it since.
+def expect(jobs: Jobs, row: Row, job: int) -> None:
+    """Work out the terms of a waiting job's index, unless no job of its user has ended since.
 
     Args:
         jobs: The job table.
@@ -278,26 +280,26 @@ def find_terms(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of a waiting job.
 
     Writes:
-        The row of `term` of its seat, and `term_at`; the network's terms are 0 where there is no
-        network.
+        The row of `expected` of its seat, and `expected_at`; the network's terms are 0 where there
+        is no network.
 
     Source:
         House rule: no work where nothing has changed.
     """
     seat = seat_of(row, job)
     completed = row.history_completed[jobs.user[job]]
-    if row.term_at[seat] == completed:
+    if row.expected_at[seat] == completed:
         return
-    row.term_at[seat] = completed
-    term = row.term[seat]
-    term[0] = math.log(jobs.feature[job, Q])
-    term[1] = math.log(max(float(jobs.estimate[job]), BSLD_BOUND_S))
+    row.expected_at[seat] = completed
+    term = row.expected[seat]
+    term[PROCESSORS] = math.log(jobs.feature[job, Q])
+    term[REQUEST] = math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
     expect_by_records(jobs, row, job, term)
     if row.setting[EXPECT] == EXPECT_BY_NETWORK:
         expect_by_network(jobs, row, job, term)
     else:
-        term[4] = 0.0
-        term[5] = 0.0
+        term[NETWORK_SHARE] = 0.0
+        term[NETWORK_SPEED] = 0.0
 
 
 @kernel
@@ -307,25 +309,24 @@ def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> fl
     Args:
         jobs: The job table.
         row: The simulation.
-        weight: Weights of (log processors, log E, log share and log speed by records, log share and
-            log speed by the network).
+        weight: Weights of the terms.
         job: Index of a waiting job.
 
     Returns:
-        The score, summed in that order; with weights (1, 2, 1, -1, 0, 0) the logarithm of work over
-        the rate at which waiting costs, as expected.
+        The score, summed in the order of the terms; with weights (1, 2, 1, -1, 0, 0) the logarithm
+        of work over the rate at which waiting costs, as expected.
 
     Writes:
-        What `find_terms` writes.
+        What `expect` writes.
 
     Source:
         Smith 1956; specification, section 10, "Information".
     """
-    find_terms(jobs, row, job)
-    seat = seat_of(row, job)
+    expect(jobs, row, job)
+    term = row.expected[seat_of(row, job)]
     total = 0.0
     for column in range(N_TERMS):
-        total += weight[column] * row.term[seat, column]
+        total += weight[column] * term[column]
     return total
 
 
@@ -340,13 +341,13 @@ def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
         term: Where to, shape (n_listed, N_TERMS).
 
     Writes:
-        `term`; what `find_terms` writes.
+        `term`; what `expect` writes.
 
     Source:
         House rule: what is shown of a decision is what it was made by.
     """
     for place in range(len(listed)):
-        find_terms(jobs, row, listed[place])
+        expect(jobs, row, listed[place])
         seat = seat_of(row, listed[place])
         for column in range(N_TERMS):
-            term[place, column] = row.term[seat, column]
+            term[place, column] = row.expected[seat, column]

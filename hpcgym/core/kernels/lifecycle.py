@@ -5,6 +5,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.partitions import begin_partitions
 from hpcgym.core.kernels.queue import clear_queue
 from hpcgym.core.kernels.records import Row, Start
+from hpcgym.core.kernels.user_history import log_bounded
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_MULTI_QUEUE,
@@ -78,8 +79,9 @@ def recall_users(row: Row, start: Start) -> None:
             row.history_run_time[user, spot] = start.history_run_time[user, spot]
             row.history_requested_time[user, spot] = start.history_requested_time[user, spot]
             row.history_processors[user, spot] = start.history_processors[user, spot]
-            row.history_log_bound[user, spot] = start.history_log_bound[user, spot]
             row.history_inverse[user, spot] = start.history_inverse[user, spot]
+            if len(row.history_log_bound) > 0:
+                row.history_log_bound[user, spot] = log_bounded(start.history_run_time[user, spot])
         row.history_completed[user] = start.history_completed[user]
         row.history_last_end_time[user] = start.history_last_end_time[user]
         row.history_shown_at[user] = -1

@@ -20,8 +20,8 @@ together; and the list is gone through no further than until all processors can 
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.contested import make_primary_order, start_first
-from hpcgym.core.kernels.easy import charge_extra, fits_behind, reserve, start_in_order
+from hpcgym.core.kernels.contested import start_front
+from hpcgym.core.kernels.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.queue import least_processors, list_jobs
 from hpcgym.core.kernels.ranking import take_first
 from hpcgym.core.kernels.records import Jobs, Row
@@ -282,14 +282,7 @@ def look_ahead_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
     Source:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
-    row.counter[SHADOW] = -1
-    primary = BASE
-    if contested:
-        list_jobs(row, BASE, row.scratch)
-        primary = make_primary_order(jobs, row)
-        head = start_first(jobs, row, primary)
-    else:
-        head = start_in_order(jobs, row)
+    primary, head = start_front(jobs, row, contested)
     if head >= 0 and least_processors(row, BASE) <= row.counter[FREE]:
         reserve(jobs, row, head)
         n = row.counter[N_WAITING] - 1

@@ -68,8 +68,8 @@ class Row(NamedTuple):
     history_shown_at: IntVector
     inverse: FloatVector
     history_field: SingleTable
-    term: FloatTable
-    term_at: IntVector
+    expected: FloatTable
+    expected_at: IntVector
     network: FloatVector
     thought: FloatVector
     planned_start: IntVector
@@ -99,7 +99,6 @@ class Start(NamedTuple):
         history_run_time: What is known of each user at time 0, as `State` has it, like the others.
         history_requested_time: Likewise.
         history_processors: Likewise.
-        history_log_bound: Likewise.
         history_inverse: Likewise.
         history_completed: Likewise.
         history_last_end_time: Likewise.
@@ -115,7 +114,6 @@ class Start(NamedTuple):
     history_run_time: IntTable
     history_requested_time: IntTable
     history_processors: IntTable
-    history_log_bound: FloatTable
     history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector

@@ -20,11 +20,10 @@ from hpcgym.core.kernels.contested import (
     backfill_first,
     list_candidates,
     make_backfill_order,
-    make_primary_order,
-    start_first,
+    start_front,
 )
-from hpcgym.core.kernels.easy import backfill, reserve, start_in_order
-from hpcgym.core.kernels.queue import least_processors, list_jobs
+from hpcgym.core.kernels.easy import backfill, reserve
+from hpcgym.core.kernels.queue import least_processors
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.state import (
     BASE,
@@ -118,14 +117,7 @@ def relaxed_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
     Source:
         Ward, Mahood and West 2002; specification, section 8, "Relaxed".
     """
-    row.counter[SHADOW] = -1
-    primary = BASE
-    if contested:
-        list_jobs(row, BASE, row.scratch)
-        primary = make_primary_order(jobs, row)
-        head = start_first(jobs, row, primary)
-    else:
-        head = start_in_order(jobs, row)
+    primary, head = start_front(jobs, row, contested)
     if head >= 0 and least_processors(row, BASE) <= row.counter[FREE]:
         relax(jobs, row, head)
         if contested:

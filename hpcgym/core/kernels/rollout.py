@@ -8,6 +8,7 @@ of any simulation.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
+from hpcgym.core.kernels.expecting import expect
 from hpcgym.core.kernels.lifecycle import clear_machine, set_rules
 from hpcgym.core.kernels.queue import list_jobs, put_in
 from hpcgym.core.kernels.records import Jobs, Row
@@ -24,6 +25,8 @@ from hpcgym.core.state import (
     CORRECT,
     DECIDE,
     DECIDE_NEVER,
+    EXPECT,
+    EXPECT_NOTHING,
     FILL,
     FILL_KEEPS,
     FREE,
@@ -35,6 +38,7 @@ from hpcgym.core.state import (
     N_RELEASES,
     N_RUNNING,
     N_STARTED,
+    N_TERMS,
     N_WAITING,
     N_WEIGHTS,
     NEXT_JOB,
@@ -114,6 +118,29 @@ def copy_running(row: Row, plan: Row) -> None:
 
 
 @kernel
+def copy_expected(jobs: Jobs, row: Row, plan: Row, job: int) -> None:
+    """Copy what is expected of a waiting job; in the copy no more is learnt.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        plan: Its copy, in which the job has a seat.
+        job: Index of the job.
+
+    Writes:
+        `expected` and `expected_at` of its seats.
+
+    Source:
+        House rule: a copy knows what the simulation knows at this instant.
+    """
+    expect(jobs, row, job)
+    seat = seat_of(plan, job)
+    plan.expected_at[seat] = plan.history_completed[jobs.user[job]]
+    for column in range(N_TERMS):
+        plan.expected[seat, column] = row.expected[seat_of(row, job), column]
+
+
+@kernel
 def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
     """Copy the waiting jobs, in the order of the copy's rule.
 
@@ -124,7 +151,7 @@ def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
         n: Number of waiting jobs.
 
     Writes:
-        Seats, keys and queues of the copy.
+        Seats, keys and queues of the copy; what is expected of the jobs.
 
     Source:
         Specification, section 1, "Queue order".
@@ -134,6 +161,8 @@ def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
         seat = take_seat(plan, job)
         if len(row.inverse) > 0:
             plan.inverse[seat] = row.inverse[seat_of(row, job)]
+        if row.setting[EXPECT] != EXPECT_NOTHING:
+            copy_expected(jobs, row, plan, job)
         overdue = is_overdue(row, job)
         plan.key[BASE, seat] = -float("inf") if overdue else first_key(jobs, plan, BASE, job)
         put_in(jobs, plan, BASE, job)

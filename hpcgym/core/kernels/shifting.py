@@ -18,15 +18,12 @@ sweep, and all but few passes need one that moves jobs and one that finds none t
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.conservative import reserve_hole
-from hpcgym.core.kernels.contested import make_primary_order
+from hpcgym.core.kernels.contested import list_in_order
 from hpcgym.core.kernels.profile import give_back_interval, make_profile, take_interval
-from hpcgym.core.kernels.queue import list_jobs
-from hpcgym.core.kernels.ranking import sort_listed
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import next_release, start_waiting
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.state import (
-    BASE,
     CORRECT,
     FIRST_UNPLANNED,
     FREE,
@@ -193,11 +190,7 @@ def shift_pass(jobs: Jobs, row: Row, contested: bool) -> None:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="shift"`.
     """
     row.counter[SHADOW] = -1
-    n = list_jobs(row, BASE, row.scratch)
-    if contested:
-        primary = make_primary_order(jobs, row)
-        if primary != BASE:
-            sort_listed(row, primary, n)
+    n = list_in_order(jobs, row, contested)
     if plans_are_due(row):
         plan_starts(jobs, row, n)
     start_planned(jobs, row, n)

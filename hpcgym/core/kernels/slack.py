@@ -30,14 +30,12 @@ order of their promises, if one is tried, O(n) where they stand nearly so and O(
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.conservative import reserve_hole
-from hpcgym.core.kernels.contested import make_primary_order
+from hpcgym.core.kernels.contested import list_in_order
 from hpcgym.core.kernels.profile import make_profile, take_interval
-from hpcgym.core.kernels.queue import list_jobs
-from hpcgym.core.kernels.ranking import sort_listed
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.kernels.shifting import plan_starts, plans_are_due, start_planned
-from hpcgym.core.state import BASE, FIRST_UNPLANNED, FREE, NOW, SHADOW, SLACK
+from hpcgym.core.state import FIRST_UNPLANNED, FREE, NOW, SHADOW, SLACK
 
 
 @kernel(inlined=True)
@@ -217,11 +215,7 @@ def slack_pass(jobs: Jobs, row: Row, contested: bool) -> None:
         Talby and Feitelson 1999; specification, section 8, "Slack-based".
     """
     row.counter[SHADOW] = -1
-    n = list_jobs(row, BASE, row.scratch)
-    if contested:
-        primary = make_primary_order(jobs, row)
-        if primary != BASE:
-            sort_listed(row, primary, n)
+    n = list_in_order(jobs, row, contested)
     if plans_are_due(row):
         first = row.counter[FIRST_UNPLANNED]
         plan_starts(jobs, row, n)

@@ -14,6 +14,22 @@ from hpcgym.core.state import LOG_LARGEST, N_KEPT_FIELDS, NOW
 MONTH_MINUTES = 43_200.0
 
 
+@kernel(inlined=True)
+def log_bounded(run_time: int) -> float:
+    """Return log D of a job that has ended, D = max(run time, tau).
+
+    Args:
+        run_time: Its executed run time, s.
+
+    Returns:
+        The natural logarithm.
+
+    Source:
+        House rule: one logarithm for what ends now and for what had ended before, to the bit.
+    """
+    return math.log(max(float(run_time), BSLD_BOUND_S))
+
+
 @kernel
 def record_completion(jobs: Jobs, row: Row, job: int) -> None:
     """Enter a job that has ended into its user's ring.
@@ -35,9 +51,9 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
     row.history_run_time[user, spot] = run_time
     row.history_requested_time[user, spot] = jobs.requested_time[job]
     row.history_processors[user, spot] = jobs.processors[job]
-    bounded = max(float(run_time), BSLD_BOUND_S)
-    row.history_log_bound[user, spot] = math.log(bounded)
-    row.history_inverse[user, spot] = 1.0 / bounded
+    row.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
+    if len(row.history_log_bound) > 0:
+        row.history_log_bound[user, spot] = log_bounded(run_time)
     row.history_completed[user] += 1
     row.history_last_end_time[user] = row.counter[NOW]
 
@@ -162,7 +178,7 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
     """
     seat = seat_of(row, job)
     row.inverse[seat] = expect_inverse(jobs, row, job)
-    if len(row.term_at) > 0:
-        row.term_at[seat] = -1
+    if len(row.expected_at) > 0:
+        row.expected_at[seat] = -1
     if len(row.history_field) > 0:
         write_history_fields(jobs, row, job)

@@ -1,0 +1,377 @@
+"""Index policies: what a user's last jobs tell, judged job by job, and kept only while it holds."""
+
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import reference_index
+from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import policies, settings_for, workloads
+
+import hpcgym
+from hpcgym.core import state as s
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.history import RING_JOBS
+from hpcgym.core.index import LARGEST, index_policy
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.workload import Workload
+from hpcgym.errors import PolicyError
+from hpcgym.evaluation.benchmark import saturated
+
+BY_RECORDS = tuple(reference_index.RULES)
+MODES = (
+    "conservative",
+    "conservative:compress=shift",
+    "depth:k=2",
+    "look-ahead:window=3",
+    "relaxed:omega=0.3",
+    "slack:c=0.5",
+    "multi-queue:bounds=60/300,delay=200,batch=3",
+)
+STRETCH = 30
+"""Drawn times are short; so stretched, most run times are above the bound of 10 s."""
+
+
+def network_of(seed):
+    """Return random parameters of a network."""
+    return np.random.default_rng(seed).uniform(-0.5, 0.5, s.N_NETWORK)
+
+
+def stretched(workload):
+    """Return a workload in which all times are longer."""
+    history = workload.history
+    return replace(
+        workload,
+        submit_time=workload.submit_time * STRETCH,
+        run_time=workload.run_time * STRETCH,
+        requested_time=workload.requested_time * STRETCH,
+        history=history._replace(
+            run_time=history.run_time * STRETCH, requested_time=history.requested_time * STRETCH
+        ),
+    )
+
+
+users = workloads(max_jobs=40) | workloads(max_jobs=40).map(stretched)
+
+
+@st.composite
+def indexes(draw):
+    """Draw an index policy: by name, by weights, or by weights and a network."""
+    if draw(st.booleans()):
+        return draw(st.sampled_from(BY_RECORDS))
+    weights = np.array(draw(st.tuples(*[st.sampled_from((-1.5, -1, 0, 0.3, 1, 2))] * 6)))
+    if draw(st.booleans()):
+        return index_policy(weights, network_of(draw(st.integers(0, 99))))
+    return index_policy(weights * (1, 1, 1, 1, 0, 0))
+
+
+@pytest.mark.parametrize("policy", BY_RECORDS)
+@given(data=st.data())
+def test_named_index_starts_every_job_as_the_judge_does(policy, data):
+    workload = data.draw(users)
+    assert not first_difference(workload, policy=policy, **data.draw(settings_for(workload)))
+
+
+@given(data=st.data())
+def test_any_index_starts_every_job_as_the_judge_does(data):
+    workload = data.draw(users)
+    settings = data.draw(settings_for(workload))
+    assert not first_difference(workload, policy=data.draw(indexes()), **settings)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(data=st.data())
+def test_any_index_serves_every_backfilling_mode(mode, data):
+    workload = data.draw(users)
+    settings = data.draw(settings_for(workload, mode))
+    assert not first_difference(workload, policy=data.draw(indexes()), **settings)
+
+
+@given(data=st.data())
+def test_an_index_may_order_the_backfill_alone(data):
+    workload, policy = data.draw(users), data.draw(policies)
+    settings = data.draw(settings_for(workload, "easy")) | {"backfill_order": data.draw(indexes())}
+    assert not first_difference(workload, policy=policy, **settings)
+
+
+@given(data=st.data())
+def test_an_index_of_predicted_estimates_starts_every_job_as_the_judge_does(data):
+    settings = {
+        "policy": data.draw(indexes()),
+        "estimates": data.draw(st.sampled_from(("recent", "doubled"))),
+        "correction": data.draw(st.sampled_from(("reqtime", "doubling"))),
+    }
+    assert not first_difference(data.draw(users), **settings)
+
+
+@given(data=st.data())
+def test_passes_that_are_cut_short_start_what_full_passes_start(data):
+    workload, policy = data.draw(users), data.draw(indexes())
+    settings = data.draw(settings_for(workload))
+    short = simulator_of(workload, policy, **settings)
+    full = simulator_of(workload, policy, full_passes=True, **settings)
+    short.run()
+    full.run()
+    assert short.start_time.tolist() == full.start_time.tolist()
+
+
+@pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
+@pytest.mark.parametrize("settings", [{}, {"threshold": 200_000, "backfill_order": "SPF-HISTORY"}])
+def test_whole_logs_start_as_the_judge_says(real_log, log, settings):
+    assert not first_difference(whole(real_log(log)), policy="SMITH-HISTORY", **settings)
+
+
+def test_a_whole_log_under_a_network_starts_as_the_judge_says(real_log):
+    workload = whole(real_log("KTH-SP2-1996-2.1-cln"))
+    policy = index_policy([1, 2, 0, 0, 1, -1], network_of(3))
+    assert not first_difference(workload, policy=policy)
+
+
+# --- What is kept with a seat ---------------------------------------------------------------------
+
+
+def seat_of(state, job):
+    """Return the seat of a waiting job, which stands in its place of `start_time`."""
+    return -2 - int(state.start_time[0, job])
+
+
+def check_what_is_kept(workload, seed):
+    """Compare signs, and terms kept with seats, with the judge's; say how many terms were kept."""
+    policy = index_policy([1, 2, 1, -1, 0.5, -0.5], network_of(seed))
+    rule, table, n_kept = index_of(policy), jobs_of(workload), 0
+    simulator = Simulator(workload, SchedulerSettings(policy, backfill="none"), decide="event")
+    while simulator.run():
+        state = simulator.state
+        history = workload.history._replace(
+            run_time=state.history_run_time[0],
+            requested_time=state.history_requested_time[0],
+            processors=state.history_processors[0],
+            completed=state.history_completed[0],
+        )
+        known = records_of_users(replace(workload, history=history))
+        listed, sign = simulator.signs()
+        for job, seen in zip(listed.tolist(), sign.tolist(), strict=True):
+            row = table[job]
+            user = known[row.user]
+            assert seen == reference_index.signs(row, row.requested_time, user)
+            seat = seat_of(state, job)
+            if state.expected_at[0, seat] == user.completed:
+                assert state.expected[0, seat].tolist() == [
+                    math.log(row.processors),
+                    math.log(max(row.requested_time, 10)),
+                    *reference_index.by_records(row, row.requested_time, user),
+                    *reference_index.by_network(rule.network, seen),
+                ]
+                n_kept += 1
+    return n_kept
+
+
+@given(data=st.data())
+def test_what_is_kept_of_a_waiting_job_is_what_is_worked_out_anew(data):
+    """At every event the judge reads the users' rings; terms that are out of date are not used."""
+    check_what_is_kept(data.draw(users), data.draw(st.integers(0, 99)))
+
+
+def test_much_is_kept_where_many_jobs_wait():
+    assert check_what_is_kept(saturated(30, 30), 5) > 100
+
+
+def test_an_expectation_moves_when_a_job_of_the_same_user_ends():
+    """One processor. A's user turns out to run 10 s of 100 s, so his next job goes before B's."""
+    jobs = Workload.from_arrays(
+        [0, 1, 2, 3],
+        [10, 50, 10, 10],
+        [100, 50, 60, 100],
+        [1] * 4,
+        user=[7, 8, 8, 7],
+        machine_processors=1,
+    )
+    assert hpcgym.simulate(jobs, "SPF").start_time.tolist() == [0, 10, 60, 70]
+    assert hpcgym.simulate(jobs, "SPF-HISTORY").start_time.tolist() == [0, 20, 70, 10]
+
+
+def test_a_ring_forgets_what_lies_further_back():
+    """Twenty-one jobs of 100 s, then as many of 10 s: only the latter are remembered."""
+    n = 2 * RING_JOBS + 2
+    run_time = np.repeat([100, 10], n // 2)
+    jobs = Workload.from_arrays(
+        np.arange(n + 2) * 200,
+        [*run_time, 5, 5],
+        [100] * (n + 2),
+        [1] * (n + 2),
+        user=[1] * (n + 2),
+        machine_processors=1,
+    )
+    simulator = Simulator(jobs, SchedulerSettings("SPF-HISTORY"), decide="event")
+    for _ in range(n):
+        assert simulator.run()
+    [sign] = simulator.signs()[1]
+    assert sign[2] == pytest.approx(np.log(1 + n - 1) / 7)
+    assert sign[3] == pytest.approx(np.log(1 + RING_JOBS) / 3)
+    assert sign[4] * 5 == pytest.approx(np.log(0.1))
+
+
+# --- Copies, vectors of cells, and decisions ------------------------------------------------------
+
+
+@pytest.mark.parametrize("with_network", [False, True])
+@pytest.mark.parametrize("backfill", ["easy", "conservative:compress=shift"])
+def test_copy_and_pickle_in_the_middle_end_like_the_original(backfill, with_network):
+    weights = [1, 2, 1, -1, 0.5, -0.5] if with_network else [1, 2, 1, -1, 0, 0]
+    policy = index_policy(weights, network_of(1) if with_network else None)
+    settings = SchedulerSettings(policy, backfill=backfill, threshold=30_000)
+    ours = Simulator(saturated(300, 150), settings, decide="event")
+    for _ in range(300):
+        assert ours.run()
+    twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
+    back = ours.copy()
+    while ours.run():
+        pass
+    for twin in twins:
+        while twin.run():
+            pass
+        assert twin.start_time.tolist() == ours.start_time.tolist()
+        twin.restore(back)
+        while twin.run():
+            pass
+        assert twin.start_time.tolist() == ours.start_time.tolist()
+
+
+@given(data=st.data())
+def test_asking_for_decisions_changes_nothing_if_the_same_index_decides(data):
+    workload, policy = data.draw(users), data.draw(indexes())
+    settings = data.draw(settings_for(workload)) | {"backfill_order": None}
+    at_once = simulator_of(workload, policy, **settings)
+    at_once.run()
+    stepped = simulator_of(workload, policy, decide="contested", **settings)
+    while stepped.run():
+        stepped.order_by(policy)
+    assert stepped.start_time.tolist() == at_once.start_time.tolist()
+
+
+@given(data=st.data())
+def test_many_cells_give_the_figures_of_single_simulations(data):
+    """Cells with records, with a network and with neither, one after the other on one row."""
+    network = network_of(data.draw(st.integers(0, 99)))
+    names = [
+        index_policy([1, 2, 0, 0, 1, -1], network, name="BY-NETWORK"),
+        "SAF",
+        "SMITH-HISTORY",
+        index_policy([0, 1, 0.5, 0, 0.5, 0], network, name="BY-BOTH"),
+        "SMITH",
+        "SPF-HISTORY",
+        "WFP3",
+    ]
+    logs = [data.draw(users), data.draw(users)]
+    order = data.draw(st.permutations(names))
+    settings = {"threshold": data.draw(st.sampled_from((None, 60)))}
+    many = hpcgym.simulate_many(logs, order, metrics=["mean_bsld", "makespan"], **settings)
+    for row, workload in enumerate(logs):
+        for column, policy in enumerate(order):
+            figures = hpcgym.simulate(workload, policy, **settings).metrics()
+            assert many["makespan"][row, column] == figures["makespan"]
+            assert many["mean_bsld"][row, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
+
+
+def test_many_cells_may_backfill_by_a_network():
+    log, fill = saturated(200, 200), index_policy([1, 2, 0, 0, 1, -1], network_of(2))
+    many = hpcgym.simulate_many([log], ["FCFS", "SMITH-HISTORY"], backfill_order=fill)
+    for column, policy in enumerate(["FCFS", "SMITH-HISTORY"]):
+        figures = hpcgym.simulate(log, policy, backfill_order=fill).metrics()
+        assert many["mean_bsld"][0, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
+
+
+def test_a_rollout_backfills_by_what_is_expected_now():
+    """Where estimates are true and nothing is learnt any more, the plan is what comes."""
+    log = saturated(60, 60)
+    exact = replace(log, run_time=log.requested_time)
+    settings = SchedulerSettings("FCFS", backfill_order="SMITH-HISTORY")
+    simulator = Simulator(exact, settings, decide="event")
+    while simulator.run() and simulator.now < exact.submit_time[-1]:
+        pass
+    waiting = simulator.waiting
+    [predicted] = simulator.predict(["FCFS"])
+    [again] = simulator.predict(["FCFS"])
+    assert predicted == again and len(waiting) > 10
+    frozen = simulator.copy()
+    frozen.state.setting[0, s.KEEP_HISTORY] = 0  # no more is learnt
+    while frozen.run():
+        pass
+    flow = frozen.start_time[waiting] - exact.submit_time[waiting] + exact.run_time[waiting]
+    bounded = np.maximum(exact.run_time[waiting], 10)
+    assert predicted == pytest.approx(np.maximum(flow / bounded, 1).mean(), rel=1e-12)
+
+
+# --- What is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weights", [[1, 2, 3], [1] * 7, [1, 2, np.nan, 0, 0, 0], [np.inf] * 6])
+def test_weights_that_are_not_six_numbers_are_refused(weights):
+    with pytest.raises(PolicyError, match="needs 6 weights"):
+        index_policy(weights)
+
+
+def test_weights_of_a_network_without_one_are_refused():
+    with pytest.raises(PolicyError, match="need a network"):
+        index_policy([1, 2, 0, 0, 1, 0])
+
+
+@pytest.mark.parametrize(
+    "network", [np.zeros(5), np.full(s.N_NETWORK, np.nan), np.full(s.N_NETWORK, 2 * LARGEST)]
+)
+def test_a_network_of_another_shape_or_without_numbers_is_refused(network):
+    with pytest.raises(PolicyError, match=f"a network has {s.N_NETWORK} parameters"):
+        index_policy([1, 2, 0, 0, 1, 0], network)
+
+
+def test_two_networks_in_one_simulation_are_refused():
+    one, two = (
+        index_policy([1, 2, 0, 0, 1, 0], network_of(seed), name=f"N{seed}") for seed in (1, 2)
+    )
+    log = hpcgym.load_workload("tiny")
+    for call in (
+        lambda: hpcgym.simulate(log, one, backfill_order=two),
+        lambda: hpcgym.simulate_many([log], [one, "FCFS", two]),
+        lambda: hpcgym.simulate_many([log], [one], backfill_order=two),
+    ):
+        with pytest.raises(PolicyError, match="share a network"):
+            call()
+
+
+@pytest.mark.parametrize(
+    ("base", "chosen"),
+    [
+        ("FCFS", "SMITH-HISTORY"),
+        ("SMITH", "SMITH-HISTORY"),
+        ("SMITH-HISTORY", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
+        (
+            index_policy([1, 2, 0, 0, 1, 0], network_of(2)),
+            index_policy([1, 2, 0, 0, 1, 0], network_of(1)),
+        ),
+    ],
+)
+def test_a_decision_by_what_is_not_kept_is_refused(base, chosen):
+    simulator = Simulator(saturated(20, 20), SchedulerSettings(base), decide="contested")
+    assert simulator.run()
+    with pytest.raises(PolicyError, match="does not keep of users"):
+        simulator.order_by(chosen)
+
+
+@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-HISTORY"])
+def test_records_that_serve_predictions_alone_serve_no_decision(chosen):
+    settings = SchedulerSettings("FCFS", estimates="recent")
+    simulator = Simulator(saturated(20, 20), settings, decide="contested")
+    assert simulator.run()
+    with pytest.raises(PolicyError, match="does not keep of users"):
+        simulator.order_by(chosen)
+
+
+def test_signs_are_refused_where_nothing_is_expected():
+    simulator = Simulator(saturated(20, 20), SchedulerSettings("SMITH"), decide="contested")
+    assert simulator.run()
+    with pytest.raises(PolicyError, match="SMITH expects nothing of users"):
+        simulator.signs()

@@ -1,0 +1,183 @@
+"""The judge of index policies: what a user's last jobs tell, in plain Python, from the text.
+
+It adds to `tests/reference.py`, and shares no code with `hpcgym`: at every pass every waiting job
+is scored anew, by all that is known at that instant. D is a run time of 10 s at least, E an
+estimate of 10 s at least.
+
+Scores are sums of float64, so that their order is part of their definition. It is the same here:
+terms in the order in which they are named, records from the youngest to the oldest, inputs of a
+unit after its bias; E/D is E times 1/D, and a weighted record is (weight times E) times 1/D.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import reference
+from reference import BSLD_BOUND_S, RING_JOBS, Ranking
+
+DECAY = 0.75
+SHORT_S = 60
+LARGEST_COUNT = 1000
+HIDDEN, LAST = 32, 16
+
+
+class Record(NamedTuple):
+    """A job that has ended."""
+
+    run_time: int
+    requested_time: int
+    processors: int
+
+
+class User(NamedTuple):
+    """What is known of a user: jobs ended in all, and the last of them, oldest first."""
+
+    completed: int
+    last: tuple[Record, ...]
+
+
+class Index(tuple[float, ...]):
+    """Six weights, on the logarithms of q, E, share and speed, and of both by a network."""
+
+    network: Sequence[float] = ()
+
+    __hash__, __eq__ = object.__hash__, object.__eq__  # the same only if its network is
+
+
+RULES = {
+    "SPF-HISTORY": Index((0, 1, 1, 0, 0, 0)),
+    "SAF-HISTORY": Index((1, 1, 1, 0, 0, 0)),
+    "SMITH-HISTORY": Index((1, 2, 1, -1, 0, 0)),
+}
+
+KINDS: tuple[Callable[[Record, reference.Job], bool], ...] = (
+    lambda record, job: True,
+    lambda record, job: record.requested_time == job.requested_time,
+    lambda record, job: record[1:] == (job.requested_time, job.processors),
+    lambda record, job: record.processors == job.processors,
+)
+"""Which records resemble a job."""
+
+
+def bounded(seconds: int) -> float:
+    """Return what bounded slowdown takes a time to be."""
+    return float(max(seconds, BSLD_BOUND_S))
+
+
+def of_kind(kind: int, job: reference.Job, user: User) -> Iterator[tuple[float, Record]]:
+    """Yield the user's records of a kind, the youngest first, with what each weighs."""
+    alike = [record for record in reversed(user.last) if KINDS[kind](record, job)]
+    return zip((DECAY**k for k in range(len(alike))), alike, strict=True)
+
+
+def by_records(job: reference.Job, e: int, user: User) -> list[float]:
+    """Return the logarithms of share and speed as hierarchical means give them."""
+    E, share, speed = bounded(e), 1.0, 1.0
+    for kind in range(3):
+        total = 1.0  # the mean before counts as one record
+        for weight, record in of_kind(kind, job, user):
+            times = max(E * (1 / bounded(record.run_time)), 1.0)
+            share += weight / times
+            speed += weight * times
+            total += weight
+        share, speed = share / total, speed / total
+    return [math.log(share), math.log(speed)]
+
+
+def signs(job: reference.Job, e: int, user: User) -> list[float]:
+    """Return the 27 numbers that a network sees of a job."""
+    E = bounded(e)
+    seen = [
+        math.log(E) / 12,
+        math.log(job.processors) / 6,
+        math.log(1 + min(user.completed, LARGEST_COUNT)) / 7,
+    ]
+    for kind in range(4):
+        records = list(of_kind(kind, job, user))
+        seen.append(math.log(1 + len(records)) / 3)
+        if not records:
+            seen += [0.0] * 5
+            continue
+        logs = [math.log(bounded(record.run_time)) - math.log(E) for _, record in records]
+        total = sum(weight for weight, _ in records)
+        mean = short = inverse = plain = 0.0
+        for (weight, record), log_share in zip(records, logs, strict=True):
+            mean += weight * log_share
+            short += weight * (record.run_time < SHORT_S)
+            inverse += weight * E * (1 / bounded(record.run_time))
+            plain += log_share
+        seen += [mean / total / 5, short / total, logs[0] / 5, plain / len(records) / 5]
+        seen.append(-math.log(inverse / total) / 5)
+    return seen
+
+
+def by_network(network: Sequence[float], seen: Sequence[float]) -> list[float]:
+    """Return the logarithms of share and speed as a network of three layers says them."""
+    thought, parameters = list(seen), iter(network)
+    for units in (HIDDEN, LAST, 2):
+        rows = [[next(parameters) for _ in thought] for _ in range(units)]
+        out = []
+        for row in rows:
+            total = next(parameters)
+            for weight, number in zip(row, thought, strict=True):
+                total += weight * number
+            out.append(total)
+        thought = out if units == 2 else [x / (1 + abs(x)) for x in out]
+    assert next(parameters, None) is None
+    return thought
+
+
+@lru_cache(maxsize=100_000)  # of the same arguments, the same; nothing is taken for granted
+def index(rule: Index, job: reference.Job, e: int, user: User) -> float:
+    """Return the score of a waiting job; the lowest goes first."""
+    terms = [math.log(job.processors), math.log(bounded(e)), *by_records(job, e, user)]
+    terms += by_network(rule.network, signs(job, e, user)) if rule.network else [0.0, 0.0]
+    total = 0.0
+    for weight, term in zip(rule, terms, strict=True):
+        total += weight * term
+    return total
+
+
+class Reader(reference.Machine):
+    """A machine that knows what its users' last jobs did."""
+
+    past: Mapping[int, User] = {}
+
+    def __init__(self, *settings: Any) -> None:
+        """Recall what ended before time 0."""
+        super().__init__(*settings)
+        self.known = dict(self.past)
+
+    def complete(self) -> None:
+        """Let the first job to end leave the machine, and its user's records."""
+        j = self.ends[0][2]
+        super().complete()
+        completed, last = self.user(j)
+        record = Record(self.executed[j], self.jobs[j].requested_time, self.jobs[j].processors)
+        self.known[self.jobs[j].user] = User(completed + 1, (*last, record)[-RING_JOBS:])
+
+    def user(self, j: int) -> User:
+        """Return what is known now of the user of job j."""
+        return self.known.get(self.jobs[j].user, User(0, ()))
+
+    def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
+        """Yield the waiting jobs: the thresholded ones by arrival, then the others by score."""
+        rule = ranking.policy
+        if not isinstance(rule, Index):
+            yield from super().in_order(ranking, t)
+            return
+        late = [j for j in ranking.score if self.is_thresholded(j, t)]
+        others = [j for j in ranking.score if not self.is_thresholded(j, t)]
+        yield from late
+        scored = [(index(rule, self.jobs[j], self.estimate[j], self.user(j)), j) for j in others]
+        for _, j in sorted(scored):
+            yield j
+
+
+def reader(past: Mapping[int, User], kind: type[reference.Machine]) -> type[reference.Machine]:
+    """Return a machine of a kind, to which some users are known."""
+    return type("Reader", (Reader, kind), {"past": past})
