@@ -1,0 +1,79 @@
+"""What information is worth is measured on the passes where an order matters."""
+
+import numpy as np
+import pytest
+
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.trained import Training
+from hpcgym.core.index import index_policy
+from hpcgym.core.state import N_NETWORK
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.information import agreement, chain, foresight, orders_by
+from hpcgym.scenario.build import Episodes
+
+NOTHING = np.zeros(N_NETWORK)
+"""A network that says that every job runs to its request."""
+
+
+@pytest.fixture(scope="module")
+def weeks():
+    """Two weeks of the bundled log."""
+    return Episodes("synthetic-256-weeks").select("4-5")
+
+
+def by_name(table, agent):
+    """Return one row of a chain."""
+    return table.set_index("agent").loc[agent]
+
+
+def test_network_that_knows_nothing_says_what_the_request_says(weeks):
+    table = foresight(weeks, NOTHING).set_index(["source", "order"])
+    for order in ("area", "smith"):
+        assert table.loc["network", order].equals(table.loc["request", order])
+
+
+def test_agreement_counts_pairs():
+    assert agreement(np.log([1000.0, 500.0]), np.log([50.0, 400.0])) == (0.0, 1.0)
+    assert agreement(np.array([3.0, 1.0, 2.0]), np.array([3.0, 2.0, 1.0])) == (2.0, 3.0)
+
+
+def test_pairs_that_tie_are_left_out():
+    known = np.array([1.0, 2.0, 2.0, 3.0])
+    assert agreement(np.array([1.0, 1.0, 2.0, 3.0]), known) == (4.0, 4.0)
+    assert agreement(-known, known) == (0.0, 5.0)
+
+
+def test_least_area_by_the_request_is_saf(weeks):
+    agent = RuleAgent(index_policy([1, 2, 0, 0, 1, -1], NOTHING), name="MINE")
+    table = chain(agent, weeks, progress=False)
+    assert by_name(table, "area by request")["ratio"] == 1.0
+    assert by_name(table, "area by network")["ratio"] == 1.0
+    assert by_name(table, "clairvoyant SMITH")["ratio"] < 1.0
+    assert by_name(table, "area by records")["log_error"] > 0.0
+    assert table["agreement"].dropna().between(0.5, 1.0).all()
+
+
+def test_records_are_read_off_the_same_passes(weeks):
+    table = foresight(weeks, NOTHING)
+    assert table["passes"].nunique() == 1
+    assert table["passes"].iloc[0] > 100
+
+
+def test_weeks_of_the_training_are_left_out():
+    training = Training({"synthetic-256-weeks": tuple(range(1, 19))}, 0, 1.0, "", "")
+    policy = index_policy([1, 2, 0, 0, 1, -1], NOTHING)
+    agent = RuleAgent(policy, name="MINE", training=training)
+    every = Episodes("synthetic-256-weeks")
+    open_weeks = every.select("20-21")
+    assert chain(agent, every, progress=False)["passes"].max() == (
+        foresight(open_weeks, NOTHING)["passes"].max()
+    )
+
+
+def test_agent_without_a_network_is_refused(weeks):
+    with pytest.raises(EvaluationError, match="no network"):
+        chain(RuleAgent("SMITH-HISTORY"), weeks, progress=False)
+
+
+def test_every_source_makes_both_orders():
+    assert list(orders_by("network", NOTHING)) == ["area by network", "smith by network"]
