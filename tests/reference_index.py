@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import reference
@@ -38,6 +37,9 @@ class User(NamedTuple):
 
     completed: int
     last: tuple[Record, ...]
+
+
+NOBODY = User(0, ())
 
 
 class Index(tuple[float, ...]):
@@ -131,7 +133,6 @@ def by_network(network: Sequence[float], seen: Sequence[float]) -> list[float]:
     return thought
 
 
-@lru_cache(maxsize=100_000)  # of the same arguments, the same; nothing is taken for granted
 def index(rule: Index, job: reference.Job, e: int, user: User) -> float:
     """Return the score of a waiting job; the lowest goes first."""
     terms = [math.log(job.processors), math.log(bounded(e)), *by_records(job, e, user)]
@@ -151,6 +152,7 @@ class Reader(reference.Machine):
         """Recall what ended before time 0."""
         super().__init__(*settings)
         self.known = dict(self.past)
+        self.scored: dict[tuple[Index, int], tuple[User, int, float]] = {}
 
     def complete(self) -> None:
         """Let the first job to end leave the machine, and its user's records."""
@@ -162,7 +164,15 @@ class Reader(reference.Machine):
 
     def user(self, j: int) -> User:
         """Return what is known now of the user of job j."""
-        return self.known.get(self.jobs[j].user, User(0, ()))
+        return self.known.get(self.jobs[j].user, NOBODY)
+
+    def score(self, rule: Index, j: int) -> float:
+        """Return the score of job j, worked out where the user or the estimate is not as before."""
+        user, e = self.user(j), self.estimate[j]
+        kept = self.scored.get((rule, j))
+        if kept is None or kept[0] is not user or kept[1] != e:
+            kept = self.scored[rule, j] = user, e, index(rule, self.jobs[j], e, user)
+        return kept[2]
 
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs: the thresholded ones by arrival, then the others by score."""
@@ -173,9 +183,7 @@ class Reader(reference.Machine):
         late = [j for j in ranking.score if self.is_thresholded(j, t)]
         others = [j for j in ranking.score if not self.is_thresholded(j, t)]
         yield from late
-        scored = [(index(rule, self.jobs[j], self.estimate[j], self.user(j)), j) for j in others]
-        for _, j in sorted(scored):
-            yield j
+        yield from sorted(others, key=lambda j: (self.score(rule, j), j))
 
 
 def reader(past: Mapping[int, User], kind: type[reference.Machine]) -> type[reference.Machine]:

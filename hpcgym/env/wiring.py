@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.core import metrics
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, order_refused
-from hpcgym.core.episode import SchedulerSettings, executed_run_time
+from hpcgym.core.episode import SchedulerSettings, executed_run_time, network_of
 from hpcgym.core.kernels.records import Choice
 from hpcgym.core.policy import as_policy
 from hpcgym.core.record import Record
@@ -74,6 +74,7 @@ class Wiring:
 
     Raises:
         ScenarioError: An unknown or contradictory keyword.
+        PolicyError: An unknown policy, or two with networks that differ.
 
     Source:
         Specification, section 10.
@@ -115,6 +116,7 @@ class Wiring:
         base = as_policy(self.settings.policy)
         fill = as_policy(self.settings.backfill_order or base)
         self.expects = any(policy.expects for policy in (*chosen, base, fill))
+        network_of((*chosen, base, fill))  # refuses two before any episode begins
         self.preparer = Preparer(
             self.episodes,
             self.settings,

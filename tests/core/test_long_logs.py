@@ -39,7 +39,6 @@ SETTINGS = [
     SchedulerSettings(policy="SAF", backfill_order="SPF", threshold=50_000),
     SchedulerSettings(policy="WFP3", backfill_order="UNICEF"),
     SchedulerSettings(policy="MULTIFACTOR", event_semantics="pyss"),
-    SchedulerSettings(policy="SMITH-HISTORY", threshold=50_000),
     SchedulerSettings(policy="SAF", backfill="conservative"),
     SchedulerSettings(policy="WFP3", backfill="conservative:compress=shift", threshold=20_000),
     SchedulerSettings(policy="SAF", backfill="depth:k=3", backfill_order="SPF"),
@@ -101,13 +100,16 @@ def test_a_log_four_times_as_long_touches_no_more_of_the_state(once, settings):
     assert written(again_and_again(once, 4), settings) == written(once, settings)
 
 
-def test_what_is_known_and_what_waiting_costs_grow_with_the_jobs_that_wait(once):
+@pytest.mark.parametrize("policy", ["FCFS", "SMITH-HISTORY"])
+def test_what_is_known_and_what_waiting_costs_grow_with_the_jobs_that_wait(once, policy):
     counts = []
     for log in (once, again_and_again(once, 4)):
-        counted = written(log, SchedulerSettings(), keep_history=True, **reward_of(log))
+        counted = written(log, SchedulerSettings(policy), keep_history=True, **reward_of(log))
         counts.append({key: n for key, n in counted.items() if key not in RINGS})
         most = counted["spare_seat"]
         assert 0 < counted["onset"] <= 2 * most + STARTED_KEPT + 1
+        assert counted["expected"] in (0, most * s.N_TERMS)
+        assert (counted["expected"] > 0) == (policy == "SMITH-HISTORY")
         assert counted["inverse"] == most and counted["history_field"] <= most * s.N_HISTORY_FIELDS
     of_users = [key for key in counts[0] if key.startswith("history_") and key != "history_field"]
     assert len(of_users) == 4  # every copy of the log has its own users

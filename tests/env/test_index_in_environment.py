@@ -1,0 +1,91 @@
+"""Index policies through the environment: the schedules of simulate(), whatever else is offered."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from env_cases import busy_workload, episodes_of
+
+import hpcgym
+from hpcgym.agent import RuleAgent
+from hpcgym.core.index import index_policy
+from hpcgym.core.state import N_NETWORK
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.errors import PolicyError
+from hpcgym.evaluation import play
+from hpcgym.scenario.build import Episodes
+
+BUSY = busy_workload(3, n=90)
+RULES = {"threshold": 1_800}
+
+
+def network_of(seed: int) -> np.ndarray:
+    """Return random parameters of a network."""
+    return np.random.default_rng(seed).uniform(-0.5, 0.5, N_NETWORK)
+
+
+LEARNED = index_policy([1, 2, 0, 0, 1, -1], network_of(1), name="LEARNED")
+OTHER = index_policy([1, 2, 0, 0, 1, -1], network_of(2), name="OTHER")
+OFFERED = ["SMITH-HISTORY", "SAF", LEARNED, "SMITH", "SPF-HISTORY", "WFP3"]
+
+
+@pytest.mark.parametrize("rule", ["SMITH-HISTORY", "SPF-HISTORY", LEARNED, "SMITH", "WFP3"])
+@pytest.mark.parametrize("backfill", ["easy", "conservative", "conservative:compress=shift"])
+def test_a_constant_choice_makes_the_schedule_of_simulate(rule: Any, backfill: str) -> None:
+    agent = RuleAgent(rule, policies=OFFERED)
+    scenario = episodes_of(BUSY, backfill=backfill, **RULES)
+    env = SchedulingEnv(scenario, **agent.env_keywords)
+    for _ in range(2):
+        played = play(agent, env, BUSY)
+        expected = hpcgym.simulate(BUSY, rule, backfill=backfill, **RULES)
+        assert np.array_equal(played.start_time, expected.start_time)
+        assert np.array_equal(played.backfilled, expected.backfilled)
+
+
+@pytest.mark.parametrize("order", ["SMITH-HISTORY", "SAF-HISTORY"])
+def test_an_index_orders_the_backfill_behind_any_choice(order: str) -> None:
+    for rule in ("SAF", LEARNED):
+        agent = RuleAgent(rule, policies=["SAF", LEARNED])
+        env = SchedulingEnv(episodes_of(BUSY, backfill_order=order, **RULES), **agent.env_keywords)
+        expected = hpcgym.simulate(BUSY, rule, backfill_order=order, **RULES)
+        assert np.array_equal(play(agent, env, BUSY).start_time, expected.start_time)
+
+
+def test_a_week_with_warm_history_is_that_of_simulate() -> None:
+    scenario = Episodes("synthetic-256-weeks")
+    agent = RuleAgent(LEARNED, policies=OFFERED)
+    env = SchedulingEnv("synthetic-256-weeks", **agent.env_keywords)
+    week = scenario.workload(1)
+    assert week.history.completed.any()
+    expected = hpcgym.simulate(week, **vars(agent.settings(scenario.settings)))
+    assert np.array_equal(play(agent, env, week).start_time, expected.start_time)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_every_copy_of_a_vector_makes_the_schedule_of_its_own_choice(threads: int) -> None:
+    """Those that choose by a network stand beside those that read no records at all."""
+    choices = np.array([2, 0, 1, 2, 4, 5])
+    envs = SchedulingVectorEnv(
+        episodes_of(BUSY, **RULES),
+        num_envs=len(choices),
+        action="policy",
+        policies=OFFERED,
+        autoreset_mode="Disabled",
+        threads=threads,
+    )
+    envs.reset(seed=1)
+    over = np.zeros(len(choices), dtype=bool)
+    while not over.any():
+        _, _, ended, cut, _ = envs.step(choices)
+        over = ended | cut
+    for choice, schedule in zip(choices, envs.call("schedule"), strict=True):
+        expected = hpcgym.simulate(BUSY, OFFERED[choice], **RULES).start_time
+        done = schedule.start_time >= 0
+        assert done.any()
+        assert np.array_equal(schedule.start_time[done], expected[done])
+
+
+def test_two_networks_in_one_environment_are_refused() -> None:
+    with pytest.raises(PolicyError, match="share a network"):
+        SchedulingEnv(episodes_of(BUSY, **RULES), action="policy", policies=[LEARNED, OTHER])
