@@ -140,7 +140,7 @@ def test_weights_of_features_are_written_to_the_last_digit(weeks, training, tmp_
         ("weights = [", "weight = [", "weight"),
         ('action = "policy"', 'action = "order"', "policy"),
         ('network = "mine.npz"', 'network = "other.npz"', "mine.npz"),
-        ("weights = [1.0, ", "weights = [", "6 finite weights"),
+        ("weights = [1.0, ", "weights = [", "an index needs 6"),
     ],
 )
 def test_malformed_cards_of_an_index_are_refused(smith, training, tmp_path, old, new, said):
