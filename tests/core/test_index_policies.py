@@ -119,14 +119,17 @@ def test_passes_that_are_cut_short_start_what_full_passes_start(data):
     assert short.start_time.tolist() == full.start_time.tolist()
 
 
-@pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-@pytest.mark.parametrize("settings", [{}, {"threshold": 200_000, "backfill_order": "SPF-HISTORY"}])
-def test_whole_logs_start_as_the_judge_says(real_log, log, settings):
-    assert not first_difference(whole(real_log(log)), policy="SMITH-HISTORY", **settings)
+KTH, SDSC = "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"
 
 
+@pytest.mark.parametrize("log", [KTH, pytest.param(SDSC, marks=pytest.mark.slow)])
+def test_whole_logs_start_as_the_judge_says(real_log, log):
+    assert not first_difference(whole(real_log(log)), policy="SMITH-HISTORY")
+
+
+@pytest.mark.slow
 def test_a_whole_log_under_a_network_starts_as_the_judge_says(real_log):
-    workload = whole(real_log("KTH-SP2-1996-2.1-cln"))
+    workload = whole(real_log(KTH))
     policy = index_policy([1, 2, 0, 0, 1, -1], network_of(3))
     assert not first_difference(workload, policy=policy)
 

@@ -1,5 +1,6 @@
 """Index policies through the environment: the schedules of simulate(), whatever else is offered."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,13 @@ from env_cases import busy_workload, episodes_of
 
 import hpcgym
 from hpcgym.agent import RuleAgent
+from hpcgym.core.history import history_of
 from hpcgym.core.index import index_policy
 from hpcgym.core.state import N_NETWORK
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import PolicyError
 from hpcgym.evaluation import play
-from hpcgym.scenario.build import Episodes
 
 BUSY = busy_workload(3, n=90)
 RULES = {"threshold": 1_800}
@@ -52,14 +53,15 @@ def test_an_index_orders_the_backfill_behind_any_choice(order: str) -> None:
         assert np.array_equal(play(agent, env, BUSY).start_time, expected.start_time)
 
 
-def test_a_week_with_warm_history_is_that_of_simulate() -> None:
-    scenario = Episodes("synthetic-256-weeks")
+def test_what_ended_before_the_episode_is_known_to_it() -> None:
+    users = np.unique(BUSY.user)
+    columns = (BUSY.user, BUSY.run_time // 2 + 1, BUSY.requested_time, BUSY.processors)
+    warm = replace(BUSY, history=history_of(users, *columns, np.zeros(len(BUSY), dtype=np.int64)))
     agent = RuleAgent(LEARNED, policies=OFFERED)
-    env = SchedulingEnv("synthetic-256-weeks", **agent.env_keywords)
-    week = scenario.workload(1)
-    assert week.history.completed.any()
-    expected = hpcgym.simulate(week, **vars(agent.settings(scenario.settings)))
-    assert np.array_equal(play(agent, env, week).start_time, expected.start_time)
+    env = SchedulingEnv(episodes_of(warm, **RULES), **agent.env_keywords)
+    expected = hpcgym.simulate(warm, LEARNED, **RULES).start_time
+    assert np.array_equal(play(agent, env, warm).start_time, expected)
+    assert not np.array_equal(hpcgym.simulate(BUSY, LEARNED, **RULES).start_time, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
