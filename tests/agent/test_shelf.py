@@ -213,7 +213,11 @@ def test_index_is_current() -> None:
     assert readme.read_text(encoding="utf-8") == index_markdown(cards)
 
 
-SCORED = [name for name in policy_names() if not as_policy(name).is_python and name != "SMITH"]
+SCORED = [
+    name
+    for name in policy_names()
+    if not (as_policy(name).is_python or as_policy(name).needs_history)
+]
 
 
 @pytest.mark.parametrize("name", SCORED)

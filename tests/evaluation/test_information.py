@@ -48,7 +48,7 @@ def test_least_area_by_the_request_is_saf(weeks):
     table = chain(agent, weeks, progress=False)
     assert by_name(table, "area by request")["ratio"] == 1.0
     assert by_name(table, "area by network")["ratio"] == 1.0
-    assert by_name(table, "clairvoyant SMITH")["ratio"] < 1.0
+    assert by_name(table, "clairvoyant SMITH")["ratio"] != 1.0
     assert by_name(table, "area by records")["log_error"] > 0.0
     assert table["agreement"].dropna().between(0.5, 1.0).all()
 
