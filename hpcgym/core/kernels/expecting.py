@@ -300,30 +300,48 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
 
 
 @kernel
-def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
-    """Score a job by an index.
+def weigh_terms(jobs: Jobs, weight: tuple[float, ...], job: int, term: Float) -> float:
+    """Score a job by an index of what is known and expected of it.
 
     Args:
         jobs: The job table.
-        row: The simulation.
         weight: Weights of (log processors, log E, log share and log speed by records, log share and
             log speed by the network).
-        job: Index of a waiting job.
+        job: Index of a submitted job.
+        term: What is expected of it, shape (N_TERMS,).
 
     Returns:
         The score; with weights (1, 2, 1, -1, 0, 0) the logarithm of work over the rate at which
         waiting costs, as expected.
 
-    Writes:
-        What `expect` writes.
-
     Source:
         Smith 1956; specification, section 10, "Information".
     """
-    expect(jobs, row, job)
-    term = row.expected[seat_of(row, job)]
     total = weight[0] * math.log(jobs.feature[job, Q])
     total += weight[1] * math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
     for column in range(N_TERMS):
         total += weight[2 + column] * term[column]
     return total
+
+
+@kernel
+def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
+    """Score a waiting job by an index.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        weight: As `weigh_terms` takes them.
+        job: Index of a waiting job.
+
+    Returns:
+        The score.
+
+    Writes:
+        What `expect` writes.
+
+    Source:
+        House rule: no work where nothing has changed.
+    """
+    expect(jobs, row, job)
+    return weigh_terms(jobs, weight, job, row.expected[seat_of(row, job)])
