@@ -54,12 +54,13 @@ def workloads(draw: st.DrawFn, max_jobs: int = 16) -> Workload:
                 st.sampled_from((-1, 0, 1, 2)),
                 st.sampled_from(RUN_TIMES_S),
                 st.sampled_from(REQUESTED_TIMES_S),
+                st.integers(1, processors),
                 st.integers(-5, 0),
             ),
             max_size=2 * RING_JOBS,
         )
     )
-    columns = np.array(past, dtype=np.int64).reshape(-1, 4).T
+    columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
     return replace(workload, history=history_of(np.unique(workload.user), *columns))
 
 
