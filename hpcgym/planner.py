@@ -36,7 +36,8 @@ class Planner(Chooser):
         rollouts: Rollouts at a decision, spent on moves once each candidate has had its own.
         milliseconds: Time after which no further move is tried, ms; None = no limit. With one, a
             schedule depends on the machine it is made on.
-        samples: Samples of jobs to come that each order is tried with; 0 = none come.
+        samples: Samples that each order is tried with, of run times by users' records and of jobs
+            to come by the last day; 0 = run times are as expected, and none comes.
         horizon: For how long jobs come, s.
         seed: Seed of the samples.
 
@@ -117,12 +118,9 @@ class _PlannerRun(Run):
         if plans is None or plans.simulator is not simulator:
             plans = Plans(simulator, planner.policies, planner.samples, planner.horizon)
             self._plans = plans
-        turns = np.empty(0)
-        if planner.samples:
-            chance = np.random.default_rng([planner.seed, self.n_decisions])
-            turns = chance.random(planner.samples)
+        generator = np.random.default_rng([planner.seed, self.n_decisions])
         self.n_decisions += 1
-        plans.open(turns)
+        plans.open(generator.random((planner.samples, plans.n_chances)))
         costs = [plans.cost(order) for order in range(plans.trial)]
         best = int(np.argmin(costs))
         plans.try_on(best)

@@ -91,8 +91,14 @@ class PlanMachine(Machine):
         self.horizon = horizon
         self.seed = seed
         self.ended = {user: list(jobs) for user, jobs in history.items()}
+        self.turn: dict[int, int] = {}  # in which each job started
         self.decisions = 0
         self.moves = 0
+
+    def start(self, j: int, t: int, *, backfilled: bool) -> None:
+        """Give job j its processors at t, and note its turn."""
+        super().start(j, t, backfilled=backfilled)
+        self.turn[j] = len(self.turn)
 
     def complete(self) -> None:
         """Let a job end, and keep what it tells of its user."""
@@ -135,15 +141,41 @@ class PlanMachine(Machine):
         delays.sort()
         return [(t + delay, j) for delay, j in delays[:MOST_COMING] if delay <= self.horizon]
 
-    def look_ahead(self, waiting: list[int], coming: list[tuple[int, int]], t: int) -> Outlook:
+    def drawn(self, j: int, elapsed: int, u: float) -> int:
+        """Draw how long job j runs from its user's records that outlast what it has run."""
+        _, _, request, q, user = self.jobs[j]
+        ended = [job for job in self.ended.get(user, [])[-RING_JOBS:] if job[0] > elapsed]
+        ended.reverse()
+        like = [[p for p, _, _ in ended]]
+        like.append([p for p, asked, _ in ended if asked == request])
+        like.append([p for p, asked, size in ended if (asked, size) == (request, q)])
+        for run_times in reversed(like):
+            total = 1.0
+            for k in range(len(run_times)):
+                total += DECAY**k
+            u *= total
+            for k, p in enumerate(run_times):
+                if u < DECAY**k:
+                    return max(min(p, self.estimate[j]), 1)
+                u -= DECAY**k
+        return self.estimate[j]
+
+    def look_ahead(
+        self, waiting: list[int], coming: list[tuple[int, int]], t: int, chance: list[float]
+    ) -> Outlook:
         """Foresee the running jobs, the waiting ones and those to come."""
         table = self.jobs[: self.arrived] + [
             self.jobs[j]._replace(submit_time=r) for r, j in coming
         ]
         estimate = self.estimate[: self.arrived] + [self.estimate[j] for _, j in coming]
         seen = Outlook(table, estimate, [0] * len(table), {}, [{} for _ in self.candidates])
-        for _, j in self.releases:
+        chances = iter(chance)
+        for _, j in sorted(self.releases, key=lambda end: (-end[0], self.turn[end[1]])):
             began = self.starts[j].start_time
+            if chance:
+                drawn = self.drawn(j, t - began, next(chances))
+                seen.run_time[j] = max(drawn, t - began)
+                continue
             seen.run_time[j] = self.foresee(j)[2]
             if seen.run_time[j] <= t - began:
                 seen.run_time[j] = max(min(2 * (t - began), self.estimate[j]), t - began)
@@ -151,6 +183,8 @@ class PlanMachine(Machine):
         likes += [(self.arrived + k, j) for k, (_, j) in enumerate(coming)]
         for place, j in likes:
             share, speed, seen.run_time[place] = self.foresee(j)
+            if chance:
+                seen.run_time[place] = self.drawn(j, -1, next(chances))
             seen.rate[place] = math.exp(speed) / max(float(self.estimate[j]), BSLD_BOUND_S)
             for keys, candidate in zip(seen.keys, self.candidates, strict=True):
                 keys[place] = self.key(candidate, table[place].submit_time, j, share, speed)
@@ -194,10 +228,13 @@ class PlanMachine(Machine):
 
     def chosen_keys(self, waiting: list[int], t: int) -> dict[int, float]:
         """Return the keys of the best order found with so many rollouts."""
-        turns = np.random.default_rng([self.seed, self.decisions]).random(self.samples)
+        generator = np.random.default_rng([self.seed, self.decisions])
+        n_chances = 1 + len(self.releases) + len(waiting) + MOST_COMING
+        chances = generator.random((self.samples, n_chances)).tolist()
         self.decisions += 1
-        drawn = [self.coming(turn, t) for turn in turns.tolist()] or [[]]
-        sights = [self.look_ahead(waiting, coming, t) for coming in drawn]
+        sights = [self.look_ahead(waiting, self.coming(u[0], t), t, u[1:]) for u in chances]
+        if not sights:
+            sights = [self.look_ahead(waiting, [], t, [])]
 
         def mean_cost(orders: list[dict[int, float]]) -> float:
             total = 0.0

@@ -36,7 +36,7 @@ class Plans:
     Args:
         simulator: The simulation; its policy expects by records.
         policies: Orders to begin with.
-        n_samples: Samples of jobs to come; 0 = none come.
+        n_samples: Samples of run times and of jobs to come; 0 = run times as expected, none comes.
         horizon: For how long they come, s.
     """
 
@@ -60,12 +60,18 @@ class Plans:
         self._n_coming = [0] * len(self._tables)
         self.waiting = simulator.waiting
 
-    def open(self, turns: NDArray[np.float64]) -> None:
+    @property
+    def n_chances(self) -> int:
+        """How many numbers `open` takes for each sample: the jobs at hand, those to come, one."""
+        counter = self.simulator.state.counter[0]
+        return int(counter[s.N_RELEASES] + counter[s.N_WAITING]) + MOST_ARRIVALS + 1
+
+    def open(self, chances: NDArray[np.float64]) -> None:
         """Look ahead from the decision at hand.
 
         Args:
-            turns: By how much of the last day the jobs of each sample are turned, in [0, 1), shape
-                (n_samples,).
+            chances: Numbers in [0, 1), shape (n_samples, n_chances): by how much of it the last day
+                is turned, then what run times are drawn by.
 
         Source:
             Common random numbers: every order meets the same jobs.
@@ -73,10 +79,11 @@ class Plans:
         simulator = self.simulator
         self.waiting = simulator.waiting
         length = min(WINDOW_S, simulator.now)
-        drawn = np.array([length, 0, self.horizon, 0], dtype=np.int64)
+        drawn = np.array([length, 0, self.horizon], dtype=np.int64)
+        chance = np.empty(0)
         for sample, planned in enumerate(self._planned):
-            if len(turns):
-                drawn[1], drawn[3] = int(turns[sample] * length), MOST_ARRIVALS
+            if len(chances):
+                drawn[1], chance = int(chances[sample, 0] * length), chances[sample, 1:]
             self._n_coming[sample] = doors.foresee(
                 simulator._jobs.address,
                 simulator._row.address,
@@ -84,6 +91,7 @@ class Plans:
                 self._rule,
                 self._weight,
                 drawn,
+                chance,
             )
 
     def cost(self, order: int) -> float:

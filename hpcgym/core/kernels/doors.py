@@ -236,13 +236,17 @@ def predict_each(
 
 
 @kernel
-def foresee(jobs: int, row: int, planned: int, rule: Int, weight: Float, drawn: Int) -> int:
+def foresee(
+    jobs: int, row: int, planned: int, rule: Int, weight: Float, drawn: Int, chance: Float
+) -> int:
     """Write down what is foreseen of the jobs at hand and to come.
 
     Source:
         `planning.foresee`, whose docstring holds.
     """
-    return planning.foresee(open_jobs(jobs), open_row(row), open_jobs(planned), rule, weight, drawn)
+    return planning.foresee(
+        open_jobs(jobs), open_row(row), open_jobs(planned), rule, weight, drawn, chance
+    )
 
 
 @kernel

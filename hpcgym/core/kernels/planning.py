@@ -1,19 +1,29 @@
 """What a planner foresees: run times, what waiting costs, and jobs that may come.
 
-All of it is written into a job table of the planner's own, which rollouts run on. A running job is
-foreseen to run as long as a user's records say, and one that has outlived that to run as long again
-as it has run. Jobs to come are those of the last day once more: the submissions of the day, put on
-a circle and turned by a number drawn outside, so that their bursts stay. Of no job is anything read
-that a scheduler does not know at this instant.
+All of it is written into a job table of the planner's own, which rollouts run on. Without samples
+a job is foreseen to run as long as its user's records say on average, and one that has outlived
+that to run as long again as it has run. In a sample it runs as long as one of these records, drawn
+with the weight that it has in that average, among those that outlast it so far; and jobs come,
+those of the last day once more: the submissions of the day, put on a circle and turned, so that
+their bursts stay. The numbers that chance takes are drawn outside. Of no job is anything read that
+a scheduler does not know at this instant.
 
-Foreseeing costs some 100 steps for each job that waits without having been foreseen since its user
-was last heard of, for each that runs and for each to come.
+Foreseeing costs a look at each of at most RING_JOBS records, three to nine times over, for each job
+that waits, runs or comes.
 """
 
 import math
 
+from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.expecting import expect, expect_by_records, weigh_terms
+from hpcgym.core.kernels.expecting import (
+    DECAY,
+    N_KINDS,
+    expect,
+    expect_by_records,
+    is_of_kind,
+    weigh_terms,
+)
 from hpcgym.core.kernels.queue import list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.rollout import roll_out
@@ -25,6 +35,7 @@ from hpcgym.core.state import (
     N_FEATURES,
     N_RELEASES,
     N_TERMS,
+    N_WAITING,
     NEXT_JOB,
     NEXT_OVERDUE,
     NOW,
@@ -88,12 +99,57 @@ def foreseen_run_time(jobs: Jobs, job: int, term: Float) -> int:
 
 
 @kernel
+def drawn_run_time(jobs: Jobs, row: Row, job: int, elapsed: int, chance: float) -> int:
+    """Draw how long a job runs from its user's records.
+
+    Their weights are those of `expect_by_records`, so that the drawn share is the expected one on
+    average: records of the same request and processors first, then of the same request, then all,
+    at last the estimate.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a submitted job.
+        elapsed: How long it has run, s, -1 = not started; records not above that do not count.
+        chance: A number in [0, 1).
+
+    Returns:
+        s; at least 1 and at most the estimate.
+
+    Source:
+        Efron and Morris 1975; specification, section 10, "Information".
+    """
+    user = jobs.user[job]
+    completed = row.history_completed[user]
+    for kind in range(N_KINDS - 2, -1, -1):
+        weight, total = 1.0, 1.0
+        for back in range(min(completed, RING_JOBS)):
+            spot = (completed - 1 - back) % RING_JOBS
+            run_time = row.history_run_time[user, spot]
+            if run_time > elapsed and is_of_kind(jobs, row, job, spot, kind):
+                total += weight
+                weight *= DECAY
+        chance *= total
+        weight = 1.0
+        for back in range(min(completed, RING_JOBS)):
+            spot = (completed - 1 - back) % RING_JOBS
+            run_time = row.history_run_time[user, spot]
+            if run_time > elapsed and is_of_kind(jobs, row, job, spot, kind):
+                if chance < weight:
+                    return max(min(run_time, jobs.estimate[job]), 1)
+                chance -= weight
+                weight *= DECAY
+    return jobs.estimate[job]
+
+
+@kernel
 def foresee_waiting(
     jobs: Jobs,
     job: int,
     planned: Jobs,
     to: int,
     submit_time: int,
+    run_time: int,
     term: Float,
     rule: Int,
     weight: Float,
@@ -106,6 +162,7 @@ def foresee_waiting(
         planned: The planner's table.
         to: Its row there.
         submit_time: When it comes there, s.
+        run_time: How long it runs there, s.
         term: What is expected of it, shape (N_TERMS,).
         rule: Rules of the orders, shape (n_orders,): weights that leave out the wait, the submit
             time, or an index.
@@ -118,7 +175,7 @@ def foresee_waiting(
         Smith 1956; specification, section 10, "Information".
     """
     copy_job(jobs, job, planned, to, submit_time)
-    planned.run_time[to] = foreseen_run_time(jobs, job, term)
+    planned.run_time[to] = run_time
     bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
     planned.reward_rate[to] = math.exp(term[1]) / bound
     for which in range(len(rule)):
@@ -135,17 +192,18 @@ def foresee_waiting(
 
 
 @kernel
-def foresee_running(jobs: Jobs, row: Row, planned: Jobs) -> None:
+def foresee_running(jobs: Jobs, row: Row, planned: Jobs, chance: Float) -> None:
     """Write down what is foreseen of the running jobs.
 
     Args:
         jobs: The job table.
         row: The simulation.
         planned: The planner's table.
+        chance: As `foresee` takes it.
 
     Writes:
-        Their rows of `planned`: a job that has outlived what was foreseen of it is foreseen to run
-        twice as long as it has, at most to its estimate; `thought`.
+        Their rows of `planned`. Without chance a job that has outlived what was foreseen of it is
+        foreseen to run twice as long as it has, at most to its estimate; `thought`.
 
     Source:
         House rule, after the heavy tails of run times: what has lasted goes on to last.
@@ -154,17 +212,20 @@ def foresee_running(jobs: Jobs, row: Row, planned: Jobs) -> None:
     for place in range(row.counter[N_RELEASES]):
         job = row.release_job[place]
         copy_job(jobs, job, planned, job, jobs.submit_time[job])
-        expect_by_records(jobs, row, job, term)
-        run_time = foreseen_run_time(jobs, job, term)
         elapsed = row.counter[NOW] - row.start_time[job]
-        if run_time <= elapsed:
-            run_time = min(2 * elapsed, jobs.estimate[job])
+        if len(chance) > 0:
+            run_time = drawn_run_time(jobs, row, job, elapsed, chance[place])
+        else:
+            expect_by_records(jobs, row, job, term)
+            run_time = foreseen_run_time(jobs, job, term)
+            if run_time <= elapsed:
+                run_time = min(2 * elapsed, jobs.estimate[job])
         planned.run_time[job] = run_time
 
 
 @kernel
 def foresee_arrivals(
-    jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn: Int
+    jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
     """Write down jobs that may come: those of the last while, turned on a circle.
 
@@ -175,7 +236,8 @@ def foresee_arrivals(
         rule: Rules of the orders, shape (n_orders,).
         weight: Their parameters, shape (n_orders, N_WEIGHTS).
         drawn: How long the while is, s; by how much it is turned, s, below that; for how long jobs
-            come, s; how many may.
+            come, s.
+        chance: Numbers in [0, 1), one for each job that may come.
 
     Returns:
         How many come.
@@ -186,7 +248,7 @@ def foresee_arrivals(
     Source:
         Circular block bootstrap: Politis and Romano 1992.
     """
-    length, shift, horizon, most = drawn[0], drawn[1], drawn[2], drawn[3]
+    length, shift, horizon = drawn[0], drawn[1], drawn[2]
     now, end = row.counter[NOW], row.counter[NEXT_JOB]
     first = end
     while first > 0 and jobs.submit_time[first - 1] > now - length:
@@ -203,18 +265,21 @@ def foresee_arrivals(
             job += first - end
             delay = shift
         delay += jobs.submit_time[job] - (now - length)
-        if delay > horizon or n == most:
+        if delay > horizon or n == len(chance):
             break
         for column in range(N_TERMS):
             term[column] = 0.0
         expect_by_records(jobs, row, job, term)
-        foresee_waiting(jobs, job, planned, end + n, now + delay, term, rule, weight)
+        run_time = drawn_run_time(jobs, row, job, -1, chance[n])
+        foresee_waiting(jobs, job, planned, end + n, now + delay, run_time, term, rule, weight)
         n += 1
     return n
 
 
 @kernel
-def foresee(jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn: Int) -> int:
+def foresee(
+    jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
+) -> int:
     """Write down what is foreseen of the jobs at hand and to come.
 
     Args:
@@ -224,6 +289,9 @@ def foresee(jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn
         rule: Rules of the orders, shape (n_orders,).
         weight: Their parameters, shape (n_orders, N_WEIGHTS).
         drawn: As `foresee_arrivals` takes it.
+        chance: Numbers in [0, 1), one for each running job, by estimated end, the latest first, for
+            each waiting one in base order, and for each that may come; empty = run times as
+            expected, and no job comes.
 
     Returns:
         How many jobs are to come.
@@ -236,13 +304,20 @@ def foresee(jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn
     """
     for job in range(row.counter[NEXT_OVERDUE], row.counter[NEXT_JOB]):
         planned.submit_time[job] = jobs.submit_time[job]
-    foresee_running(jobs, row, planned)
+    n_running = row.counter[N_RELEASES]
+    foresee_running(jobs, row, planned, chance[:n_running])
     for place in range(list_jobs(row, BASE, row.scratch)):
         job = row.scratch[place]
         expect(jobs, row, job)
         term = row.expected[seat_of(row, job)]
-        foresee_waiting(jobs, job, planned, job, jobs.submit_time[job], term, rule, weight)
-    return foresee_arrivals(jobs, row, planned, rule, weight, drawn)
+        if len(chance) > 0:
+            run_time = drawn_run_time(jobs, row, job, -1, chance[n_running + place])
+        else:
+            run_time = foreseen_run_time(jobs, job, term)
+        submit_time = jobs.submit_time[job]
+        foresee_waiting(jobs, job, planned, job, submit_time, run_time, term, rule, weight)
+    left = chance[n_running + row.counter[N_WAITING] :]
+    return foresee_arrivals(jobs, row, planned, rule, weight, drawn, left)
 
 
 @kernel

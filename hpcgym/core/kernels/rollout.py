@@ -82,6 +82,9 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float, n_coming: int) 
     for column in (NOW, FREE, NEXT_JOB, N_OVERDUE, NEXT_OVERDUE, WAITING_PROCESSORS, WAITING_AREA):
         plan.counter[column] = row.counter[column]
     plan.counter[N_STARTED] = row.counter[NEXT_JOB] - row.counter[N_WAITING]
+    for job in range(row.counter[NEXT_JOB], plan.setting[N_JOBS]):
+        plan.start_time[job] = -1
+        plan.flag[job] = 0
     plan.counter[PHASE] = AT_PASS
     plan.counter[PASS_DUE] = 1
 
