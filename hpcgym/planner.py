@@ -28,8 +28,9 @@ class Planner(Chooser):
 
     At every contested pass the simulation is rolled out under each candidate, whose order is that
     of this instant, with run times as users' records foresee them; EASY plans with the requests as
-    ever. Then single jobs of the best order are tried at its front until the budget is spent.
-    Waiting costs E[1/D] a second. A rollout costs as much as a simulation of the waiting jobs.
+    ever. Then single jobs of the best order are tried at its front until the budget is spent: as
+    many rollouts as there are candidates leave none for moves, which on logs did not pay.
+    A second of waiting costs 1/D, D the foreseen run time of the job. A rollout costs as much as a simulation of the waiting jobs.
 
     Attributes:
         candidates: Names of policies; of equals the earlier is taken.
@@ -54,7 +55,7 @@ class Planner(Chooser):
     """
 
     candidates: tuple[str, ...] = CANDIDATES
-    rollouts: int = 32
+    rollouts: int = 6
     milliseconds: float | None = None
     samples: int = 0
     horizon: int = HORIZON_S
@@ -118,9 +119,12 @@ class _PlannerRun(Run):
         if plans is None or plans.simulator is not simulator:
             plans = Plans(simulator, planner.policies, planner.samples, planner.horizon)
             self._plans = plans
-        generator = np.random.default_rng([planner.seed, self.n_decisions])
+        chances = np.empty((0, 0))
+        if planner.samples:
+            generator = np.random.default_rng([planner.seed, self.n_decisions])
+            chances = generator.random((planner.samples, plans.n_chances))
         self.n_decisions += 1
-        plans.open(generator.random((planner.samples, plans.n_chances)))
+        plans.open(chances)
         costs = [plans.cost(order) for order in range(plans.trial)]
         best = int(np.argmin(costs))
         plans.try_on(best)

@@ -183,9 +183,9 @@ class PlanMachine(Machine):
         likes += [(self.arrived + k, j) for k, (_, j) in enumerate(coming)]
         for place, j in likes:
             share, speed, seen.run_time[place] = self.foresee(j)
+            seen.rate[place] = 1.0 / max(float(seen.run_time[place]), BSLD_BOUND_S)
             if chance:
                 seen.run_time[place] = self.drawn(j, -1, next(chances))
-            seen.rate[place] = math.exp(speed) / max(float(self.estimate[j]), BSLD_BOUND_S)
             for keys, candidate in zip(seen.keys, self.candidates, strict=True):
                 keys[place] = self.key(candidate, table[place].submit_time, j, share, speed)
         return seen
@@ -286,7 +286,7 @@ def simulate(
     processors: int,
     *,
     candidates: Sequence[str] = CANDIDATES,
-    rollouts: int = 32,
+    rollouts: int = 6,
     samples: int = 0,
     horizon: int = 21_600,
     seed: int = 0,

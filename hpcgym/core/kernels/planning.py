@@ -169,15 +169,15 @@ def foresee_waiting(
         weight: Their parameters, shape (n_orders, N_WEIGHTS).
 
     Writes:
-        The row of `planned`; waiting costs E[1/D] a second.
+        The row of `planned`; a second of waiting costs 1/D, D the foreseen run time, at least tau.
 
     Source:
-        Smith 1956; specification, section 10, "Information".
+        Specification, section 10, "Reward": the bounded slowdown grows by 1/D a second.
     """
     copy_job(jobs, job, planned, to, submit_time)
     planned.run_time[to] = run_time
-    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
-    planned.reward_rate[to] = math.exp(term[1]) / bound
+    foreseen = float(foreseen_run_time(jobs, job, term))
+    planned.reward_rate[to] = 1.0 / max(foreseen, BSLD_BOUND_S)
     for which in range(len(rule)):
         if rule[which] == RULE_SUBMIT:
             key = weight[which, 0] * submit_time
