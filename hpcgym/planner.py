@@ -20,6 +20,7 @@ CANDIDATES = ("SMITH-HISTORY", "SAF-HISTORY", "SPF-HISTORY", "SAF", "SPF", "FCFS
 """Orders that are always tried, the first of equals taken."""
 
 HORIZON_S = 21_600
+"""For how long jobs come in a sample, s."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +29,14 @@ class Planner(Chooser):
 
     At every contested pass the simulation is rolled out under each candidate, whose order is that
     of this instant, with run times as users' records foresee them; EASY plans with the requests as
-    ever. Then single jobs of the best order are tried at its front until the budget is spent: as
-    many rollouts as there are candidates leave none for moves, which on logs did not pay.
-    A second of waiting costs 1/D, D the foreseen run time of the job. A rollout costs as much as a simulation of the waiting jobs.
+    ever. Then single jobs of the best order are tried at its front until the budget is spent; the
+    default leaves none for that, for on logs it did not pay. A second of waiting costs 1/D, D the
+    foreseen run time, at least 10 s. A rollout costs as much as a simulation of the waiting jobs.
 
     Attributes:
         candidates: Names of policies; of equals the earlier is taken.
-        rollouts: Rollouts at a decision, spent on moves once each candidate has had its own.
+        rollouts: Rollouts at a decision, one for each order, or one for each of its samples; spent
+            on moves once each candidate has had its own, whatever the budget.
         milliseconds: Time after which no further move is tried, ms; None = no limit. With one, a
             schedule depends on the machine it is made on.
         samples: Samples that each order is tried with, of run times by users' records and of jobs
