@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"bandit", "batch", "gang", "moldable", "schedule"},
+    {"bandit", "batch", "gang", "moldable", "planner", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},

@@ -127,6 +127,12 @@ class SchedulerSettings:
                 "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "
                 f"'{mode}' and '{self.event_semantics}'"
             )
+        asks = fill is not None and fill.needs_history and (fill.expects or policy.expects)
+        if fill is not None and policy.chooser.plans and asks:
+            raise PolicyError(
+                f"{policy.name} plans with a backfill order that needs no users' records; got "
+                f"{fill.name}"
+            )
 
     @property
     def predictor(self) -> Predictor | None:
@@ -532,12 +538,13 @@ def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDA
     return np.stack([q, e, e / q, e * q], axis=1)
 
 
-def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
+def state_for(episodes: Sequence[Episode], *, fields: bool = False, room: int = 0) -> State:
     """Allocate a state of one row that any of the episodes fits into.
 
     Args:
         episodes: The episodes.
         fields: Whether observations are made.
+        room: Jobs for which there is to be room beyond those of the longest episode.
 
     Returns:
         The state; begin an episode before use.
@@ -547,7 +554,7 @@ def state_for(episodes: Sequence[Episode], *, fields: bool = False) -> State:
     """
     return s.allocate(
         1,
-        max(len(episode.workload) for episode in episodes),
+        max(len(episode.workload) for episode in episodes) + room,
         max(len(episode.workload.history.completed) for episode in episodes),
         max(episode.workload.machine_processors for episode in episodes),
         history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),

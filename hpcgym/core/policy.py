@@ -70,14 +70,15 @@ class Run(ABC):
     """What chooses among rules in one simulation, and remembers what it must; copied with it."""
 
     @abstractmethod
-    def choose(self, simulator: Simulator) -> Policy:
-        """Choose the rule that orders the queue from now on.
+    def choose(self, simulator: Simulator) -> Policy | NDArray[np.float64]:
+        """Choose the rule that orders the queue from now on, or the order of this pass.
 
         Args:
             simulator: The simulation, at a decision.
 
         Returns:
-            A policy with a compiled rule.
+            A policy with a compiled rule; or, where decisions are made for one pass, a key for each
+            job in `simulator.waiting`, lowest first.
 
         Source:
             House rule: one dynamics; choosers decide as agents do.
@@ -88,13 +89,15 @@ class Chooser(ABC):
     """A policy that chooses a rule now and again.
 
     Attributes:
-        decide: When it is asked: "event", at every pass at which a job waits, for that pass; or
-            every so many seconds, for that long.
+        decide: When it is asked: "event", at every pass at which a job waits, or "contested", where
+            the order can matter, for that pass; or every so many seconds, for that long.
         plans: Whether it rolls the simulation out.
+        expects: What it asks of expectations, `EXPECT_*`.
     """
 
     decide: str | int = "event"
     plans: ClassVar[bool] = False
+    expects: ClassVar[int] = EXPECT_NOTHING
 
     @property
     @abstractmethod
@@ -153,11 +156,13 @@ class Policy:
     @property
     def needs_history(self) -> bool:
         """Tell whether users' completed jobs must be recorded."""
-        return self.rule in (RULE_SMITH, RULE_INDEX)
+        return self.rule in (RULE_SMITH, RULE_INDEX) or self.expects != EXPECT_NOTHING
 
     @property
     def expects(self) -> int:
         """Tell what it asks of expectations, `EXPECT_*`."""
+        if self.chooser is not None:
+            return self.chooser.expects
         if self.rule != RULE_INDEX:
             return EXPECT_NOTHING
         return EXPECT_BY_RECORDS if self.network is None else EXPECT_BY_NETWORK
@@ -226,6 +231,7 @@ _POLICIES: dict[str, Policy] = {
 }
 _CHOOSERS = {
     "DYNP": "hpcgym.core.choosing",
+    "PLANNER": "hpcgym.planner",
     "BANDIT-EPSILON-GREEDY": "hpcgym.bandit",
     "BANDIT-UCB": "hpcgym.bandit",
     "BANDIT-EXP3": "hpcgym.bandit",

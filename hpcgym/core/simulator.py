@@ -139,7 +139,11 @@ class Simulator:
             if status == s.DONE or not (formulas or self._choosing):
                 return status == s.DECISION
             if self._choosing is not None:
-                self._follow(self._choosing.choose(self))
+                chosen = self._choosing.choose(self)
+                if isinstance(chosen, Policy):
+                    self._follow(chosen)
+                else:
+                    self.order_by_keys(chosen)
             for which, formula in formulas:
                 self._order(which, formula)
 

@@ -18,6 +18,7 @@ from hpcgym.core.kernels import (
     newcomer,
     observing,
     paying,
+    planning,
     predicting,
     queue,
     rollout,
@@ -242,6 +243,32 @@ def predict_each(
         `rollout.predict_each`, whose docstring holds.
     """
     rollout.predict_each(open_jobs(jobs), open_row(row), open_row(plan), rule, weight, predicted)
+
+
+@kernel
+def foresee(
+    jobs: int, row: int, planned: int, rule: Int, weight: Float, drawn: Int, chance: Float
+) -> int:
+    """Write down what is foreseen of the jobs at hand and to come.
+
+    Source:
+        `planning.foresee`, whose docstring holds.
+    """
+    return planning.foresee(
+        open_jobs(jobs), open_row(row), open_jobs(planned), rule, weight, drawn, chance
+    )
+
+
+@kernel
+def cost_of_plan(planned: int, row: int, plan: int, weight: Float, n_coming: int) -> float:
+    """Predict what waiting costs in all under an order.
+
+    Source:
+        `planning.cost_of_plan`, whose docstring holds.
+    """
+    return planning.cost_of_plan(
+        open_jobs(planned), open_row(row), open_row(plan), weight, n_coming
+    )
 
 
 @kernel

@@ -271,6 +271,25 @@ def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
 
 
 @kernel
+def write_known(jobs: Jobs, job: int, term: Float) -> None:
+    """Write the terms of an index that need no user's records.
+
+    Args:
+        jobs: The job table.
+        job: Index of a submitted job.
+        term: Where to, shape (N_TERMS,).
+
+    Writes:
+        `term[PROCESSORS]` and `term[REQUEST]`, the logs of processors and of E.
+
+    Source:
+        Specification, section 10, "Information".
+    """
+    term[PROCESSORS] = math.log(jobs.feature[job, Q])
+    term[REQUEST] = math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
+
+
+@kernel
 def expect(jobs: Jobs, row: Row, job: int) -> None:
     """Work out the terms of a waiting job's index, unless no job of its user has ended since.
 
@@ -292,8 +311,7 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
         return
     row.expected_at[seat] = completed
     term = row.expected[seat]
-    term[PROCESSORS] = math.log(jobs.feature[job, Q])
-    term[REQUEST] = math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
+    write_known(jobs, job, term)
     expect_by_records(jobs, row, job, term)
     if row.setting[EXPECT] == EXPECT_BY_NETWORK:
         expect_by_network(jobs, row, job, term)
@@ -303,31 +321,48 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
 
 
 @kernel
-def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
-    """Score a job by an index.
+def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
+    """Score a job by an index of what is known and expected of it.
 
     Args:
-        jobs: The job table.
-        row: The simulation.
-        weight: Weights of the terms.
-        job: Index of a waiting job.
+        weight: Weights of (log processors, log E, log share and log speed by records, log share and
+            log speed by the network).
+        term: The terms, shape (N_TERMS,).
 
     Returns:
         The score, summed in the order of the terms; with weights (1, 2, 1, -1, 0, 0) the logarithm
         of work over the rate at which waiting costs, as expected.
 
-    Writes:
-        What `expect` writes.
-
     Source:
         Smith 1956; specification, section 10, "Information".
     """
-    expect(jobs, row, job)
-    term = row.expected[seat_of(row, job)]
     total = 0.0
     for column in range(N_TERMS):
         total += weight[column] * term[column]
     return total
+
+
+@kernel
+def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
+    """Score a waiting job by an index.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        weight: As `weigh_terms` takes them.
+        job: Index of a waiting job.
+
+    Returns:
+        The score.
+
+    Writes:
+        What `expect` writes.
+
+    Source:
+        House rule: no work where nothing has changed.
+    """
+    expect(jobs, row, job)
+    return weigh_terms(weight, row.expected[seat_of(row, job)])
 
 
 @kernel

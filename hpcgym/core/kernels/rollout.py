@@ -1,9 +1,10 @@
-"""Rollouts: what would become of the waiting jobs under a rule, were all estimates true.
+"""Rollouts: what would become of the waiting jobs under a rule, were run times as foreseen.
 
 The simulation at hand is copied, as far as its jobs still matter, into another row, which runs to
-its end with no further submissions and with estimates for run times. The copy is made in
-O(n_waiting + n_running), and in a look at each job submitted within the threshold; the run is that
-of any simulation.
+its end with the run times of a table of its own: estimates or predictions, and no submissions but
+those foreseen. The copy is made in
+O(n_waiting + n_running), where running jobs end in about the order of their estimates, and in a
+look at each job submitted within the threshold; the run is that of any simulation.
 """
 
 from hpcgym.core.jit import kernel
@@ -56,14 +57,15 @@ from hpcgym.core.state import (
 
 
 @kernel
-def copy_settings(row: Row, plan: Row, rule: int, weight: Float) -> None:
-    """Set up the copy: an empty machine whose queue a rule orders, and no jobs to come.
+def copy_settings(row: Row, plan: Row, rule: int, weight: Float, n_coming: int) -> None:
+    """Set up the copy: an empty machine whose queue a rule orders.
 
     Args:
         row: The simulation.
         plan: Its copy.
         rule: The rule of the copy's queue; its order keeps.
         weight: Parameters of the rule, shape (N_WEIGHTS,).
+        n_coming: Jobs that come after those submitted so far.
 
     Writes:
         All of the copy but its jobs.
@@ -72,7 +74,7 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float) -> None:
         Specification, section 8, "dynP".
     """
     set_rules(plan, row.setting, row.weight, row.backfill_parameter)
-    plan.setting[N_JOBS] = row.counter[NEXT_JOB]
+    plan.setting[N_JOBS] = row.counter[NEXT_JOB] + n_coming
     plan.setting[BASE_RULE] = rule
     plan.setting[ORDER_RULE] = BY_BASE
     plan.setting[DECIDE] = DECIDE_NEVER
@@ -84,15 +86,19 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float) -> None:
     for column in (NOW, FREE, NEXT_JOB, N_OVERDUE, NEXT_OVERDUE, WAITING_PROCESSORS, WAITING_AREA):
         plan.counter[column] = row.counter[column]
     plan.counter[N_STARTED] = row.counter[NEXT_JOB] - row.counter[N_WAITING]
+    for job in range(row.counter[NEXT_JOB], plan.setting[N_JOBS]):
+        plan.start_time[job] = -1
+        plan.flag[job] = 0
     plan.counter[PHASE] = AT_PASS
     plan.counter[PASS_DUE] = 1
 
 
 @kernel
-def copy_running(row: Row, plan: Row) -> None:
-    """Copy the running jobs, which end at their estimated ends, or now if these have passed.
+def copy_running(jobs: Jobs, row: Row, plan: Row) -> None:
+    """Copy the running jobs, which end when their foreseen run times have passed, now at soonest.
 
     Args:
+        jobs: The job table, with run times as foreseen.
         row: The simulation.
         plan: Its copy, set up.
 
@@ -110,9 +116,15 @@ def copy_running(row: Row, plan: Row) -> None:
         job = row.release_job[place]
         plan.release_job[place] = job
         plan.release_time[place] = row.release_time[place]
-        plan.ending_job[place] = job
-        plan.ending_time[place] = max(row.release_time[place], row.counter[NOW])
         plan.start_time[job] = row.start_time[job]
+        end = max(row.start_time[job] + jobs.run_time[job], row.counter[NOW])
+        spot = place
+        while spot > 0 and plan.ending_time[spot - 1] < end:
+            plan.ending_time[spot] = plan.ending_time[spot - 1]
+            plan.ending_job[spot] = plan.ending_job[spot - 1]
+            spot -= 1
+        plan.ending_time[spot] = end
+        plan.ending_job[spot] = job
     for job in range(row.counter[NEXT_OVERDUE], row.counter[NEXT_JOB]):
         plan.start_time[job] = row.start_time[job]
 
@@ -172,6 +184,36 @@ def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
 
 
 @kernel
+def roll_out(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float, n_coming: int) -> int:
+    """Run a copy of the simulation to its end under a rule.
+
+    Args:
+        jobs: The job table, with run times as foreseen, and behind the jobs submitted so far those
+            that are to come.
+        row: The simulation, at a decision; at least one job waits.
+        plan: Another row, as large; what it held is lost.
+        rule: The rule that orders the queue from now on; its order keeps.
+        weight: Parameters of the rule, shape (N_WEIGHTS,).
+        n_coming: Jobs that are to come.
+
+    Returns:
+        Number of waiting jobs.
+
+    Writes:
+        `plan`; the simulation's `scratch`, which lists the waiting jobs in base order.
+
+    Source:
+        House rule: one dynamics; a rollout runs like any simulation.
+    """
+    copy_settings(row, plan, rule, weight, n_coming)
+    copy_running(jobs, row, plan)
+    n = list_jobs(row, BASE, row.scratch)
+    copy_queue(jobs, row, plan, n)
+    run(jobs, plan)
+    return n
+
+
+@kernel
 def rollout(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float) -> float:
     """Predict the mean bounded slowdown of the waiting jobs under a rule, were estimates true.
 
@@ -191,11 +233,7 @@ def rollout(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float) -> float:
     Source:
         Streit 2002; specification, section 8, "dynP".
     """
-    copy_settings(row, plan, rule, weight)
-    copy_running(row, plan)
-    n = list_jobs(row, BASE, row.scratch)
-    copy_queue(jobs, row, plan, n)
-    run(jobs, plan)
+    n = roll_out(jobs, row, plan, rule, weight, 0)
     total = 0.0
     for place in range(n):
         job = row.scratch[place]
