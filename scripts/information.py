@@ -1,6 +1,6 @@
 """Print what information is worth: the error of what is foreseen, the order it makes, the bsld.
 
-    python scripts/information.py --agent SMITH-NETWORK --scenario kth-sp2-weeks --output runs/chain
+    python scripts/information.py --agent SMITH-NET --scenario kth-sp2-weeks --output runs/chain
 
 The agent is an index with a network; the weeks are those that its training leaves open. The folder
 gets a table for each scenario as CSV.
@@ -21,7 +21,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--agent", default="SMITH-NETWORK", help="name, or path of a card")
+    parser.add_argument("--agent", default="SMITH-NET", help="name, or path of a card")
     parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
     parser.add_argument("--jitter", type=int, default=600, help="s")
     parser.add_argument("--replicas", type=int, default=10)

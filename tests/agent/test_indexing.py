@@ -38,7 +38,7 @@ def training():
 @pytest.fixture(scope="module")
 def smith(weeks):
     """Smith's rule with a network that was fitted on these weeks."""
-    return load_trainer("smith-network").train([weeks], 0)
+    return load_trainer("smith-net").train([weeks], 0)
 
 
 def test_fitness_is_the_mean_log_ratio_to_saf(weeks):
@@ -79,7 +79,7 @@ def test_every_log_weighs_alike(weeks):
 
 
 def test_without_a_search_smiths_rule_stands(smith):
-    assert smith.name == "SMITH-NETWORK"
+    assert smith.name == "SMITH-NET"
     assert smith.policy.parameters.tolist() == [*SMITH[:2], 0.0, 0.0, *SMITH[2:]]
     assert smith.policy.network is not None
 
