@@ -1,6 +1,6 @@
 """Tune the weights of an order by evolution on weeks of one or more scenarios; write its card.
 
-    python scripts/tune_weights.py --trainer tuned-net --scenario kth-sp2-weeks --name MINE
+    python scripts/tune_weights.py --trainer tuned-network --scenario kth-sp2-weeks --name MINE
 
 Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
 `hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. To put it
@@ -76,7 +76,7 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
     parser.add_argument("--weeks", action="append", default=[], metavar="1-36")
-    parser.add_argument("--trainer", default="tuned-net", help="as `hpcgym judge` takes it")
+    parser.add_argument("--trainer", default="tuned-network", help="as `hpcgym judge` takes it")
     parser.add_argument("--strategy", help="cma or xnes")
     parser.add_argument("--evaluations", type=int, help="weight vectors that are tried")
     parser.add_argument("--seed", type=int, default=0)

@@ -56,9 +56,9 @@ def _ppo_trainer() -> Trainer:
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
     "weights": WeightsTrainer,
-    "smith-net": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
+    "network": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
     "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
-    "tuned-net": partial(IndexTrainer, "TUNED-NET", network=True),
+    "tuned-network": partial(IndexTrainer, "TUNED-NET", network=True),
     "ppo": _ppo_trainer,
 }
 """What makes each trainer, by the name that commands take."""

@@ -38,7 +38,7 @@ def training():
 @pytest.fixture(scope="module")
 def smith(weeks):
     """Smith's rule with a network that was fitted on these weeks."""
-    return load_trainer("smith-net").train([weeks], 0)
+    return load_trainer("network").train([weeks], 0)
 
 
 def test_fitness_is_the_mean_log_ratio_to_saf(weeks):
