@@ -132,7 +132,8 @@ class MultiQueue(reference.Machine):
         j = self.arrived
         super().submit()
         if self.class_of(j) == self.classes - 1 and self.delay.now[-1] > 0:
-            self.eligible_at[j] = math.ceil(self.jobs[j].submit_time + self.delay.now[-1])
+            # whole seconds first: a submission added to a fraction may round the fraction away
+            self.eligible_at[j] = self.jobs[j].submit_time + math.ceil(self.delay.now[-1])
 
     def next_eligible(self) -> float:
         """Return when the next held job becomes eligible."""

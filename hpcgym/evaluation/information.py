@@ -202,7 +202,7 @@ def chain(
         episodes = episodes.select(number_ranges(open_weeks(agent.training, episodes)))
     seen = foresight(episodes, network)
     names = (seen["order"] + " by " + seen["source"]).tolist()
-    known = [{"source": "run time", "order": order, "agreement": None} for order in ORDERS]
+    known = [{"source": "run time", "order": order, "agreement": np.nan} for order in ORDERS]
     lines = [clairvoyant(f"clairvoyant {name}", episodes.settings) for name in ("SAF", "SMITH")]
     orders = [one for source in SOURCES for one in orders_by(source, network).values()]
     found = evaluate(

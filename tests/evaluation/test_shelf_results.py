@@ -7,6 +7,7 @@ import pytest
 
 from hpcgym.agent import load_cards
 from hpcgym.evaluation.shelf_results import merged, shelf_results
+from hpcgym.scenario.select import parse_numbers
 
 BUNDLED = "synthetic-256-weeks"
 
@@ -39,7 +40,12 @@ def test_new_result_takes_the_place_of_the_old_one_on_its_scenario() -> None:
 @pytest.mark.parametrize("name", list(load_cards()))
 def test_command_on_a_card_names_what_it_was_run_on(name: str) -> None:
     for result in load_cards()[name].results:
-        assert result.command == (
+        before, weeks, after = result.command.partition("--weeks ")
+        if weeks:  # those that its training leaves open
+            numbers, _, after = after.partition(" ")
+            assert len(parse_numbers(numbers, range(1, 10_000))) == result.n_weeks
+            assert load_cards()[name].training is not None
+        assert f"{before}{after}" == (
             f"hpcgym evaluate --agents {name} --scenario {result.scenario} "
             f"--jitter 600 --replicas {result.replicas}"
         )
