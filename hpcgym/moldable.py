@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, size_classes
 from hpcgym.core.kernels import doors
-from hpcgym.core.predictor import Predictor
+from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.rows import jobs_of
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.schedule import Schedule
+
+COLUMNS = ("job_id", "processors", "requested_time", "run_time")
+"""Columns of a file of shapes."""
 
 
 class Shape(NamedTuple):
@@ -74,6 +79,62 @@ def choose_shape(
     return int(np.argmin((q * t) ** alpha * (w + t)))
 
 
+def read_shapes(path: str | Path, workload: Workload) -> list[list[Shape]]:
+    """Read the shapes of jobs from a CSV file.
+
+    Args:
+        path: The file: columns job_id, processors, requested_time (s) and run_time (s), whole
+            numbers, a row per shape, the shapes of a job in the order of their rows.
+        workload: The jobs; one that the file does not name keeps the shape it has.
+
+    Returns:
+        The shapes of each job.
+
+    Raises:
+        WorkloadError: The file cannot be read, lacks a column, has a value that is no whole number,
+            or names a job there is not; the message names file and line.
+
+    Source:
+        House rule: a site's shapes are its own; no log holds any.
+    """
+    shapes: dict[int, list[Shape]] = {int(job): [] for job in workload.job_id}
+    try:
+        with Path(path).open(newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
+            if missing:
+                raise WorkloadError(
+                    f"{path}:1: no column {', '.join(missing)}; needed are {', '.join(COLUMNS)}"
+                )
+            for row in rows:
+                job, *shape = (_whole(row[name], name, path, rows.line_num) for name in COLUMNS)
+                if job not in shapes:
+                    raise WorkloadError(
+                        f"{path}:{rows.line_num}: {workload.name} has no job {job}, or it was left "
+                        "out when the log was cleaned"
+                    )
+                shapes[job].append(Shape(*shape))
+    except OSError as error:
+        raise WorkloadError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise WorkloadError(f"{path}: not a CSV file in UTF-8: {error}") from None
+    own = zip(workload.processors, workload.requested_time, workload.run_time, strict=True)
+    return [
+        shapes[int(job)] or [Shape(*map(int, shape))]
+        for job, shape in zip(workload.job_id, own, strict=True)
+    ]
+
+
+def _whole(text: str | None, name: str, path: str | Path, line: int) -> int:
+    """Read a whole number of a row."""
+    try:
+        return int(text or "")
+    except ValueError:
+        raise WorkloadError(
+            f"{path}:{line}: {name} must be a whole number, got {text or ''!r}"
+        ) from None
+
+
 def simulate_moldable(
     workload: Workload,
     shapes: Sequence[Sequence[Shape | tuple[int, int, int]]],
@@ -98,7 +159,7 @@ def simulate_moldable(
     Raises:
         WorkloadError: A job without shapes, or a shape that does not fit the machine or has a
             request below 1 s.
-        PolicyError: Settings that predict estimates themselves.
+        PolicyError: Estimates other than the requests, or an alpha that is no number >= 0.
 
     Source:
         Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
@@ -109,9 +170,17 @@ def simulate_moldable(
         >>> simulate_moldable(jobs, [slides, slides]).chosen
         array([3, 3])
     """
+    settings = settings or SchedulerSettings()
+    if settings.predictor != PREDICTORS["requested"]:
+        raise PolicyError(
+            "moldable jobs are planned with the requests of their shapes, so that estimates must "
+            f"be 'requested', got {settings.estimates!r}"
+        )
+    if not 0 <= alpha < np.inf:
+        raise PolicyError(f"alpha must be a number >= 0, got {alpha!r}")
     given = [[Shape(*shape) for shape in options] for options in shapes]
     _refuse_shapes(workload, given)
-    simulator = _MoldingSimulator(workload, given, alpha, settings or SchedulerSettings())
+    simulator = _MoldingSimulator(workload, given, alpha, settings)
     simulator.run()
     table = simulator.molded
     jobs = replace(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from hpcgym.cli.options import NO_THRESHOLD, parse_threshold
 from hpcgym.cli.show import show_figures, show_groups
+
+if TYPE_CHECKING:
+    from hpcgym.core.episode import SchedulerSettings
+    from hpcgym.core.workload import Workload
+    from hpcgym.schedule import Schedule
 
 
 def simulate_log(
@@ -79,6 +84,17 @@ def simulate_log(
     on_bad_line: Annotated[
         str, typer.Option(metavar="raise|drop", help="What to do with malformed lines.")
     ] = "raise",
+    shapes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Shapes that jobs choose from when they are submitted: columns job_id, "
+            "processors, requested_time, run_time. Jobs it does not name keep theirs.",
+        ),
+    ] = None,
+    alpha: Annotated[
+        float, typer.Option(help="What processor-seconds count in that choice; 0 = nothing.")
+    ] = 0.0,
     by: Annotated[
         str | None, typer.Option(metavar="class|user", help="Show the figures by group, too.")
     ] = None,
@@ -122,7 +138,10 @@ def simulate_log(
         seed=seed,
     )
     typer.echo(report)
-    schedule = simulate(workload, **settings)
+    if shapes is None:
+        schedule = simulate(workload, **settings)
+    else:
+        schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings))
     title = f"{workload.name}: {policy}, backfill {backfill}"
     show_figures(schedule.metrics(), title)
     if by is not None:
@@ -130,3 +149,16 @@ def simulate_log(
     if output is not None:
         schedule.write(output, force=force)
         typer.echo(f"wrote {output}")
+
+
+def _molded(workload: Workload, path: Path, alpha: float, settings: SchedulerSettings) -> Schedule:
+    """Schedule jobs that choose among the shapes of a file, and say how many chose another."""
+    from hpcgym.moldable import read_shapes, simulate_moldable
+
+    molded = simulate_moldable(
+        workload, read_shapes(path, workload), alpha=alpha, settings=settings
+    )
+    jobs = molded.schedule.workload
+    n_other = int((jobs.processors != workload.processors).sum())
+    typer.echo(f"{n_other} of {len(workload)} jobs chose other processors than the log's")
+    return molded.schedule

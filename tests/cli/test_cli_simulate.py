@@ -238,3 +238,60 @@ def test_full_disk_is_a_clear_error_and_keeps_the_old_file(
     assert "untouched" in message
     assert (tmp_path / name).read_text() == "precious"
     assert names_in(tmp_path) == sorted(["mine.swf", name])
+
+
+SHAPES = """\
+job_id,processors,requested_time,run_time
+4,2,10,5
+4,4,4,2
+2,4,30,30
+2,1,120,120
+"""
+
+
+def test_jobs_choose_among_the_shapes_of_a_file(run: Command, log: Path, tmp_path: Path) -> None:
+    """Job 4 comes while 1 runs on the whole machine and 2 waits for it: wide or narrow, it waits."""
+    (tmp_path / "shapes.csv").write_text(SHAPES)
+    printed = run(
+        "simulate", log, "--shapes", tmp_path / "shapes.csv", "--output", tmp_path / "out.csv"
+    )
+    assert "1 of 3 jobs chose other processors than the log's" in printed
+    jobs = pd.read_csv(tmp_path / "out.csv").set_index("job_id")
+    assert jobs.loc[1, "processors"] == 4  # not named in the file: as it is
+    assert jobs.loc[2, "run_time"] == 30  # alone on a free machine soon: 30 s beat 120
+    assert (jobs.loc[4, "processors"], jobs.loc[4, "run_time"]) == (4, 2)
+
+
+def test_cost_counts_with_alpha(run: Command, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "shapes.csv").write_text(
+        "job_id,processors,requested_time,run_time\n1,4,20,10\n1,1,40,30\n"
+    )
+    words = ("simulate", log, "--shapes", tmp_path / "shapes.csv")
+    assert "0 of 3 jobs chose" in run(*words)
+    assert "1 of 3 jobs chose" in run(*words, "--alpha", "5")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("job_id,processors\n1,4\n", "shapes.csv:1: no column requested_time, run_time"),
+        (SHAPES + "9,1,1,1\n", "shapes.csv:6: mine has no job 9"),
+        (SHAPES + "3,1,1,1\n", "shapes.csv:6: mine has no job 3, or it was left out"),
+        (SHAPES + "1,wide,1,1\n", "shapes.csv:6: processors must be a whole number, got 'wide'"),
+        (SHAPES + "1,4\n", "shapes.csv:6: requested_time must be a whole number, got ''"),
+        (SHAPES + "1,9,1,1\n", "job 1 cannot have"),
+    ],
+)
+def test_shapes_that_are_not_understood_are_refused(
+    refuse: Command, log: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    (tmp_path / "shapes.csv").write_text(text)
+    assert said in refuse("simulate", log, "--shapes", tmp_path / "shapes.csv")
+
+
+def test_shapes_need_requests_as_estimates(refuse: Command, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "shapes.csv").write_text(SHAPES)
+    words = ("simulate", log, "--shapes", tmp_path / "shapes.csv")
+    assert "must be 'requested', got 'exact'" in refuse(*words, "--estimates", "exact")
+    assert "alpha must be a number >= 0" in refuse(*words, "--alpha", "-1")
+    assert "cannot be read" in refuse("simulate", log, "--shapes", tmp_path / "none.csv")
