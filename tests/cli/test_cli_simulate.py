@@ -250,7 +250,7 @@ job_id,processors,requested_time,run_time
 
 
 def test_jobs_choose_among_the_shapes_of_a_file(run: Command, log: Path, tmp_path: Path) -> None:
-    """Job 4 comes while 1 runs on the whole machine and 2 waits for it: wide or narrow, it waits."""
+    """Job 4 comes while 1 runs on the whole machine and 2 waits: wide or narrow, it waits."""
     (tmp_path / "shapes.csv").write_text(SHAPES)
     printed = run(
         "simulate", log, "--shapes", tmp_path / "shapes.csv", "--output", tmp_path / "out.csv"
