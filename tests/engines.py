@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -185,3 +186,16 @@ def first_difference(workload: Workload, **settings: Any) -> str:
         f"{len(differing)} of {len(expected)} jobs differ; the first, in row {j}, {job}: "
         f"reference {expected[j]}, hpcgym {got[j]}"
     )
+
+
+def check_copies_go_on_alike(simulator: Simulator) -> None:
+    """Run a simulator, a copy and a pickle of it, and the first again: all make one schedule."""
+    copied, pickled = simulator.copy(), pickle.loads(pickle.dumps(simulator))
+    for one in (simulator, copied, pickled):
+        assert not one.run()
+    first = simulator.start_time.copy()
+    np.testing.assert_array_equal(copied.start_time, first)
+    np.testing.assert_array_equal(pickled.start_time, first)
+    simulator.reset()
+    simulator.run()
+    np.testing.assert_array_equal(simulator.start_time, first)

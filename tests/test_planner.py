@@ -1,12 +1,11 @@
 """The planner against its judge, and what it must keep: causality, copies, pickles, refusals."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import reference_planner
-from engines import jobs_of
+from engines import check_copies_go_on_alike, jobs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import THRESHOLDS_S, workloads
@@ -95,16 +94,7 @@ def test_a_single_candidate_without_moves_gives_the_schedule_of_that_policy(poli
 def test_copies_and_pickles_choose_as_their_original(samples):
     log = hpcgym.load_workload("synthetic-256").select(np.arange(2_000))
     settings = SchedulerSettings(policy=policy_of(rollouts=16, samples=samples))
-    whole = Simulator(log, settings)
-    copied, pickled = whole.copy(), pickle.loads(pickle.dumps(whole))
-    for simulator in (whole, copied, pickled):
-        assert not simulator.run()
-    np.testing.assert_array_equal(copied.start_time, whole.start_time)
-    np.testing.assert_array_equal(pickled.start_time, whole.start_time)
-    first = whole.start_time.copy()
-    whole.reset()
-    whole.run()
-    np.testing.assert_array_equal(whole.start_time, first)
+    check_copies_go_on_alike(Simulator(log, settings))
 
 
 def test_another_seed_draws_other_jobs_to_come():

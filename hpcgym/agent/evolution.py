@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.errors import HpcgymError
 
 FloatArray = NDArray[np.float64]
-
-
-class Search(Protocol):
-    """A search that is asked for candidates and told how good they were; lower is better.
-
-    Attributes:
-        mean: Where it stands, shape (dimension,).
-    """
-
-    @property
-    def mean(self) -> FloatArray:
-        """Return where it stands, shape (dimension,)."""
-        ...
-
-    def ask(self) -> FloatArray:
-        """Return a generation of candidates, shape (n_candidates, dimension)."""
-        ...
-
-    def tell(self, fitness: ArrayLike) -> None:
-        """Take in what each candidate was worth, shape (n_candidates,)."""
-        ...
 
 
 class XNES:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.episode import executed_run_time
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
@@ -106,7 +107,8 @@ def samples_of(episodes: Episodes) -> Samples:
             last[waiting] = sign
             is_new = np.isnan(first[waiting, 0])
             first[waiting[is_new]] = sign[is_new]
-        parts.append(_noted(workload, first, last))
+        executed = executed_run_time(workload, settings.kill_at_limit)
+        parts.append(_noted(workload, executed, first, last))
     return _together(parts)
 
 
@@ -246,11 +248,12 @@ def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], sign: torch.Tensor
     return thought
 
 
-def _noted(workload: Workload, first: FloatArray, last: FloatArray) -> Samples:
+def _noted(
+    workload: Workload, executed: NDArray[np.int64], first: FloatArray, last: FloatArray
+) -> Samples:
     """Return the samples of one week."""
     waited = np.flatnonzero(~np.isnan(first[:, 0]))
-    executed = np.minimum(workload.run_time, workload.requested_time)[waited]
-    bounded = np.maximum(executed, BSLD_BOUND_S).astype(np.float64)
+    bounded = np.maximum(executed[waited], BSLD_BOUND_S).astype(np.float64)
     bound = np.maximum(workload.requested_time[waited], BSLD_BOUND_S).astype(np.float64)
     return Samples(
         np.concatenate([first[waited], last[waited]]),

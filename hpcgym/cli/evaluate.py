@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from hpcgym.cli.options import parse_threshold
-from hpcgym.cli.results import UNFINISHED, draw, results_folder
+from hpcgym.cli.results import draw, journal_in, results_folder
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -122,9 +122,6 @@ def evaluate_agents(
             )
         if report is not None and (log is not None or report.jobs < report.records):
             typer.echo(report)
-        journal = None if folder is None else folder / UNFINISHED
-        if journal is not None and not resume:
-            journal.unlink(missing_ok=True)
         result = evaluate(
             chosen,
             episodes,
@@ -133,12 +130,11 @@ def evaluate_agents(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            resume=journal,
+            resume=journal_in(folder, resume=resume),
         )
         Console().print(result.table())
         if folder is not None:
             _write(result, folder, force=force)
-            (folder / UNFINISHED).unlink()
 
 
 def split_agents(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hpcgym.cli.results import UNFINISHED, draw, results_folder
+from hpcgym.cli.results import draw, journal_in, results_folder
 
 if TYPE_CHECKING:
     from hpcgym.evaluation import Judgement
@@ -84,9 +84,6 @@ def judge_agent(
     logs = [load_scenario(name) for name in scenarios or [DEFAULT_SCENARIO]]
     files = (*FILES[:-1], *_pictures([log.name for log in logs]))
     with results_folder(output, files, resume=resume, force=force) as folder:
-        journal = None if folder is None else folder / UNFINISHED
-        if journal is not None and not resume:
-            journal.unlink(missing_ok=True)
         result = judge(
             chosen,
             [Episodes(log) for log in logs],
@@ -97,12 +94,11 @@ def judge_agent(
             seed=seed,
             processes=processes,
             references=REFERENCES if references else (),
-            resume=journal,
+            resume=journal_in(folder, resume=resume),
         )
         Console().print(result.table())
         if folder is not None:
             _write(result, folder, files, force=force)
-            (folder / UNFINISHED).unlink()
 
 
 def _pictures(scenarios: Sequence[str]) -> list[str]:

@@ -24,6 +24,8 @@ def results_folder(
 ) -> Iterator[Path | None]:
     """Lend the output folder, if there is one; after Ctrl-C, say what is kept in it.
 
+    What a run keeps there is thrown away when the block ends well.
+
     Args:
         output: The folder, or None.
         files: What will be written to it.
@@ -60,6 +62,7 @@ def results_folder(
             )
         try:
             yield folder
+            journal.unlink(missing_ok=True)
         except KeyboardInterrupt:
             is_kept = journal.exists() and journal.stat().st_size > 0
             what = f"finished weeks are kept in {journal}: add --resume to go on from there"
@@ -67,6 +70,24 @@ def results_folder(
         finally:
             if journal.exists() and journal.stat().st_size == 0:
                 journal.unlink()
+
+
+def journal_in(folder: Path | None, *, resume: bool) -> Path | None:
+    """Return where a run keeps what has finished; what an earlier one kept goes unless resumed.
+
+    Args:
+        folder: The output folder, or None.
+        resume: Whether to go on from there.
+
+    Returns:
+        The file, or None where there is no folder.
+    """
+    if folder is None:
+        return None
+    journal = folder / UNFINISHED
+    if not resume:
+        journal.unlink(missing_ok=True)
+    return journal
 
 
 def draw(result: Evaluation, picture: Path, *, force: bool) -> None:

@@ -18,6 +18,7 @@ from hpcgym.agent.trained import open_weeks
 from hpcgym.core.episode import executed_run_time
 from hpcgym.core.index import TERMS, index_policy
 from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.policy import as_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.protocol import evaluate
@@ -97,8 +98,8 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
     """
     import pandas as pd
 
-    weights = [1.0, 2.0, 1.0, -1.0, 0.0, 0.0]
-    settings = replace(episodes.settings, policy=index_policy(weights, network))
+    by_records = as_policy("SMITH-HISTORY").parameters
+    settings = replace(episodes.settings, policy=index_policy(by_records, network))
     columns = {term: place for place, term in enumerate(TERMS)}
     errors = {source: np.zeros(3) for source in SOURCES}
     pairs = {(source, order): np.zeros(2) for source in SOURCES for order in ORDERS}

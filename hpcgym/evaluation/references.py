@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.tuning import search_weights, weighing
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.episode import SchedulerSettings, executed_run_time
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import Policy
 from hpcgym.core.state import N_WEIGHTS, RULE_KEYS
@@ -98,8 +98,7 @@ def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:
 
 def _keys_of(workload: Workload, *, name: str, killed: bool) -> FloatArray:
     """Return what a clairvoyant order sorts by, of run times as executed."""
-    run_time = workload.run_time
-    p = np.minimum(run_time, workload.requested_time) if killed else run_time
+    p = executed_run_time(workload, killed)
     return _CLAIRVOYANT[name](workload.processors.astype(np.float64), p.astype(np.float64))
 
 

@@ -13,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
-from hpcgym.cli.evaluate import FILES, UNFINISHED
+from hpcgym.cli.evaluate import FILES
+from hpcgym.cli.results import UNFINISHED
 from hpcgym.evaluation import protocol
 
 Command = Callable[..., str]

@@ -1,11 +1,9 @@
 """dynP against its judge, and what a chooser must keep: copies, pickles, refusals."""
 
-import pickle
-
 import numpy as np
 import pytest
 import reference_dynp
-from engines import jobs_of
+from engines import check_copies_go_on_alike, jobs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import THRESHOLDS_S, workloads
@@ -77,16 +75,7 @@ def test_a_single_candidate_gives_the_schedule_of_that_policy():
 
 def test_copies_and_pickles_choose_as_their_original():
     settings = SchedulerSettings(policy="DYNP")
-    whole = Simulator(hpcgym.load_workload("synthetic-256"), settings)
-    copied, pickled = whole.copy(), pickle.loads(pickle.dumps(whole))
-    for simulator in (whole, copied, pickled):
-        assert not simulator.run()
-    np.testing.assert_array_equal(copied.start_time, whole.start_time)
-    np.testing.assert_array_equal(pickled.start_time, whole.start_time)
-    first = whole.start_time.copy()
-    whole.reset()
-    whole.run()
-    np.testing.assert_array_equal(whole.start_time, first)
+    check_copies_go_on_alike(Simulator(hpcgym.load_workload("synthetic-256"), settings))
 
 
 def test_predictions_come_true_where_estimates_do_and_no_job_follows():
