@@ -44,6 +44,7 @@ def run(options: argparse.Namespace):
     from hpcgym.agent.ppo.shelving import write_agent
     from hpcgym.agent.ppo.weeks import chosen_weeks
     from hpcgym.agent.shelving import commit_at
+    from hpcgym.agent.trained import Training
 
     folder, name = make_folder(options.output), options.name.casefold()
     for suffix in (".toml", ".npz"):
@@ -71,16 +72,9 @@ def run(options: argparse.Namespace):
             progress=True,
         )
     command = shlex.join(["python", *sys.argv])
-    card = write_agent(
-        trained,
-        options.name,
-        folder,
-        weeks=chosen.weeks,
-        commit=commit_at(Path(__file__).parent),
-        command=command,
-        force=options.force,
-    )
-    return trained, card
+    commit = commit_at(Path(__file__).parent)
+    training = Training(chosen.weeks, trained.seed, trained.seconds, commit, command)
+    return trained, write_agent(trained, options.name, folder, training, force=options.force)
 
 
 def read_arguments() -> argparse.Namespace:

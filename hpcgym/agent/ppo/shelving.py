@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 from hpcgym.agent.network import write_network
 from hpcgym.agent.ppo.config import preset
 from hpcgym.agent.ppo.train import Trained
-from hpcgym.agent.shelving import write_card
+from hpcgym.agent.shelving import training_table, write_card
+from hpcgym.agent.trained import Training
 
 NOT_SET = ("action", "steps", "minutes", "threads", "device")
 """Hyper-parameters that a card says elsewhere, or that do not change what comes out."""
@@ -27,10 +27,8 @@ def write_agent(
     trained: Trained,
     name: str,
     folder: str | Path,
+    training: Training,
     *,
-    weeks: Mapping[str, str],
-    commit: str,
-    command: str,
     force: bool = False,
 ) -> Path:
     """Write a trained network and its card; the results are for `scripts/update_agents.py`.
@@ -39,9 +37,7 @@ def write_agent(
         trained: The network.
         name: What tables call it; the files are named after it, in lower case.
         folder: Where to.
-        weeks: Weeks that it was trained and validated on, by scenario, such as "1-36".
-        commit: Commit of hpcgym that trained it.
-        command: Command that did.
+        training: How it was trained; its weeks are also those it was validated on.
         force: Whether to replace files that are there.
 
     Returns:
@@ -56,7 +52,7 @@ def write_agent(
     stem = name.casefold()
     config, path = trained.config, Path(folder) / f"{stem}.toml"
     write_network(trained.agent, path.with_suffix(".npz"), force=force)
-    logs = " and ".join(weeks)
+    logs = " and ".join(training.weeks)
     tables: dict[str, dict[str, Any]] = {
         "": {
             "name": name,
@@ -77,13 +73,7 @@ def write_agent(
             "settings": _settings_of(trained),
         },
         "environment": dict(config.env_keywords),
-        "training": {
-            "weeks": dict(weeks),
-            "seed": trained.seed,
-            "seconds": round(trained.seconds, 1),
-            "commit": commit,
-            "command": command,
-        },
+        "training": training_table(training),
     }
     write_card(path, tables, force=force)
     return path

@@ -17,12 +17,12 @@ class Chosen(NamedTuple):
     Attributes:
         training: What is played, one of each scenario.
         validation: What is kept, likewise.
-        weeks: Both together, as text, by scenario.
+        weeks: Numbers of both together, ascending, by scenario.
     """
 
     training: list[Episodes]
     validation: list[Episodes]
-    weeks: dict[str, str]
+    weeks: dict[str, tuple[int, ...]]
 
 
 def held_back(episodes: Episodes, share: float) -> tuple[Episodes, Episodes]:
@@ -102,5 +102,5 @@ def chosen_weeks(
             playing = every.select(number_ranges(rest))
         found.training.append(playing)
         found.validation.append(kept)
-        found.weeks[every.scenario.name] = number_ranges(sorted({*playing.numbers, *kept.numbers}))
+        found.weeks[every.scenario.name] = tuple(sorted({*playing.numbers, *kept.numbers}))
     return found

@@ -11,6 +11,7 @@ import pytest
 
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
+from hpcgym.agent.trained import Training
 from hpcgym.agent.training import load_trainer
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.protocol import evaluate
@@ -121,9 +122,9 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     assert trained.ratio == min(ratio for _, ratio, _ in trained.history)
     assert trained.history[0][1] == pytest.approx(1.0)
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
-    made = {"weeks": {"tiny": "1"}, "commit": "abc", "command": "a test"}  # judged elsewhere
-    card = load_card(str(shelving.write_agent(trained, "NET", tmp_path, **made)))
-    assert (card.training.weeks, card.training.seed) == ({"tiny": (1,)}, 1)
+    made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # judged elsewhere
+    card = load_card(str(shelving.write_agent(trained, "NET", tmp_path, made)))
+    assert card.training == made
     agent = card.agent()
     assert same_weights(agent.agent, trained.agent)
     frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
@@ -208,7 +209,7 @@ def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
 def test_weeks_are_chosen_by_text_and_never_twice() -> None:
     chosen = weeks.chosen_weeks([SCENARIO], [], ["4-6"], 0.2)
     assert chosen.training[0].numbers == (1, 2, 3, *range(7, 22))
-    assert chosen.weeks == {SCENARIO: "1-21"}
+    assert chosen.weeks == {SCENARIO: tuple(range(1, 22))}
     with pytest.raises(HpcgymError, match="weeks 4-5 are to be played and kept"):
         weeks.chosen_weeks([SCENARIO], ["1-5"], ["4-6"], 0.2)
     with pytest.raises(HpcgymError, match="1 scenarios, yet weeks are given 2 times"):
