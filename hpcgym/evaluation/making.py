@@ -5,13 +5,11 @@ from __future__ import annotations
 import base64
 import os
 import pickle
-import signal
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import TypeAlias
 
 from hpcgym.agent.base import NamedAgent
@@ -20,6 +18,7 @@ from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.journal import Journal
 from hpcgym.evaluation.protocol import progress_bar
+from hpcgym.evaluation.workers import workers
 
 AnyAgent: TypeAlias = RuleAgent | NamedAgent
 
@@ -131,16 +130,12 @@ def _made_abreast(makings: Sequence[Making], processes: int) -> Generator[tuple[
                 f"{making.name} cannot be sent to another process ({error}); judge it with "
                 "processes=1"
             ) from None
-    context = get_context("spawn")  # a forked child dies of its parent's threads
-    pool = ProcessPoolExecutor(processes, context, _begin_worker)
-    try:
+    with workers(processes, keep_to_threads, 1) as pool:
         with _one_thread_each():
             futures = {pool.submit(_make_in_worker, making): making for making in makings}
         for future in as_completed(futures):
             packed, seconds = future.result()
             yield futures[future], Made(pickle.loads(packed), seconds)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -156,12 +151,6 @@ def _one_thread_each() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _begin_worker() -> None:
-    """Keep a spawned process to one thread; let Ctrl-C end it without a traceback."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    keep_to_threads(1)
 
 
 def _make_in_worker(making: Making) -> tuple[bytes, float]:

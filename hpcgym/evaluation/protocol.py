@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pickle
-import signal
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,6 +19,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.journal import Journal, Row, digest
 from hpcgym.evaluation.table import Evaluation
+from hpcgym.evaluation.workers import workers
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
@@ -342,21 +340,16 @@ def _run_all(runner: Runner, tasks: list[Task], processes: int) -> Generator[lis
         raise EvaluationError(
             f"an agent cannot be sent to another process ({error}); evaluate it with processes=1"
         ) from None
-    context = get_context("spawn")  # a forked child dies of its parent's threads
-    pool = ProcessPoolExecutor(processes, context, _begin_worker, (runner,))
-    try:
+    with workers(processes, _begin_worker, runner) as pool:
         yield from pool.map(_run_in_worker, tasks)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 _worker: Runner
 
 
 def _begin_worker(runner: Runner) -> None:
-    """Keep what a spawned process works with; let Ctrl-C end it without a traceback."""
+    """Keep what a spawned process works with."""
     global _worker
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
     _worker = runner
 
 

@@ -1,6 +1,7 @@
 """Agents made abreast: as those made here, one thread each, and kept as they finish."""
 
 import os
+import signal
 from functools import partial
 from pathlib import Path
 
@@ -46,6 +47,22 @@ def test_process_that_makes_agents_keeps_to_one_thread(monkeypatch: pytest.Monke
         make_all([libraries], journal=None, processes=2, progress=False)
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "OPENBLAS_NUM_THREADS" not in os.environ
+
+
+def end_from_outside() -> None:
+    """End the process as the system does when memory runs out."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_process_that_is_ended_from_outside_is_an_error_and_what_had_finished_is_kept(
+    tmp_path: Path,
+) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    make_all(MAKINGS[:1], journal=journal, processes=1, progress=False)
+    killed = Making("killed", "killed", end_from_outside)
+    with pytest.raises(EvaluationError, match=r"ended from outside.*fewer processes"):
+        make_all([MAKINGS[0], killed], journal=journal, processes=2, progress=False)
+    assert Journal(journal.path).find("SPF") is not None
 
 
 def test_what_cannot_be_sent_to_another_process_is_refused() -> None:

@@ -1,5 +1,8 @@
 """The evaluation protocol: the same weeks and the same shaken copies for every agent."""
 
+import os
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -141,6 +144,19 @@ def test_agent_that_cannot_be_sent_to_another_process_is_a_clear_error(
         assert evaluate(["WIDEST"], episodes, progress=False).agents == ("WIDEST", "SAF")
     finally:
         unregister_policy("WIDEST")
+
+
+class Killed:
+    """Ends its process at its first decision, as the system does when memory runs out."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        """Decide nothing."""
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_process_that_is_ended_from_outside_is_a_clear_error(episodes: Episodes) -> None:
+    with pytest.raises(EvaluationError, match=r"ended from outside.*fewer processes"):
+        evaluate([NamedAgent("killed", Killed())], episodes, processes=2, progress=False)
 
 
 def test_agent_that_is_no_rule_plays_through_the_environment(episodes: Episodes) -> None:

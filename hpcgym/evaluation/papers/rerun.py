@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 import pandas as pd
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
+from hpcgym.output import ensure_writable, make_folder, writing
 
 
 class Figures(Protocol):
@@ -41,12 +41,14 @@ class Output:
         written: The files written so far, in their order.
 
     Raises:
-        OutputError: The folder cannot be made.
+        OutputError: The folder cannot be made, or the second place for the page not be written.
     """
 
     def __init__(self, name: str, folder: Path, page: Path | None) -> None:
         self.command = f"python scripts/reproduce_{name}.py"
         self.folder = make_folder(folder)
+        if page is not None:
+            ensure_writable(page, force=True)
         self.pages = [self.folder / "page.md", *([page] if page else [])]
         self.written: list[Path] = []
         self._journals: list[Path] = []
@@ -70,7 +72,8 @@ class Output:
 
     def write_page(self, path: Path, text: str) -> None:
         """Write the page to one of its places."""
-        path.write_text(text, encoding="utf-8")
+        with writing(path, force=True) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
         self.written.append(path)
 
     def finish(self) -> None:

@@ -125,6 +125,15 @@ def test_failure_is_said_in_a_line_and_keeps_what_is_finished(call: Callable[...
         script(demo_of(part("a")))
 
 
+def test_page_that_cannot_be_written_is_refused_before_the_work(call: Callable[..., None]) -> None:
+    def refuse() -> None:
+        raise AssertionError
+
+    call("--page", "missing/page.md")
+    with pytest.raises(SystemExit, match=r"^missing/page\.md: the folder .* does not exist"):
+        script(demo_of(part("a", refuse)))
+
+
 def test_script_in_stages_keeps_all_its_journals_until_the_last_is_done(
     call: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
