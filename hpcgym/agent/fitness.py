@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,10 +76,26 @@ class Fitness:
         return np.asarray(np.mean(ratios, axis=0))
 
     def _bslds(self, policies: Sequence[str | Policy]) -> list[FloatArray]:
-        """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log."""
+        """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log.
+
+        Policies of one network are simulated in one call.
+        """
+        batches = [list(batch) for _, batch in groupby(policies, _network_of)]
         return [
-            simulate_many(
-                weeks, policies, metrics=["mean_bsld"], threads=self._threads, **settings
-            )["mean_bsld"]
+            np.hstack(
+                [
+                    simulate_many(
+                        weeks, batch, metrics=["mean_bsld"], threads=self._threads, **settings
+                    )["mean_bsld"]
+                    for batch in batches
+                ]
+            )
             for weeks, settings in self._weeks
         ]
+
+
+def _network_of(policy: str | Policy) -> bytes:
+    """Return what tells the network of a policy from others."""
+    if isinstance(policy, str) or policy.network is None:
+        return b""
+    return policy.network.tobytes()

@@ -1,10 +1,11 @@
-"""Trainers of index policies: weights by evolution, what is expected by a network or records."""
+"""Trainers of index policies: weights or a score by evolution, of what records or a network say."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import partial
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +16,15 @@ from hpcgym.agent.fitness import Fitness
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.index import index_policy
 from hpcgym.core.policy import Policy
+from hpcgym.core.state import N_LAST, N_NETWORK
 from hpcgym.errors import HpcgymError, unknown_name
 from hpcgym.scenario.build import Episodes
 
 FloatArray = NDArray[np.float64]
+
+Searched: TypeAlias = Literal["weights", "score"]
+"""What evolution searches: the index's weights, or what a network's last layer adds to the index.
+"""
 
 SMITH = (1.0, 2.0, 1.0, -1.0)
 """Weights of log processors, log request, log share and log speed that make Smith's rule: work over
@@ -26,22 +32,28 @@ the rate at which waiting costs."""
 
 STEP_SIZE = 0.3
 
+FIRST_OF_SHARE = N_NETWORK - 2 * (N_LAST + 1)
+"""Where in a network's parameters those begin that make the share of its last layer."""
+
 
 @dataclass(frozen=True)
 class IndexTrainer:
-    """Searches the weights of an index on the training weeks, from Smith's rule on.
+    """Searches an index on the training weeks, from Smith's rule on.
 
-    The first weight stays 1, since an index times a number is the same order.
+    Of the weights the first stays 1, since an index times a number is the same order. A score is a
+    small network's: what was fitted to expect run times reads a job's signs, and N_LAST numbers say
+    what each unit of its last layer adds to Smith's rule, at first nothing.
 
     Attributes:
         name: What tables call the agent.
         network: Whether a network is fitted first, whose terms then take the place of the records'.
+        searched: "weights" or "score"; a score needs a network.
         strategy: The search, "cma" or "xnes".
-        evaluations: Weight vectors that are tried, at least; 0 leaves Smith's rule as it is.
+        evaluations: Vectors that are tried, at least; 0 leaves Smith's rule as it is.
         copies: Shaken copies of each week in the fitness, besides the original.
 
     Raises:
-        HpcgymError: An unknown strategy.
+        HpcgymError: An unknown strategy or thing to search, or a score without a network.
 
     Source:
         RR-9212, section 7.1, for the search; Smith 1956 for the index; specification, section 10.
@@ -49,46 +61,61 @@ class IndexTrainer:
 
     name: str
     network: bool
+    searched: Searched = "weights"
     strategy: Literal["cma", "xnes"] = "cma"
     evaluations: int = 120
     copies: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a strategy there is not."""
+        """Refuse what cannot be searched."""
         if self.strategy not in STRATEGIES:
             raise HpcgymError(unknown_name("strategy", self.strategy, STRATEGIES))
+        if self.searched not in get_args(Searched):
+            raise HpcgymError(unknown_name("thing to search", self.searched, get_args(Searched)))
+        if self.searched == "score" and not self.network:
+            raise HpcgymError("a score is a network's: searched='score' needs network=True")
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent:
         """Make the agent; arguments and result as of `hpcgym.agent.training.Trainer`."""
         network = None
         if self.network:
             network = fit_network([samples_of(one) for one in episodes], seed)
-        generator = np.random.default_rng(seed)
-        weights = np.array(SMITH)
+        start, policy_of = np.array(SMITH[1:]), partial(_weighing, network)
+        if self.searched == "score" and network is not None:
+            start, policy_of = np.zeros(N_LAST), partial(_scoring, network)
+        found = start
         if self.evaluations:
-            fitness = Fitness(episodes, self.copies, generator)
-            weights = self._search(fitness, network, generator)
-        return RuleAgent(_policy_of(weights, network), name=self.name)
+            found = self._search(episodes, start, policy_of, np.random.default_rng(seed))
+        return RuleAgent(policy_of(found), name=self.name)
 
     def _search(
-        self, fitness: Fitness, network: FloatArray | None, generator: np.random.Generator
+        self,
+        episodes: Sequence[Episodes],
+        start: FloatArray,
+        policy_of: Callable[[FloatArray], Policy],
+        generator: np.random.Generator,
     ) -> FloatArray:
         """Return the mean where the search ends, which averages over noise as its best does not."""
-        start = np.array(SMITH)
-        search = STRATEGIES[self.strategy](start[1:], STEP_SIZE, generator)
+        fitness = Fitness(episodes, self.copies, generator)
+        search = STRATEGIES[self.strategy](start, STEP_SIZE, generator)
         n_done = 0
         while n_done < self.evaluations:
             asked = search.ask()
-            tried = [_policy_of(np.append(1.0, weights), network) for weights in asked]
-            search.tell(fitness(tried))
+            search.tell(fitness([policy_of(one) for one in asked]))
             n_done += len(asked)
-        return np.append(1.0, search.mean)
+        return search.mean
 
 
-def _policy_of(weights: FloatArray, network: FloatArray | None) -> Policy:
-    """Return the index with these weights of processors, request, share and speed."""
-    share_and_speed = weights[2:]
-    nothing = np.zeros(2)
+def _weighing(network: FloatArray | None, weights: FloatArray) -> Policy:
+    """Return the index with these weights of request, share and speed."""
+    of_job, of_expected = [1.0, weights[0]], list(weights[1:])
     if network is None:
-        return index_policy(np.concatenate([weights[:2], share_and_speed, nothing]))
-    return index_policy(np.concatenate([weights[:2], nothing, share_and_speed]), network)
+        return index_policy([*of_job, *of_expected, 0.0, 0.0])
+    return index_policy([*of_job, 0.0, 0.0, *of_expected], network)
+
+
+def _scoring(network: FloatArray, added: FloatArray) -> Policy:
+    """Return Smith's rule, to which each unit of the network's last layer adds so much."""
+    scoring = network.copy()
+    scoring[FIRST_OF_SHARE : FIRST_OF_SHARE + N_LAST] += added
+    return _weighing(scoring, np.array(SMITH[1:]))

@@ -59,6 +59,9 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
     "network": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
     "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
     "tuned-network": partial(IndexTrainer, "TUNED-NET", network=True),
+    "evolved-score": partial(
+        IndexTrainer, "EVOLVED-NET", network=True, searched="score", evaluations=240
+    ),
     "ppo": _ppo_trainer,
 }
 """What makes each trainer, by the name that commands take."""

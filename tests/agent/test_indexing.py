@@ -17,6 +17,7 @@ from hpcgym.agent.training import load_trainer
 from hpcgym.agent.tuning import WeightsTrainer
 from hpcgym.core.index import index_policy
 from hpcgym.core.policy import as_policy
+from hpcgym.core.state import N_LAST
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.build import Episodes
 
@@ -94,9 +95,31 @@ def test_search_moves_weights_and_keeps_the_first(weeks, strategy):
     assert agent.policy.network is None
 
 
-def test_unknown_strategy_names_the_nearest():
-    with pytest.raises(HpcgymError, match="xnes"):
-        IndexTrainer("MINE", network=False, strategy="xness")
+def test_searched_score_adds_to_smiths_rule_by_what_the_last_layer_has_found(weeks, smith):
+    trainer = IndexTrainer("MINE", network=True, searched="score", evaluations=16, copies=0)
+    found = trainer.train([weeks], 0).policy
+    assert found.parameters.tolist() == smith.policy.parameters.tolist()
+    moved = np.flatnonzero(found.network != smith.policy.network)
+    first = len(found.network) - 2 * (N_LAST + 1)
+    assert moved.tolist() == list(range(first, first + N_LAST))
+    generator = np.random.default_rng(0)
+    together = Fitness([weeks], 0, generator)([found, smith.policy, as_policy("SAF")])
+    apart = [Fitness([weeks], 0, generator)([one])[0] for one in (found, smith.policy)]
+    assert together.tolist() == [*apart, 0.0]
+    assert apart[0] != apart[1]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "said"),
+    [
+        ({"network": False, "strategy": "xness"}, "xnes"),
+        ({"network": False, "searched": "scores"}, "score"),
+        ({"network": False, "searched": "score"}, "network=True"),
+    ],
+)
+def test_search_that_cannot_be_is_refused(keywords, said):
+    with pytest.raises(HpcgymError, match=said):
+        IndexTrainer("MINE", **keywords)
 
 
 def test_index_is_written_as_a_card_and_read_again(weeks, smith, training, tmp_path):
