@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.core.workload import WEEK_S, Workload
+from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, unknown_name
 
 Rule = Literal["whole", "rr9212"]
@@ -19,6 +19,7 @@ Rule = Literal["whole", "rr9212"]
 RULES = ("whole", "rr9212")
 """How a period takes its jobs: all that it saw submitted, or only those that also ended in it."""
 
+WEEK_S = 604_800
 MONTH_S = 30 * 86_400
 """A month counts 30 days, so that all are alike."""
 
