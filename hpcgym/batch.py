@@ -159,6 +159,7 @@ class _Worker:
         setting = orders.setting[part].copy()
         setting[:, s.N_JOBS] = n
         setting[:, s.MACHINE_PROCESSORS] = episode.workload.machine_processors
+        setting[:, s.WEEK_START] = episode.workload.week_start
         key_row = orders.key_row[part]
         keyed = np.unique(key_row[key_row >= 0])
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)

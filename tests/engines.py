@@ -123,9 +123,11 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
     orders = {key: index_of(settings[key]) for key in ORDERS if key in settings}
-    if any(isinstance(order, reference_index.Index) for order in orders.values()):
+    read = (reference_index.Index, reference_index.Regression)
+    if any(isinstance(order, read) for order in orders.values()):
         kind = settings.get("kind", reference.Machine)
-        settings["kind"] = reference_index.reader(records_of_users(workload), kind)
+        start = workload.time_offset if workload.unix_start is None else workload.unix_start
+        settings["kind"] = reference_index.reader(records_of_users(workload), start, kind)
     settings |= orders
     return judge.simulate(jobs_of(workload), processors, history=known, **settings)
 

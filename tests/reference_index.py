@@ -22,6 +22,8 @@ DECAY = 0.75
 SHORT_S = 60
 LARGEST_COUNT = 1000
 HIDDEN, LAST = 32, 16
+HOUR_S, DAY_S = 3600, 86_400
+TRUST, STEP, DAMPING = 0.5, 0.05, 0.01
 
 
 class Record(NamedTuple):
@@ -42,6 +44,12 @@ class User(NamedTuple):
 NOBODY = User(0, ())
 
 
+class Regression(tuple[float, ...]):
+    """Weights of the logarithms of q, E, and share and speed by the regression; the rest are 0."""
+
+    __hash__, __eq__ = object.__hash__, object.__eq__
+
+
 class Index(tuple[float, ...]):
     """Six weights, on the logarithms of q, E, share and speed, and of both by a network."""
 
@@ -54,6 +62,9 @@ RULES = {
     "SPF-HISTORY": Index((0, 1, 1, 0, 0, 0)),
     "SAF-HISTORY": Index((1, 1, 1, 0, 0, 0)),
     "SMITH-HISTORY": Index((1, 2, 1, -1, 0, 0)),
+    "SPF-REGRESSION": Regression((0, 1, 1, 0, 0, 0)),
+    "SAF-REGRESSION": Regression((1, 1, 1, 0, 0, 0)),
+    "SMITH-REGRESSION": Regression((1, 2, 1, -1, 0, 0)),
 }
 
 KINDS: tuple[Callable[[Record, reference.Job], bool], ...] = (
@@ -133,6 +144,67 @@ def by_network(network: Sequence[float], seen: Sequence[float]) -> list[float]:
     return thought
 
 
+class Lessons:
+    """The regression: two linear models, of log share and of log speed, as they are now."""
+
+    def __init__(self) -> None:
+        """Begin half-way between the request and the records."""
+        self.models = [[0.0] * 8, [0.0] * 8]
+        self.models[0][3] = self.models[1][4] = 5 * TRUST
+        self.squares = [[0.0] * 8, [0.0] * 8]
+
+    def say(self, e: int, seen: Sequence[float]) -> list[float]:
+        """Return the logarithms of share and speed; a run time is from 10 s to E."""
+        said = []
+        for model in self.models:
+            total = 0.0
+            for coefficient, number in zip(model, seen, strict=True):
+                total += coefficient * number
+            said.append(total)
+        most = math.log(bounded(e)) - math.log(BSLD_BOUND_S)
+        return [min(max(said[0], -most), 0.0), min(max(said[1], 0.0), most)]
+
+    def learn(self, run_time: int, e: int, seen: Sequence[float]) -> None:
+        """Take a step of AdaGrad down the Poisson losses of D/E and 10 s / D."""
+        share, speed = self.say(e, seen)
+        most = math.log(bounded(e)) - math.log(BSLD_BOUND_S)
+        times = max(bounded(e) / bounded(run_time), 1.0)
+        errors = (
+            math.exp(share) - 1 / times,
+            math.exp(speed - most) - times * BSLD_BOUND_S / bounded(e),
+        )
+        for model, squares, error in zip(self.models, self.squares, errors, strict=True):
+            for k, number in enumerate(seen):
+                gradient = error * number
+                squares[k] += gradient * gradient
+                model[k] -= STEP * gradient / math.sqrt(squares[k] + DAMPING)
+
+
+def regressors(job: reference.Job, e: int, user: User, day_start: int) -> list[float]:
+    """Return the eight numbers that the regression sees of a job."""
+    angle = 2 * math.pi * ((day_start + job.submit_time) % DAY_S) / DAY_S
+    share, speed = by_records(job, e, user)
+    return [
+        1.0,
+        (math.log(bounded(e)) - math.log(HOUR_S)) / 5,
+        math.log(job.processors) / 5,
+        share / 5,
+        speed / 5,
+        math.sin(angle),
+        math.cos(angle),
+        math.log(1 + min(user.completed, LARGEST_COUNT)) / 7,
+    ]
+
+
+def regressed_index(rule: Regression, job: reference.Job, e: int, said: Sequence[float]) -> float:
+    """Return the score of a waiting job by what the regression says; the lowest goes first."""
+    terms = [math.log(job.processors), math.log(bounded(e)), *said]
+    total = 0.0
+    for weight, term in zip(rule[:4], terms, strict=True):
+        total += weight * term
+    return total
+
+
 def index(rule: Index, job: reference.Job, e: int, user: User) -> float:
     """Return the score of a waiting job; the lowest goes first."""
     terms = [math.log(job.processors), math.log(bounded(e)), *by_records(job, e, user)]
@@ -147,16 +219,20 @@ class Reader(reference.Machine):
     """A machine that knows what its users' last jobs did."""
 
     past: Mapping[int, User] = {}
+    day_start = 0
 
     def __init__(self, *settings: Any) -> None:
         """Recall what ended before time 0."""
         super().__init__(*settings)
         self.known = dict(self.past)
         self.scored: dict[tuple[Index, int], tuple[User, int, float]] = {}
+        self.lessons = Lessons()
+        self.seen: dict[int, tuple[User, int, list[float]]] = {}
 
     def complete(self) -> None:
         """Let the first job to end leave the machine, and its user's records."""
         j = self.ends[0][2]
+        self.lessons.learn(self.executed[j], self.estimate[j], self.look(j))
         super().complete()
         completed, last = self.user(j)
         record = Record(self.executed[j], self.jobs[j].requested_time, self.jobs[j].processors)
@@ -166,9 +242,20 @@ class Reader(reference.Machine):
         """Return what is known now of the user of job j."""
         return self.known.get(self.jobs[j].user, NOBODY)
 
-    def score(self, rule: Index, j: int) -> float:
-        """Return the score of job j, worked out where the user or the estimate is not as before."""
+    def look(self, j: int) -> list[float]:
+        """Return what the regression sees of job j, worked out where it is not as before."""
         user, e = self.user(j), self.estimate[j]
+        kept = self.seen.get(j)
+        if kept is None or kept[0] is not user or kept[1] != e:
+            seen = regressors(self.jobs[j], e, user, self.day_start)
+            kept = self.seen[j] = user, e, seen
+        return kept[2]
+
+    def score(self, rule: Index | Regression, j: int) -> float:
+        """Return the score of job j; an index where the user or the estimate is not as before."""
+        user, e = self.user(j), self.estimate[j]
+        if isinstance(rule, Regression):
+            return regressed_index(rule, self.jobs[j], e, self.lessons.say(e, self.look(j)))
         kept = self.scored.get((rule, j))
         if kept is None or kept[0] is not user or kept[1] != e:
             kept = self.scored[rule, j] = user, e, index(rule, self.jobs[j], e, user)
@@ -177,7 +264,7 @@ class Reader(reference.Machine):
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs: the thresholded ones by arrival, then the others by score."""
         rule = ranking.policy
-        if not isinstance(rule, Index):
+        if not isinstance(rule, Index | Regression):
             yield from super().in_order(ranking, t)
             return
         late = [j for j in ranking.score if self.is_thresholded(j, t)]
@@ -186,6 +273,8 @@ class Reader(reference.Machine):
         yield from sorted(others, key=lambda j: (self.score(rule, j), j))
 
 
-def reader(past: Mapping[int, User], kind: type[reference.Machine]) -> type[reference.Machine]:
-    """Return a machine of a kind, to which some users are known."""
-    return type("Reader", (Reader, kind), {"past": past})
+def reader(
+    past: Mapping[int, User], day_start: int, kind: type[reference.Machine]
+) -> type[reference.Machine]:
+    """Return a machine of a kind, to which some users are known, and the time of day at time 0."""
+    return type("Reader", (Reader, kind), {"past": past, "day_start": day_start})

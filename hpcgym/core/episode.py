@@ -374,6 +374,7 @@ def prepare(
     setting, weight = rules_of(policy, fill, settings)
     setting[s.N_JOBS] = n
     setting[s.MACHINE_PROCESSORS] = workload.machine_processors
+    setting[s.WEEK_START] = workload.week_start
     _decide_as(setting, decide)
     if any(given is not None and given.formula is not None for given in (policy, fill)):
         setting[s.DECIDE] = s.DECIDE_CONTESTED

@@ -18,10 +18,13 @@ TERMS = (
     "speed",
     "network_share",
     "network_speed",
+    "regressed_share",
+    "regressed_speed",
 )
-"""What weights of an index apply to, the logarithms of: processors; the request, at least tau (s);
-the expected share of it that the job runs, at least tau; the expected reciprocal of that, both by
-means over the user's records; and both by a network."""
+"""What orders weigh, the logarithms of: processors; the request, at least tau (s); the expected
+share of it that the job runs, at least tau; the expected reciprocal of that, both by means over the
+user's records; both by a network; and both by the regression. Weights of an index apply to the
+first six."""
 
 LARGEST = 1e12
 """Largest weight or parameter, so that no sum of products runs out of numbers."""
@@ -37,7 +40,7 @@ def index_policy(
     """Return the policy that orders by an index, lowest first.
 
     Args:
-        weights: Weights of `TERMS`, shape (6,).
+        weights: Weights of the first six `TERMS`, shape (6,).
         network: Parameters of a network that expects share and speed, shape (N_NETWORK,), layer by
             layer, weights before biases; None where the last two weights are 0.
         name: What tables call it; default a text that tells it from every other.
@@ -61,7 +64,7 @@ def index_policy(
     if chosen.shape != (N_WEIGHTS,) or not (abs(chosen) <= LARGEST).all():
         raise PolicyError(
             f"an index needs {N_WEIGHTS} weights from -{LARGEST:g} to {LARGEST:g}, of "
-            f"{', '.join(TERMS)}; got {chosen}"
+            f"{', '.join(TERMS[:N_WEIGHTS])}; got {chosen}"
         )
     if network is None:
         if chosen[4:].any():
@@ -79,5 +82,6 @@ def index_policy(
 
 def _name_of(weights: NDArray[np.float64]) -> str:
     """Return the weights as text."""
-    shown = [f"{term}={weight:g}" for term, weight in zip(TERMS, weights, strict=True) if weight]
+    named = zip(TERMS[:N_WEIGHTS], weights, strict=True)
+    shown = [f"{term}={weight:g}" for term, weight in named if weight]
     return f"index:{','.join(shown)}"

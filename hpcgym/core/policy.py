@@ -24,6 +24,7 @@ from hpcgym.core.state import (
     RULE_INDEX,
     RULE_KEYS,
     RULE_MULTIFACTOR,
+    RULE_REGRESSION,
     RULE_SMITH,
     RULE_SUBMIT,
     RULE_UNICEF,
@@ -151,19 +152,25 @@ class Policy:
         """Tell whether a compiled rule scores a job the same at every instant."""
         if self.rule == RULE_WEIGHTS:
             return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        return self.rule not in (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR, RULE_INDEX)
+        return self.rule not in (
+            RULE_WFP3,
+            RULE_UNICEF,
+            RULE_MULTIFACTOR,
+            RULE_INDEX,
+            RULE_REGRESSION,
+        )
 
     @property
     def needs_history(self) -> bool:
         """Tell whether users' completed jobs must be recorded."""
-        return self.rule in (RULE_SMITH, RULE_INDEX) or self.expects != EXPECT_NOTHING
+        return self.rule == RULE_SMITH or self.expects != EXPECT_NOTHING
 
     @property
     def expects(self) -> int:
         """Tell what it asks of expectations, `EXPECT_*`."""
         if self.chooser is not None:
             return self.chooser.expects
-        if self.rule != RULE_INDEX:
+        if self.rule not in (RULE_INDEX, RULE_REGRESSION):
             return EXPECT_NOTHING
         return EXPECT_BY_RECORDS if self.network is None else EXPECT_BY_NETWORK
 
@@ -195,6 +202,7 @@ def _vertex(name: str, feature: str, sign: float) -> Policy:
 
 _SC17 = "Carastan-Santos and de Camargo 2017 (SC)"
 _RECORDS = "Smith 1956; means over user, request and size: hpcgym specification, section 10"
+_REGRESSION = "Smith 1956; Gaussier, Glesser, Reis and Trystram 2015 (SC)"
 _TANG = "Tang et al. 2009 (Cluster)"
 _POLICIES: dict[str, Policy] = {
     policy.name: policy
@@ -227,6 +235,9 @@ _POLICIES: dict[str, Policy] = {
         Policy("SPF-HISTORY", RULE_INDEX, _parameters(0.0, 1.0, 1.0), _RECORDS),
         Policy("SAF-HISTORY", RULE_INDEX, _parameters(1.0, 1.0, 1.0), _RECORDS),
         Policy("SMITH-HISTORY", RULE_INDEX, _parameters(1.0, 2.0, 1.0, -1.0), _RECORDS),
+        Policy("SPF-REGRESSION", RULE_REGRESSION, _parameters(0.0, 1.0, 1.0), _REGRESSION),
+        Policy("SAF-REGRESSION", RULE_REGRESSION, _parameters(1.0, 1.0, 1.0), _REGRESSION),
+        Policy("SMITH-REGRESSION", RULE_REGRESSION, _parameters(1.0, 2.0, 1.0, -1.0), _REGRESSION),
     )
 }
 _CHOOSERS = {

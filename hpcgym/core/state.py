@@ -162,7 +162,8 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
     RULE_SMITH,
     RULE_KEYS,
     RULE_INDEX,
-) = range(12)
+    RULE_REGRESSION,
+) = range(13)
 N_WEIGHTS = 6
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
 
@@ -174,9 +175,21 @@ N_HIDDEN, N_LAST = 32, 16
 """Units of its two hidden layers."""
 N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
 """Its parameters, layer by layer, weights before biases."""
-N_TERMS = N_WEIGHTS
-"""What an index weighs: log processors, log E, log share and log speed by records, and the latter
-two by the network."""
+(
+    PROCESSORS,
+    REQUEST,
+    SHARE,
+    SPEED,
+    NETWORK_SHARE,
+    NETWORK_SPEED,
+    REGRESSED_SHARE,
+    REGRESSED_SPEED,
+) = range(8)
+N_TERMS = 8
+"""What orders weigh: log processors, log E, log share and log speed by records, and the latter two
+by the network and by the regression. An index weighs the first N_WEIGHTS."""
+N_REGRESSORS = 8
+"""Numbers that the regression sees of a job."""
 
 # Columns of `State.backfill_parameter`, by mode.
 DEPTH = 0  # `BACKFILL_DEPTH`: reservations at most, infinite = all waiting jobs
@@ -269,7 +282,7 @@ class State(NamedTuple):
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_processors: Rings of `History`, shape (n_users, RING_JOBS).
         history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS); empty where no rule
-            asks what is expected, like the four arrays from `expected` on.
+            asks what is expected, like the seven arrays from `expected` on.
         history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
             1/s.
         history_completed: Jobs completed, shape (n_users,).
@@ -280,9 +293,14 @@ class State(NamedTuple):
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
-        expected: What an index weighs of the job in each seat, shape (n_jobs, N_TERMS).
+        expected: What orders weigh of the job in each seat, shape (n_jobs, N_TERMS); what the
+            regression says of it is worked out at every pass.
         expected_at: Jobs the user had completed when that was worked out, -1 = never, shape
             (n_jobs,).
+        regressor: What the regression sees of the job in each seat, shape (n_jobs, N_REGRESSORS),
+            worked out with `expected`.
+        coefficient: The regression's models of share and speed, shape (2, N_REGRESSORS).
+        squares: Summed squares of the gradients of each coefficient, shape (2, N_REGRESSORS).
         network: Parameters of the network that expects, shape (N_NETWORK,).
         thought: Room for what a network works out, shape (N_SIGNS + N_HIDDEN + N_LAST + 2,).
         planned_start: Reservation of the job in each seat, in modes that keep reservations, shape
@@ -341,6 +359,9 @@ class State(NamedTuple):
     history_field: NDArray[np.float32]
     expected: Float
     expected_at: Int
+    regressor: Float
+    coefficient: Float
+    squares: Float
     network: Float
     thought: Float
     planned_start: Int
@@ -442,6 +463,9 @@ def allocate(
         ),
         expected=np.empty((n_envs, n_expected, N_TERMS)),
         expected_at=np.empty((n_envs, n_expected), dtype=np.int64),
+        regressor=np.empty((n_envs, n_expected, N_REGRESSORS)),
+        coefficient=np.zeros((n_envs, 2 if expectations else 0, N_REGRESSORS)),
+        squares=np.zeros((n_envs, 2 if expectations else 0, N_REGRESSORS)),
         network=np.zeros((n_envs, N_NETWORK if expectations else 0)),
         thought=np.empty((n_envs, N_SIGNS + N_HIDDEN + N_LAST + 2 if expectations else 0)),
         planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
@@ -501,6 +525,7 @@ def in_use(state: State) -> State:
         history_field=state.history_field[:, seats],
         expected=state.expected[:, seats],
         expected_at=state.expected_at[:, seats],
+        regressor=state.regressor[:, seats],
         thought=state.thought[:, :0],
         planned_start=state.planned_start[:, planned],
         promise=state.promise[:, planned],

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 
 UNKNOWN_USER = -1
+WEEK_S = 604_800
 LARGEST_TIME = 2**52
 """Times (s) and areas stay below this, so that float64 holds them exactly."""
 
@@ -89,6 +90,12 @@ class Workload:
     def __len__(self) -> int:
         """Return the number of jobs."""
         return len(self.submit_time)
+
+    @property
+    def week_start(self) -> int:
+        """Seconds into the week at time 0, as Unix time counts weeks, s."""
+        start = self.time_offset if self.unix_start is None else self.unix_start
+        return start % WEEK_S
 
     @property
     def largest_request(self) -> int:

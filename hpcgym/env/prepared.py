@@ -11,7 +11,6 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
 from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
 from hpcgym.core.kernels.records import Bill, Jobs
 from hpcgym.core.policy import Policy, as_policy, policy_names
@@ -23,8 +22,6 @@ from hpcgym.env.observation import static_fields
 from hpcgym.env.reward import COMPARING_REWARDS, Cost, Reward, bill_of, cost_of, in_units_of
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.build import Episodes
-
-WEEK_S = 604_800
 
 KEPT_JOBS = 400_000
 """Jobs of prepared episodes that are kept for the next time one is drawn: a whole log's weeks."""
@@ -160,8 +157,6 @@ class Preparer:
                 estimate, estimate, workload.processors, self._machine, self._largest
             ),
         )
-        start = workload.time_offset if workload.unix_start is None else workload.unix_start
-        episode.setting[s.WEEK_START] = start % WEEK_S
         prepared = Prepared(episode, self._reward, cost, self._baseline)
         self._kept[id(workload)] = prepared
         self._n_kept += len(workload)

@@ -20,6 +20,7 @@ from hpcgym.core.index import TERMS, index_policy
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import as_policy
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import N_WEIGHTS
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.protocol import evaluate
 from hpcgym.evaluation.references import clairvoyant
@@ -35,6 +36,7 @@ SOURCES: dict[str, tuple[str, str] | None] = {
     "request": None,
     "records": ("share", "speed"),
     "network": ("network_share", "network_speed"),
+    "regression": ("regressed_share", "regressed_speed"),
 }
 """What is known of a waiting job, and the terms that say it."""
 
@@ -60,10 +62,16 @@ def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
         >>> list(orders_by("records", None))
         ['area by records', 'smith by records']
     """
+    if source == "regression":
+        policies = {"area": "SAF-REGRESSION", "smith": "SMITH-REGRESSION"}
+        return {
+            f"{order} by regression": RuleAgent(policies[order], name=f"{order} by regression")
+            for order in ORDERS
+        }
     terms = SOURCES[source]
     made = {}
     for order in ORDERS:
-        weights = dict.fromkeys(TERMS, 0.0) | {"processors": 1.0, "request": 1.0}
+        weights = dict.fromkeys(TERMS[:N_WEIGHTS], 0.0) | {"processors": 1.0, "request": 1.0}
         if order == "smith":
             weights["request"] = 2.0
         if terms is not None:

@@ -16,13 +16,13 @@ import hpcgym
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.index import LARGEST, index_policy
+from hpcgym.core.index import LARGEST, TERMS, index_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError
 from hpcgym.evaluation.benchmark import saturated
 
-BY_RECORDS = tuple(reference_index.RULES)
+BY_NAME = tuple(reference_index.RULES)
 MODES = (
     "conservative",
     "conservative:compress=shift",
@@ -62,14 +62,14 @@ users = workloads(max_jobs=40) | workloads(max_jobs=40).map(stretched)
 def indexes(draw):
     """Draw an index policy: by name, by weights, or by weights and a network."""
     if draw(st.booleans()):
-        return draw(st.sampled_from(BY_RECORDS))
+        return draw(st.sampled_from(BY_NAME))
     weights = np.array(draw(st.tuples(*[st.sampled_from((-1.5, -1, 0, 0.3, 1, 2))] * 6)))
     if draw(st.booleans()):
         return index_policy(weights, network_of(draw(st.integers(0, 99))))
     return index_policy(weights * (1, 1, 1, 1, 0, 0))
 
 
-@pytest.mark.parametrize("policy", BY_RECORDS)
+@pytest.mark.parametrize("policy", BY_NAME)
 @given(data=st.data())
 def test_named_index_starts_every_job_as_the_judge_does(policy, data):
     workload = data.draw(users)
@@ -127,6 +127,11 @@ def test_whole_logs_start_as_the_judge_says(real_log, log):
     assert not first_difference(whole(real_log(log)), policy="SMITH-HISTORY")
 
 
+@pytest.mark.parametrize("log", [KTH, pytest.param(SDSC, marks=pytest.mark.slow)])
+def test_whole_logs_under_the_regression_start_as_the_judge_says(real_log, log):
+    assert not first_difference(whole(real_log(log)), policy="SMITH-REGRESSION")
+
+
 @pytest.mark.slow
 def test_a_whole_log_under_a_network_starts_as_the_judge_says(real_log):
     workload = whole(real_log(KTH))
@@ -163,7 +168,7 @@ def check_what_is_kept(workload, seed):
             assert seen == reference_index.signs(row, row.requested_time, user)
             seat = seat_of(state, job)
             if state.expected_at[0, seat] == user.completed:
-                assert state.expected[0, seat].tolist() == [
+                assert state.expected[0, seat, : s.N_WEIGHTS].tolist() == [
                     math.log(row.processors),
                     math.log(max(row.requested_time, 10)),
                     *reference_index.by_records(row, row.requested_time, user),
@@ -197,6 +202,43 @@ def test_an_expectation_moves_when_a_job_of_the_same_user_ends():
     assert hpcgym.simulate(jobs, "SPF-HISTORY").start_time.tolist() == [0, 20, 70, 10]
 
 
+def hours_of(unix_start):
+    """One processor. One user's jobs end at once at noon and run to their request at midnight."""
+    days, noon = 40, 43_200
+    submit = np.repeat(np.arange(days) * 86_400, 2) + np.tile([0, noon], days)
+    last = [days * 86_400, days * 86_400 + 1, days * 86_400 + noon]
+    jobs = Workload.from_arrays(
+        [*submit, *last],
+        [*np.tile([3000, 10], days), 86_000, 3000, 10],
+        [*np.full(2 * days, 3000), 86_000, 3000, 3000],
+        np.ones(2 * days + 3),
+        user=np.ones(2 * days + 3),
+        machine_processors=1,
+        unix_start=unix_start,
+    )
+    return jobs, hpcgym.simulate(jobs, "SPF-REGRESSION").start_time[-2:]
+
+
+@pytest.mark.parametrize("unix_start", [None, 0, 5 * 3600])
+def test_the_regression_learns_the_hour(unix_start):
+    """The last two jobs wait together and differ in the hour they came at alone."""
+    jobs, (at_midnight, at_noon) = hours_of(unix_start)
+    assert at_noon < at_midnight
+    by_records = hpcgym.simulate(jobs, "SPF-HISTORY").start_time[-2:]
+    assert by_records[0] < by_records[1]
+
+
+def test_the_regression_begins_half_way_to_the_records():
+    simulator = Simulator(saturated(30, 30), SchedulerSettings("SMITH-REGRESSION"), decide="event")
+    assert simulator.run()
+    _, term = simulator.terms()
+    columns = dict(zip(TERMS, term.T, strict=True))
+    most = columns["request"] - math.log(10)
+    half = np.maximum(columns["share"] / 2, -most), np.minimum(columns["speed"] / 2, most)
+    assert np.allclose(columns["regressed_share"], half[0], rtol=1e-12)
+    assert np.allclose(columns["regressed_speed"], half[1], rtol=1e-12)
+
+
 def test_a_ring_forgets_what_lies_further_back():
     """Twenty-one jobs of 100 s, then as many of 10 s: only the latter are remembered."""
     n = 2 * RING_JOBS + 2
@@ -221,11 +263,16 @@ def test_a_ring_forgets_what_lies_further_back():
 # --- Copies, vectors of cells, and decisions ------------------------------------------------------
 
 
-@pytest.mark.parametrize("with_network", [False, True])
+COPIED = [
+    index_policy([1, 2, 1, -1, 0, 0], name="BY-RECORDS"),
+    index_policy([1, 2, 1, -1, 0.5, -0.5], network_of(1), name="BY-NETWORK"),
+    "SMITH-REGRESSION",
+]
+
+
+@pytest.mark.parametrize("policy", COPIED, ids=str)
 @pytest.mark.parametrize("backfill", ["easy", "conservative:compress=shift"])
-def test_copy_and_pickle_in_the_middle_end_like_the_original(backfill, with_network):
-    weights = [1, 2, 1, -1, 0.5, -0.5] if with_network else [1, 2, 1, -1, 0, 0]
-    policy = index_policy(weights, network_of(1) if with_network else None)
+def test_copy_and_pickle_in_the_middle_end_like_the_original(backfill, policy):
     settings = SchedulerSettings(policy, backfill=backfill, threshold=30_000)
     ours = Simulator(saturated(300, 150), settings, decide="event")
     for _ in range(300):
@@ -265,6 +312,7 @@ def test_many_cells_give_the_figures_of_single_simulations(data):
         "SAF",
         "SMITH-HISTORY",
         index_policy([0, 1, 0.5, 0, 0.5, 0], network, name="BY-BOTH"),
+        "SMITH-REGRESSION",
         "SMITH",
         "SPF-HISTORY",
         "WFP3",
@@ -288,11 +336,12 @@ def test_many_cells_may_backfill_by_a_network():
         assert many["mean_bsld"][0, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
 
 
-def test_a_rollout_backfills_by_what_is_expected_now():
+@pytest.mark.parametrize("fill", ["SMITH-HISTORY", "SMITH-REGRESSION"])
+def test_a_rollout_backfills_by_what_is_expected_now(fill):
     """Where estimates are true and nothing is learnt any more, the plan is what comes."""
     log = saturated(60, 60)
     exact = replace(log, run_time=log.requested_time)
-    settings = SchedulerSettings("FCFS", backfill_order="SMITH-HISTORY")
+    settings = SchedulerSettings("FCFS", backfill_order=fill)
     simulator = Simulator(exact, settings, decide="event")
     while simulator.run() and simulator.now < exact.submit_time[-1]:
         pass
@@ -364,7 +413,7 @@ def test_a_decision_by_what_is_not_kept_is_refused(base, chosen):
         simulator.order_by(chosen)
 
 
-@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-HISTORY"])
+@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-HISTORY", "SMITH-REGRESSION"])
 def test_records_that_serve_predictions_alone_serve_no_decision(chosen):
     settings = SchedulerSettings("FCFS", estimates="recent")
     simulator = Simulator(saturated(20, 20), settings, decide="contested")

@@ -108,7 +108,7 @@ def test_what_is_known_and_what_waiting_costs_grow_with_the_jobs_that_wait(once,
         counts.append({key: n for key, n in counted.items() if key not in RINGS})
         most = counted["spare_seat"]
         assert 0 < counted["onset"] <= 2 * most + STARTED_KEPT + 1
-        assert counted["expected"] in (0, most * s.N_TERMS)
+        assert counted["expected"] in (0, most * s.N_WEIGHTS)
         assert (counted["expected"] > 0) == (policy == "SMITH-HISTORY")
         assert counted["inverse"] == most and counted["history_field"] <= most * s.N_HISTORY_FIELDS
     of_users = [key for key in counts[0] if key.startswith("history_") and key != "history_field"]

@@ -1,7 +1,7 @@
 """What a user's last jobs tell of one that waits: how long it may run, and how much waiting costs.
 
-An index is a weighted sum of six terms, the logarithms of a job's processors and estimate and of
-what is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
+An index is a weighted sum of terms, the logarithms of a job's processors and estimate and of what
+is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
 tau) is taken for the most it can be. The share of a job is the expected D/E, its speed the expected
 E/D: what a second of waiting costs, over what it would cost if the job ran to its estimate. Both
 are expected in two ways: from the user's records alone, and by a network that has learnt to read
@@ -17,6 +17,11 @@ import math
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.regressing import (
+    expect_by_regression,
+    weigh_regressed,
+    write_regressors,
+)
 from hpcgym.core.kernels.seats import seat_of
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
@@ -26,6 +31,13 @@ from hpcgym.core.state import (
     N_LAST,
     N_SIGNS,
     N_TERMS,
+    N_WEIGHTS,
+    NETWORK_SHARE,
+    NETWORK_SPEED,
+    PROCESSORS,
+    REQUEST,
+    SHARE,
+    SPEED,
     E,
     Float,
     Int,
@@ -41,9 +53,6 @@ SHORT_S = 60
 N_KINDS = 4
 """Kinds of records: all; of the same request; of the same request and processors; of the same
 processors."""
-
-PROCESSORS, REQUEST, SHARE, SPEED, NETWORK_SHARE, NETWORK_SPEED = range(N_TERMS)
-"""The terms, all of them logarithms."""
 
 SIGNS_OF_KIND = 6
 FIRST_SIGN_OF_KIND = 3
@@ -299,8 +308,8 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of a waiting job.
 
     Writes:
-        The row of `expected` of its seat, and `expected_at`; the network's terms are 0 where there
-        is no network.
+        The rows of `expected` and `regressor` of its seat, but for what the regression says, and
+        `expected_at`; the network's terms are 0 where there is no network.
 
     Source:
         House rule: no work where nothing has changed.
@@ -318,6 +327,7 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
     else:
         term[NETWORK_SHARE] = 0.0
         term[NETWORK_SPEED] = 0.0
+    write_regressors(jobs, row, job, term, row.regressor[seat])
 
 
 @kernel
@@ -337,7 +347,7 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
         Smith 1956; specification, section 10, "Information".
     """
     total = 0.0
-    for column in range(N_TERMS):
+    for column in range(N_WEIGHTS):
         total += weight[column] * term[column]
     return total
 
@@ -366,8 +376,33 @@ def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> fl
 
 
 @kernel
+def regression_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
+    """Score a waiting job by what the regression says now.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        weight: As `weigh_regressed` takes them.
+        job: Index of a waiting job.
+
+    Returns:
+        The score.
+
+    Writes:
+        What `expect` and `expect_by_regression` write.
+
+    Source:
+        House rule: what moves at every end is not kept.
+    """
+    expect(jobs, row, job)
+    seat = seat_of(row, job)
+    expect_by_regression(row, row.regressor[seat], row.expected[seat])
+    return weigh_regressed(weight, row.expected[seat])
+
+
+@kernel
 def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
-    """Copy the terms of the index of each of some jobs.
+    """Copy the terms of each of some jobs.
 
     Args:
         jobs: The job table.
@@ -376,7 +411,7 @@ def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
         term: Where to, shape (n_listed, N_TERMS).
 
     Writes:
-        `term`; what `expect` writes.
+        `term`; what `expect` and `expect_by_regression` write.
 
     Source:
         House rule: what is shown of a decision is what it was made by.
@@ -384,5 +419,6 @@ def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
     for place in range(len(listed)):
         expect(jobs, row, listed[place])
         seat = seat_of(row, listed[place])
+        expect_by_regression(row, row.regressor[seat], row.expected[seat])
         for column in range(N_TERMS):
             term[place, column] = row.expected[seat, column]

@@ -5,6 +5,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.partitions import begin_partitions
 from hpcgym.core.kernels.queue import clear_queue
 from hpcgym.core.kernels.records import Row, Start
+from hpcgym.core.kernels.regressing import forget_lessons
 from hpcgym.core.kernels.user_history import log_bounded
 from hpcgym.core.state import (
     BACKFILL,
@@ -69,7 +70,7 @@ def recall_users(row: Row, start: Start) -> None:
         start: What its episode begins with.
 
     Writes:
-        The `history_*` arrays, and the network that reads them.
+        The `history_*` arrays, the network that reads them, and what `forget_lessons` writes.
 
     Source:
         Specification, section 10, "Episodes".
@@ -87,6 +88,7 @@ def recall_users(row: Row, start: Start) -> None:
         row.history_shown_at[user] = -1
     for place in range(len(start.network)):
         row.network[place] = start.network[place]
+    forget_lessons(row)
 
 
 @kernel

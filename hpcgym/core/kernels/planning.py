@@ -19,7 +19,6 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.expecting import (
     DECAY,
     N_KINDS,
-    SHARE,
     expect,
     expect_by_records,
     is_of_kind,
@@ -44,6 +43,7 @@ from hpcgym.core.state import (
     RULE_INDEX,
     RULE_KEYS,
     RULE_SUBMIT,
+    SHARE,
     Float,
     Int,
 )

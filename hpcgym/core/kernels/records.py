@@ -70,6 +70,9 @@ class Row(NamedTuple):
     history_field: SingleTable
     expected: FloatTable
     expected_at: IntVector
+    regressor: FloatTable
+    coefficient: FloatTable
+    squares: FloatTable
     network: FloatVector
     thought: FloatVector
     planned_start: IntVector

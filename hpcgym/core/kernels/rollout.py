@@ -13,6 +13,7 @@ from hpcgym.core.kernels.expecting import expect
 from hpcgym.core.kernels.lifecycle import clear_machine, set_rules
 from hpcgym.core.kernels.queue import list_jobs, put_in
 from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels.regressing import copy_lessons
 from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.kernels.score import first_key
 from hpcgym.core.kernels.seats import seat_of, take_seat
@@ -36,6 +37,7 @@ from hpcgym.core.state import (
     LOG_LARGEST,
     N_JOBS,
     N_OVERDUE,
+    N_REGRESSORS,
     N_RELEASES,
     N_RUNNING,
     N_STARTED,
@@ -140,7 +142,7 @@ def copy_expected(jobs: Jobs, row: Row, plan: Row, job: int) -> None:
         job: Index of the job.
 
     Writes:
-        `expected` and `expected_at` of its seats.
+        `expected`, `expected_at` and `regressor` of its seats.
 
     Source:
         House rule: a copy knows what the simulation knows at this instant.
@@ -150,6 +152,8 @@ def copy_expected(jobs: Jobs, row: Row, plan: Row, job: int) -> None:
     plan.expected_at[seat] = plan.history_completed[jobs.user[job]]
     for column in range(N_TERMS):
         plan.expected[seat, column] = row.expected[seat_of(row, job), column]
+    for column in range(N_REGRESSORS):
+        plan.regressor[seat, column] = row.regressor[seat_of(row, job), column]
 
 
 @kernel
@@ -163,11 +167,13 @@ def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
         n: Number of waiting jobs.
 
     Writes:
-        Seats, keys and queues of the copy; what is expected of the jobs.
+        Seats, keys and queues of the copy; what is expected of the jobs, and what the regression
+        has learnt.
 
     Source:
         Specification, section 1, "Queue order".
     """
+    copy_lessons(row, plan)
     for place in range(n):
         job = row.scratch[place]
         seat = take_seat(plan, job)

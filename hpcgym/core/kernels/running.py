@@ -7,6 +7,7 @@ jobs end near their estimates, at most n_running.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.delaying import record_slowdown
+from hpcgym.core.kernels.learning import learn_from
 from hpcgym.core.kernels.partitions import occupy_partition, vacate_partition
 from hpcgym.core.kernels.queue import take_out
 from hpcgym.core.kernels.records import Jobs, Row
@@ -18,6 +19,8 @@ from hpcgym.core.state import (
     BACKFILL_MULTI_QUEUE,
     BACKFILLED,
     BASE,
+    EXPECT,
+    EXPECT_NOTHING,
     FILL,
     FILL_KEEPS,
     FIRST_DELAY,
@@ -235,9 +238,9 @@ def complete_job(jobs: Jobs, row: Row) -> None:
         row: The simulation, its clock at that job's end.
 
     Writes:
-        Both running lists, FREE, partitions and the delay, the user's history; REPLAN = 1 if the
-        job was not estimated to end now. In `pyss` semantics the processors of a job whose
-        estimated end has come are free already.
+        Both running lists, FREE, partitions and the delay, the user's history and the regression;
+        REPLAN = 1 if the job was not estimated to end now. In `pyss` semantics the processors of a
+        job whose estimated end has come are free already.
 
     Source:
         Specification, section 1, "One instant".
@@ -256,6 +259,8 @@ def complete_job(jobs: Jobs, row: Row) -> None:
     if has_classes and row.backfill_parameter[FIRST_DELAY] > 0.0:
         record_slowdown(jobs, row, job)
     if row.setting[KEEP_HISTORY] != 0:
+        if row.setting[EXPECT] != EXPECT_NOTHING:
+            learn_from(jobs, row, job)
         record_completion(jobs, row, job)
 
 
