@@ -86,6 +86,7 @@ class Preparer:
         policies: What a "policy" action chooses among.
         reward: One of `hpcgym.env.reward.Reward`.
         baseline: Policy of the paired baseline, or None.
+        expectations: Whether observations show what users' records let expect.
 
     Raises:
         ScenarioError: An unknown reward, or one that needs a baseline and has none.
@@ -103,6 +104,7 @@ class Preparer:
         policies: Sequence[Policy],
         reward: Reward,
         baseline: str | None,
+        expectations: bool,
     ) -> None:
         if reward not in get_args(Reward):
             raise ScenarioError(unknown_name("reward", reward, get_args(Reward)))
@@ -113,6 +115,7 @@ class Preparer:
         self._reward = reward
         self._decide = decide
         self._policies = policies
+        self._expectations = expectations
         self._settings = replace(settings, policy="SAF")
         self._baseline = None if baseline is None else replace(settings, policy=as_policy(baseline))
         self._kept: OrderedDict[int, Prepared] = OrderedDict()
@@ -162,6 +165,9 @@ class Preparer:
         )
         start = workload.time_offset if workload.unix_start is None else workload.unix_start
         episode.setting[s.WEEK_START] = start % WEEK_S
+        if self._expectations:
+            episode.setting[s.SHOW_EXPECTED] = 1
+            episode.setting[s.EXPECT] = max(episode.setting[s.EXPECT], s.EXPECT_BY_RECORDS)
         prepared = Prepared(episode, self._reward, cost, self._baseline)
         self._kept[id(workload)] = prepared
         self._n_kept += len(workload)

@@ -27,7 +27,7 @@ from hpcgym.agent.ppo.checkpoint import (
     set_randomness,
     write_checkpoint,
 )
-from hpcgym.agent.ppo.clone import clone_saf
+from hpcgym.agent.ppo.clone import clone_start
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.model import env_of, model_of
 from hpcgym.agent.ppo.validation import Validation
@@ -44,13 +44,13 @@ class Trained:
     """What a training comes to.
 
     Attributes:
-        agent: The best network by validation.
-        last: The network at the end.
+        agent: The best average of networks by validation.
+        last: The average at the end.
         config: Hyper-parameters.
         seed: Seed.
         steps: Decisions it has learned from.
         seconds: How long it took.
-        ratio: The best network's ratio to SAF on the weeks of validation.
+        ratio: The best one's ratio to SAF on the weeks of validation.
         history: Of each validation the steps, the ratio and the mean log ratio.
     """
 
@@ -115,7 +115,7 @@ def train(
         model = model_of(config, env, seed, output)
         seeds = [1_000 * seed + env // config.group_size for env in range(config.n_envs)]
         env.seed_each(seeds)
-        clone_saf(model, config.clone_updates, config.batch_size)
+        clone_start(model, config.clone_updates, config.batch_size)
         env.seed_each(seeds)
         run = _Run(model, config, seed, tuple(validation), output)
         return run.learn(progress)
@@ -227,11 +227,11 @@ class _Run:
         left = max(config.steps - model.num_timesteps, 0)
         is_new = self.progress is None
         model.learn(left, callback=self.keeper, reset_num_timesteps=is_new)
-        keeper, scorer = self.keeper, model.policy.scorer
+        keeper = self.keeper
         keeper.state()
         return Trained(
             agent=NetworkAgent(config.spec, keeper.best),
-            last=scorer.agent(),
+            last=NetworkAgent(config.spec, keeper.average),
             config=config,
             seed=self.seed,
             steps=keeper.history[-1][0],

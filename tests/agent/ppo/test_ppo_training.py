@@ -33,7 +33,12 @@ HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
 SCENARIO = "synthetic-256-weeks"
 ACTIONS = ("order", "job", "policy", "weights")
+STARTS = [(action, "saf") for action in ACTIONS] + [
+    (action, "smith-history") for action in ("order", "job", "policy")
+]
 SMALL = {
+    "start": "saf",
+    "averaging": 0.5,
     "n_slots": 16,
     "hidden": 8,
     "n_envs": 4,
@@ -84,16 +89,17 @@ def same_weights(one: NetworkAgent, other: NetworkAgent) -> bool:
     return all(np.array_equal(one.weights[name], other.weights[name]) for name in one.weights)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(("action", "start"), STARTS)
 @pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_networks_of_torch_and_of_numpy_agree(network: str, action: str) -> None:
-    spec = ppo.preset(action, network=network, n_slots=16, residual=action != "job").spec
+def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: str) -> None:
+    changes = {"network": network, "n_slots": 16, "residual": action != "job", "start": start}
+    spec = ppo.preset(action, **changes).spec
     torch.manual_seed(0)
     scorer = networks.Scorer(spec)
     with torch.no_grad():
         for array in scorer.arrays.values():
             array.normal_(0.0, 0.15)
-    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16)
+    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations=True)
     shown = envs.reset()
     for _ in range(20):
         shown, *_ = envs.step(np.tile(np.float32([0, 0, 0, 0, 0, 1]), (8, 1)))
@@ -167,6 +173,19 @@ def test_a_seed_decides_everything(training: list[Episodes], validation: list[Ep
     assert not same_weights(first, other)
 
 
+def test_a_training_gives_an_average_of_its_networks(
+    training: list[Episodes], validation: list[Episodes]
+) -> None:
+    changes = [{"minutes": 1e-6}, {"steps": 128, "averaging": 0.0}, {"steps": 128}]
+    start, last, average = (
+        ppo.train(ppo.preset("order", **SMALL | one), training, validation=validation).last.weights
+        for one in changes
+    )
+    assert not np.array_equal(start["output.weight"], last["output.weight"])
+    for name, array in average.items():
+        assert np.array_equal(array, np.float32(0.5) * start[name] + np.float32(0.5) * last[name])
+
+
 def test_training_stops_when_validation_gets_no_better(
     training: list[Episodes], validation: list[Episodes]
 ) -> None:
@@ -216,17 +235,20 @@ def test_weeks_are_chosen_by_text_and_never_twice() -> None:
         weeks.chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_cloning_finds_saf_from_anywhere(action: str, training: list[Episodes]) -> None:
-    config = ppo.preset(action, **SMALL | {"residual": False, "learning_rate": 3e-3})
+@pytest.mark.parametrize(("action", "start"), [*STARTS[:1], *STARTS[3:4], *STARTS[-2:]])
+def test_cloning_finds_its_start_from_anywhere(
+    action: str, start: str, training: list[Episodes]
+) -> None:
+    changes = {"residual": False, "learning_rate": 3e-3, "start": start}
+    config = ppo.preset(action, **SMALL | changes)
     env = models.env_of(config, training)
     model = models.model_of(config, env, 0, None)
     shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
-    done = clone.saf_actions(config.spec, shown)
+    done = clone.start_actions(config.spec, shown)
     start = networks.Scorer(replace(config.spec, residual=True)).agent()
     assert np.array_equal(done, start.predict({k: a.numpy() for k, a in shown.items()})[0])
     before = model.policy.evaluate_actions(shown, done)[1].mean().item()
-    clone.clone_saf(model, 120, 64)
+    clone.clone_start(model, 120, 64)
     after = model.policy.evaluate_actions(shown, done)[1].mean().item()
     assert after > before + 0.1
 
