@@ -13,6 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from hpcgym.agent.network import NetworkAgent, Weights
 from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.model import grow_windows
 from hpcgym.agent.ppo.validation import Validation
 
 
@@ -79,8 +80,10 @@ class Keeper(BaseCallback):
         self._bar.start()
 
     def _on_rollout_start(self) -> None:
-        """Average; validate and save when it is time; see whether to go on."""
+        """Average; let windows grow; validate and save when it is time; see whether to go on."""
         self._add_network()
+        if grow_windows(self.model, self._config, self._done):
+            self._returns[:] = 0.0
         if self._n_rollouts % self._config.validate_every == 0:
             self._validate()
         self._take_time()
@@ -137,6 +140,13 @@ class Keeper(BaseCallback):
         said = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
         self._bar.update(self._task, said=said)
         self._save()
+
+    @property
+    def _done(self) -> float:
+        """Return how much of the training is done, by steps or by time."""
+        self._take_time()
+        by_time = self.seconds / (60 * self._config.minutes) if self._config.minutes > 0 else 0.0
+        return max(self._n_steps / self._config.steps, by_time)
 
     @property
     def _n_steps(self) -> int:

@@ -29,7 +29,7 @@ from hpcgym.agent.ppo.checkpoint import (
 )
 from hpcgym.agent.ppo.clone import clone_start
 from hpcgym.agent.ppo.config import PPOConfig
-from hpcgym.agent.ppo.model import env_of, model_of
+from hpcgym.agent.ppo.model import env_of, model_of, seed_groups
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.weeks import held_back
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
@@ -113,10 +113,9 @@ def train(
     with _on_threads(config.threads):
         env = env_of(config, episodes)
         model = model_of(config, env, seed, output)
-        seeds = [1_000 * seed + env // config.group_size for env in range(config.n_envs)]
-        env.seed_each(seeds)
+        seed_groups(env, config, seed)
         clone_start(model, config.clone_updates, config.batch_size)
-        env.seed_each(seeds)
+        seed_groups(env, config, seed)
         run = _Run(model, config, seed, tuple(validation), output)
         return run.learn(progress)
 
