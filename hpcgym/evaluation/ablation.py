@@ -23,12 +23,15 @@ DAY_S = 86_400
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     PRESET: {},
-    "SAF's reward not taken off": {"reward": "bsld", "baseline": ""},
-    "SAF's reward taken off, not in its units": {"reward": "bsld"},
+    "no baseline": {"reward": "bsld", "baseline": ""},
+    "a baseline, but not in its units": {"reward": "bsld"},
+    "SAF as baseline": {"baseline": "SAF"},
     "all of the reward at the end": {"reward": "log_ratio"},
     "no groups": {"group_size": 1},
     "groups of 24": {"group_size": 24},
     "starts at SAF": {"start": "saf"},
+    "warmer": {"temperature": 0.5},
+    "closer to its start": {"bound": 1.0},
     "clones its start, no residual": {"residual": False, "clone_updates": 300},
     "attention": {"network": "attention"},
     "last network, no average": {"averaging": 0.0},

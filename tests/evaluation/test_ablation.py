@@ -50,7 +50,7 @@ def test_the_table_of_the_script_has_options_logs_and_nothing_is_done_twice(
     monkeypatch.setitem(ablation.AUGMENTATIONS, "jitter", Augmentation(jitter=60))
     sets = [word for key, value in TINY.items() for word in ("--set", f"{key}={value}")]
     words = ["--scenario", "synthetic-256-weeks", "--option", "preset", "--option", "jitter"]
-    words += ["--replicas", "0", "--seeds", "1", "--output", str(tmp_path), *sets]
+    words += ["--replicas", "1", "--seeds", "1", "--output", str(tmp_path), *sets]
     monkeypatch.setattr("sys.argv", ["ablate_kit", *words])
     table = script.run(script.read_arguments())
     rows = [line.split(" | ")[0].strip("| ") for line in table.splitlines()[2:]]
@@ -68,7 +68,7 @@ def test_a_mixture_is_the_preset_trained_on_several_logs(marked_weeks: Episodes)
         [ablation.PRESET],
         mixed_with=[marked_weeks],
         seeds=1,
-        replicas=0,
+        replicas=1,
     )
     assert found.trainings["agent"].tolist() == [ablation.MIXTURE] * 2
     assert found.trainings["fold"].tolist() == [5, 5]

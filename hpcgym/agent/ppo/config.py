@@ -53,7 +53,8 @@ class PPOConfig:
         clip_range: How far the likelihood of an action may move, as a share, in one update.
         target_kl: Divergence at which the updates of a rollout stop early; 0 = never.
         ent_coef: Weight of the entropy, which rewards trying things.
-        vf_coef: Weight of the error of the value network.
+        vf_coef: Weight of the error of the value network; the lower, the less of `max_grad_norm` it
+            takes from the other network.
         max_grad_norm: Largest norm of a gradient.
         averaging: What the average network keeps of itself when a rollout's network is added to it;
             that average is validated and what a training gives. 0 = each network by itself.
@@ -82,7 +83,7 @@ class PPOConfig:
     start: str = "saf"
     bound: float = 4.0
     residual: bool = True
-    temperature: float = 0.5
+    temperature: float = 0.2
     n_ranked: int = 8
     log_std: float = -3.0
     policies: tuple[str, ...] = ()
@@ -90,12 +91,12 @@ class PPOConfig:
     decide: str | int = "contested"
     reward: str = "ratio"
     baseline: str = "SAF"
-    steps: int = 1_000_000
-    minutes: float = 0.0
-    n_envs: int = 128
+    steps: int = 1_500_000
+    minutes: float = 9.0
+    n_envs: int = 120
     group_size: int = 8
     n_steps: int = 128
-    batch_size: int = 2048
+    batch_size: int = 3072
     n_epochs: int = 3
     learning_rate: float = 3e-4
     gamma: float = 1.0
@@ -103,14 +104,14 @@ class PPOConfig:
     clip_range: float = 0.2
     target_kl: float = 0.05
     ent_coef: float = 0.0
-    vf_coef: float = 0.5
+    vf_coef: float = 0.02
     max_grad_norm: float = 0.5
-    averaging: float = 0.0
+    averaging: float = 0.97
     clone_updates: int = 0
-    validate_every: int = 10
-    patience: int = 20
+    validate_every: int = 25
+    patience: int = 4
     validation_share: float = 0.2
-    validation_copies: int = 5
+    validation_copies: int = 2
     threads: int = 1
     device: str = "auto"
 
@@ -195,8 +196,8 @@ _LEAST |= dict.fromkeys(
 """Least value of each number that may be below 1."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "order": {},
-    "job": {"n_slots": 32},
+    "order": {"start": "smith-history", "baseline": "SMITH-HISTORY"},
+    "job": {"start": "smith-history", "baseline": "SMITH-HISTORY", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
 }

@@ -53,7 +53,7 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
         ("gamma=1.5", "gamma and gae_lambda lie in 0 to 1"),
         ("n_steps=0", "n_steps must be at least 1, got 0"),
         ("temperature=0", "temperature must be at least"),
-        ("group_size=5", "group_size must divide n_envs, got 5 and 128"),
+        ("group_size=7", "group_size must divide n_envs, got 7 and 120"),
         ("reward=ration", "did you mean 'ratio'"),
         ("network=kernal", "did you mean 'kernel'"),
         ("baseline=", "reward 'ratio' compares with a baseline"),

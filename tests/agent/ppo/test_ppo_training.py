@@ -42,6 +42,7 @@ STARTS = [(action, "saf") for action in ACTIONS] + [
 SMALL = {
     "start": "saf",
     "averaging": 0.5,
+    "patience": 20,
     "n_slots": 16,
     "hidden": 8,
     "n_envs": 4,
