@@ -3,9 +3,9 @@
     python scripts/ablate_kit.py --scenario sdsc-blue-weeks --steps 1000000 --output runs/ablation
 
 The last of five blocks of weeks is held out, and each option stands alone against the preset of
-`hpcgym/agent/ppo/config.py`, with so many decisions and seeds; the options are described in
-`hpcgym/evaluation/ablation.py`. Every training that ends is kept in the folder, and the same
-command goes on from there.
+`hpcgym/agent/ppo/config.py`, with so many decisions and seeds; what counts is the last average of
+networks, not the best by validation. The options are described in `hpcgym/evaluation/ablation.py`.
+Every training that ends is kept in the folder, and the same command goes on from there.
 """
 
 import argparse
@@ -33,7 +33,8 @@ def run(options: argparse.Namespace) -> str:
     from hpcgym.evaluation.ablation import AUGMENTATIONS, PRESET, SETTINGS, ablate, table_of
 
     folder = make_folder(options.output)
-    config = preset(options.action, steps=options.steps, minutes=0.0, patience=0)
+    ends = {"steps": options.steps, "minutes": 0.0, "patience": 0, "gives": "last"}
+    config = preset(options.action, **ends)
     config = overridden(config, options.set)
     shared = {
         "seeds": options.seeds,

@@ -31,10 +31,11 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "groups of 24": {"group_size": 24},
     "starts at SAF": {"start": "saf"},
     "warmer": {"temperature": 0.5},
-    "closer to its start": {"bound": 1.0},
+    "farther from its start": {"bound": 4.0},
     "clones its start, no residual": {"residual": False, "clone_updates": 300},
     "attention": {"network": "attention"},
-    "last network, no average": {"averaging": 0.0},
+    "no average": {"averaging": 0.0},
+    "the best by validation": {"gives": "best"},
 }
 """Options that are hyper-parameters."""
 

@@ -15,6 +15,7 @@ from hpcgym.scenario.build import Episodes
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 
 TINY = {
+    "gives": "last",
     "n_slots": 16,
     "hidden": 8,
     "n_envs": 24,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
 from hpcgym.agent.network import Network, NetworkSpec, Start
 from hpcgym.core.policy import FEATURES
@@ -12,6 +12,9 @@ from hpcgym.env.action import ActionKind
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
 from hpcgym.env.wiring import Keywords
 from hpcgym.errors import HpcgymError, unknown_name
+
+Given = Literal["best", "last"]
+"""Which average of networks a training gives."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class PPOConfig:
         max_grad_norm: Largest norm of a gradient.
         averaging: What the average network keeps of itself when a rollout's network is added to it;
             that average is validated and what a training gives. 0 = each network by itself.
+        gives: Which average a training gives: the "best" by validation, or the "last".
         clone_updates: Steps of the optimiser spent on imitating the start before anything else.
         validate_every: Rollouts between validations.
         patience: Validations without a better ratio to SAF after which the training ends; 0 = go
@@ -81,7 +85,7 @@ class PPOConfig:
     layers: int = 2
     heads: int = 2
     start: str = "saf"
-    bound: float = 4.0
+    bound: float = 1.0
     residual: bool = True
     temperature: float = 0.2
     n_ranked: int = 8
@@ -106,19 +110,20 @@ class PPOConfig:
     ent_coef: float = 0.0
     vf_coef: float = 0.02
     max_grad_norm: float = 0.5
-    averaging: float = 0.97
+    averaging: float = 0.95
+    gives: str = "best"
     clone_updates: int = 0
     validate_every: int = 25
     patience: int = 4
     validation_share: float = 0.2
-    validation_copies: int = 2
+    validation_copies: int = 1
     threads: int = 1
     device: str = "auto"
 
     def __post_init__(self) -> None:
         """Refuse what no training can have."""
         choices: dict[str, Any] = {"action": ActionKind, "network": Network}
-        choices |= {"start": Start, "reward": Reward}
+        choices |= {"start": Start, "reward": Reward, "gives": Given}
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
                 raise HpcgymError(unknown_name(key, getattr(self, key), get_args(allowed)))

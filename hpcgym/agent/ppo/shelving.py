@@ -62,8 +62,8 @@ def write_agent(
             "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
             "description": (
                 f"A {config.network} network that {tie}, trained by PPO on {trained.steps} "
-                "decisions. It was the best of its training on the weeks kept for validation, at "
-                f"{trained.ratio:.3f} times SAF's sum there."
+                f"decisions. It was the {config.gives} of its training, on the weeks kept for "
+                f"validation at {trained.ratio:.3f} times SAF's sum."
             ),
         },
         "parameters": {

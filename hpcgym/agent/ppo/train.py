@@ -44,13 +44,13 @@ class Trained:
     """What a training comes to.
 
     Attributes:
-        agent: The best average of networks by validation.
+        agent: The best average of networks by validation, or the last, as the configuration says.
         last: The average at the end.
         config: Hyper-parameters.
         seed: Seed.
         steps: Decisions it has learned from.
         seconds: How long it took.
-        ratio: The best one's ratio to SAF on the weeks of validation.
+        ratio: The agent's ratio to SAF on the weeks of validation.
         history: Of each validation the steps, the ratio and the mean log ratio.
     """
 
@@ -64,7 +64,7 @@ class Trained:
     history: list[tuple[int, float, float]]
 
     def named(self, name: str) -> NamedAgent:
-        """Return the best network under a name, with the keywords it needs.
+        """Return the agent under a name, with the keywords it needs.
 
         Args:
             name: What tables call it.
@@ -228,14 +228,15 @@ class _Run:
         model.learn(left, callback=self.keeper, reset_num_timesteps=is_new)
         keeper = self.keeper
         keeper.state()
+        is_last = config.gives == "last"
         return Trained(
-            agent=NetworkAgent(config.spec, keeper.best),
+            agent=NetworkAgent(config.spec, keeper.average if is_last else keeper.best),
             last=NetworkAgent(config.spec, keeper.average),
             config=config,
             seed=self.seed,
             steps=keeper.history[-1][0],
             seconds=keeper.seconds,
-            ratio=keeper.best_ratio,
+            ratio=keeper.history[-1][1] if is_last else keeper.best_ratio,
             history=keeper.history,
         )
 

@@ -188,6 +188,10 @@ def test_a_training_gives_an_average_of_its_networks(
     assert not np.array_equal(start["output.weight"], last["output.weight"])
     for name, array in average.items():
         assert np.array_equal(array, np.float32(0.5) * start[name] + np.float32(0.5) * last[name])
+    late = ppo.preset("order", **SMALL | {"gives": "last", "learning_rate": 0.1})
+    trained = ppo.train(late, training, validation=validation)
+    assert same_weights(trained.agent, trained.last)
+    assert trained.ratio == trained.history[-1][1] > min(ratio for _, ratio, _ in trained.history)
 
 
 def test_training_stops_when_validation_gets_no_better(
