@@ -188,10 +188,20 @@ def test_a_training_gives_an_average_of_its_networks(
     assert not np.array_equal(start["output.weight"], last["output.weight"])
     for name, array in average.items():
         assert np.array_equal(array, np.float32(0.5) * start[name] + np.float32(0.5) * last[name])
-    late = ppo.preset("order", **SMALL | {"gives": "last", "learning_rate": 0.1})
-    trained = ppo.train(late, training, validation=validation)
-    assert same_weights(trained.agent, trained.last)
-    assert trained.ratio == trained.history[-1][1] > min(ratio for _, ratio, _ in trained.history)
+
+
+def test_a_training_gives_its_best_average_or_its_last(
+    training: list[Episodes], validation: list[Episodes]
+) -> None:
+    wild = SMALL | {"learning_rate": 0.3, "bound": 4.0}
+    best, last = (
+        ppo.train(ppo.preset("order", **wild | {"gives": gives}), training, validation=validation)
+        for gives in ("best", "last")
+    )
+    assert same_weights(best.last, last.last)
+    assert same_weights(last.agent, last.last)
+    assert not same_weights(best.agent, last.agent)
+    assert last.ratio == last.history[-1][1] > best.ratio
 
 
 def test_training_stops_when_validation_gets_no_better(
