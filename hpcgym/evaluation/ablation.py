@@ -138,7 +138,7 @@ def table_of(judgements: Sequence[Judgement]) -> str:
     Source:
         House rule: what a page shows is what a command prints.
     """
-    rows = {}
+    rows: dict[str, dict[Any, Any]] = {}
     for judgement in judgements:
         summary = judgement.summary()
         first = summary[summary["scenario"] == judgement.evaluations[0].scenario]
