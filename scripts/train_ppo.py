@@ -50,7 +50,8 @@ def run(options: argparse.Namespace):
     for suffix in (".toml", ".npz"):
         ensure_writable(folder / f"{name}{suffix}", force=options.force)
     steps = options.steps or (ENDLESS if options.minutes else None)
-    limits = {"steps": steps, "minutes": options.minutes}
+    minutes = options.minutes or (0.0 if options.steps else None)  # what is given alone decides
+    limits = {"steps": steps, "minutes": minutes}
     config = preset(
         options.action,
         network=options.network,

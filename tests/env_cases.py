@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 import reference
-from engines import history_of_users, jobs_of
+from engines import history_of_users, jobs_of, records_of_users
 from env_twin import WEEK_S, EnvTwin, Rules
 from hypothesis import strategies as st
 from strategies import THRESHOLDS_S, workloads
@@ -81,6 +81,7 @@ def env_of(workload: Workload, rules: Rules) -> SchedulingEnv:
         policies=rules.policies or None,
         scale=rules.scale,
         n_slots=rules.n_slots,
+        expectations=rules.expectations,
     )
 
 
@@ -96,6 +97,7 @@ def twin_of(workload: Workload, rules: Rules) -> EnvTwin:
         ended=history_of_users(workload),
         n_ended={user: int(history.completed[row]) for user, row in known.items()},
         last_end={user: int(history.last_end_time[row]) for user, row in known.items()},
+        records=records_of_users(workload),
         week_start=start % WEEK_S,
     )
 
@@ -146,6 +148,7 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "reward": draw(st.sampled_from(REWARDS)),
         "baseline": draw(st.none() | policies),
         "n_slots": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 128))),
+        "expectations": draw(st.booleans()),
     }
     if rules["backfill"] in ("easy", "depth:k=2"):
         rules["backfill_order"] = draw(st.sampled_from((None, "SAF", "SPF")) | policies)

@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import reference
+import reference_index
 from reference import (
     BSLD_BOUND_S,
     MOVING_RULES,
+    RING_JOBS,
     STILL_RULES,
     Completed,
     Job,
@@ -58,6 +60,7 @@ class Rules:
     policies: tuple[str, ...] = ()
     scale: str = "unit"
     n_slots: int = 128
+    expectations: bool = False
 
     @property
     def scheduler(self) -> dict[str, Any]:
@@ -102,6 +105,7 @@ class Simulation(Planner):
         ended: Mapping[int, Sequence[Completed]],
         n_ended: Mapping[int, int],
         last_end: Mapping[int, int],
+        records: Mapping[int, reference_index.User],
     ) -> None:
         table, executed, estimate = prepare(
             jobs,
@@ -124,6 +128,7 @@ class Simulation(Planner):
         self.one_by_one = rules.event_semantics == "pyss"
         self.n_ended = dict(n_ended)
         self.last_end = dict(last_end)
+        self.records = dict(records)
         self.user: dict[int, User] = {}  # as known at each job's submission
         self.now = 0
         self.next_decision = 0 if isinstance(rules.decide, int) else math.inf
@@ -149,6 +154,9 @@ class Simulation(Planner):
         user = self.jobs[j].user
         self.n_ended[user] = self.n_ended.get(user, 0) + 1
         self.last_end[user] = end
+        record = reference_index.Record(self.executed[j], *self.jobs[j][2:4])
+        n, last = self.records.get(user, reference_index.NOBODY)
+        self.records[user] = reference_index.User(n + 1, (*last, record)[-RING_JOBS:])
 
     # --- Decision epochs --------------------------------------------------------------------------
 
@@ -269,11 +277,12 @@ class EnvTwin:
         ended: Mapping[int, Sequence[Completed]],
         n_ended: Mapping[int, int],
         last_end: Mapping[int, int],
+        records: Mapping[int, reference_index.User],
         week_start: int,
     ) -> None:
         self.rules = rules
         self.week_start = week_start
-        self.sim = Simulation(jobs, rules, ended, n_ended, last_end)
+        self.sim = Simulation(jobs, rules, ended, n_ended, last_end, records)
         self.cost = cost_of(rules.reward, jobs, self.sim.executed)
         self.baseline: list[Start] | None = None
         if rules.baseline is not None:
@@ -447,7 +456,7 @@ class EnvTwin:
         head = next((j for j in base if sim.jobs[j].processors > sim.free), None)
         shadow = math.inf if head is None else sim.reservation(head, sim.now)[0]
         rows = [self.show_job(j, shadow) for j in shown]
-        rows += [[0.0] * 15] * (n_slots - len(shown))
+        rows += [[0.0] * 18] * (n_slots - len(shown))
         return {
             "jobs": [x for row in rows for x in row],
             "cluster": self.show_cluster(hidden),
@@ -455,7 +464,7 @@ class EnvTwin:
         }
 
     def show_job(self, j: int, shadow: float) -> list[float]:
-        """Return the 15 fields of a visible job."""
+        """Return the 18 fields of a visible job."""
         sim, M, E = self.sim, self.rules.processors, max(self.rules.largest_request, 2)
         r, _, _, q, _ = sim.jobs[j]
         e, wait, user = sim.estimate[j], sim.now - r, sim.user[j]
@@ -489,6 +498,21 @@ class EnvTwin:
             share,
             min(-math.log(expected) / math.log(E), 1.0),
             -1.0 if user.last_end is None else month_share(r - user.last_end),
+            *self.show_expected(j, e),
+        ]
+
+    def show_expected(self, j: int, e: int) -> list[float]:
+        """Return the 3 of them that say what is expected of the job now."""
+        if not self.rules.expectations:
+            return [0.0] * 3
+        M, E, job = self.rules.processors, max(self.rules.largest_request, 2), self.sim.jobs[j]
+        user = self.sim.records.get(job.user, reference_index.NOBODY)
+        share, speed = reference_index.by_records(job, e, user)
+        index = reference_index.index(reference_index.RULES["SMITH-HISTORY"], job, e, user)
+        return [
+            max(share / math.log(E), -1.0),
+            min(speed / math.log(E), 1.0),
+            min(index / math.log(E**2 * M), 1.0),
         ]
 
     def show_cluster(self, hidden: Sequence[int]) -> list[float]:

@@ -42,7 +42,7 @@ INDEX_PARAMETERS = ("weights", "network")
 NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
 """What a network's card may state of it: its file, its kind, and how it was trained."""
 
-NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide")
+NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide", "expectations")
 """Keywords of the environment that a network's card may state."""
 
 WEEK_NUMBERS = range(1, 10_000)
@@ -305,6 +305,8 @@ def _network_agent(card: Card) -> NamedAgent:
                 f"environment.{key} is {environment[key]!r}, yet the weights are for "
                 f"{getattr(agent.spec, key)!r}"
             )
+    if agent.spec.start == "smith-history" and environment.get("expectations") is not True:
+        raise CardError("environment.expectations must be true: the weights correct SMITH-HISTORY")
     if agent.spec.action == "policy" and len(environment.get("policies", ())) != (
         agent.spec.n_outputs
     ):

@@ -2,9 +2,15 @@
 
 Both networks treat the visible jobs alike, whatever slot they are in. A job's fields x and the
 cluster's c become h = relu(x A + c B + b), and after further layers a number f. As an `order` or a
-`job` action, each job scores ln(1 / area) + bound tanh(f): the network starts as SAF, to the job,
-and never leaves it by more than a factor exp(bound) of area. As `weights` or `policy`, the mean of
-h over the jobs is what f is made of, and the action is SAF's plus bound tanh(f).
+`job` action, each job scores ln(1 / area) + bound tanh(f), or ln(1 / index) + bound tanh(f) with
+the index of SMITH-HISTORY: the network starts as SAF or as that, and never leaves it by more than a
+factor exp(bound) of area or index. As `weights` or `policy`, the mean of h over the jobs is what f
+is made of, and the action is the start's plus bound tanh(f).
+
+SAF is met to the job, since slots are in its order. SMITH-HISTORY is met but for jobs whose index
+differs by less than 2e-6 of itself, what float32 tells apart, and for jobs of one index: these go
+in the order of slots, that of area, and not of arrival. Jobs without a slot follow by area, and as
+`job` the jobs behind the one that is picked are backfilled in the scenario's order.
 """
 
 from __future__ import annotations
@@ -26,17 +32,21 @@ from hpcgym.errors import CardError, unknown_name
 from hpcgym.output import writing
 
 Network = Literal["kernel", "attention"]
+Start = Literal["saf", "smith-history"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files; whatever changes what the same weights do makes another."""
 
-LOG_AREA = FIELDS.index("log_area")
-AREA_SCALE = 16.0
-"""What `log_area`, which lies in [0, 1], is multiplied by: about ln(E M) of most machines,
-so that scores are natural logarithms of areas."""
+STARTS: dict[str, tuple[int, float]] = {
+    "saf": (FIELDS.index("log_area"), 16.0),
+    "smith-history": (FIELDS.index("log_expected_index"), 28.0),
+}
+"""By what a network that scores jobs starts: a field, which lies in [0, 1], and what it is
+multiplied by, about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
+of areas or of the index."""
 
 HEAD_START = 1.0
-"""What SAF has before the other policies, or the weight of the area, before corrections."""
+"""What the start has before the other policies, or the weight of the area, before corrections."""
 
 EMPTY = np.float32(-1e9)
 """Score of a slot without a job."""
@@ -56,13 +66,15 @@ class NetworkSpec:
         n_slots: Visible jobs.
         n_outputs: Numbers of a `weights` action, or policies of a `policy` action; 0 for scores of
             jobs.
-        saf: Which of those outputs is SAF's; 0 for scores of jobs.
+        start: What an untrained network does: "saf", or "smith-history", Smith's rule by users'
+            records, which `weights` cannot.
+        start_output: Which of those outputs is the start's; 0 for scores of jobs.
         hidden: Width of a layer.
         layers: Layers of the kernel, >= 1.
         heads: Heads of the attention; they divide `hidden`.
         bound: How far tanh(f) may move a score, in units of a natural logarithm; of the other
             actions, in those of the action.
-        residual: Whether f corrects SAF; else f is all there is, and without bound.
+        residual: Whether f corrects the start; else f is all there is, and without bound.
         temperature: What scores are divided by before one draws by them; the lower, the fewer
             surprises. Read where actions are sampled.
 
@@ -78,7 +90,8 @@ class NetworkSpec:
     action: str
     n_slots: int
     n_outputs: int = 0
-    saf: int = 0
+    start: str = "saf"
+    start_output: int = 0
     hidden: int = 32
     layers: int = 2
     heads: int = 2
@@ -88,7 +101,7 @@ class NetworkSpec:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be."""
-        for key, allowed in (("network", Network), ("action", ActionKind)):
+        for key, allowed in (("network", Network), ("action", ActionKind), ("start", Start)):
             if getattr(self, key) not in get_args(allowed):
                 raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
         least = {"n_slots": 2, "hidden": 1, "layers": 1, "heads": 1}
@@ -96,6 +109,8 @@ class NetworkSpec:
         for key, lowest in least.items():
             if getattr(self, key) < lowest:
                 raise CardError(f"{key} must be at least {lowest}, got {getattr(self, key)}")
+        if self.action == "weights" and self.start != "saf":
+            raise CardError(f"weights of features start at 'saf', got {self.start!r}")
         if self.hidden % self.heads:
             raise CardError(f"heads must divide hidden, got {self.heads} and {self.hidden}")
         if not (self.bound > 0 and self.temperature > 0):
@@ -147,10 +162,10 @@ class NetworkAgent:
     Example:
         >>> spec = NetworkSpec("kernel", "job", n_slots=2)
         >>> agent = NetworkAgent(spec, {k: np.zeros(s, np.float32) for k, s in spec.shapes.items()})
-        >>> jobs = np.zeros(30, np.float32)
-        >>> jobs[[LOG_AREA, 15 + LOG_AREA]] = 0.5, 0.4
+        >>> jobs = np.zeros((2, len(FIELDS)), np.float32)
+        >>> jobs[:, FIELDS.index("log_area")] = 0.5, 0.4
         >>> mask = np.ones(2, np.float32)
-        >>> shown = {"jobs": jobs, "cluster": np.zeros(19, np.float32), "action_mask": mask}
+        >>> shown = {"jobs": jobs.ravel(), "cluster": np.zeros(19, np.float32), "action_mask": mask}
         >>> agent.predict(shown)[0]
         array(1)
     """
@@ -229,11 +244,12 @@ class NetworkAgent:
             f = np.float32(spec.bound) * np.tanh(f)
         if not spec.scores_jobs:
             if spec.residual:
-                f[:, spec.saf] += np.float32(HEAD_START)
+                f[:, spec.start_output] += np.float32(HEAD_START)
             return f
         f = f[:, :, 0]
         if spec.residual:
-            f -= np.float32(AREA_SCALE) * jobs[:, :, LOG_AREA]
+            place, scale = STARTS[spec.start]
+            f -= np.float32(scale) * jobs[:, :, place]
         scores = np.full(is_job.shape, EMPTY)
         scores[:, :n] = np.where(is_job[:, :n], f, EMPTY)
         return scores

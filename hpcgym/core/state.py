@@ -60,7 +60,8 @@ FILL_KEEPS = 15  # 1 if the backfill order does not change with time
 PREDICT = 16  # PREDICT_*: what predicts run times while the simulation runs
 CORRECT = 17  # CORRECT_*: what is said of a job that outlives its estimate
 EXPECT = 18  # EXPECT_*: what is expected of waiting jobs
-N_SETTINGS = 19
+SHOW_EXPECTED = 19  # 1 if observations show what is expected by records
+N_SETTINGS = 20
 
 # Columns of `State.counter`: what moves.
 NOW = 0
@@ -281,8 +282,8 @@ class State(NamedTuple):
         history_run_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_processors: Rings of `History`, shape (n_users, RING_JOBS).
-        history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS); empty where no rule
-            asks what is expected, like the seven arrays from `expected` on.
+        history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS); empty where
+            nobody asks what is expected, like the seven arrays from `expected` on.
         history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
             1/s.
         history_completed: Jobs completed, shape (n_users,).
@@ -407,7 +408,7 @@ def allocate(
         reward: Whether a reward is kept.
         fields: Whether observations are made.
         estimates: Whether estimates are predicted or corrected.
-        expectations: Whether a rule asks what is expected of a job.
+        expectations: Whether a rule or an observation asks what is expected of a job.
         modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
 
     Returns:

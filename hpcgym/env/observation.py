@@ -31,6 +31,9 @@ FIELDS = (
     "user_mean_run_by_request",
     "user_log_expected_bound",
     "user_log_recency",
+    "log_expected_share",
+    "log_expected_speed",
+    "log_expected_index",
 )
 """Names of a visible job's fields, in order."""
 
@@ -68,7 +71,7 @@ def observation_space(n_slots: int) -> spaces.Space[Any]:
 
     Example:
         >>> observation_space(2)["jobs"].shape
-        (30,)
+        (36,)
     """
     return spaces.Dict(
         {

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import state as s
 from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
 from hpcgym.core.kernels.records import Bill, Jobs
 from hpcgym.core.policy import Policy, as_policy, policy_names
@@ -83,6 +84,7 @@ class Preparer:
         policies: What a "policy" action chooses among.
         reward: One of `hpcgym.env.reward.Reward`.
         baseline: Policy of the paired baseline, or None.
+        expectations: Whether observations show what users' records let expect.
 
     Raises:
         ScenarioError: An unknown reward, or one that needs a baseline and has none.
@@ -100,6 +102,7 @@ class Preparer:
         policies: Sequence[Policy],
         reward: Reward,
         baseline: str | None,
+        expectations: bool,
     ) -> None:
         if reward not in get_args(Reward):
             raise ScenarioError(unknown_name("reward", reward, get_args(Reward)))
@@ -110,6 +113,7 @@ class Preparer:
         self._reward = reward
         self._decide = decide
         self._policies = policies
+        self._expectations = expectations
         self._settings = replace(settings, policy="SAF")
         self._baseline = None if baseline is None else replace(settings, policy=as_policy(baseline))
         self._kept: OrderedDict[int, Prepared] = OrderedDict()
@@ -157,6 +161,9 @@ class Preparer:
                 estimate, estimate, workload.processors, self._machine, self._largest
             ),
         )
+        if self._expectations:
+            episode.setting[s.SHOW_EXPECTED] = 1
+            episode.setting[s.EXPECT] = max(episode.setting[s.EXPECT], s.EXPECT_BY_RECORDS)
         prepared = Prepared(episode, self._reward, cost, self._baseline)
         self._kept[id(workload)] = prepared
         self._n_kept += len(workload)

@@ -71,7 +71,7 @@ empty slot stands for the first job of the base order and counts in `info["inval
         A Dict of one-dimensional float32 boxes, in [-1, 1]; nothing in it depends on the run time
         of a job that has not ended. log is natural.
 
-        `jobs`: n_slots rows of 15 fields, row-major; empty slots are 0. Three quarters of the slots
+        `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. Three quarters of the slots
         show the first jobs in SAF order (thresholded ones before them), the last quarter the oldest
         of the rest.
 
@@ -97,8 +97,17 @@ at most 1; -1 = none | -1 | 1 |
         | 13 `user_log_expected_bound` | E[1/D], D = max(p, 10 s), 1/s | -log E[1/D] / log E, at \
 most 1 | 0 | 1 |
         | 14 `user_log_recency` | time since the user's last end, s | as 4; -1 = none | -1 | 1 |
+        | 15 `log_expected_share` | expected share of the estimate that the job runs | log share / \
+log E, at least -1 | -1 | 0 |
+        | 16 `log_expected_speed` | its expected speed | log speed / log E, at most 1 | 0 | 1 |
+        | 17 `log_expected_index` | index i of SMITH-HISTORY | log i / log(E^2 M), at most \
+1 | 0 | 1 |
 
-        Fields 9 to 14 are read at the job's submission and do not change while it waits.
+        Fields 9 to 14 are read at the job's submission and do not change while it waits. Fields 15
+        to 17 are 0 unless the keyword `expectations` asks for them, and change whenever a job of
+        its user ends: share and speed are what the user's records let expect of D/b and b/D,
+        b = max(e, 10 s), as `hpcgym.core.kernels.expecting` says, and the index is
+        q b^2 share / speed.
 
         `cluster`: 19 numbers. squash(x, h) = x / (x + h).
 
@@ -157,6 +166,7 @@ most 1 | 0 | 1 |
         policies: Names a `policy` action chooses among; None = all.
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
+        expectations: Whether fields 15 to 17 of `jobs` are shown; a step takes up to twice as long.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` ... as `hpcgym.core.backfill` reads it. Where
             reservations are kept (`"conservative:compress=shift"`), every pass with an arrival or
@@ -182,6 +192,7 @@ most 1 | 0 | 1 |
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
+        expectations: bool = False,
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
         render_mode: str | None = None,
@@ -198,6 +209,7 @@ most 1 | 0 | 1 |
             policies=policies,
             scale=scale,
             n_slots=n_slots,
+            expectations=expectations,
             backfill=backfill,
             backfill_order=backfill_order,
         )

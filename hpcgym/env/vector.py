@@ -67,7 +67,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         >>> envs = SchedulingVectorEnv("tiny", num_envs=3)
         >>> shown, info = envs.reset(seed=1)
         >>> shown["jobs"].shape, info["label"].tolist()
-        ((3, 1920), ['whole', 'whole', 'whole'])
+        ((3, 2304), ['whole', 'whole', 'whole'])
         >>> shown, reward, terminated, truncated, info = envs.step(envs.action_space.sample())
         >>> reward.shape
         (3,)

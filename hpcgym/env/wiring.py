@@ -44,6 +44,7 @@ class Keywords(TypedDict, total=False):
     policies: Sequence[str] | None
     scale: Scale
     n_slots: int
+    expectations: bool
     backfill: str | Backfill | None
     backfill_order: str | None
 
@@ -60,6 +61,7 @@ class Wiring:
         policies: Likewise.
         scale: Likewise.
         n_slots: Likewise.
+        expectations: Likewise.
         backfill: Likewise.
         backfill_order: Likewise.
 
@@ -91,11 +93,14 @@ class Wiring:
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
+        expectations: bool = False,
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
     ) -> None:
         if type(n_slots) is not int or n_slots < 1:
             raise ScenarioError(f"n_slots must be a whole number >= 1, got {n_slots!r}")
+        if type(expectations) is not bool:
+            raise ScenarioError(f"expectations must be True or False, got {expectations!r}")
         if scale not in get_args(Scale):
             raise ScenarioError(unknown_name("scale", scale, get_args(Scale)))
         if action != "policy" and policies is not None:
@@ -115,7 +120,7 @@ class Wiring:
         self.reader = ActionReader(action, n_slots, chosen)
         base = as_policy(self.settings.policy)
         fill = as_policy(self.settings.backfill_order or base)
-        self.expects = any(policy.expects for policy in (*chosen, base, fill))
+        self.expects = expectations or any(policy.expects for policy in (*chosen, base, fill))
         network_of((*chosen, base, fill))  # refuses two before any episode begins
         self.preparer = Preparer(
             self.episodes,
@@ -124,6 +129,7 @@ class Wiring:
             policies=[*chosen, base] if base.expects else chosen,
             reward=reward,
             baseline=baseline,
+            expectations=expectations,
         )
         divisor = np.ones(6)
         if scale == "unit":

@@ -13,7 +13,7 @@ from hpcgym.agent.trained import is_same_log, open_weeks, refuse_training_weeks
 from hpcgym.agent.training import TRAINERS, load_trainer
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
-from hpcgym.evaluation.folds import FOLDS
+from hpcgym.evaluation.folds import FOLDS, time_blocks
 from hpcgym.evaluation.journal import Journal, Row
 from hpcgym.evaluation.judgement import Judgement, averaged
 from hpcgym.evaluation.lineup import Contestant, LineUp, Play
@@ -76,6 +76,7 @@ def judge(
     scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
     *,
     folds: int = FOLDS,
+    blocks: Sequence[int] | None = None,
     seeds: int = SEEDS,
     jitter: int = JITTER_S,
     replicas: int = REPLICAS,
@@ -99,6 +100,7 @@ def judge(
         scenario: A name, a path, a scenario, or its episodes; weeks of a log. Or several, no log
             twice; trainers get them in this order.
         folds: Contiguous blocks of each log's weeks, each held out once.
+        blocks: Which of them to hold out and run, by number from 1; None = all.
         seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's figure is their mean.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
@@ -140,6 +142,11 @@ def judge(
             raise EvaluationError(unknown_name("line of reference", name, REFERENCES))
     contestants, logs = _contestants(agent), _logs(scenario)
     tested = [_open_to_all(contestants, log) for log in logs]
+    if blocks is not None:
+        tested = [
+            _within_blocks(numbers, log, folds, blocks)
+            for numbers, log in zip(tested, logs, strict=True)
+        ]
     journal = None if resume is None else Journal(resume)
     lineup = LineUp(logs, tested, folds, seeds, seed)
     plays = list(lineup.plays(contestants, references))
@@ -201,6 +208,21 @@ def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int,
         names = ", ".join(one.name for one in contestants)
         raise EvaluationError(f"no week of {log.scenario.name} is open to all of {names}")
     return numbers
+
+
+def _within_blocks(
+    numbers: Sequence[int], log: Episodes, folds: int, blocks: Sequence[int]
+) -> tuple[int, ...]:
+    """Return those weeks that stand in some blocks of a log."""
+    cut = {fold.number: fold for fold in time_blocks(log.numbers, folds)}
+    for number in blocks:
+        if number not in cut:
+            raise EvaluationError(f"blocks have numbers from 1 to {folds}, got {number}")
+    chosen = {week for number in blocks for week in cut[number].test}
+    found = tuple(number for number in numbers if number in chosen)
+    if not found:
+        raise EvaluationError(f"no week of {log.scenario.name} in blocks {list(blocks)} is open")
+    return found
 
 
 _TRAINING = (

@@ -1,4 +1,4 @@
-"""Networks without torch: jobs are treated alike, SAF is the start, files are read strictly."""
+"""Networks without torch: jobs are treated alike, a rule is the start, files are read strictly."""
 
 from __future__ import annotations
 
@@ -106,17 +106,26 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
     assert np.allclose(share, expected, atol=0.04)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    ("action", "start"),
+    [
+        *((action, "saf") for action in ACTIONS),
+        *((action, "smith-history") for action in ("order", "job", "policy")),
+    ],
+)
 @pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_a_network_without_corrections_schedules_as_saf_to_the_second(
-    network: str, action: str
+def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
+    network: str, action: str, start: str
 ) -> None:
-    spec = spec_of(network, action, n_slots=512)
-    keywords: dict[str, Any] = {"action": action, "n_slots": 512}
+    rule = start.upper()
+    spec = spec_of(network, action, n_slots=512, start=start)
+    keywords: dict[str, Any] = {"action": action, "n_slots": 512, "expectations": True}
     if action == "policy":
-        spec, keywords["policies"] = replace(spec, saf=1), ["FCFS", "SAF", "SPF"]
+        spec, keywords["policies"] = replace(spec, start_output=1), ["FCFS", rule, "SPF"]
     if action == "weights":
-        spec = replace(spec, saf=5)
+        spec = replace(spec, start_output=5)
+    if action == "job":
+        keywords["backfill_order"] = rule
     agent = started(spec)
     envs = SchedulingVectorEnv(
         "synthetic-256-weeks", num_envs=2, autoreset_mode="NEXT_STEP", **keywords
@@ -130,7 +139,7 @@ def test_a_network_without_corrections_schedules_as_saf_to_the_second(
         for env in left & set(np.flatnonzero(terminated).tolist()):
             left.remove(env)
             view = envs.envs[env]
-            settings = vars(view.settings) | {"policy": "SAF"}
+            settings = vars(view.settings) | {"policy": rule}
             theirs = simulate(view.workload, **settings)
             assert np.array_equal(view.schedule().start_time, theirs.start_time)
     assert n_steps > 100
@@ -158,7 +167,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, action: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": np.array(2)}, "format is 2; this hpcgym reads 1"),
+        ({"format": np.array(1)}, "format is 1; this hpcgym reads 2"),
         ({"format": None}, "format is missing"),
         ({"spec.hidden": np.array(8)}, "must be float32 of shape"),
         ({"spec.hidden": np.array("16")}, "spec.hidden must be one int"),
@@ -231,6 +240,20 @@ def test_a_card_makes_a_network_with_the_keywords_it_needs(card: Path) -> None:
     assert agent.env_keywords == {"action": "order", "n_slots": 8}
     frame = evaluate([agent], "tiny", progress=False).frame
     assert sorted(frame["agent"]) == ["NET", "SAF"]
+
+
+def test_a_card_of_a_network_that_corrects_an_index_asks_for_what_it_is_made_of(
+    card: Path,
+) -> None:
+    write_network(
+        drawn(spec_of("kernel", "order", start="smith-history")),
+        card.with_suffix(".npz"),
+        force=True,
+    )
+    with pytest.raises(CardError, match="expectations must be true"):
+        read_card(card)
+    card.write_text(CARD + "expectations = true\n", encoding="utf-8")
+    assert read_card(card).agent().env_keywords["expectations"] is True
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_wrappers_of_gymnasium_take_the_environment(action: str) -> None:
     wrapped = gymnasium.wrappers.FlattenObservation(gymnasium.wrappers.RecordEpisodeStatistics(env))
     wrapped.action_space.seed(0)
     shown, _ = wrapped.reset(seed=0)
-    assert shown.shape == (128 * 15 + 19 + 128,)
+    assert shown.shape == (128 * 18 + 19 + 128,)
     terminated = False
     while not terminated:
         shown, _, terminated, _, info = wrapped.step(wrapped.action_space.sample())

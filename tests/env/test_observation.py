@@ -76,7 +76,9 @@ def change_the_future(env: SchedulingEnv, generator: np.random.Generator) -> int
 def test_run_times_of_unfinished_jobs_changed_in_a_copy_change_nothing_seen(
     duplicate: Any, decide: str | int
 ) -> None:
-    rules = rules_for(BUSY, action="weights", decide=decide, n_slots=24, threshold=30_000)
+    rules = rules_for(
+        BUSY, action="weights", decide=decide, n_slots=24, threshold=30_000, expectations=True
+    )
     env = env_of(BUSY, rules)
     env.render_mode = "ansi"
     generator = np.random.default_rng(8)
@@ -170,7 +172,11 @@ def by_hand() -> tuple[SchedulingEnv, dict[str, dict[int, float]], dict[str, flo
     past = [np.array(column) for column in ([3, 3], [50, 20], [100, 100], [1, 1], [-10_000, -400])]
     workload = replace(workload, history=history_of(np.array([1, 2, 3]), *past))
     env = SchedulingEnv(
-        episodes_of(workload, threshold=850), action="order", decide="event", n_slots=4
+        episodes_of(workload, threshold=850),
+        action="order",
+        decide="event",
+        n_slots=4,
+        expectations=True,
     )
     env.reset()
     hold = np.array([-1, 1, 1, 1], dtype=np.float32)
@@ -205,6 +211,9 @@ def test_observation_by_hand() -> None:
             "user_mean_run_by_request": -1.0,
             "user_log_expected_bound": 1.0,
             "user_log_recency": -1.0,
+            "log_expected_share": 0.0,
+            "log_expected_speed": 0.0,
+            "log_expected_index": 1.0,
         },
         abs=1e-6,
     )
@@ -225,6 +234,9 @@ def test_observation_by_hand() -> None:
             "user_mean_run_by_request": -1.0,
             "user_log_expected_bound": math.log(600) / log_e,
             "user_log_recency": -1.0,
+            "log_expected_share": 0.0,
+            "log_expected_speed": 0.0,
+            "log_expected_index": math.log(2 * 600**2) / math.log(8 * 7_200**2),
         },
         abs=1e-6,
     )
@@ -257,6 +269,8 @@ def test_history_by_hand() -> None:
         shown, _, _, _, info = env.step(np.zeros(4, dtype=np.float32))
     row = shown["jobs"].reshape(4, len(FIELDS))[env._slot.tolist().index(2)]
     expected = (1 / 50 + 1 / 20 + 1 / 60) / 3
+    share = (1 + 20 / 60 + 0.75 * 50 / 60) / 2.75  # B asks for another time than both records
+    speed = (1 + 60 / 20 + 0.75 * 60 / 50) / 2.75
     log_e = math.log(7_200)
     assert dict(zip(FIELDS[9:], row[9:].tolist(), strict=True)) == pytest.approx(
         {
@@ -266,6 +280,9 @@ def test_history_by_hand() -> None:
             "user_mean_run_by_request": (0.5 + 0.2) / 2,
             "user_log_expected_bound": -math.log(expected) / log_e,
             "user_log_recency": math.log(1 + 800 / 60) / math.log(43_201),
+            "log_expected_share": math.log(share) / log_e,
+            "log_expected_speed": math.log(speed) / log_e,
+            "log_expected_index": math.log(60**2 * share / speed) / math.log(8 * 7_200**2),
         },
         abs=1e-6,
     )

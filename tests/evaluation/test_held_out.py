@@ -147,6 +147,19 @@ def test_each_fold_is_trained_once_per_seed_and_run_on_its_block(marked_weeks: E
     ]
 
 
+def test_blocks_that_are_not_asked_for_are_neither_trained_for_nor_run(
+    marked_weeks: Episodes,
+) -> None:
+    handed: list[tuple[list[Episodes], int]] = []
+    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "references": [], "progress": False}
+    found = judge(Spy(handed), marked_weeks, folds=4, blocks=[4, 2], seeds=1, **options)
+    second, last = time_blocks(marked_weeks.numbers, 4)[1::2]
+    assert [episodes.numbers for (episodes,), _ in handed] == [second.training, last.training]
+    for agent in ("spy", "SAF"):
+        weeks = found.runs[found.runs["agent"] == agent]["week"].unique()
+        assert tuple(weeks) == (*second.test, *last.test)
+
+
 @pytest.fixture(scope="module")
 def table(marked_weeks: Episodes) -> Judgement:
     """Every line of reference, quickly searched."""
@@ -301,6 +314,8 @@ def test_trainer_begins_each_fold_without_memory_of_the_last(marked_weeks: Episo
         ({"seeds": 0}, "at least 1 training seed"),
         ({"folds": 1}, "at least 2 blocks"),
         ({"folds": 9}, "too few for 9 blocks"),
+        ({"blocks": [6]}, "blocks have numbers from 1 to 5, got 6"),
+        ({"blocks": []}, r"in blocks \[\] is open"),
         ({"jitter": 0}, "need both above 0"),
         ({"processes": 0}, "at least 1 process"),
         ({"references": ["clairvoyant SFA"]}, "did you mean 'clairvoyant SAF'"),

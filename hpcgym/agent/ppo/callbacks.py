@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
-from hpcgym.agent.network import Weights
+from hpcgym.agent.network import NetworkAgent, Weights
 from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.model import grow_windows
 from hpcgym.agent.ppo.validation import Validation
 
 
@@ -29,13 +30,15 @@ class Keeper(BaseCallback):
         shown: Whether to show a progress bar, on a terminal.
 
     Attributes:
-        best: Weights of the best network.
+        average: Weights of the average of the networks so far.
+        best: Weights of the best average by validation.
         best_ratio: Its ratio to SAF.
         history: Of each validation the steps, the ratio and the mean log ratio.
         seconds: How long the training has taken, earlier parts of it included.
 
     Source:
-        Specification, section 10: early stopping on validation weeks.
+        Specification, section 10: early stopping on validation weeks; averages of iterates: Polyak
+        and Juditsky 1992.
     """
 
     def __init__(
@@ -43,12 +46,13 @@ class Keeper(BaseCallback):
     ) -> None:
         super().__init__()
         self._config, self._validation, self._save = config, validation, save
+        self.average: Weights = {}
         self.best: Weights = {}
         self.best_ratio = np.inf
         self.history: list[tuple[int, float, float]] = []
         self.seconds = 0.0
         self._since = time.perf_counter()
-        self._n_rollouts, self._stale, self._validated = 0, 0, -1
+        self._n_rollouts, self._stale, self._validated, self._averaged = 0, 0, -1, -1
         self._returns = np.zeros(config.n_envs)
         self._stops = False
         console = Console(stderr=True)
@@ -57,7 +61,8 @@ class Keeper(BaseCallback):
         self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden)
         self._task = self._bar.add_task("PPO", total=config.steps, said="")
 
-    _STATE = ("best", "best_ratio", "history", "_n_rollouts", "_stale", "_validated", "_returns")
+    _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "history", "_returns")
+    _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged")
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
@@ -75,7 +80,10 @@ class Keeper(BaseCallback):
         self._bar.start()
 
     def _on_rollout_start(self) -> None:
-        """Validate and save when it is time; see whether to go on."""
+        """Average; let windows grow; validate and save when it is time; see whether to go on."""
+        self._add_network()
+        if grow_windows(self.model, self._config, self._done):
+            self._returns[:] = 0.0
         if self._n_rollouts % self._config.validate_every == 0:
             self._validate()
         self._take_time()
@@ -101,16 +109,26 @@ class Keeper(BaseCallback):
         self._bar.update(self._task, completed=self.num_timesteps)
 
     def _on_training_end(self) -> None:
-        """Validate the last network, too, and write what there is to write."""
+        """Validate the last average, too, and write what there is to write."""
+        self._add_network()
         self._validate()
         self.logger.dump(self.num_timesteps)
         self._bar.stop()
 
+    def _add_network(self) -> None:
+        """Add the network to the average, unless no rollout has come since the last was added."""
+        if self._averaged == self._n_rollouts:
+            return
+        self._averaged, keeps = self._n_rollouts, np.float32(self._config.averaging)
+        new = self.model.policy.scorer.weights()  # type: ignore[union-attr, operator]
+        old = self.average or new
+        self.average = {key: keeps * old[key] + (1 - keeps) * new[key] for key in new}
+
     def _validate(self) -> None:
-        """Compare the network with SAF, unless that has been done, and save."""
+        """Compare the average with SAF, unless that has been done, and save."""
         if self._validated == self._n_rollouts:
             return
-        agent = self.model.policy.scorer.agent()  # type: ignore[union-attr, operator]
+        agent = NetworkAgent(self._config.spec, self.average)
         score = self._validation.score(agent)
         self._validated = self._n_rollouts
         self.history.append((self._n_steps, score.ratio, score.mean_log_ratio))
@@ -122,6 +140,13 @@ class Keeper(BaseCallback):
         said = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
         self._bar.update(self._task, said=said)
         self._save()
+
+    @property
+    def _done(self) -> float:
+        """Return how much of the training is done, by steps or by time."""
+        self._take_time()
+        by_time = self.seconds / (60 * self._config.minutes) if self._config.minutes > 0 else 0.0
+        return max(self._n_steps / self._config.steps, by_time)
 
     @property
     def _n_steps(self) -> int:

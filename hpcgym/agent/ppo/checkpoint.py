@@ -21,7 +21,7 @@ from hpcgym.errors import HpcgymError
 from hpcgym.output import writing
 from hpcgym.scenario.build import Episodes
 
-FORMAT = 1
+FORMAT = 2
 """Version of the files."""
 
 

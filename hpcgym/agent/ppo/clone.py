@@ -1,4 +1,4 @@
-"""Imitating SAF first, by maximum likelihood, for networks that do not start there."""
+"""Imitating the start first, by maximum likelihood, for networks that do not start there."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hpcgym.agent.network import HEAD_START, LOG_AREA, NetworkSpec, ranks_as_action
+from hpcgym.agent.network import HEAD_START, STARTS, NetworkSpec, ranks_as_action
 from hpcgym.env.observation import FIELDS
 
 
-def clone_saf(model: Any, updates: int, batch_size: int) -> float:
-    """Fit a model's network to what SAF does on the way.
+def clone_start(model: Any, updates: int, batch_size: int) -> float:
+    """Fit a model's network to what its start does on the way.
 
     Args:
         model: PPO or MaskablePPO of Stable-Baselines3, with its environments.
@@ -20,7 +20,7 @@ def clone_saf(model: Any, updates: int, batch_size: int) -> float:
         batch_size: Decisions of each; all environments decide in turn until there are as many.
 
     Returns:
-        The last loss: minus the mean logarithm of the likelihood of SAF's actions; 0 without
+        The last loss: minus the mean logarithm of the likelihood of those actions; 0 without
         updates.
 
     Writes:
@@ -36,7 +36,7 @@ def clone_saf(model: Any, updates: int, batch_size: int) -> float:
         batch: list[tuple[dict[str, Tensor], Tensor]] = []
         while len(batch) * env.num_envs < batch_size:
             seen, _ = policy.obs_to_tensor(shown)
-            actions = saf_actions(policy.scorer.spec, seen)
+            actions = start_actions(policy.scorer.spec, seen)
             batch.append((seen, actions))
             shown, *_ = env.step(actions.cpu().numpy())
         seen = {key: torch.cat([one[key] for one, _ in batch]) for key in batch[0][0]}
@@ -50,11 +50,11 @@ def clone_saf(model: Any, updates: int, batch_size: int) -> float:
     return last
 
 
-def saf_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
-    """Return what SAF does.
+def start_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
+    """Return what a network's start does, SAF or SMITH-HISTORY.
 
     Args:
-        spec: A network, for its kind of action.
+        spec: The network.
         shown: Observations, (n_envs, ...).
 
     Returns:
@@ -65,12 +65,13 @@ def saf_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
     """
     mask = shown["action_mask"] > 0.5
     if not spec.scores_jobs:
-        index = torch.full((len(mask),), spec.saf, device=mask.device)
+        index = torch.full((len(mask),), spec.start_output, device=mask.device)
         if spec.action == "policy":
             return index
         return HEAD_START * torch.nn.functional.one_hot(index, spec.n_outputs).float()
-    area = shown["jobs"].reshape(*mask.shape, len(FIELDS))[:, :, LOG_AREA]
-    area = area.masked_fill(~mask, torch.inf)
+    place, scale = STARTS[spec.start]
+    score = scale * shown["jobs"].reshape(*mask.shape, len(FIELDS))[:, :, place]
+    score = score.masked_fill(~mask, torch.inf)
     if spec.action == "job":
-        return area.argmin(dim=1)
-    return torch.as_tensor(ranks_as_action(-area.cpu().numpy()), device=mask.device)
+        return score.argmin(dim=1)
+    return torch.as_tensor(ranks_as_action(-score.cpu().numpy()), device=mask.device)

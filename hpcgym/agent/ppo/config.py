@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast, get_args
+from typing import Any, Literal, cast, get_args
 
-from hpcgym.agent.network import Network, NetworkSpec
+from hpcgym.agent.network import Network, NetworkSpec, Start
 from hpcgym.core.policy import FEATURES
 from hpcgym.env.action import ActionKind
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
 from hpcgym.env.wiring import Keywords
 from hpcgym.errors import HpcgymError, unknown_name
+
+Given = Literal["best", "last"]
+"""Which average of networks a training gives."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +27,17 @@ class PPOConfig:
         hidden: Width of a layer.
         layers: Layers before the output.
         heads: Heads of the attention.
-        bound: How far the network may move SAF's scores, in natural logarithms; SAF's weight of 1
-            or head start of 1, for `weights` and `policy`.
-        residual: Whether the network corrects SAF, and starts as SAF; else it starts anywhere.
+        start: What it begins at: "saf", or "smith-history", Smith's rule by users' records.
+        bound: How far the network may move the scores of its start, in natural logarithms; the
+            start's weight of 1 or head start of 1, for `weights` and `policy`.
+        residual: Whether the network corrects its start, and begins there; else it begins anywhere,
+            unless `clone_updates` bring it there.
         temperature: What scores of jobs are divided by before one draws by them.
         n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
             behind them follow by their scores. 0 = all.
         log_std: Logarithm of the standard deviation of `weights`, at the start.
-        policies: What `policy` chooses among, SAF being one of them; empty for the other actions.
+        policies: What `policy` chooses among, the start being one of them; empty for the other
+            actions.
         n_slots: Visible jobs.
         decide: When the agent decides: "contested", "event", or every so many seconds.
         reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
@@ -50,9 +56,13 @@ class PPOConfig:
         clip_range: How far the likelihood of an action may move, as a share, in one update.
         target_kl: Divergence at which the updates of a rollout stop early; 0 = never.
         ent_coef: Weight of the entropy, which rewards trying things.
-        vf_coef: Weight of the error of the value network.
+        vf_coef: Weight of the error of the value network; the lower, the less of `max_grad_norm` it
+            takes from the other network.
         max_grad_norm: Largest norm of a gradient.
-        clone_updates: Steps of the optimiser spent on imitating SAF before anything else.
+        averaging: What the average network keeps of itself when a rollout's network is added to it;
+            that average is validated and what a training gives. 0 = each network by itself.
+        gives: Which average a training gives: the "best" by validation, or the "last".
+        clone_updates: Steps of the optimiser spent on imitating the start before anything else.
         validate_every: Rollouts between validations.
         patience: Validations without a better ratio to SAF after which the training ends; 0 = go
             on to the end.
@@ -74,9 +84,10 @@ class PPOConfig:
     hidden: int = 32
     layers: int = 2
     heads: int = 2
-    bound: float = 4.0
+    start: str = "saf"
+    bound: float = 1.0
     residual: bool = True
-    temperature: float = 0.5
+    temperature: float = 0.2
     n_ranked: int = 8
     log_std: float = -3.0
     policies: tuple[str, ...] = ()
@@ -84,12 +95,12 @@ class PPOConfig:
     decide: str | int = "contested"
     reward: str = "ratio"
     baseline: str = "SAF"
-    steps: int = 1_000_000
-    minutes: float = 0.0
-    n_envs: int = 128
+    steps: int = 1_500_000
+    minutes: float = 9.0
+    n_envs: int = 120
     group_size: int = 8
     n_steps: int = 128
-    batch_size: int = 2048
+    batch_size: int = 3072
     n_epochs: int = 3
     learning_rate: float = 3e-4
     gamma: float = 1.0
@@ -97,19 +108,22 @@ class PPOConfig:
     clip_range: float = 0.2
     target_kl: float = 0.05
     ent_coef: float = 0.0
-    vf_coef: float = 0.5
+    vf_coef: float = 0.02
     max_grad_norm: float = 0.5
+    averaging: float = 0.95
+    gives: str = "best"
     clone_updates: int = 0
-    validate_every: int = 10
-    patience: int = 20
+    validate_every: int = 25
+    patience: int = 4
     validation_share: float = 0.2
-    validation_copies: int = 5
+    validation_copies: int = 1
     threads: int = 1
     device: str = "auto"
 
     def __post_init__(self) -> None:
         """Refuse what no training can have."""
-        choices: dict[str, Any] = {"action": ActionKind, "network": Network, "reward": Reward}
+        choices: dict[str, Any] = {"action": ActionKind, "network": Network}
+        choices |= {"start": Start, "reward": Reward, "gives": Given}
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
                 raise HpcgymError(unknown_name(key, getattr(self, key), get_args(allowed)))
@@ -123,13 +137,19 @@ class PPOConfig:
             raise HpcgymError(
                 f"group_size must divide n_envs, got {self.group_size} and {self.n_envs}"
             )
-        if not (self.gamma <= 1.0 and self.gae_lambda <= 1.0 and self.validation_share < 1.0):
+        if not (self.gamma <= 1.0 and self.gae_lambda <= 1.0):
             raise HpcgymError(
-                "gamma and gae_lambda lie in 0 to 1 and validation_share below 1, got "
-                f"{self.gamma}, {self.gae_lambda} and {self.validation_share}"
+                f"gamma and gae_lambda lie in 0 to 1, got {self.gamma} and {self.gae_lambda}"
             )
-        if self.action == "policy" and "SAF" not in self.policies:
-            raise HpcgymError(f"policies must name SAF, got {', '.join(self.policies) or 'none'}")
+        if not (self.validation_share < 1.0 and self.averaging < 1.0):
+            raise HpcgymError(
+                "validation_share and averaging lie in 0 to below 1, got "
+                f"{self.validation_share} and {self.averaging}"
+            )
+        if self.action == "policy" and self.start.upper() not in self.policies:
+            raise HpcgymError(
+                f"policies must name {self.start.upper()}, got {', '.join(self.policies) or 'none'}"
+            )
         if self.action != "policy" and self.policies:
             raise HpcgymError(f"policies belong to action 'policy', not to {self.action!r}")
         if self.reward in COMPARING_REWARDS and not self.baseline:
@@ -142,13 +162,14 @@ class PPOConfig:
         outputs = {"weights": len(FEATURES), "policy": len(self.policies)}
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
-            best["policy"] = self.policies.index("SAF")
+            best["policy"] = self.policies.index(self.start.upper())
         return NetworkSpec(
             network=self.network,
             action=self.action,
             n_slots=self.n_slots,
             n_outputs=outputs.get(self.action, 0),
-            saf=best.get(self.action, 0),
+            start=self.start,
+            start_output=best.get(self.action, 0),
             hidden=self.hidden,
             layers=self.layers,
             heads=self.heads,
@@ -160,7 +181,9 @@ class PPOConfig:
     @property
     def env_keywords(self) -> Keywords:
         """Return the keywords of `HPCBatch-v0` that the agent needs, trained or in training."""
-        keywords = Keywords(action=cast(ActionKind, self.action), n_slots=self.n_slots)
+        keywords = Keywords(
+            action=cast(ActionKind, self.action), n_slots=self.n_slots, expectations=True
+        )
         if self.action == "policy":
             keywords["policies"] = list(self.policies)
         if self.decide != "contested":
@@ -169,7 +192,8 @@ class PPOConfig:
 
 
 _NOT_NEGATIVE = ["minutes", "n_ranked", "gamma", "gae_lambda", "target_kl", "ent_coef", "vf_coef"]
-_NOT_NEGATIVE += ["clone_updates", "patience", "validation_share", "validation_copies", "residual"]
+_NOT_NEGATIVE += ["averaging", "clone_updates", "patience", "residual"]
+_NOT_NEGATIVE += ["validation_share", "validation_copies"]
 _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(
     ("bound", "temperature", "learning_rate", "clip_range", "max_grad_norm"), 1e-9
@@ -177,9 +201,9 @@ _LEAST |= dict.fromkeys(
 """Least value of each number that may be below 1."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "order": {},
-    "job": {"n_slots": 32},
-    "policy": {"policies": ("SAF", "SPF", "SMITH", "SQF", "FCFS", "F1"), "bound": 3.0},
+    "order": {"start": "smith-history", "baseline": "SMITH-HISTORY"},
+    "job": {"start": "smith-history", "baseline": "SMITH-HISTORY", "n_slots": 32},
+    "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
 }
 """What is set for each kind of action besides the defaults."""

@@ -16,7 +16,14 @@ from hpcgym.agent.ppo.policy import MaskedSchedulingPolicy, SchedulingPolicy
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.output import make_folder
+from hpcgym.scenario.augment import AugmentedEpisodes
 from hpcgym.scenario.build import Episodes
+
+GROWTHS = 7
+"""Steps in which windows grow from the shortest to the longest."""
+
+GROWN = 1_000_000
+"""What each of them adds to the seed of the environments."""
 
 
 def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
@@ -46,6 +53,59 @@ def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
     keywords["reward"] = config.reward  # type: ignore[typeddict-item]
     keywords["baseline"] = config.baseline or None
     return HPCBatchVecEnv(dealt, num_envs=config.n_envs, threads=config.threads, **keywords)
+
+
+def seed_groups(env: HPCBatchVecEnv, config: PPOConfig, seed: int) -> None:
+    """Seed the environments at their next reset; those of a group alike.
+
+    Args:
+        env: The environments.
+        config: Hyper-parameters.
+        seed: Seed of everything.
+
+    Source:
+        Specification, section 10, "Learnability kit": common random numbers inside a batch.
+    """
+    env.seed_each([1_000 * seed + place // config.group_size for place in range(config.n_envs)])
+
+
+def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
+    """Let windows that grow be as long as it is time for, and begin all episodes anew then.
+
+    They grow in GROWTHS steps, at which every environment is reset and seeded once more, so that
+    those of a group go on playing the same episodes. Without such windows nothing happens.
+
+    Args:
+        model: The model.
+        config: Hyper-parameters.
+        done: How much of the training is done, from 0 to 1.
+
+    Returns:
+        Whether episodes were begun anew.
+
+    Writes:
+        `progress` of the episodes; the environments, and what the model remembers of them.
+
+    Source:
+        Specification, section 10, "Learnability kit"; short windows before long ones: Zhang et al.
+        2020 (RLScheduler).
+    """
+    wirings = {id(wiring): wiring for wiring in model.env.envs.wirings}
+    growing = [
+        wiring.episodes
+        for wiring in wirings.values()
+        if isinstance(wiring.episodes, AugmentedEpisodes) and wiring.episodes.augmentation.growing
+    ]
+    step = min(int(done * (GROWTHS + 1)), GROWTHS)
+    if all(episodes.progress == step / GROWTHS for episodes in growing):
+        return False
+    for episodes in growing:
+        episodes.progress = step / GROWTHS
+    seed_groups(model.env, config, model.seed + GROWN * step)
+    model._last_obs = model.env.reset()
+    model._last_episode_starts[:] = True
+    model.rollout_buffer.ordinal[:] = model.rollout_buffer.ordinal.max()
+    return True
 
 
 def model_of(config: PPOConfig, env: HPCBatchVecEnv, seed: int, output: str | Path | None) -> Any:

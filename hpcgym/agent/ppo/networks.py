@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from hpcgym.agent.network import (
-    AREA_SCALE,
     EMPTY,
     HEAD_START,
-    LOG_AREA,
+    STARTS,
     NetworkAgent,
     NetworkSpec,
     Weights,
@@ -107,11 +106,12 @@ class Scorer(nn.Module):
             f = spec.bound * torch.tanh(f)
         if not spec.scores_jobs:
             if spec.residual:
-                f = f + HEAD_START * torch.eye(spec.n_outputs, device=f.device)[spec.saf]
+                f = f + HEAD_START * torch.eye(spec.n_outputs, device=f.device)[spec.start_output]
             return f
         f = f[:, 0]
         if spec.residual:
-            f = f - AREA_SCALE * packed.jobs[:, LOG_AREA]
+            place, scale = STARTS[spec.start]
+            f = f - scale * packed.jobs[:, place]
         scores = torch.full(packed.mask.shape, float(EMPTY), device=f.device)
         return scores.masked_scatter(packed.mask, f)
 

@@ -52,7 +52,8 @@ def write_agent(
     stem = name.casefold()
     config, path = trained.config, Path(folder) / f"{stem}.toml"
     write_network(trained.agent, path.with_suffix(".npz"), force=force)
-    logs = " and ".join(training.weeks)
+    logs, start = " and ".join(training.weeks), config.start.upper()
+    tie = f"corrects {start} by a bounded amount" if config.residual else f"owes {start} nothing"
     tables: dict[str, dict[str, Any]] = {
         "": {
             "name": name,
@@ -60,10 +61,9 @@ def write_agent(
             "kind": "network",
             "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
             "description": (
-                f"A {config.network} network that "
-                f"{'corrects SAF by a bounded amount' if config.residual else 'owes SAF nothing'}, "
-                f"trained by PPO on {trained.steps} decisions. It was the best of its training on "
-                f"the weeks kept for validation, at {trained.ratio:.3f} times SAF's sum there."
+                f"A {config.network} network that {tie}, trained by PPO on {trained.steps} "
+                f"decisions. It was the {config.gives} of its training, on the weeks kept for "
+                f"validation at {trained.ratio:.3f} times SAF's sum."
             ),
         },
         "parameters": {

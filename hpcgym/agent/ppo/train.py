@@ -27,9 +27,9 @@ from hpcgym.agent.ppo.checkpoint import (
     set_randomness,
     write_checkpoint,
 )
-from hpcgym.agent.ppo.clone import clone_saf
+from hpcgym.agent.ppo.clone import clone_start
 from hpcgym.agent.ppo.config import PPOConfig
-from hpcgym.agent.ppo.model import env_of, model_of
+from hpcgym.agent.ppo.model import env_of, model_of, seed_groups
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.weeks import held_back
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
@@ -44,13 +44,13 @@ class Trained:
     """What a training comes to.
 
     Attributes:
-        agent: The best network by validation.
-        last: The network at the end.
+        agent: The best average of networks by validation, or the last, as the configuration says.
+        last: The average at the end.
         config: Hyper-parameters.
         seed: Seed.
         steps: Decisions it has learned from.
         seconds: How long it took.
-        ratio: The best network's ratio to SAF on the weeks of validation.
+        ratio: The agent's ratio to SAF on the weeks of validation.
         history: Of each validation the steps, the ratio and the mean log ratio.
     """
 
@@ -64,7 +64,7 @@ class Trained:
     history: list[tuple[int, float, float]]
 
     def named(self, name: str) -> NamedAgent:
-        """Return the best network under a name, with the keywords it needs.
+        """Return the agent under a name, with the keywords it needs.
 
         Args:
             name: What tables call it.
@@ -113,10 +113,9 @@ def train(
     with _on_threads(config.threads):
         env = env_of(config, episodes)
         model = model_of(config, env, seed, output)
-        seeds = [1_000 * seed + env // config.group_size for env in range(config.n_envs)]
-        env.seed_each(seeds)
-        clone_saf(model, config.clone_updates, config.batch_size)
-        env.seed_each(seeds)
+        seed_groups(env, config, seed)
+        clone_start(model, config.clone_updates, config.batch_size)
+        seed_groups(env, config, seed)
         run = _Run(model, config, seed, tuple(validation), output)
         return run.learn(progress)
 
@@ -227,16 +226,17 @@ class _Run:
         left = max(config.steps - model.num_timesteps, 0)
         is_new = self.progress is None
         model.learn(left, callback=self.keeper, reset_num_timesteps=is_new)
-        keeper, scorer = self.keeper, model.policy.scorer
+        keeper = self.keeper
         keeper.state()
+        is_last = config.gives == "last"
         return Trained(
-            agent=NetworkAgent(config.spec, keeper.best),
-            last=scorer.agent(),
+            agent=NetworkAgent(config.spec, keeper.average if is_last else keeper.best),
+            last=NetworkAgent(config.spec, keeper.average),
             config=config,
             seed=self.seed,
             steps=keeper.history[-1][0],
             seconds=keeper.seconds,
-            ratio=keeper.best_ratio,
+            ratio=keeper.history[-1][1] if is_last else keeper.best_ratio,
             history=keeper.history,
         )
 

@@ -2,8 +2,8 @@
 
 Every number lies in [-1, 1]; the data sheet in `hpcgym.env.scheduling` gives each formula. What
 does not change is worked out before the episode (`JobTable.field`) or at a job's submission
-(`Row.history_field`); left are two logarithms per visible job. Run times of jobs that have not
-ended are read nowhere here.
+(`Row.history_field`), what is expected when a job of the user ends; left are two logarithms per
+visible job. Run times of jobs that have not ended are read nowhere here.
 """
 
 import math
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.delaying import is_held
 from hpcgym.core.kernels.easy import reserve
+from hpcgym.core.kernels.expecting import expect
 from hpcgym.core.kernels.queue import list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
@@ -24,6 +25,7 @@ from hpcgym.core.state import (
     DAY_AGO,
     FREE,
     HOUR_AGO,
+    LOG_LARGEST,
     MACHINE_PROCESSORS,
     N_HELD,
     N_HISTORY_FIELDS,
@@ -33,7 +35,12 @@ from hpcgym.core.state import (
     N_WAITING,
     NEXT_JOB,
     NOW,
+    PROCESSORS,
+    REQUEST,
     SHADOW,
+    SHARE,
+    SHOW_EXPECTED,
+    SPEED,
     WAITING_AREA,
     WAITING_PROCESSORS,
     WEEK_START,
@@ -42,7 +49,8 @@ from hpcgym.core.state import (
 )
 
 N_MOVING_FIELDS = 5
-N_FIELDS = N_STATIC_FIELDS + N_MOVING_FIELDS + N_HISTORY_FIELDS
+N_EXPECTED_FIELDS = 3
+N_FIELDS = N_STATIC_FIELDS + N_MOVING_FIELDS + N_HISTORY_FIELDS + N_EXPECTED_FIELDS
 """Numbers shown of each visible job."""
 
 HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
@@ -234,6 +242,33 @@ def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first:
     shown[first + 8] = np.float32(row.counter[N_OVERDUE] > 0 and is_overdue(row, job))
 
 
+@kernel(inlined=True)
+def show_expected(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> None:
+    """Write the fields of a job that change when a job of its user ends.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job.
+        shown: Where to, shape (n_slots * n_fields,).
+        first: Place of the job's first field there.
+
+    Writes:
+        `shown`; what `expect` writes.
+
+    Source:
+        Specification, section 10, "Information".
+    """
+    expect(jobs, row, job)
+    term = row.expected[seat_of(row, job)]
+    log_largest = row.gauge[LOG_LARGEST]
+    index = term[PROCESSORS] + 2.0 * term[REQUEST] + term[SHARE] - term[SPEED]
+    largest_index = 2.0 * log_largest + math.log(row.setting[MACHINE_PROCESSORS])
+    shown[first + 15] = np.float32(max(term[SHARE] / log_largest, -1.0))
+    shown[first + 16] = np.float32(min(term[SPEED] / log_largest, 1.0))
+    shown[first + 17] = np.float32(min(index / largest_index, 1.0))
+
+
 @kernel
 def squash(value: float, half: float) -> np.float32:
     """Map a quantity without bound into [0, 1).
@@ -412,6 +447,8 @@ def observe(
             show_newcomer(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
             mask[place] = np.float32(1.0)
         show_wait(jobs, row, slot[place], shadow, shown_jobs, place * N_FIELDS)
+        if row.setting[SHOW_EXPECTED] == 1:
+            show_expected(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
     if before > shown:
         shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)
         mask[shown:before] = np.float32(0.0)

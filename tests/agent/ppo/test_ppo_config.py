@@ -53,11 +53,13 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
         ("gamma=1.5", "gamma and gae_lambda lie in 0 to 1"),
         ("n_steps=0", "n_steps must be at least 1, got 0"),
         ("temperature=0", "temperature must be at least"),
-        ("group_size=5", "group_size must divide n_envs, got 5 and 128"),
+        ("group_size=7", "group_size must divide n_envs, got 7 and 120"),
         ("reward=ration", "did you mean 'ratio'"),
         ("network=kernal", "did you mean 'kernel'"),
         ("baseline=", "reward 'ratio' compares with a baseline"),
         ("policies=SAF", "policies belong to action 'policy'"),
+        ("start=smith-histroy", "did you mean 'smith-history'"),
+        ("averaging=1", "validation_share and averaging lie in 0 to below 1"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused(assignment: str, message: str) -> None:
@@ -70,5 +72,9 @@ def test_a_network_that_cannot_be_is_refused() -> None:
         ppo.preset("order", heads=5)
     with pytest.raises(HpcgymError, match="policies must name SAF, got FCFS"):
         ppo.preset("policy", policies=("FCFS",))
+    with pytest.raises(HpcgymError, match="policies must name SMITH-HISTORY, got SAF"):
+        ppo.preset("policy", policies=("SAF",), start="smith-history")
+    with pytest.raises(CardError, match="weights of features start at 'saf', got 'smith-history'"):
+        ppo.preset("weights", start="smith-history")
     with pytest.raises(HpcgymError, match="did you mean 'order'"):
         ppo.preset("ordre")

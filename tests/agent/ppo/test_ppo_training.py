@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +17,14 @@ from hpcgym.agent.trained import Training
 from hpcgym.agent.training import load_trainer
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.protocol import evaluate
-from hpcgym.scenario.augment import Augmentation
+from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WindowEpisodes
 
 torch = pytest.importorskip("torch")
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
+callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
 clone = pytest.importorskip("hpcgym.agent.ppo.clone")
 models = pytest.importorskip("hpcgym.agent.ppo.model")
@@ -33,7 +36,13 @@ HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
 SCENARIO = "synthetic-256-weeks"
 ACTIONS = ("order", "job", "policy", "weights")
+STARTS = [(action, "saf") for action in ACTIONS] + [
+    (action, "smith-history") for action in ("order", "job", "policy")
+]
 SMALL = {
+    "start": "saf",
+    "averaging": 0.5,
+    "patience": 20,
     "n_slots": 16,
     "hidden": 8,
     "n_envs": 4,
@@ -84,16 +93,17 @@ def same_weights(one: NetworkAgent, other: NetworkAgent) -> bool:
     return all(np.array_equal(one.weights[name], other.weights[name]) for name in one.weights)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(("action", "start"), STARTS)
 @pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_networks_of_torch_and_of_numpy_agree(network: str, action: str) -> None:
-    spec = ppo.preset(action, network=network, n_slots=16, residual=action != "job").spec
+def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: str) -> None:
+    changes = {"network": network, "n_slots": 16, "residual": action != "job", "start": start}
+    spec = ppo.preset(action, **changes).spec
     torch.manual_seed(0)
     scorer = networks.Scorer(spec)
     with torch.no_grad():
         for array in scorer.arrays.values():
             array.normal_(0.0, 0.15)
-    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16)
+    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations=True)
     shown = envs.reset()
     for _ in range(20):
         shown, *_ = envs.step(np.tile(np.float32([0, 0, 0, 0, 0, 1]), (8, 1)))
@@ -167,6 +177,33 @@ def test_a_seed_decides_everything(training: list[Episodes], validation: list[Ep
     assert not same_weights(first, other)
 
 
+def test_a_training_gives_an_average_of_its_networks(
+    training: list[Episodes], validation: list[Episodes]
+) -> None:
+    changes = [{"minutes": 1e-6}, {"steps": 128, "averaging": 0.0}, {"steps": 128}]
+    start, last, average = (
+        ppo.train(ppo.preset("order", **SMALL | one), training, validation=validation).last.weights
+        for one in changes
+    )
+    assert not np.array_equal(start["output.weight"], last["output.weight"])
+    for name, array in average.items():
+        assert np.array_equal(array, np.float32(0.5) * start[name] + np.float32(0.5) * last[name])
+
+
+def test_a_training_gives_its_best_average_or_its_last(
+    training: list[Episodes], validation: list[Episodes]
+) -> None:
+    wild = SMALL | {"learning_rate": 0.3, "bound": 4.0}
+    best, last = (
+        ppo.train(ppo.preset("order", **wild | {"gives": gives}), training, validation=validation)
+        for gives in ("best", "last")
+    )
+    assert same_weights(best.last, last.last)
+    assert same_weights(last.agent, last.last)
+    assert not same_weights(best.agent, last.agent)
+    assert last.ratio == last.history[-1][1] > best.ratio
+
+
 def test_training_stops_when_validation_gets_no_better(
     training: list[Episodes], validation: list[Episodes]
 ) -> None:
@@ -194,6 +231,56 @@ def test_scenarios_are_dealt_out_to_groups_that_play_the_same_weeks(
     assert len(set(labels)) > 1
 
 
+def test_windows_grow_with_the_training_and_groups_stay_together(
+    training: list[Episodes],
+) -> None:
+    growing = AugmentedEpisodes(training[0], Augmentation(window=(3_600, 43_200), growing=True))
+    config = ppo.preset("order", **SMALL)
+    env = models.env_of(config, [growing])
+    model = models.model_of(config, env, 5, None)
+    models.seed_groups(env, config, 5)
+    model._last_obs, model._last_episode_starts = env.reset(), np.zeros(4, dtype=bool)
+    lengths = []
+    for done, begins in ((0.0, False), (0.1, False), (0.5, True), (0.6, False), (1.0, True)):
+        assert models.grow_windows(model, config, done) == begins
+        labels = env.get_attr("label")
+        assert labels[::2] == labels[1::2]
+        first, last = re.search(r"from (\d+) to (\d+) s", labels[0]).groups()
+        lengths.append(int(last) - int(first))
+        if begins:
+            assert model._last_episode_starts.all()
+            shown = env.envs.stack.shown["jobs"]
+            assert np.array_equal(model._last_obs["jobs"], shown)
+            model._last_episode_starts[:] = False
+    assert lengths == [3_600, 3_600, round(3_600 * 12 ** (4 / 7)), lengths[2], 43_200]
+
+
+def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
+    training: list[Episodes], validation: list[Episodes], tmp_path: Path
+) -> None:
+    config = ppo.preset("order", **SMALL)
+    whole, cut = (
+        [AugmentedEpisodes(training[0], Augmentation(window=(3_600, 43_200), growing=True))]
+        for _ in range(2)
+    )
+    uncut = ppo.train(config, whole, validation=validation, seed=3)
+    assert whole[0].progress == 6 / 7  # of the last rollout, begun at three quarters
+    count, ended = callbacks.Keeper._on_rollout_end, itertools.count(1)
+
+    def cut_off(keeper: object) -> None:
+        if next(ended) == 3:
+            raise KeyboardInterrupt
+        count(keeper)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callbacks.Keeper, "_on_rollout_end", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            ppo.train(config, cut, validation=validation, seed=3, output=tmp_path)
+    gone_on = ppo.resume(tmp_path)
+    assert same_weights(gone_on.last, uncut.last)
+    assert gone_on.history == uncut.history
+
+
 def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
     episodes = Episodes(WINDOWS).select("31-33")
     playing, kept = weeks.held_back(episodes, 0.34)
@@ -216,31 +303,35 @@ def test_weeks_are_chosen_by_text_and_never_twice() -> None:
         weeks.chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_cloning_finds_saf_from_anywhere(action: str, training: list[Episodes]) -> None:
-    config = ppo.preset(action, **SMALL | {"residual": False, "learning_rate": 3e-3})
+@pytest.mark.parametrize(("action", "start"), [*STARTS[:1], *STARTS[3:4], *STARTS[-2:]])
+def test_cloning_finds_its_start_from_anywhere(
+    action: str, start: str, training: list[Episodes]
+) -> None:
+    changes = {"residual": False, "learning_rate": 3e-3, "start": start}
+    config = ppo.preset(action, **SMALL | changes)
     env = models.env_of(config, training)
     model = models.model_of(config, env, 0, None)
     shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
-    done = clone.saf_actions(config.spec, shown)
+    done = clone.start_actions(config.spec, shown)
     start = networks.Scorer(replace(config.spec, residual=True)).agent()
     assert np.array_equal(done, start.predict({k: a.numpy() for k, a in shown.items()})[0])
     before = model.policy.evaluate_actions(shown, done)[1].mean().item()
-    clone.clone_saf(model, 120, 64)
+    clone.clone_start(model, 120, 64)
     after = model.policy.evaluate_actions(shown, done)[1].mean().item()
     assert after > before + 0.1
 
 
 def test_advantages_are_taken_within_groups_and_episodes() -> None:
     rng = np.random.default_rng(0)
+    scale = np.array([1.0, 1.0, 500.0, 500.0])
     group, episode = np.array([0, 0, 1, 1]), np.repeat([[1], [2], [2]], 4, axis=1)
-    advantage = rng.normal(size=(3, 4)) + 10.0 * group + 100.0 * episode
+    advantage = scale * rng.normal(size=(3, 4)) + 10.0 * group + 100.0 * episode
     found = buffer.normalised(advantage, group, episode)
     for own in (0, 1):
         for number in (1, 2):
             mine = found[:, group == own][episode[:, group == own] == number]
             assert mine.mean() == pytest.approx(0.0, abs=1e-6)
-    assert found.std() == pytest.approx(1.0, rel=1e-6)
+        assert found[:, group == own].std() == pytest.approx(1.0, rel=1e-6)
     assert np.abs(found).max() < 4
 
 

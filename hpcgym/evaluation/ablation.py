@@ -1,0 +1,155 @@
+"""What each option of the learnability kit is worth: one at a time against one preset, by PPO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import EvaluationError, unknown_name
+from hpcgym.evaluation.folds import FOLDS
+from hpcgym.evaluation.held_out import Weeks, judge
+from hpcgym.evaluation.judgement import Judgement
+from hpcgym.scenario.augment import Augmentation
+
+if TYPE_CHECKING:
+    from hpcgym.agent.ppo import PPOConfig, PPOTrainer
+
+PRESET = "preset"
+"""What the options are compared with."""
+
+DAY_S = 86_400
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    PRESET: {},
+    "no baseline": {"reward": "bsld", "baseline": ""},
+    "a baseline, but not in its units": {"reward": "bsld"},
+    "SAF as baseline": {"baseline": "SAF"},
+    "all of the reward at the end": {"reward": "log_ratio"},
+    "no groups": {"group_size": 1},
+    "groups of 24": {"group_size": 24},
+    "starts at SAF": {"start": "saf"},
+    "warmer": {"temperature": 0.5},
+    "farther from its start": {"bound": 4.0},
+    "clones its start, no residual": {"residual": False, "clone_updates": 300},
+    "attention": {"network": "attention"},
+    "no average": {"averaging": 0.0},
+    "the best by validation": {"gives": "best"},
+}
+"""Options that are hyper-parameters."""
+
+AUGMENTATIONS: Mapping[str, Augmentation] = {
+    "trivial and hopeless weeks left out": Augmentation(easiest=2.0, hardest=200.0),
+    "jitter": Augmentation(jitter=600),
+    "load": Augmentation(load=(0.8, 1.25)),
+    "half of the weeks resampled": Augmentation(resampled=0.5),
+    "half of the weeks generated": Augmentation(generated=0.5),
+    "short windows": Augmentation(window=(DAY_S, 3 * DAY_S)),
+    "short windows before long ones": Augmentation(window=(DAY_S, 7 * DAY_S), growing=True),
+}
+"""Options that change the episodes."""
+
+MIXTURE = "mixture of logs"
+"""The preset, trained on other logs, too."""
+
+
+def kit_trainers(config: PPOConfig, names: Sequence[str]) -> list[PPOTrainer]:
+    """Return a trainer for each option, all but one thing as in the preset.
+
+    Args:
+        config: The preset.
+        names: Options, of `SETTINGS` and `AUGMENTATIONS`.
+
+    Returns:
+        The trainers, under the options' names.
+
+    Raises:
+        EvaluationError: No such option.
+
+    Source:
+        Specification, section 10, "Learnability kit".
+    """
+    from hpcgym.agent.ppo import PPOTrainer
+
+    for name in names:
+        if name not in (*SETTINGS, *AUGMENTATIONS):
+            raise EvaluationError(unknown_name("option", name, (*SETTINGS, *AUGMENTATIONS)))
+    return [
+        PPOTrainer(replace(config, **SETTINGS.get(name, {})), AUGMENTATIONS.get(name), name)
+        for name in names
+    ]
+
+
+def ablate(
+    config: PPOConfig,
+    scenario: Weeks,
+    names: Sequence[str] = (*SETTINGS, *AUGMENTATIONS),
+    *,
+    mixed_with: Sequence[Weeks] = (),
+    seeds: int = 2,
+    replicas: int = 3,
+    resume: str | Path | None = None,
+) -> Judgement:
+    """Train with each option and judge what comes out on the last block of a log.
+
+    Args:
+        config: The preset.
+        scenario: Weeks of a log.
+        names: Options, of `SETTINGS` and `AUGMENTATIONS`.
+        mixed_with: Weeks of other logs; with any, these and the log are trained on together.
+        seeds: Trainings of each option.
+        replicas: Jittered copies of each week, besides the original.
+        resume: File in which finished trainings and runs are kept.
+
+    Returns:
+        Every option and SMITH-HISTORY against SAF, on the log, and on the others where there are
+        any.
+
+    Raises:
+        EvaluationError: No such option, or what `hpcgym.evaluation.judge` refuses.
+
+    Source:
+        Specification, section 10, "Learnability kit" and "Evaluation protocol".
+    """
+    trainers = kit_trainers(config, names)
+    if mixed_with:
+        trainers = [replace(one, name=MIXTURE) for one in trainers]
+    return judge(
+        [*trainers, "SMITH-HISTORY"],
+        [scenario, *mixed_with],
+        blocks=[FOLDS],
+        seeds=seeds,
+        replicas=replicas,
+        references=[],
+        resume=resume,
+    )
+
+
+def table_of(judgements: Sequence[Judgement]) -> str:
+    """Write a table of options as markdown, best ratio first.
+
+    Args:
+        judgements: What `ablate` gave; of each the first log counts.
+
+    Returns:
+        The table.
+
+    Source:
+        House rule: what a page shows is what a command prints.
+    """
+    rows: dict[str, dict[Any, Any]] = {}
+    for judgement in judgements:
+        summary = judgement.summary()
+        first = summary[summary["scenario"] == judgement.evaluations[0].scenario]
+        rows |= {row["agent"]: row for row in first.to_dict("records")}
+    lines = ["| | ratio to SAF | by seed | mean log ratio |", "|---|---|---|---|"]
+    for row in sorted(rows.values(), key=lambda row: row["ratio"]):
+        by_seed = ""
+        if row["n_seeds"]:
+            by_seed = f"{row['ratio_seeds_low']:.3f} to {row['ratio_seeds_high']:.3f}"
+        lines.append(
+            f"| {row['agent']} | {row['ratio']:.3f} [{row['ratio_low']:.3f}, "
+            f"{row['ratio_high']:.3f}] | {by_seed} | {row['log_ratio']:+.3f} |"
+        )
+    return "\n".join(lines)

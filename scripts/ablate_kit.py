@@ -1,0 +1,73 @@
+"""Train by PPO with and without each option of the learnability kit; print a table.
+
+    python scripts/ablate_kit.py --scenario sdsc-blue-weeks --steps 1000000 --output runs/ablation
+
+The last of five blocks of weeks is held out, and each option stands alone against the preset of
+`hpcgym/agent/ppo/config.py`, with so many decisions and seeds; what counts is the last average of
+networks, not the best by validation. The options are described in `hpcgym/evaluation/ablation.py`.
+Every training that ends is kept in the folder, and the same command goes on from there.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from hpcgym.errors import HpcgymError
+from hpcgym.output import make_folder, writing
+
+
+def main() -> int:
+    """Train, judge, and write the table."""
+    try:
+        print(run(read_arguments()))
+    except HpcgymError as error:
+        sys.exit(f"ablate_kit: {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted; the same command goes on from what is kept")
+    return 0
+
+
+def run(options: argparse.Namespace) -> str:
+    """Ablate; return the table."""
+    from hpcgym.agent.ppo import overridden, preset
+    from hpcgym.evaluation.ablation import AUGMENTATIONS, PRESET, SETTINGS, ablate, table_of
+
+    folder = make_folder(options.output)
+    ends = {"steps": options.steps, "minutes": 0.0, "patience": 0, "gives": "last"}
+    config = preset(options.action, **ends)
+    config = overridden(config, options.set)
+    shared = {
+        "seeds": options.seeds,
+        "replicas": options.replicas,
+        "resume": folder / "journal.jsonl",
+    }
+    names = options.option or (*SETTINGS, *AUGMENTATIONS)
+    found = [ablate(config, options.scenario, names, **shared)]
+    if options.mixed_with:
+        mixed = options.mixed_with
+        found.append(ablate(config, options.scenario, [PRESET], mixed_with=mixed, **shared))
+    table = table_of(found)
+    with writing(folder / "table.md", force=True) as partial:
+        partial.write_text(table + "\n", encoding="utf-8")
+    return table
+
+
+def read_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scenario", default="sdsc-blue-weeks", metavar="NAME")
+    parser.add_argument("--mixed-with", action="append", default=[], metavar="NAME")
+    parser.add_argument("--option", action="append", default=[], metavar="NAME")
+    parser.add_argument("--action", default="order", help="order, job, policy or weights")
+    parser.add_argument("--steps", type=int, default=1_000_000, help="decisions of each training")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--replicas", type=int, default=3)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--output", type=Path, default=Path("runs/ablation"))
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
