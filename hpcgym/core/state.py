@@ -283,7 +283,7 @@ class State(NamedTuple):
         history_requested_time: Rings of `History`, shape (n_users, RING_JOBS), s.
         history_processors: Rings of `History`, shape (n_users, RING_JOBS).
         history_log_bound: log D of the same jobs, shape (n_users, RING_JOBS); empty where
-            nobody asks what is expected, like the seven arrays from `expected` on.
+            nobody asks what is expected, like the nine arrays from `history_alike` on.
         history_inverse: 1/D of the same jobs, D = max(run time, tau), shape (n_users, RING_JOBS),
             1/s.
         history_completed: Jobs completed, shape (n_users,).
@@ -294,6 +294,9 @@ class State(NamedTuple):
         inverse: E[1/D] of the job in each seat, frozen at its submission, shape (n_jobs,), 1/s.
         history_field: Observation fields of the job in each seat, frozen at its submission, shape
             (n_jobs, N_HISTORY_FIELDS).
+        history_alike: Of each user's job whose terms were worked out last: the jobs completed by
+            then, -1 = never, its estimate, request and processors, shape (n_users, 4).
+        history_alike_term: Its terms, shape (n_users, N_TERMS).
         expected: What orders weigh of the job in each seat, shape (n_jobs, N_TERMS); what the
             regression says of it is worked out at every pass.
         expected_at: Jobs the user had completed when that was worked out, -1 = never, shape
@@ -358,6 +361,8 @@ class State(NamedTuple):
     history_shown_at: Int
     inverse: Float
     history_field: NDArray[np.float32]
+    history_alike: Int
+    history_alike_term: Float
     expected: Float
     expected_at: Int
     regressor: Float
@@ -427,7 +432,7 @@ def allocate(
     n_reach = machine_processors + 1 if BACKFILL_LOOK_AHEAD in modes else 0
     n_profile = n_running + 2 * n_jobs + 3  # an end each, and start and end of a reservation each
     own = n_jobs if estimates else 0
-    n_expected = n_jobs if expectations else 0
+    n_expected, n_awaited = (n_jobs, known) if expectations else (0, 0)
     return State(
         setting=np.zeros((n_envs, N_SETTINGS), dtype=np.int64),
         weight=np.zeros((n_envs, N_ORDERS, N_WEIGHTS)),
@@ -452,7 +457,7 @@ def allocate(
         history_run_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_requested_time=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
         history_processors=np.zeros((n_envs, known, RING_JOBS), dtype=np.int64),
-        history_log_bound=np.zeros((n_envs, known if expectations else 0, RING_JOBS)),
+        history_log_bound=np.zeros((n_envs, n_awaited, RING_JOBS)),
         history_inverse=np.zeros((n_envs, known, RING_JOBS)),
         history_completed=np.zeros((n_envs, known), dtype=np.int64),
         history_last_end_time=np.zeros((n_envs, known), dtype=np.int64),
@@ -462,6 +467,8 @@ def allocate(
         history_field=np.empty(
             (n_envs, n_jobs if fields else 0, N_HISTORY_FIELDS), dtype=np.float32
         ),
+        history_alike=np.zeros((n_envs, n_awaited, 4), dtype=np.int64),
+        history_alike_term=np.zeros((n_envs, n_awaited, N_TERMS)),
         expected=np.empty((n_envs, n_expected, N_TERMS)),
         expected_at=np.empty((n_envs, n_expected), dtype=np.int64),
         regressor=np.empty((n_envs, n_expected, N_REGRESSORS)),

@@ -112,7 +112,7 @@ def test_what_is_known_and_what_waiting_costs_grow_with_the_jobs_that_wait(once,
         assert (counted["expected"] > 0) == (policy == "SMITH-HISTORY")
         assert counted["inverse"] == most and counted["history_field"] <= most * s.N_HISTORY_FIELDS
     of_users = [key for key in counts[0] if key.startswith("history_") and key != "history_field"]
-    assert len(of_users) == 4  # every copy of the log has its own users
+    assert len(of_users) == 6  # every copy of the log has its own users
     assert all(counts[1].pop(key) == 4 * counts[0].pop(key) for key in of_users)
     assert counts[1] == counts[0]
 

@@ -83,6 +83,8 @@ def recall_users(row: Row, start: Start) -> None:
             row.history_inverse[user, spot] = start.history_inverse[user, spot]
             if len(row.history_log_bound) > 0:
                 row.history_log_bound[user, spot] = log_bounded(start.history_run_time[user, spot])
+        if len(row.history_alike) > 0:
+            row.history_alike[user, 0] = -1
         row.history_completed[user] = start.history_completed[user]
         row.history_last_end_time[user] = start.history_last_end_time[user]
         row.history_shown_at[user] = -1

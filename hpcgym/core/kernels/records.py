@@ -68,6 +68,8 @@ class Row(NamedTuple):
     history_shown_at: IntVector
     inverse: FloatVector
     history_field: SingleTable
+    history_alike: IntTable
+    history_alike_term: FloatTable
     expected: FloatTable
     expected_at: IntVector
     regressor: FloatTable
