@@ -11,6 +11,7 @@ from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.evaluation.folds import FOLDS
 from hpcgym.evaluation.held_out import Weeks, judge
 from hpcgym.evaluation.judgement import Judgement
+from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
 from hpcgym.scenario.augment import Augmentation
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ DAY_S = 86_400
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     PRESET: {},
+    "untrained": {"minutes": 1e-9},
     "no baseline": {"reward": "bsld", "baseline": ""},
     "a baseline, but not in its units": {"reward": "bsld"},
     "SAF as baseline": {"baseline": "SAF"},
@@ -130,7 +132,8 @@ def table_of(judgements: Sequence[Judgement]) -> str:
     """Write a table of options as markdown, best ratio first.
 
     Args:
-        judgements: What `ablate` gave; of each the first log counts.
+        judgements: What `ablate` gave; of each the first log counts, the same one in all. What is
+            called `PRESET` is compared with, too.
 
     Returns:
         The table.
@@ -138,18 +141,20 @@ def table_of(judgements: Sequence[Judgement]) -> str:
     Source:
         House rule: what a page shows is what a command prints.
     """
-    rows: dict[str, dict[Any, Any]] = {}
-    for judgement in judgements:
-        summary = judgement.summary()
-        first = summary[summary["scenario"] == judgement.evaluations[0].scenario]
-        rows |= {row["agent"]: row for row in first.to_dict("records")}
-    lines = ["| | ratio to SAF | by seed | mean log ratio |", "|---|---|---|---|"]
-    for row in sorted(rows.values(), key=lambda row: row["ratio"]):
-        by_seed = ""
-        if row["n_seeds"]:
-            by_seed = f"{row['ratio_seeds_low']:.3f} to {row['ratio_seeds_high']:.3f}"
-        lines.append(
-            f"| {row['agent']} | {row['ratio']:.3f} [{row['ratio_low']:.3f}, "
-            f"{row['ratio_high']:.3f}] | {by_seed} | {row['log_ratio']:+.3f} |"
-        )
+    logs = [judgement.evaluations[0] for judgement in judgements]
+    preset = next((log.values(PRESET) for log in logs if PRESET in log.agents), None)
+    rows = {}
+    for judgement, log in zip(judgements, logs, strict=True):
+        draws = draw_weeks(len(log.weeks), seed=log.seed)
+        by_seed = judgement.seed_ratios_on(log)
+        for one in log.summaries:
+            seeds = [f"{ratio:.3f}" for ratio in by_seed.get(one.agent, ())]
+            cells = [one.agent, f"{one.ratio}", ", ".join(seeds), f"{one.log_ratio.value:+.3f}"]
+            if preset is not None:
+                cells.append(f"{ratio_of_sums(log.values(one.agent), preset, draws)}")
+            rows[one.agent] = (one.ratio.value, cells)
+    heads = ["", "ratio to SAF", "by seed", "mean log ratio"]
+    heads += ["ratio to the preset"] if preset is not None else []
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    lines += [f"| {' | '.join(cells)} |" for _, cells in sorted(rows.values())]
     return "\n".join(lines)

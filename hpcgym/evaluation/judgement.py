@@ -95,15 +95,25 @@ class Judgement:
         Over several logs it is the geometric mean of theirs.
         """
         if len(self.evaluations) == 1:
-            return self._seed_ratios_on(self.evaluations[0])
-        by_log = [self._seed_ratios_on(one) for one in self.evaluations]
+            return self.seed_ratios_on(self.evaluations[0])
+        by_log = [self.seed_ratios_on(one) for one in self.evaluations]
         return {
             agent: tuple(np.exp(np.mean(np.log([found[agent] for found in by_log]), axis=0)))
             for agent in by_log[0]
         }
 
-    def _seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
-        """Return the ratio of each training seed on one log, by agent."""
+    def seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
+        """Return the ratio to the reference of each training seed on one log.
+
+        Args:
+            evaluation: That of the log.
+
+        Returns:
+            The ratios of each agent that was trained.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 3.
+        """
         is_seeded = self.runs["seed"].notna() & (self.runs["scenario"] == evaluation.scenario)
         found: dict[str, tuple[float, ...]] = {}
         for agent, runs in self.runs[is_seeded].groupby("agent", sort=False):
@@ -130,7 +140,7 @@ class Judgement:
         for one in self.evaluations:
             frame = one.summary()
             frame.insert(0, "scenario", one.scenario)
-            frames.append(self._with_seeds(frame, self._seed_ratios_on(one)))
+            frames.append(self._with_seeds(frame, self.seed_ratios_on(one)))
         if self.over_logs:
             whole = {"max_wait_time": "Int64"}
             frame = frame_over_logs(self.over_logs)
@@ -162,7 +172,7 @@ class Judgement:
         from rich.console import Group
 
         tables = [
-            one.table(kinds=self.kinds, notes=_notes(self.kinds, self._seed_ratios_on(one)))
+            one.table(kinds=self.kinds, notes=_notes(self.kinds, self.seed_ratios_on(one)))
             for one in self.evaluations
         ]
         if self.over_logs:

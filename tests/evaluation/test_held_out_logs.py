@@ -108,7 +108,7 @@ def test_line_over_logs_is_the_geometric_mean_of_the_ratios(found: Judgement) ->
     assert joint.loc["SAF", ["ratio", "ratio_low", "ratio_high"]].tolist() == [1, 1, 1]
     assert joint.loc["SMITH", "ratio_low"] < joint.loc["SMITH", "ratio"]
     assert joint.loc["noting", "n_seeds"] == 2
-    by_seed = [ratios["noting"] for ratios in map(found._seed_ratios_on, found.evaluations)]
+    by_seed = [ratios["noting"] for ratios in map(found.seed_ratios_on, found.evaluations)]
     assert found.seed_ratios["noting"] == pytest.approx(tuple(np.sqrt(np.prod(by_seed, axis=0))))
     assert joint["sum_bsld"].isna().all()
 
