@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -12,6 +13,9 @@ from multiprocessing import get_context
 from typing import Any
 
 from hpcgym.errors import EvaluationError
+
+INTERRUPT_S = 0.5
+"""How long to wait for a Ctrl-C that has ended the other processes first, s."""
 
 
 @contextmanager
@@ -39,6 +43,7 @@ def workers(
     try:
         yield pool
     except BrokenProcessPool:
+        time.sleep(INTERRUPT_S)
         raise EvaluationError(
             f"one of {processes} processes was ended from outside, as systems do that run out of "
             "memory; try fewer processes. What had finished is kept if there is a file to resume "

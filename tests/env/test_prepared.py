@@ -22,6 +22,7 @@ def preparer() -> Preparer:
         policies=[],
         reward="bsld",
         baseline=None,
+        expectations=False,
     )
 
 

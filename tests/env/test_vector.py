@@ -13,6 +13,7 @@ import pytest
 from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ActionError, HpcgymError
 
@@ -434,7 +435,7 @@ def test_wrappers_of_gymnasium_take_the_vector() -> None:
     envs = wrappers.FlattenObservation(wrappers.NormalizeReward(wrappers.ClipReward(envs, -5, 0)))
     envs = wrappers.DictInfoToList(wrappers.NormalizeObservation(envs))
     shown, infos = envs.reset(seed=0)
-    assert shown.shape == (3, 128 * 16 + 19)
+    assert shown.shape == (3, 128 * (len(FIELDS) + 1) + len(CLUSTER_FIELDS))
     assert [info["label"] for info in infos] == ["whole"] * 3
     for _ in range(7):
         shown, reward, *_, infos = envs.step(envs.action_space.sample())
