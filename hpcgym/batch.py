@@ -261,12 +261,12 @@ def simulate_many(
     orders = _orders_of(chosen, many[0])
     needs_history = bool(orders.setting[:, s.KEEP_HISTORY].any())
     network_of(chosen)  # refuses two that differ
-    asking = sorted(
-        (policy for policy in chosen if policy.expects), key=lambda policy: policy.expects
-    )[-1:]  # what the last of them asks for serves all
+    asking = {policy.expects: policy for policy in chosen if policy.expects}  # one of each serves
     ready = []
     for row, workload in enumerate(workloads):
-        episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)
+        episode = prepare(
+            workload, many[row], extra_policies=asking.values(), keep_history=needs_history
+        )
         _ = episode.start  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))

@@ -194,7 +194,7 @@ class Episode:
         read = self.setting[s.KEEP_HISTORY] in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_VIEWS)
         return (
             (read or not policy.needs_history)
-            and policy.expects <= self.setting[s.EXPECT]
+            and policy.expects & ~self.setting[s.EXPECT] == 0
             and (policy.network is None or np.array_equal(policy.network, self.network))
         )
 
@@ -383,7 +383,8 @@ def prepare(
     shows = keep_history or any(other.needs_history for other in others)
     if shows and setting[s.KEEP_HISTORY] != s.HISTORY_FOR_KEYS:
         setting[s.KEEP_HISTORY] = s.HISTORY_FOR_VIEWS
-    setting[s.EXPECT] = max(setting[s.EXPECT], *(other.expects for other in others), 0)
+    for other in others:
+        setting[s.EXPECT] |= other.expects
     setting[s.KEEP_REWARD] = int(reward_rate is not None)
     setting[s.FULL_PASSES] = int(full_passes)
     setting[s.CHECK] = int(check_invariants)
@@ -482,7 +483,7 @@ def rules_of(
             weight[s.FILL, 0] = 1.0
     if policy.needs_history or (fill is not None and fill.needs_history):
         setting[s.KEEP_HISTORY] = s.HISTORY_FOR_KEYS
-    setting[s.EXPECT] = max(policy.expects, 0 if fill is None else fill.expects)
+    setting[s.EXPECT] = policy.expects | (s.EXPECT_NOTHING if fill is None else fill.expects)
     setting[s.CORRECT] = CORRECTIONS[settings.correction]
     predictor = settings.predictor
     if predictor is not None and predictor.online:

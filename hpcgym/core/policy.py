@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.core.state import (
     EXPECT_BY_NETWORK,
     EXPECT_BY_RECORDS,
+    EXPECT_BY_REGRESSION,
     EXPECT_NOTHING,
     N_WEIGHTS,
     RULE_F1,
@@ -93,7 +94,7 @@ class Chooser(ABC):
         decide: When it is asked: "event", at every pass at which a job waits, or "contested", where
             the order can matter, for that pass; or every so many seconds, for that long.
         plans: Whether it rolls the simulation out.
-        expects: What it asks of expectations, `EXPECT_*`.
+        expects: What it asks of expectations, bits of `EXPECT_*`.
     """
 
     decide: str | int = "event"
@@ -167,10 +168,12 @@ class Policy:
 
     @property
     def expects(self) -> int:
-        """Tell what it asks of expectations, `EXPECT_*`."""
+        """Tell what it asks of expectations, bits of `EXPECT_*`."""
         if self.chooser is not None:
             return self.chooser.expects
-        if self.rule not in (RULE_INDEX, RULE_REGRESSION):
+        if self.rule == RULE_REGRESSION:
+            return EXPECT_BY_REGRESSION
+        if self.rule != RULE_INDEX:
             return EXPECT_NOTHING
         return EXPECT_BY_RECORDS if self.network is None else EXPECT_BY_NETWORK
 

@@ -5,7 +5,7 @@ Environment, agents, evaluation and `hpcgym.simulate` all stand on this one dyna
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import Any
@@ -59,6 +59,7 @@ class Simulator:
         settings: SchedulerSettings | None = None,
         *,
         decide: str | int = "never",
+        extra_policies: Iterable[Policy] = (),
         check_invariants: bool = False,
         full_passes: bool = False,
     ) -> None:
@@ -69,6 +70,7 @@ class Simulator:
             settings: How the scheduler works; default FCFS with EASY backfilling.
             decide: "never", "contested" (where the order can matter), "event" (at every pass with
                 a waiting job), or an interval in s: when `run` stops for a decision.
+            extra_policies: Policies that decisions may choose besides; what they expect is kept.
             check_invariants: Whether invariants are checked after every pass; slow.
             full_passes: Whether every pass looks at the whole queue; slow, for tests.
 
@@ -84,6 +86,7 @@ class Simulator:
             workload,
             self.settings,
             decide=decide,
+            extra_policies=extra_policies,
             check_invariants=check_invariants,
             full_passes=full_passes,
         )
@@ -269,7 +272,7 @@ class Simulator:
 
         Returns:
             Their indices in base order, shape (n_waiting,), and the terms, shape (n_waiting, 8), as
-            `hpcgym.core.index.TERMS` names them.
+            `hpcgym.core.index.TERMS` names them; those that no policy asks for are 0.
 
         Raises:
             PolicyError: The policy is no index.

@@ -59,7 +59,7 @@ WEEK_START = 14  # seconds into the week at time 0
 FILL_KEEPS = 15  # 1 if the backfill order does not change with time
 PREDICT = 16  # PREDICT_*: what predicts run times while the simulation runs
 CORRECT = 17  # CORRECT_*: what is said of a job that outlives its estimate
-EXPECT = 18  # EXPECT_*: what is expected of waiting jobs
+EXPECT = 18  # bits of EXPECT_*: by what run times of jobs are expected
 SHOW_EXPECTED = 19  # 1 if observations show what is expected by records
 N_SETTINGS = 20
 
@@ -169,7 +169,8 @@ N_WEIGHTS = 6
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
 
 # What `hpcgym.core.kernels.expecting` works with.
-EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK = range(3)
+EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
+"""By what run times of jobs are expected, as bits; whatever expects, reads users' records, too."""
 N_SIGNS = 27
 """Numbers that a network sees of a job."""
 N_HIDDEN, N_LAST = 32, 16

@@ -163,7 +163,7 @@ class Preparer:
         )
         if self._expectations:
             episode.setting[s.SHOW_EXPECTED] = 1
-            episode.setting[s.EXPECT] = max(episode.setting[s.EXPECT], s.EXPECT_BY_RECORDS)
+            episode.setting[s.EXPECT] |= s.EXPECT_BY_RECORDS
         prepared = Prepared(episode, self._reward, cost, self._baseline)
         self._kept[id(workload)] = prepared
         self._n_kept += len(workload)

@@ -108,6 +108,7 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
 
     by_records = as_policy("SMITH-HISTORY").parameters
     settings = replace(episodes.settings, policy=index_policy(by_records, network))
+    learns = as_policy("SMITH-REGRESSION")
     columns = {term: place for place, term in enumerate(TERMS)}
     errors = {source: np.zeros(3) for source in SOURCES}
     pairs = {(source, order): np.zeros(2) for source in SOURCES for order in ORDERS}
@@ -117,7 +118,7 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
         executed = executed_run_time(workload, settings.kill_at_limit).astype(np.float64)
         bounded = np.maximum(executed, BSLD_BOUND_S)
         known = np.log(workload.processors * np.maximum(executed, 1.0) * bounded)
-        simulator = Simulator(workload, settings, decide="contested")
+        simulator = Simulator(workload, settings, decide="contested", extra_policies=[learns])
         while simulator.run():
             waiting, term = simulator.terms()
             passes += 1

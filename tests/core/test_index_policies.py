@@ -239,6 +239,25 @@ def test_the_regression_begins_half_way_to_the_records():
     assert np.allclose(columns["regressed_speed"], half[1], rtol=1e-12)
 
 
+def test_only_terms_that_are_asked_for_are_worked_out():
+    by_network = index_policy([1, 2, 0, 0, 1, -1], network_of(1))
+    found = {}
+    for asked, extra in (
+        ("SMITH-HISTORY", []),
+        (by_network, []),
+        ("SMITH-REGRESSION", []),
+        ("SMITH-REGRESSION", [by_network]),
+    ):
+        settings = SchedulerSettings(asked)
+        simulator = Simulator(saturated(30, 30), settings, decide="event", extra_policies=extra)
+        for _ in range(20):
+            assert simulator.run()
+        term = simulator.terms()[1].T
+        assert term[:4].any(axis=1).all()
+        found[str(asked), len(extra)] = [bool(term[part].any()) for part in ((4, 5), (6, 7))]
+    assert list(found.values()) == [[False, False], [True, False], [False, True], [True, True]]
+
+
 def test_a_ring_forgets_what_lies_further_back():
     """Twenty-one jobs of 100 s, then as many of 10 s: only the latter are remembered."""
     n = 2 * RING_JOBS + 2
@@ -400,6 +419,8 @@ def test_two_networks_in_one_simulation_are_refused():
         ("FCFS", "SMITH-HISTORY"),
         ("SMITH", "SMITH-HISTORY"),
         ("SMITH-HISTORY", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
+        ("SMITH-HISTORY", "SMITH-REGRESSION"),
+        ("SMITH-REGRESSION", index_policy([1, 2, 0, 0, 1, 0], network_of(1))),
         (
             index_policy([1, 2, 0, 0, 1, 0], network_of(2)),
             index_policy([1, 2, 0, 0, 1, 0], network_of(1)),

@@ -60,6 +60,13 @@ def test_records_are_read_off_the_same_passes(weeks):
     assert table["passes"].iloc[0] > 100
 
 
+def test_the_regression_learns_beside_the_records(weeks):
+    table = foresight(weeks, NOTHING).set_index(["source", "order"])
+    errors = table["log_error"].xs("area", level="order")
+    assert errors["regression"] < errors["request"]
+    assert errors["regression"] != errors["records"]
+
+
 def test_weeks_of_the_training_are_left_out():
     training = Training({"synthetic-256-weeks": tuple(range(1, 19))}, 0, 1.0, "", "")
     policy = index_policy([1, 2, 0, 0, 1, -1], NOTHING)

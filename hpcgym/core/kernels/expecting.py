@@ -28,6 +28,7 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
     EXPECT,
     EXPECT_BY_NETWORK,
+    EXPECT_BY_REGRESSION,
     N_HIDDEN,
     N_LAST,
     N_SIGNS,
@@ -57,6 +58,23 @@ processors."""
 
 SIGNS_OF_KIND = 6
 FIRST_SIGN_OF_KIND = 3
+
+
+@kernel(inlined=True)
+def is_expected(row: Row, by: int) -> bool:
+    """Tell whether any policy asks for what is expected of jobs in one way.
+
+    Args:
+        row: The simulation.
+        by: `EXPECT_BY_RECORDS`, `EXPECT_BY_NETWORK` or `EXPECT_BY_REGRESSION`.
+
+    Returns:
+        True if so.
+
+    Source:
+        House rule: what nobody has asked for is not kept.
+    """
+    return (row.setting[EXPECT] & by) == by
 
 
 @kernel
@@ -342,8 +360,8 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
         job: Index of a waiting job.
 
     Writes:
-        The rows of `expected` and `regressor` of its seat, but for what the regression says, and
-        `expected_at`; the network's terms are 0 where there is no network. `history_alike` and
+        `expected_at` and `expected` of its seat, terms that nobody asks for and those of the
+        regression as 0; `regressor` where the regression is asked for; `history_alike` and
         `history_alike_term`.
 
     Source:
@@ -358,14 +376,39 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
     if not remember_alike(jobs, row, job):
         write_known(jobs, job, term)
         expect_by_records(jobs, row, job, term)
-        if row.setting[EXPECT] == EXPECT_BY_NETWORK:
+        for column in range(NETWORK_SHARE, N_TERMS):
+            term[column] = 0.0
+        if is_expected(row, EXPECT_BY_NETWORK):
             expect_by_network(jobs, row, job, term)
-        else:
-            term[NETWORK_SHARE] = 0.0
-            term[NETWORK_SPEED] = 0.0
     for column in range(N_TERMS):
         row.expected[seat, column] = term[column]
-    write_regressors(jobs, row, job, row.expected[seat], row.regressor[seat])
+    if is_expected(row, EXPECT_BY_REGRESSION):
+        write_regressors(jobs, row, job, row.expected[seat], row.regressor[seat])
+
+
+@kernel
+def expect_now(jobs: Jobs, row: Row, job: int) -> int:
+    """Work out the terms of a waiting job's index as they are at this instant.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a waiting job.
+
+    Returns:
+        Its seat, whose row of `expected` has them.
+
+    Writes:
+        What `expect` and `expect_by_regression` write.
+
+    Source:
+        House rule: what moves at every end is not kept.
+    """
+    expect(jobs, row, job)
+    seat = seat_of(row, job)
+    if is_expected(row, EXPECT_BY_REGRESSION):
+        expect_by_regression(row, row.regressor[seat], row.expected[seat])
+    return seat
 
 
 @kernel
@@ -427,15 +470,12 @@ def regression_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) 
         The score.
 
     Writes:
-        What `expect` and `expect_by_regression` write.
+        What `expect_now` writes.
 
     Source:
-        House rule: what moves at every end is not kept.
+        Smith 1956; specification, section 10, "Information".
     """
-    expect(jobs, row, job)
-    seat = seat_of(row, job)
-    expect_by_regression(row, row.regressor[seat], row.expected[seat])
-    return weigh_regressed(weight, row.expected[seat])
+    return weigh_regressed(weight, row.expected[expect_now(jobs, row, job)])
 
 
 @kernel
@@ -449,14 +489,12 @@ def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
         term: Where to, shape (n_listed, N_TERMS).
 
     Writes:
-        `term`; what `expect` and `expect_by_regression` write.
+        `term`; what `expect_now` writes.
 
     Source:
         House rule: what is shown of a decision is what it was made by.
     """
     for place in range(len(listed)):
-        expect(jobs, row, listed[place])
-        seat = seat_of(row, listed[place])
-        expect_by_regression(row, row.regressor[seat], row.expected[seat])
+        seat = expect_now(jobs, row, listed[place])
         for column in range(N_TERMS):
             term[place, column] = row.expected[seat, column]

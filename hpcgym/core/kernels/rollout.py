@@ -9,7 +9,7 @@ look at each job submitted within the threshold; the run is that of any simulati
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.events import run
-from hpcgym.core.kernels.expecting import expect
+from hpcgym.core.kernels.expecting import expect, is_expected
 from hpcgym.core.kernels.lifecycle import clear_machine, set_rules
 from hpcgym.core.kernels.queue import list_jobs, put_in
 from hpcgym.core.kernels.records import Jobs, Row
@@ -27,8 +27,8 @@ from hpcgym.core.state import (
     CORRECT,
     DECIDE,
     DECIDE_NEVER,
-    EXPECT,
-    EXPECT_NOTHING,
+    EXPECT_BY_RECORDS,
+    EXPECT_BY_REGRESSION,
     FILL,
     FILL_KEEPS,
     FREE,
@@ -152,8 +152,9 @@ def copy_expected(jobs: Jobs, row: Row, plan: Row, job: int) -> None:
     plan.expected_at[seat] = plan.history_completed[jobs.user[job]]
     for column in range(N_TERMS):
         plan.expected[seat, column] = row.expected[seat_of(row, job), column]
-    for column in range(N_REGRESSORS):
-        plan.regressor[seat, column] = row.regressor[seat_of(row, job), column]
+    if is_expected(row, EXPECT_BY_REGRESSION):
+        for column in range(N_REGRESSORS):
+            plan.regressor[seat, column] = row.regressor[seat_of(row, job), column]
 
 
 @kernel
@@ -179,7 +180,7 @@ def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
         seat = take_seat(plan, job)
         if len(row.inverse) > 0:
             plan.inverse[seat] = row.inverse[seat_of(row, job)]
-        if row.setting[EXPECT] != EXPECT_NOTHING:
+        if is_expected(row, EXPECT_BY_RECORDS):
             copy_expected(jobs, row, plan, job)
         overdue = is_overdue(row, job)
         plan.key[BASE, seat] = -float("inf") if overdue else first_key(jobs, plan, BASE, job)

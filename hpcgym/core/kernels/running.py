@@ -7,6 +7,7 @@ jobs end near their estimates, at most n_running.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.delaying import record_slowdown
+from hpcgym.core.kernels.expecting import is_expected
 from hpcgym.core.kernels.learning import learn_from
 from hpcgym.core.kernels.partitions import occupy_partition, vacate_partition
 from hpcgym.core.kernels.queue import take_out
@@ -19,8 +20,7 @@ from hpcgym.core.state import (
     BACKFILL_MULTI_QUEUE,
     BACKFILLED,
     BASE,
-    EXPECT,
-    EXPECT_NOTHING,
+    EXPECT_BY_REGRESSION,
     FILL,
     FILL_KEEPS,
     FIRST_DELAY,
@@ -259,7 +259,7 @@ def complete_job(jobs: Jobs, row: Row) -> None:
     if has_classes and row.backfill_parameter[FIRST_DELAY] > 0.0:
         record_slowdown(jobs, row, job)
     if row.setting[KEEP_HISTORY] != 0:
-        if row.setting[EXPECT] != EXPECT_NOTHING:
+        if is_expected(row, EXPECT_BY_REGRESSION):
             learn_from(jobs, row, job)
         record_completion(jobs, row, job)
 
