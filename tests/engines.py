@@ -123,7 +123,7 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
     orders = {key: index_of(settings[key]) for key in ORDERS if key in settings}
-    read = (reference_index.Index, reference_index.Regression)
+    read = (reference_index.Index, reference_index.Recent, reference_index.Regression)
     if any(isinstance(order, read) for order in orders.values()):
         kind = settings.get("kind", reference.Machine)
         start = workload.time_offset if workload.unix_start is None else workload.unix_start

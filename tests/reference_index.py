@@ -50,6 +50,12 @@ class Regression(tuple[float, ...]):
     __hash__, __eq__ = object.__hash__, object.__eq__
 
 
+class Recent(tuple[float, ...]):
+    """Weights of the logarithms of q, E, and share by the user's last two jobs; the rest are 0."""
+
+    __hash__, __eq__ = object.__hash__, object.__eq__
+
+
 class Index(tuple[float, ...]):
     """Six weights, on the logarithms of q, E, share and speed, and of both by a network."""
 
@@ -59,6 +65,9 @@ class Index(tuple[float, ...]):
 
 
 RULES = {
+    "SPF-RECENT": Recent((0, 1, 1, 0, 0, 0)),
+    "SAF-RECENT": Recent((1, 1, 1, 0, 0, 0)),
+    "SMITH-RECENT": Recent((1, 2, 2, 0, 0, 0)),
     "SPF-HISTORY": Index((0, 1, 1, 0, 0, 0)),
     "SAF-HISTORY": Index((1, 1, 1, 0, 0, 0)),
     "SMITH-HISTORY": Index((1, 2, 1, -1, 0, 0)),
@@ -205,6 +214,19 @@ def regressed_index(rule: Regression, job: reference.Job, e: int, said: Sequence
     return total
 
 
+def recent_index(rule: Recent, job: reference.Job, e: int, user: User) -> float:
+    """Return the score of a waiting job by the mean of its user's last two run times."""
+    seconds = job.requested_time
+    if user.completed > 1:
+        seconds = min((user.last[-1].run_time + user.last[-2].run_time) // 2, seconds)
+    share = math.log(bounded(seconds)) - math.log(bounded(e))
+    terms = [math.log(job.processors), math.log(bounded(e)), min(share, 0.0)]
+    total = 0.0
+    for weight, term in zip(rule[:3], terms, strict=True):
+        total += weight * term
+    return total
+
+
 def index(rule: Index, job: reference.Job, e: int, user: User) -> float:
     """Return the score of a waiting job; the lowest goes first."""
     terms = [math.log(job.processors), math.log(bounded(e)), *by_records(job, e, user)]
@@ -251,9 +273,11 @@ class Reader(reference.Machine):
             kept = self.seen[j] = user, e, seen
         return kept[2]
 
-    def score(self, rule: Index | Regression, j: int) -> float:
+    def score(self, rule: Index | Recent | Regression, j: int) -> float:
         """Return the score of job j; an index where the user or the estimate is not as before."""
         user, e = self.user(j), self.estimate[j]
+        if isinstance(rule, Recent):
+            return recent_index(rule, self.jobs[j], e, user)
         if isinstance(rule, Regression):
             return regressed_index(rule, self.jobs[j], e, self.lessons.say(e, self.look(j)))
         kept = self.scored.get((rule, j))
@@ -264,7 +288,7 @@ class Reader(reference.Machine):
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs: the thresholded ones by arrival, then the others by score."""
         rule = ranking.policy
-        if not isinstance(rule, Index | Regression):
+        if not isinstance(rule, Index | Recent | Regression):
             yield from super().in_order(ranking, t)
             return
         late = [j for j in ranking.score if self.is_thresholded(j, t)]

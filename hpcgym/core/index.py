@@ -20,11 +20,12 @@ TERMS = (
     "network_speed",
     "regressed_share",
     "regressed_speed",
+    "recent_share",
 )
 """What orders weigh, the logarithms of: processors; the request, at least tau (s); the expected
 share of it that the job runs, at least tau; the expected reciprocal of that, both by means over the
-user's records; both by a network; and both by the regression. Weights of an index apply to the
-first six."""
+user's records; both by a network; both by the regression; and the share by the user's last two
+jobs. Weights of an index apply to the first six."""
 
 LARGEST = 1e12
 """Largest weight or parameter, so that no sum of products runs out of numbers."""

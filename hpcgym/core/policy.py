@@ -25,6 +25,7 @@ from hpcgym.core.state import (
     RULE_INDEX,
     RULE_KEYS,
     RULE_MULTIFACTOR,
+    RULE_RECENT,
     RULE_REGRESSION,
     RULE_SMITH,
     RULE_SUBMIT,
@@ -159,6 +160,7 @@ class Policy:
             RULE_MULTIFACTOR,
             RULE_INDEX,
             RULE_REGRESSION,
+            RULE_RECENT,
         )
 
     @property
@@ -173,7 +175,7 @@ class Policy:
             return self.chooser.expects
         if self.rule == RULE_REGRESSION:
             return EXPECT_BY_REGRESSION
-        if self.rule != RULE_INDEX:
+        if self.rule not in (RULE_INDEX, RULE_RECENT):
             return EXPECT_NOTHING
         return EXPECT_BY_RECORDS if self.network is None else EXPECT_BY_NETWORK
 
@@ -205,6 +207,7 @@ def _vertex(name: str, feature: str, sign: float) -> Policy:
 
 _SC17 = "Carastan-Santos and de Camargo 2017 (SC)"
 _RECORDS = "Smith 1956; means over user, request and size: hpcgym specification, section 10"
+_RECENT = "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)"
 _REGRESSION = "Smith 1956; Gaussier, Glesser, Reis and Trystram 2015 (SC)"
 _TANG = "Tang et al. 2009 (Cluster)"
 _POLICIES: dict[str, Policy] = {
@@ -235,6 +238,9 @@ _POLICIES: dict[str, Policy] = {
             "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
         ),
         Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
+        Policy("SPF-RECENT", RULE_RECENT, _parameters(0.0, 1.0, 1.0), _RECENT),
+        Policy("SAF-RECENT", RULE_RECENT, _parameters(1.0, 1.0, 1.0), _RECENT),
+        Policy("SMITH-RECENT", RULE_RECENT, _parameters(1.0, 2.0, 2.0), _RECENT),
         Policy("SPF-HISTORY", RULE_INDEX, _parameters(0.0, 1.0, 1.0), _RECORDS),
         Policy("SAF-HISTORY", RULE_INDEX, _parameters(1.0, 1.0, 1.0), _RECORDS),
         Policy("SMITH-HISTORY", RULE_INDEX, _parameters(1.0, 2.0, 1.0, -1.0), _RECORDS),

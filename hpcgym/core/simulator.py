@@ -271,7 +271,7 @@ class Simulator:
         """Return the terms of the index of each waiting job at this instant.
 
         Returns:
-            Their indices in base order, shape (n_waiting,), and the terms, shape (n_waiting, 8), as
+            Their indices in base order, shape (n_waiting,), and the terms, shape (n_waiting, 9), as
             `hpcgym.core.index.TERMS` names them; those that no policy asks for are 0.
 
         Raises:

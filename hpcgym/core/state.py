@@ -164,7 +164,8 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
     RULE_KEYS,
     RULE_INDEX,
     RULE_REGRESSION,
-) = range(13)
+    RULE_RECENT,
+) = range(14)
 N_WEIGHTS = 6
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
 
@@ -186,10 +187,12 @@ N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1
     NETWORK_SPEED,
     REGRESSED_SHARE,
     REGRESSED_SPEED,
-) = range(8)
-N_TERMS = 8
+    RECENT_SHARE,
+) = range(9)
+N_TERMS = 9
 """What orders weigh: log processors, log E, log share and log speed by records, and the latter two
-by the network and by the regression. An index weighs the first N_WEIGHTS."""
+by the network and by the regression; log share by the user's last two jobs. An index weighs the
+first N_WEIGHTS."""
 N_REGRESSORS = 8
 """Numbers that the regression sees of a job."""
 

@@ -20,7 +20,6 @@ from hpcgym.core.index import TERMS, index_policy
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import as_policy
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import N_WEIGHTS
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.protocol import evaluate
 from hpcgym.evaluation.references import clairvoyant
@@ -32,17 +31,22 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float64]
 
-SOURCES: dict[str, tuple[str, str] | None] = {
-    "request": None,
+SOURCES: dict[str, tuple[str, ...]] = {
+    "request": (),
+    "last two jobs": ("recent_share",),
     "records": ("share", "speed"),
     "network": ("network_share", "network_speed"),
     "regression": ("regressed_share", "regressed_speed"),
 }
-"""What is known of a waiting job, and the terms that say it."""
+"""What is known of a waiting job, and the terms that say it: share and speed, or the share alone,
+where the speed is its reciprocal."""
 
 ORDERS = ("area", "smith")
 """Orders that are made of it: least expected area, and least expected work over the rate at which
 waiting costs; of the request alone both are SAF and its product with the request once more."""
+
+_NAMES = {"last two jobs": "RECENT", "records": "HISTORY", "regression": "REGRESSION"}
+"""Sources whose orders have names."""
 
 
 def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
@@ -62,25 +66,24 @@ def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
         >>> list(orders_by("records", None))
         ['area by records', 'smith by records']
     """
-    if source == "regression":
-        policies = {"area": "SAF-REGRESSION", "smith": "SMITH-REGRESSION"}
-        return {
-            f"{order} by regression": RuleAgent(policies[order], name=f"{order} by regression")
-            for order in ORDERS
-        }
-    terms = SOURCES[source]
-    made = {}
-    for order in ORDERS:
-        weights = dict.fromkeys(TERMS[:N_WEIGHTS], 0.0) | {"processors": 1.0, "request": 1.0}
-        if order == "smith":
-            weights["request"] = 2.0
-        if terms is not None:
-            weights[terms[0]] = 1.0
-            weights[terms[1]] = -1.0 if order == "smith" else 0.0
-        name = f"{order} by {source}"
-        uses = network if source == "network" else None
-        made[name] = RuleAgent(index_policy(list(weights.values()), uses), name=name)
-    return made
+    if source in _NAMES:
+        policies = [as_policy(f"{rule}-{_NAMES[source]}") for rule in ("SAF", "SMITH")]
+    elif source == "network":
+        policies = [
+            index_policy(weights, network) for weights in ([1, 1, 0, 0, 1, 0], [1, 2, 0, 0, 1, -1])
+        ]
+    else:
+        policies = [index_policy([1, power, 0, 0, 0, 0]) for power in (1, 2)]
+    names = [f"{order} by {source}" for order in ORDERS]
+    return {
+        name: RuleAgent(policy, name=name) for name, policy in zip(names, policies, strict=True)
+    }
+
+
+def _expected(source: str, term: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms of share and speed that one source expects, each shape (n_waiting,)."""
+    said = [term[:, TERMS.index(name)] for name in SOURCES[source]] or [np.zeros(len(term))]
+    return said[0], said[1] if len(said) > 1 else -said[0]
 
 
 def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
@@ -109,7 +112,6 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
     by_records = as_policy("SMITH-HISTORY").parameters
     settings = replace(episodes.settings, policy=index_policy(by_records, network))
     learns = as_policy("SMITH-REGRESSION")
-    columns = {term: place for place, term in enumerate(TERMS)}
     errors = {source: np.zeros(3) for source in SOURCES}
     pairs = {(source, order): np.zeros(2) for source in SOURCES for order in ORDERS}
     passes = 0
@@ -122,10 +124,8 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
         while simulator.run():
             waiting, term = simulator.terms()
             passes += 1
-            for source, names in SOURCES.items():
-                share, speed = np.zeros(len(waiting)), np.zeros(len(waiting))
-                if names is not None:
-                    share, speed = (term[:, columns[name]] for name in names)
+            for source in SOURCES:
+                share, speed = _expected(source, term)
                 error = term[:, 1] + share - np.log(bounded[waiting])
                 errors[source] += (abs(error).sum(), error.sum(), len(waiting))
                 area = term[:, 0] + term[:, 1] + share

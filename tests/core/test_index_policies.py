@@ -132,6 +132,10 @@ def test_whole_logs_under_the_regression_start_as_the_judge_says(real_log, log):
     assert not first_difference(whole(real_log(log)), policy="SMITH-REGRESSION")
 
 
+def test_a_whole_log_under_the_last_two_jobs_starts_as_the_judge_says(real_log):
+    assert not first_difference(whole(real_log(KTH)), policy="SMITH-RECENT")
+
+
 @pytest.mark.slow
 def test_a_whole_log_under_a_network_starts_as_the_judge_says(real_log):
     workload = whole(real_log(KTH))
@@ -286,6 +290,7 @@ COPIED = [
     index_policy([1, 2, 1, -1, 0, 0], name="BY-RECORDS"),
     index_policy([1, 2, 1, -1, 0.5, -0.5], network_of(1), name="BY-NETWORK"),
     "SMITH-REGRESSION",
+    "SAF-RECENT",
 ]
 
 
@@ -332,6 +337,7 @@ def test_many_cells_give_the_figures_of_single_simulations(data):
         "SMITH-HISTORY",
         index_policy([0, 1, 0.5, 0, 0.5, 0], network, name="BY-BOTH"),
         "SMITH-REGRESSION",
+        "SMITH-RECENT",
         "SMITH",
         "SPF-HISTORY",
         "WFP3",
@@ -355,7 +361,7 @@ def test_many_cells_may_backfill_by_a_network():
         assert many["mean_bsld"][0, column] == pytest.approx(figures["mean_bsld"], rel=1e-12)
 
 
-@pytest.mark.parametrize("fill", ["SMITH-HISTORY", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("fill", ["SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-RECENT"])
 def test_a_rollout_backfills_by_what_is_expected_now(fill):
     """Where estimates are true and nothing is learnt any more, the plan is what comes."""
     log = saturated(60, 60)
@@ -434,7 +440,7 @@ def test_a_decision_by_what_is_not_kept_is_refused(base, chosen):
         simulator.order_by(chosen)
 
 
-@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-HISTORY", "SMITH-REGRESSION"])
+@pytest.mark.parametrize("chosen", ["SMITH", "SMITH-RECENT", "SMITH-HISTORY", "SMITH-REGRESSION"])
 def test_records_that_serve_predictions_alone_serve_no_decision(chosen):
     settings = SchedulerSettings("FCFS", estimates="recent")
     simulator = Simulator(saturated(20, 20), settings, decide="contested")

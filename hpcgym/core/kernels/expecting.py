@@ -5,7 +5,8 @@ is expected of its run time. D = max(run time, tau) is bounded below, and E = ma
 tau) is taken for the most it can be. The share of a job is the expected D/E, its speed the expected
 E/D: what a second of waiting costs, over what it would cost if the job ran to its estimate. Both
 are expected in two ways: from the user's records alone, and by a network that has learnt to read
-them. Either has learnt of requests: where something better is the estimate, there is less to say.
+them; the share in a third, by the user's last two jobs. Each goes by requests: where something
+better is the estimate, there is less to say.
 
 What is expected of a job changes when a job of its user ends, and only then; until then the terms
 are kept with the job's seat, and with its user for the next job alike, and a score is six
@@ -17,6 +18,7 @@ import math
 
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.predicting import predict_recent
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.regressing import (
     expect_by_regression,
@@ -37,6 +39,7 @@ from hpcgym.core.state import (
     NETWORK_SHARE,
     NETWORK_SPEED,
     PROCESSORS,
+    RECENT_SHARE,
     REQUEST,
     SHARE,
     SPEED,
@@ -219,6 +222,26 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
 
 
 @kernel
+def expect_by_recent(jobs: Jobs, row: Row, job: int, term: Float) -> None:
+    """Expect a job's share by the mean run time of its user's last two jobs.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        job: Index of a submitted job.
+        term: Its terms, the request among them, shape (N_TERMS,).
+
+    Writes:
+        `term[RECENT_SHARE]`, the log of the share, at most 0.
+
+    Source:
+        Tsafrir, Etsion and Feitelson 2007, section 4.
+    """
+    bounded = max(float(predict_recent(jobs, row, job)), BSLD_BOUND_S)
+    term[RECENT_SHARE] = min(math.log(bounded) - term[REQUEST], 0.0)
+
+
+@kernel
 def apply_layer(row: Row, first: int, source: int, n_in: int, to: int, n_out: int) -> int:
     """Apply one layer of the network, without what bends it.
 
@@ -378,6 +401,7 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
         expect_by_records(jobs, row, job, term)
         for column in range(NETWORK_SHARE, N_TERMS):
             term[column] = 0.0
+        expect_by_recent(jobs, row, job, term)
         if is_expected(row, EXPECT_BY_NETWORK):
             expect_by_network(jobs, row, job, term)
     for column in range(N_TERMS):
@@ -476,6 +500,31 @@ def regression_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) 
         Smith 1956; specification, section 10, "Information".
     """
     return weigh_regressed(weight, row.expected[expect_now(jobs, row, job)])
+
+
+@kernel
+def recent_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
+    """Score a waiting job by its user's last two jobs.
+
+    Args:
+        jobs: The job table.
+        row: The simulation.
+        weight: Weights of (log processors, log E, log share).
+        job: Index of a waiting job.
+
+    Returns:
+        The score, summed in this order.
+
+    Writes:
+        What `expect` writes.
+
+    Source:
+        Smith 1956; Tsafrir, Etsion and Feitelson 2007, section 4.
+    """
+    expect(jobs, row, job)
+    term = row.expected[seat_of(row, job)]
+    total = weight[0] * term[PROCESSORS] + weight[1] * term[REQUEST]
+    return total + weight[2] * term[RECENT_SHARE]
 
 
 @kernel
