@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
     from hpcgym.agent.shelving import commit_at, write_tuned
     from hpcgym.agent.trained import Training
     from hpcgym.agent.training import load_trainer
-    from hpcgym.evaluation.folds import time_blocks
+    from hpcgym.evaluation.folds import left_to_train_on
     from hpcgym.scenario.build import Episodes
 
     folder, name = make_folder(options.output), options.name.casefold()
@@ -45,14 +45,11 @@ def run(options: argparse.Namespace) -> None:
         raise HpcgymError(
             f"{len(options.scenario)} scenarios, yet weeks are given {len(options.weeks)} times"
         )
-    sets = []
-    for place, scenario in enumerate(options.scenario):
-        every = Episodes(scenario)
-        if options.weeks:
-            sets.append(every.set_apart(every.select(options.weeks[place]).numbers))
-        else:
-            fold = time_blocks(every.numbers)[-1]
-            sets.append(every.set_apart(fold.training, held_out=fold.test))
+    weeks = options.weeks or [None] * len(options.scenario)
+    sets = [
+        left_to_train_on(Episodes(name), which)
+        for name, which in zip(options.scenario, weeks, strict=True)
+    ]
     trainer = load_trainer(options.trainer)
     given = {"strategy": options.strategy, "evaluations": options.evaluations}
     trainer = replace(trainer, **{key: one for key, one in given.items() if one is not None})

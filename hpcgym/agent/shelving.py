@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from hpcgym.agent.trained import Training
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.core.state import RULE_INDEX
 from hpcgym.output import writing
+from hpcgym.registry import shelf_folders
 from hpcgym.scenario.select import number_ranges
 
 
@@ -37,6 +39,30 @@ def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bo
     with writing(path, force=force) as file:
         file.write_text(text, encoding="utf-8")
     read_card(path)
+
+
+def put_on_shelf(card: Path, *, force: bool = False) -> Path:
+    """Copy a card, and the weights it may name, to the shelf of agents.
+
+    Args:
+        card: The card, as it was written.
+        force: Whether to replace files that are there.
+
+    Returns:
+        The card on the shelf; its results are for `scripts/update_agents.py`.
+
+    Raises:
+        OutputError: A file cannot be written, or is there.
+
+    Source:
+        House rule: the shelf is a folder of cards.
+    """
+    shelf = shelf_folders("agents")[0]
+    weights = card.with_suffix(".npz")
+    for source in (weights, card) if weights.exists() else (card,):
+        with writing(shelf / source.name, force=force) as file:
+            shutil.copyfile(source, file)
+    return shelf / card.name
 
 
 def commit_at(folder: Path) -> str:

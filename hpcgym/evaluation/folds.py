@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hpcgym.errors import EvaluationError
+from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.select import number_ranges
+from hpcgym.scenario.spec import WeekEpisodes
 
 FOLDS = 5
 """Blocks of the evaluation protocol."""
@@ -72,3 +74,36 @@ def time_blocks(numbers: Sequence[int], n_folds: int = FOLDS) -> tuple[Fold, ...
         folds.append(Fold(number, test, training, left_out))
         first = end
     return tuple(folds)
+
+
+def left_to_train_on(episodes: Episodes, weeks: str | None = None) -> Episodes:
+    """Return what an agent may be trained on that is to be judged on other weeks of the log.
+
+    Args:
+        episodes: All there are.
+        weeks: Which, such as "1-36"; None = all but the last of the protocol's blocks and the week
+            before it.
+
+    Returns:
+        Weeks that are set apart, so that no job of another week can be reached from them, not even
+        by the history of a user; episodes that are no weeks of a log as they came, or those named.
+
+    Raises:
+        ScenarioError: No such week.
+        EvaluationError: Too few weeks to hold out a block.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+
+    Example:
+        >>> left_to_train_on(Episodes("synthetic-256-weeks"))
+        Episodes('synthetic-256-weeks', 16 of kind week)
+    """
+    if not isinstance(episodes.scenario.episode, WeekEpisodes):
+        return episodes if weeks is None else episodes.select(weeks)
+    if weeks is None:
+        fold = time_blocks(episodes.numbers)[-1]
+        return episodes.set_apart(fold.training, held_out=fold.test)
+    numbers = episodes.select(weeks).numbers
+    others = tuple(number for number in episodes.numbers if number not in numbers)
+    return episodes.set_apart(numbers, held_out=others)
