@@ -100,9 +100,10 @@ def records_of_users(workload: Workload) -> Mapping[int, reference_index.User]:
 def index_of(policy: Any) -> Any:
     """Return an index policy as the judge has it; any other as it is."""
     if isinstance(policy, Policy):
-        index = reference_index.Index(policy.parameters.tolist())
+        weights = policy.parameters.tolist()
+        index = reference_index.Index(weights[:6])
         index.network = () if policy.network is None else policy.network.tolist()
-        return index
+        return index.with_more(*weights[6:])
     return reference_index.RULES.get(policy, policy) if isinstance(policy, str) else policy
 
 
@@ -123,8 +124,7 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
     orders = {key: index_of(settings[key]) for key in ORDERS if key in settings}
-    read = (reference_index.Index, reference_index.Recent, reference_index.Regression)
-    if any(isinstance(order, read) for order in orders.values()):
+    if any(isinstance(order, reference_index.Index) for order in orders.values()):
         kind = settings.get("kind", reference.Machine)
         start = workload.time_offset if workload.unix_start is None else workload.unix_start
         settings["kind"] = reference_index.reader(records_of_users(workload), start, kind)

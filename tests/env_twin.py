@@ -60,7 +60,7 @@ class Rules:
     policies: tuple[str, ...] = ()
     scale: str = "unit"
     n_slots: int = 128
-    expectations: bool = False
+    expectations: str | None = None
 
     @property
     def scheduler(self) -> dict[str, Any]:
@@ -106,6 +106,7 @@ class Simulation(Planner):
         n_ended: Mapping[int, int],
         last_end: Mapping[int, int],
         records: Mapping[int, reference_index.User],
+        day_start: int,
     ) -> None:
         table, executed, estimate = prepare(
             jobs,
@@ -129,6 +130,8 @@ class Simulation(Planner):
         self.n_ended = dict(n_ended)
         self.last_end = dict(last_end)
         self.records = dict(records)
+        self.day_start = day_start
+        self.lessons = reference_index.Lessons()
         self.user: dict[int, User] = {}  # as known at each job's submission
         self.now = 0
         self.next_decision = 0 if isinstance(rules.decide, int) else math.inf
@@ -150,6 +153,7 @@ class Simulation(Planner):
     def complete(self) -> None:
         """Let the first job to end leave the machine."""
         end, _, j = self.ends[0]
+        self.lessons.learn(self.executed[j], self.estimate[j], self.look(j))
         super().complete()
         user = self.jobs[j].user
         self.n_ended[user] = self.n_ended.get(user, 0) + 1
@@ -157,6 +161,11 @@ class Simulation(Planner):
         record = reference_index.Record(self.executed[j], *self.jobs[j][2:4])
         n, last = self.records.get(user, reference_index.NOBODY)
         self.records[user] = reference_index.User(n + 1, (*last, record)[-RING_JOBS:])
+
+    def look(self, j: int) -> list[float]:
+        """Return what the regression sees of a job."""
+        user = self.records.get(self.jobs[j].user, reference_index.NOBODY)
+        return reference_index.regressors(self.jobs[j], self.estimate[j], user, self.day_start)
 
     # --- Decision epochs --------------------------------------------------------------------------
 
@@ -282,7 +291,7 @@ class EnvTwin:
     ) -> None:
         self.rules = rules
         self.week_start = week_start
-        self.sim = Simulation(jobs, rules, ended, n_ended, last_end, records)
+        self.sim = Simulation(jobs, rules, ended, n_ended, last_end, records, week_start)
         self.cost = cost_of(rules.reward, jobs, self.sim.executed)
         self.baseline: list[Start] | None = None
         if rules.baseline is not None:
@@ -508,7 +517,9 @@ class EnvTwin:
         M, E, job = self.rules.processors, max(self.rules.largest_request, 2), self.sim.jobs[j]
         user = self.sim.records.get(job.user, reference_index.NOBODY)
         share, speed = reference_index.by_records(job, e, user)
-        index = reference_index.index(reference_index.RULES["SMITH-HISTORY"], job, e, user)
+        if self.rules.expectations == "regression":
+            share, speed = self.sim.lessons.say(e, self.sim.look(j))
+        index = math.log(job.processors) + 2 * math.log(max(e, 10)) + share - speed
         return [
             max(share / math.log(E), -1.0),
             min(speed / math.log(E), 1.0),

@@ -44,36 +44,34 @@ class User(NamedTuple):
 NOBODY = User(0, ())
 
 
-class Regression(tuple[float, ...]):
-    """Weights of the logarithms of q, E, and share and speed by the regression; the rest are 0."""
-
-    __hash__, __eq__ = object.__hash__, object.__eq__
-
-
-class Recent(tuple[float, ...]):
-    """Weights of the logarithms of q, E, and share by the user's last two jobs; the rest are 0."""
-
-    __hash__, __eq__ = object.__hash__, object.__eq__
-
-
 class Index(tuple[float, ...]):
-    """Six weights, on the logarithms of q, E, share and speed, and of both by a network."""
+    """Six weights, on the logarithms of q, E, share and speed, and of both by a network.
+
+    `more` are three weights: on both by the regression, and on share by the user's last two jobs.
+    """
 
     network: Sequence[float] = ()
+    more: tuple[float, float, float] = (0, 0, 0)
+
+    def with_more(self, *more: float) -> Index:
+        """Return it with other weights on what is behind the six."""
+        index = Index(self)
+        index.network, index.more = self.network, more
+        return index
 
     __hash__, __eq__ = object.__hash__, object.__eq__  # the same only if its network is
 
 
 RULES = {
-    "SPF-RECENT": Recent((0, 1, 1, 0, 0, 0)),
-    "SAF-RECENT": Recent((1, 1, 1, 0, 0, 0)),
-    "SMITH-RECENT": Recent((1, 2, 2, 0, 0, 0)),
+    "SPF-RECENT": Index((0, 1, 0, 0, 0, 0)).with_more(0, 0, 1),
+    "SAF-RECENT": Index((1, 1, 0, 0, 0, 0)).with_more(0, 0, 1),
+    "SMITH-RECENT": Index((1, 2, 0, 0, 0, 0)).with_more(0, 0, 2),
     "SPF-HISTORY": Index((0, 1, 1, 0, 0, 0)),
     "SAF-HISTORY": Index((1, 1, 1, 0, 0, 0)),
     "SMITH-HISTORY": Index((1, 2, 1, -1, 0, 0)),
-    "SPF-REGRESSION": Regression((0, 1, 1, 0, 0, 0)),
-    "SAF-REGRESSION": Regression((1, 1, 1, 0, 0, 0)),
-    "SMITH-REGRESSION": Regression((1, 2, 1, -1, 0, 0)),
+    "SPF-REGRESSION": Index((0, 1, 0, 0, 0, 0)).with_more(1, 0, 0),
+    "SAF-REGRESSION": Index((1, 1, 0, 0, 0, 0)).with_more(1, 0, 0),
+    "SMITH-REGRESSION": Index((1, 2, 0, 0, 0, 0)).with_more(1, -1, 0),
 }
 
 KINDS: tuple[Callable[[Record, reference.Job], bool], ...] = (
@@ -205,34 +203,23 @@ def regressors(job: reference.Job, e: int, user: User, day_start: int) -> list[f
     ]
 
 
-def regressed_index(rule: Regression, job: reference.Job, e: int, said: Sequence[float]) -> float:
-    """Return the score of a waiting job by what the regression says; the lowest goes first."""
-    terms = [math.log(job.processors), math.log(bounded(e)), *said]
-    total = 0.0
-    for weight, term in zip(rule[:4], terms, strict=True):
-        total += weight * term
-    return total
-
-
-def recent_index(rule: Recent, job: reference.Job, e: int, user: User) -> float:
-    """Return the score of a waiting job by the mean of its user's last two run times."""
+def by_recent(job: reference.Job, e: int, user: User) -> float:
+    """Return the logarithm of the share as the mean of the user's last two run times gives it."""
     seconds = job.requested_time
     if user.completed > 1:
         seconds = min((user.last[-1].run_time + user.last[-2].run_time) // 2, seconds)
-    share = math.log(bounded(seconds)) - math.log(bounded(e))
-    terms = [math.log(job.processors), math.log(bounded(e)), min(share, 0.0)]
-    total = 0.0
-    for weight, term in zip(rule[:3], terms, strict=True):
-        total += weight * term
-    return total
+    return min(math.log(bounded(seconds)) - math.log(bounded(e)), 0.0)
 
 
-def index(rule: Index, job: reference.Job, e: int, user: User) -> float:
-    """Return the score of a waiting job; the lowest goes first."""
+def index(
+    rule: Index, job: reference.Job, e: int, user: User, said: Sequence[float] = (0.0, 0.0)
+) -> float:
+    """Return the score of a waiting job, by what the regression said; the lowest goes first."""
     terms = [math.log(job.processors), math.log(bounded(e)), *by_records(job, e, user)]
     terms += by_network(rule.network, signs(job, e, user)) if rule.network else [0.0, 0.0]
+    terms += [*said, by_recent(job, e, user)]
     total = 0.0
-    for weight, term in zip(rule, terms, strict=True):
+    for weight, term in zip((*rule, *rule.more), terms, strict=True):
         total += weight * term
     return total
 
@@ -273,13 +260,11 @@ class Reader(reference.Machine):
             kept = self.seen[j] = user, e, seen
         return kept[2]
 
-    def score(self, rule: Index | Recent | Regression, j: int) -> float:
-        """Return the score of job j; an index where the user or the estimate is not as before."""
+    def score(self, rule: Index, j: int) -> float:
+        """Return the score of job j, worked out where what it is made of is not as before."""
         user, e = self.user(j), self.estimate[j]
-        if isinstance(rule, Recent):
-            return recent_index(rule, self.jobs[j], e, user)
-        if isinstance(rule, Regression):
-            return regressed_index(rule, self.jobs[j], e, self.lessons.say(e, self.look(j)))
+        if any(rule.more[:2]):
+            return index(rule, self.jobs[j], e, user, self.lessons.say(e, self.look(j)))
         kept = self.scored.get((rule, j))
         if kept is None or kept[0] is not user or kept[1] != e:
             kept = self.scored[rule, j] = user, e, index(rule, self.jobs[j], e, user)
@@ -288,7 +273,7 @@ class Reader(reference.Machine):
     def in_order(self, ranking: Ranking, t: int) -> Iterator[int]:
         """Yield the waiting jobs: the thresholded ones by arrival, then the others by score."""
         rule = ranking.policy
-        if not isinstance(rule, Index | Recent | Regression):
+        if not isinstance(rule, Index):
             yield from super().in_order(ranking, t)
             return
         late = [j for j in ranking.score if self.is_thresholded(j, t)]

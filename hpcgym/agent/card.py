@@ -305,8 +305,12 @@ def _network_agent(card: Card) -> NamedAgent:
                 f"environment.{key} is {environment[key]!r}, yet the weights are for "
                 f"{getattr(agent.spec, key)!r}"
             )
-    if agent.spec.start == "smith-history" and environment.get("expectations") is not True:
-        raise CardError("environment.expectations must be true: the weights correct SMITH-HISTORY")
+    needs = agent.spec.expectations
+    if needs is not None and environment.get("expectations") != needs:
+        raise CardError(
+            f"environment.expectations must be {needs!r}: the weights correct "
+            f"{agent.spec.start.upper()}"
+        )
     if agent.spec.action == "policy" and len(environment.get("policies", ())) != (
         agent.spec.n_outputs
     ):

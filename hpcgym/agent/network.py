@@ -3,11 +3,11 @@
 Both networks treat the visible jobs alike, whatever slot they are in. A job's fields x and the
 cluster's c become h = relu(x A + c B + b), and after further layers a number f. As an `order` or a
 `job` action, each job scores ln(1 / area) + bound tanh(f), or ln(1 / index) + bound tanh(f) with
-the index of SMITH-HISTORY: the network starts as SAF or as that, and never leaves it by more than a
-factor exp(bound) of area or index. As `weights` or `policy`, the mean of h over the jobs is what f
-is made of, and the action is the start's plus bound tanh(f).
+the index of SMITH-HISTORY or SMITH-REGRESSION: the network starts as SAF or as that, and never
+leaves it by more than a factor exp(bound) of area or index. As `weights` or `policy`, the mean of h
+over the jobs is what f is made of, and the action is the start's plus bound tanh(f).
 
-SAF is met to the job, since slots are in its order. SMITH-HISTORY is met but for jobs whose index
+SAF is met to the job, since slots are in its order. The index is met but for jobs whose index
 differs by less than 2e-6 of itself, what float32 tells apart, and for jobs of one index: these go
 in the order of slots, that of area, and not of arrival. Jobs without a slot follow by area, and as
 `job` the jobs behind the one that is picked are backfilled in the scenario's order.
@@ -28,11 +28,12 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import Observation
 from hpcgym.env.action import ActionKind
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.env.prepared import Expectations
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.output import writing
 
 Network = Literal["kernel", "attention"]
-Start = Literal["saf", "smith-history"]
+Start = Literal["saf", "smith-history", "smith-regression"]
 
 FORMAT = 2
 """Version of the files; whatever changes what the same weights do makes another."""
@@ -40,6 +41,7 @@ FORMAT = 2
 STARTS: dict[str, tuple[int, float]] = {
     "saf": (FIELDS.index("log_area"), 16.0),
     "smith-history": (FIELDS.index("log_expected_index"), 28.0),
+    "smith-regression": (FIELDS.index("log_expected_index"), 28.0),
 }
 """By what a network that scores jobs starts: a field, which lies in [0, 1], and what it is
 multiplied by, about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
@@ -66,8 +68,8 @@ class NetworkSpec:
         n_slots: Visible jobs.
         n_outputs: Numbers of a `weights` action, or policies of a `policy` action; 0 for scores of
             jobs.
-        start: What an untrained network does: "saf", or "smith-history", Smith's rule by users'
-            records, which `weights` cannot.
+        start: What an untrained network does: "saf", or Smith's rule, which `weights` cannot, by
+            users' records, "smith-history", or by the regression, "smith-regression".
         start_output: Which of those outputs is the start's; 0 for scores of jobs.
         hidden: Width of a layer.
         layers: Layers of the kernel, >= 1.
@@ -117,6 +119,15 @@ class NetworkSpec:
             raise CardError(
                 f"bound and temperature must be above 0, got {self.bound} and {self.temperature}"
             )
+
+    @property
+    def expectations(self) -> Expectations | None:
+        """Return the keyword of the environment that the start needs."""
+        needed: dict[str, Expectations] = {
+            "smith-history": "records",
+            "smith-regression": "regression",
+        }
+        return needed.get(self.start)
 
     @property
     def scores_jobs(self) -> bool:

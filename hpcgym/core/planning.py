@@ -202,7 +202,7 @@ def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
     """
     chosen = tuple(as_policy(candidate) for candidate in candidates)
     for policy in chosen:
-        is_index = policy.rule == s.RULE_INDEX and policy.network is None
+        is_index = policy.rule == s.RULE_INDEX and not policy.parameters[s.NETWORK_SHARE :].any()
         is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.keeps_order
         if not (is_index or is_sum):
             raise PolicyError(

@@ -18,6 +18,11 @@ from hpcgym.core.state import (
     EXPECT_BY_REGRESSION,
     EXPECT_NOTHING,
     N_WEIGHTS,
+    PROCESSORS,
+    RECENT_SHARE,
+    REGRESSED_SHARE,
+    REGRESSED_SPEED,
+    REQUEST,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -25,13 +30,13 @@ from hpcgym.core.state import (
     RULE_INDEX,
     RULE_KEYS,
     RULE_MULTIFACTOR,
-    RULE_RECENT,
-    RULE_REGRESSION,
     RULE_SMITH,
     RULE_SUBMIT,
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
+    SHARE,
+    SPEED,
 )
 from hpcgym.errors import PolicyError, unknown_name
 
@@ -159,8 +164,6 @@ class Policy:
             RULE_UNICEF,
             RULE_MULTIFACTOR,
             RULE_INDEX,
-            RULE_REGRESSION,
-            RULE_RECENT,
         )
 
     @property
@@ -173,11 +176,11 @@ class Policy:
         """Tell what it asks of expectations, bits of `EXPECT_*`."""
         if self.chooser is not None:
             return self.chooser.expects
-        if self.rule == RULE_REGRESSION:
-            return EXPECT_BY_REGRESSION
-        if self.rule not in (RULE_INDEX, RULE_RECENT):
+        if self.rule != RULE_INDEX:
             return EXPECT_NOTHING
-        return EXPECT_BY_RECORDS if self.network is None else EXPECT_BY_NETWORK
+        by_network = EXPECT_NOTHING if self.network is None else EXPECT_BY_NETWORK
+        learns = self.parameters[REGRESSED_SHARE] or self.parameters[REGRESSED_SPEED]
+        return EXPECT_BY_RECORDS | by_network | (EXPECT_BY_REGRESSION if learns else EXPECT_NOTHING)
 
     def __repr__(self) -> str:
         """Show the name."""
@@ -203,6 +206,17 @@ def _vertex(name: str, feature: str, sign: float) -> Policy:
         return Policy(name, RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
     weights = [sign if other == feature else 0.0 for other in FEATURES]
     return _weighted(name, weights, "RR-9212, section 4.2")
+
+
+def _indexes(source: str, share: int, speed: int | None, cites: str) -> list[Policy]:
+    """Return SPF, SAF and Smith's rule by what a source expects; without a speed, 1/share is it."""
+    made = []
+    for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
+        weight = np.zeros(N_WEIGHTS)
+        weight[PROCESSORS], weight[REQUEST], weight[share] = processors, 1.0 + smith, 1.0
+        weight[share if speed is None else speed] += smith if speed is None else -smith
+        made.append(Policy(f"{name}-{source}", RULE_INDEX, _parameters(*weight), cites))
+    return made
 
 
 _SC17 = "Carastan-Santos and de Camargo 2017 (SC)"
@@ -238,15 +252,9 @@ _POLICIES: dict[str, Policy] = {
             "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
         ),
         Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
-        Policy("SPF-RECENT", RULE_RECENT, _parameters(0.0, 1.0, 1.0), _RECENT),
-        Policy("SAF-RECENT", RULE_RECENT, _parameters(1.0, 1.0, 1.0), _RECENT),
-        Policy("SMITH-RECENT", RULE_RECENT, _parameters(1.0, 2.0, 2.0), _RECENT),
-        Policy("SPF-HISTORY", RULE_INDEX, _parameters(0.0, 1.0, 1.0), _RECORDS),
-        Policy("SAF-HISTORY", RULE_INDEX, _parameters(1.0, 1.0, 1.0), _RECORDS),
-        Policy("SMITH-HISTORY", RULE_INDEX, _parameters(1.0, 2.0, 1.0, -1.0), _RECORDS),
-        Policy("SPF-REGRESSION", RULE_REGRESSION, _parameters(0.0, 1.0, 1.0), _REGRESSION),
-        Policy("SAF-REGRESSION", RULE_REGRESSION, _parameters(1.0, 1.0, 1.0), _REGRESSION),
-        Policy("SMITH-REGRESSION", RULE_REGRESSION, _parameters(1.0, 2.0, 1.0, -1.0), _REGRESSION),
+        *_indexes("RECENT", RECENT_SHARE, None, _RECENT),
+        *_indexes("HISTORY", SHARE, SPEED, _RECORDS),
+        *_indexes("REGRESSION", REGRESSED_SHARE, REGRESSED_SPEED, _REGRESSION),
     )
 }
 _CHOOSERS = {

@@ -60,7 +60,7 @@ FILL_KEEPS = 15  # 1 if the backfill order does not change with time
 PREDICT = 16  # PREDICT_*: what predicts run times while the simulation runs
 CORRECT = 17  # CORRECT_*: what is said of a job that outlives its estimate
 EXPECT = 18  # bits of EXPECT_*: by what run times of jobs are expected
-SHOW_EXPECTED = 19  # 1 if observations show what is expected by records
+SHOW_EXPECTED = 19  # EXPECT_*: by what observations show what is expected
 N_SETTINGS = 20
 
 # Columns of `State.counter`: what moves.
@@ -163,11 +163,10 @@ N_GROUPS, N_NODES, SPARE = 0, 1, 2
     RULE_SMITH,
     RULE_KEYS,
     RULE_INDEX,
-    RULE_REGRESSION,
-    RULE_RECENT,
-) = range(14)
-N_WEIGHTS = 6
-"""Parameters of a rule: for `RULE_WEIGHTS` the six weights."""
+) = range(12)
+N_WEIGHTS = 9
+"""Parameters of a rule: for `RULE_WEIGHTS` the six weights of features, for `RULE_INDEX` those of
+all terms."""
 
 # What `hpcgym.core.kernels.expecting` works with.
 EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
@@ -188,11 +187,10 @@ N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1
     REGRESSED_SHARE,
     REGRESSED_SPEED,
     RECENT_SHARE,
-) = range(9)
-N_TERMS = 9
-"""What orders weigh: log processors, log E, log share and log speed by records, and the latter two
-by the network and by the regression; log share by the user's last two jobs. An index weighs the
-first N_WEIGHTS."""
+) = range(N_WEIGHTS)
+N_TERMS = N_WEIGHTS
+"""What an index weighs: log processors, log E, log share and log speed by records, and the latter
+two by the network and by the regression; log share by the user's last two jobs."""
 N_REGRESSORS = 8
 """Numbers that the regression sees of a job."""
 

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,13 @@ from hpcgym.env.observation import static_fields
 from hpcgym.env.reward import COMPARING_REWARDS, Cost, Reward, bill_of, cost_of, in_units_of
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.build import Episodes
+
+Expectations = Literal["records", "regression"]
+EXPECTATIONS: dict[Expectations, int] = {
+    "records": s.EXPECT_BY_RECORDS,
+    "regression": s.EXPECT_BY_REGRESSION,
+}
+"""By what observations may show what is expected of jobs."""
 
 KEPT_JOBS = 400_000
 """Jobs of prepared episodes that are kept for the next time one is drawn: a whole log's weeks."""
@@ -84,7 +91,7 @@ class Preparer:
         policies: What a "policy" action chooses among.
         reward: One of `hpcgym.env.reward.Reward`.
         baseline: Policy of the paired baseline, or None.
-        expectations: Whether observations show what users' records let expect.
+        expectations: By what observations show what is expected, None = they do not.
 
     Raises:
         ScenarioError: An unknown reward, or one that needs a baseline and has none.
@@ -102,7 +109,7 @@ class Preparer:
         policies: Sequence[Policy],
         reward: Reward,
         baseline: str | None,
-        expectations: bool,
+        expectations: Expectations | None,
     ) -> None:
         if reward not in get_args(Reward):
             raise ScenarioError(unknown_name("reward", reward, get_args(Reward)))
@@ -162,8 +169,8 @@ class Preparer:
             ),
         )
         if self._expectations:
-            episode.setting[s.SHOW_EXPECTED] = 1
-            episode.setting[s.EXPECT] |= s.EXPECT_BY_RECORDS
+            episode.setting[s.SHOW_EXPECTED] = EXPECTATIONS[self._expectations]
+            episode.setting[s.EXPECT] |= EXPECTATIONS[self._expectations]
         prepared = Prepared(episode, self._reward, cost, self._baseline)
         self._kept[id(workload)] = prepared
         self._n_kept += len(workload)

@@ -20,7 +20,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
 from hpcgym.env.info import metrics_of
 from hpcgym.env.observation import N_SLOTS
-from hpcgym.env.prepared import Prepared
+from hpcgym.env.prepared import Expectations, Prepared
 from hpcgym.env.reward import Reward
 from hpcgym.env.wiring import Wiring
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
@@ -100,14 +100,15 @@ most 1 | 0 | 1 |
         | 15 `log_expected_share` | expected share of the estimate that the job runs | log share / \
 log E, at least -1 | -1 | 0 |
         | 16 `log_expected_speed` | its expected speed | log speed / log E, at most 1 | 0 | 1 |
-        | 17 `log_expected_index` | index i of SMITH-HISTORY | log i / log(E^2 M), at most \
+        | 17 `log_expected_index` | index i of Smith's rule | log i / log(E^2 M), at most \
 1 | 0 | 1 |
 
         Fields 9 to 14 are read at the job's submission and do not change while it waits. Fields 15
         to 17 are 0 unless the keyword `expectations` asks for them, and change whenever a job of
-        its user ends: share and speed are what the user's records let expect of D/b and b/D,
-        b = max(e, 10 s), as `hpcgym.core.kernels.expecting` says, and the index is
-        q b^2 share / speed.
+        its user ends, or any job: share and speed are what the user's records, or a regression that
+        learns from all jobs, let expect of D/b and b/D, b = max(e, 10 s), as
+        `hpcgym.core.kernels.expecting` says, and the index is q b^2 share / speed, that of
+        SMITH-HISTORY or SMITH-REGRESSION.
 
         `cluster`: 19 numbers. squash(x, h) = x / (x + h).
 
@@ -166,7 +167,9 @@ log E, at least -1 | -1 | 0 |
         policies: Names a `policy` action chooses among; None = all.
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
-        expectations: Whether fields 15 to 17 of `jobs` are shown; a step takes up to twice as long.
+        expectations: By what fields 15 to 17 of `jobs` are expected: "records", those of the user,
+            or "regression", which learns from all jobs; a step takes up to twice as long. None =
+            they are 0.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` ... as `hpcgym.core.backfill` reads it. Where
             reservations are kept (`"conservative:compress=shift"`), every pass with an arrival or
@@ -192,7 +195,7 @@ log E, at least -1 | -1 | 0 |
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
-        expectations: bool = False,
+        expectations: Expectations | None = None,
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
         render_mode: str | None = None,

@@ -20,7 +20,13 @@ from hpcgym.core.record import Record
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, ActionReader, Scale, choice_of, unit_divisors
 from hpcgym.env.observation import N_SLOTS, observation_space
-from hpcgym.env.prepared import Prepared, Preparer, steppable_policies
+from hpcgym.env.prepared import (
+    EXPECTATIONS,
+    Expectations,
+    Prepared,
+    Preparer,
+    steppable_policies,
+)
 from hpcgym.env.reward import TERMINAL_REWARDS, Reward
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.build import Episodes
@@ -44,7 +50,7 @@ class Keywords(TypedDict, total=False):
     policies: Sequence[str] | None
     scale: Scale
     n_slots: int
-    expectations: bool
+    expectations: Expectations | None
     backfill: str | Backfill | None
     backfill_order: str | None
 
@@ -93,14 +99,14 @@ class Wiring:
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
-        expectations: bool = False,
+        expectations: Expectations | None = None,
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
     ) -> None:
         if type(n_slots) is not int or n_slots < 1:
             raise ScenarioError(f"n_slots must be a whole number >= 1, got {n_slots!r}")
-        if type(expectations) is not bool:
-            raise ScenarioError(f"expectations must be True or False, got {expectations!r}")
+        if expectations is not None and expectations not in EXPECTATIONS:
+            raise ScenarioError(unknown_name("expectations", str(expectations), EXPECTATIONS))
         if scale not in get_args(Scale):
             raise ScenarioError(unknown_name("scale", scale, get_args(Scale)))
         if action != "policy" and policies is not None:
@@ -120,7 +126,7 @@ class Wiring:
         self.reader = ActionReader(action, n_slots, chosen)
         base = as_policy(self.settings.policy)
         fill = as_policy(self.settings.backfill_order or base)
-        self.expects = expectations or any(policy.expects for policy in (*chosen, base, fill))
+        self.expects = bool(expectations) or any(policy.expects for policy in (*chosen, base, fill))
         network_of((*chosen, base, fill))  # refuses two before any episode begins
         self.preparer = Preparer(
             self.episodes,

@@ -111,6 +111,7 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
     [
         *((action, "saf") for action in ACTIONS),
         *((action, "smith-history") for action in ("order", "job", "policy")),
+        ("order", "smith-regression"),
     ],
 )
 @pytest.mark.parametrize("network", ["kernel", "attention"])
@@ -119,7 +120,8 @@ def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
 ) -> None:
     rule = start.upper()
     spec = spec_of(network, action, n_slots=512, start=start)
-    keywords: dict[str, Any] = {"action": action, "n_slots": 512, "expectations": True}
+    shows = spec.expectations
+    keywords: dict[str, Any] = {"action": action, "n_slots": 512, "expectations": shows}
     if action == "policy":
         spec, keywords["policies"] = replace(spec, start_output=1), ["FCFS", rule, "SPF"]
     if action == "weights":
@@ -250,10 +252,10 @@ def test_a_card_of_a_network_that_corrects_an_index_asks_for_what_it_is_made_of(
         card.with_suffix(".npz"),
         force=True,
     )
-    with pytest.raises(CardError, match="expectations must be true"):
+    with pytest.raises(CardError, match="expectations must be 'records'"):
         read_card(card)
-    card.write_text(CARD + "expectations = true\n", encoding="utf-8")
-    assert read_card(card).agent().env_keywords["expectations"] is True
+    card.write_text(CARD + 'expectations = "records"\n', encoding="utf-8")
+    assert read_card(card).agent().env_keywords["expectations"] == "records"
 
 
 @pytest.mark.parametrize(

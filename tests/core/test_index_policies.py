@@ -63,10 +63,12 @@ def indexes(draw):
     """Draw an index policy: by name, by weights, or by weights and a network."""
     if draw(st.booleans()):
         return draw(st.sampled_from(BY_NAME))
-    weights = np.array(draw(st.tuples(*[st.sampled_from((-1.5, -1, 0, 0.3, 1, 2))] * 6)))
+    weights = np.array(draw(st.tuples(*[st.sampled_from((-1.5, -1, 0, 0.3, 1, 2))] * len(TERMS))))
+    weights[draw(st.sampled_from((4, 6, 9))) :] = 0
     if draw(st.booleans()):
         return index_policy(weights, network_of(draw(st.integers(0, 99))))
-    return index_policy(weights * (1, 1, 1, 1, 0, 0))
+    weights[4:6] = 0
+    return index_policy(weights)
 
 
 @pytest.mark.parametrize("policy", BY_NAME)
@@ -172,7 +174,7 @@ def check_what_is_kept(workload, seed):
             assert seen == reference_index.signs(row, row.requested_time, user)
             seat = seat_of(state, job)
             if state.expected_at[0, seat] == user.completed:
-                assert state.expected[0, seat, : s.N_WEIGHTS].tolist() == [
+                assert state.expected[0, seat, :6].tolist() == [
                     math.log(row.processors),
                     math.log(max(row.requested_time, 10)),
                     *reference_index.by_records(row, row.requested_time, user),
@@ -386,10 +388,16 @@ def test_a_rollout_backfills_by_what_is_expected_now(fill):
 # --- What is refused ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weights", [[1, 2, 3], [1] * 7, [1, 2, np.nan, 0, 0, 0], [np.inf] * 6])
-def test_weights_that_are_not_six_numbers_are_refused(weights):
-    with pytest.raises(PolicyError, match="needs 6 weights"):
+@pytest.mark.parametrize("weights", [[], [1] * 10, [[1, 2]], [1, 2, np.nan], [np.inf] * 6])
+def test_weights_that_no_index_can_have_are_refused(weights):
+    with pytest.raises(PolicyError, match="needs 1 to 9 weights"):
         index_policy(weights)
+
+
+def test_weights_that_are_left_out_are_0():
+    short, long = index_policy([1, 2]), index_policy([1, 2, 0, 0, 0, 0, 0, 0, 0])
+    assert short.name == long.name == "index:processors=1,request=2"
+    assert np.array_equal(short.parameters, long.parameters)
 
 
 def test_weights_of_a_network_without_one_are_refused():

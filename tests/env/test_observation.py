@@ -77,7 +77,7 @@ def test_run_times_of_unfinished_jobs_changed_in_a_copy_change_nothing_seen(
     duplicate: Any, decide: str | int
 ) -> None:
     rules = rules_for(
-        BUSY, action="weights", decide=decide, n_slots=24, threshold=30_000, expectations=True
+        BUSY, action="weights", decide=decide, n_slots=24, threshold=30_000, expectations="records"
     )
     env = env_of(BUSY, rules)
     env.render_mode = "ansi"
@@ -176,7 +176,7 @@ def by_hand() -> tuple[SchedulingEnv, dict[str, dict[int, float]], dict[str, flo
         action="order",
         decide="event",
         n_slots=4,
-        expectations=True,
+        expectations="records",
     )
     env.reset()
     hold = np.array([-1, 1, 1, 1], dtype=np.float32)

@@ -22,7 +22,7 @@ def preparer() -> Preparer:
         policies=[],
         reward="bsld",
         baseline=None,
-        expectations=False,
+        expectations=None,
     )
 
 

@@ -103,7 +103,7 @@ def test_every_step_is_that_of_the_twin_with_a_long_queue(
         policies=("SPF", "WFP3", "SMITH", "LAF") if action == "policy" else (),
         policy="SMITH",
         n_slots=12,
-        expectations=True,
+        expectations="records",
         threshold=10_000,
         reward="pp_bsld",
         baseline="SAF",

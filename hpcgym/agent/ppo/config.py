@@ -27,7 +27,9 @@ class PPOConfig:
         hidden: Width of a layer.
         layers: Layers before the output.
         heads: Heads of the attention.
-        start: What it begins at: "saf", or "smith-history", Smith's rule by users' records.
+        start: What it begins at: "saf", or Smith's rule by users' records, "smith-history", or by
+            the regression, "smith-regression". Observations show what is expected by the same, and
+            by records at "saf".
         bound: How far the network may move the scores of its start, in natural logarithms; the
             start's weight of 1 or head start of 1, for `weights` and `policy`.
         residual: Whether the network corrects its start, and begins there; else it begins anywhere,
@@ -182,7 +184,9 @@ class PPOConfig:
     def env_keywords(self) -> Keywords:
         """Return the keywords of `HPCBatch-v0` that the agent needs, trained or in training."""
         keywords = Keywords(
-            action=cast(ActionKind, self.action), n_slots=self.n_slots, expectations=True
+            action=cast(ActionKind, self.action),
+            n_slots=self.n_slots,
+            expectations=self.spec.expectations or "records",
         )
         if self.action == "policy":
             keywords["policies"] = list(self.policies)

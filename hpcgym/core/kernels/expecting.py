@@ -4,14 +4,14 @@ An index is a weighted sum of terms, the logarithms of a job's processors and es
 is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
 tau) is taken for the most it can be. The share of a job is the expected D/E, its speed the expected
 E/D: what a second of waiting costs, over what it would cost if the job ran to its estimate. Both
-are expected in two ways: from the user's records alone, and by a network that has learnt to read
-them; the share in a third, by the user's last two jobs. Each goes by requests: where something
-better is the estimate, there is less to say.
+are expected in three ways: from the user's records alone, by a network that has learnt to read
+them, and by a regression that learns; the share also by the user's last two jobs. Each goes by
+requests: where something better is the estimate, there is less to say.
 
-What is expected of a job changes when a job of its user ends, and only then; until then the terms
-are kept with the job's seat, and with its user for the next job alike, and a score is six
-multiplications. Reading a user's records costs a few looks at each of at most RING_JOBS jobs, a
-network some 1,500 multiplications more.
+What is expected of a job changes when a job of its user ends, and only then, but for what the
+regression says, which moves whenever any job ends. The rest is kept with the job's seat, and with
+its user for the next job alike, and a score is nine multiplications. Reading a user's records costs
+a few looks at each of at most RING_JOBS jobs, a network some 1,500 multiplications more.
 """
 
 import math
@@ -22,7 +22,6 @@ from hpcgym.core.kernels.predicting import predict_recent
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.regressing import (
     expect_by_regression,
-    weigh_regressed,
     write_regressors,
 )
 from hpcgym.core.kernels.seats import seat_of
@@ -35,7 +34,6 @@ from hpcgym.core.state import (
     N_LAST,
     N_SIGNS,
     N_TERMS,
-    N_WEIGHTS,
     NETWORK_SHARE,
     NETWORK_SPEED,
     PROCESSORS,
@@ -440,19 +438,18 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
     """Score a job by an index of what is known and expected of it.
 
     Args:
-        weight: Weights of (log processors, log E, log share and log speed by records, log share and
-            log speed by the network).
+        weight: Weights of the terms, N_WEIGHTS numbers.
         term: The terms, shape (N_TERMS,).
 
     Returns:
-        The score, summed in the order of the terms; with weights (1, 2, 1, -1, 0, 0) the logarithm
+        The score, summed in the order of the terms; with weights (1, 2, 1, -1, 0 ...) the logarithm
         of work over the rate at which waiting costs, as expected.
 
     Source:
         Smith 1956; specification, section 10, "Information".
     """
     total = 0.0
-    for column in range(N_WEIGHTS):
+    for column in range(N_TERMS):
         total += weight[column] * term[column]
     return total
 
@@ -471,60 +468,12 @@ def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> fl
         The score.
 
     Writes:
-        What `expect` writes.
+        What `expect_now` writes.
 
     Source:
         House rule: no work where nothing has changed.
     """
-    expect(jobs, row, job)
-    return weigh_terms(weight, row.expected[seat_of(row, job)])
-
-
-@kernel
-def regression_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
-    """Score a waiting job by what the regression says now.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        weight: As `weigh_regressed` takes them.
-        job: Index of a waiting job.
-
-    Returns:
-        The score.
-
-    Writes:
-        What `expect_now` writes.
-
-    Source:
-        Smith 1956; specification, section 10, "Information".
-    """
-    return weigh_regressed(weight, row.expected[expect_now(jobs, row, job)])
-
-
-@kernel
-def recent_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
-    """Score a waiting job by its user's last two jobs.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        weight: Weights of (log processors, log E, log share).
-        job: Index of a waiting job.
-
-    Returns:
-        The score, summed in this order.
-
-    Writes:
-        What `expect` writes.
-
-    Source:
-        Smith 1956; Tsafrir, Etsion and Feitelson 2007, section 4.
-    """
-    expect(jobs, row, job)
-    term = row.expected[seat_of(row, job)]
-    total = weight[0] * term[PROCESSORS] + weight[1] * term[REQUEST]
-    return total + weight[2] * term[RECENT_SHARE]
+    return weigh_terms(weight, row.expected[expect_now(jobs, row, job)])
 
 
 @kernel

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.delaying import is_held
 from hpcgym.core.kernels.easy import reserve
-from hpcgym.core.kernels.expecting import expect
+from hpcgym.core.kernels.expecting import expect_now
 from hpcgym.core.kernels.queue import list_jobs
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
@@ -23,6 +23,8 @@ from hpcgym.core.kernels.user_history import MONTH_MINUTES
 from hpcgym.core.state import (
     BASE,
     DAY_AGO,
+    EXPECT_BY_REGRESSION,
+    EXPECT_NOTHING,
     FREE,
     HOUR_AGO,
     LOG_LARGEST,
@@ -36,6 +38,8 @@ from hpcgym.core.state import (
     NEXT_JOB,
     NOW,
     PROCESSORS,
+    REGRESSED_SHARE,
+    REGRESSED_SPEED,
     REQUEST,
     SHADOW,
     SHARE,
@@ -244,7 +248,7 @@ def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first:
 
 @kernel(inlined=True)
 def show_expected(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> None:
-    """Write the fields of a job that change when a job of its user ends.
+    """Write the fields of a job that change when a job of its user ends, or any job.
 
     Args:
         jobs: The job table.
@@ -254,18 +258,20 @@ def show_expected(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> 
         first: Place of the job's first field there.
 
     Writes:
-        `shown`; what `expect` writes.
+        `shown`; what `expect_now` writes.
 
     Source:
         Specification, section 10, "Information".
     """
-    expect(jobs, row, job)
-    term = row.expected[seat_of(row, job)]
+    term = row.expected[expect_now(jobs, row, job)]
+    share, speed = term[SHARE], term[SPEED]
+    if row.setting[SHOW_EXPECTED] == EXPECT_BY_REGRESSION:
+        share, speed = term[REGRESSED_SHARE], term[REGRESSED_SPEED]
     log_largest = row.gauge[LOG_LARGEST]
-    index = term[PROCESSORS] + 2.0 * term[REQUEST] + term[SHARE] - term[SPEED]
+    index = term[PROCESSORS] + 2.0 * term[REQUEST] + share - speed
     largest_index = 2.0 * log_largest + math.log(row.setting[MACHINE_PROCESSORS])
-    shown[first + 15] = np.float32(max(term[SHARE] / log_largest, -1.0))
-    shown[first + 16] = np.float32(min(term[SPEED] / log_largest, 1.0))
+    shown[first + 15] = np.float32(max(share / log_largest, -1.0))
+    shown[first + 16] = np.float32(min(speed / log_largest, 1.0))
     shown[first + 17] = np.float32(min(index / largest_index, 1.0))
 
 
@@ -447,7 +453,7 @@ def observe(
             show_newcomer(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
             mask[place] = np.float32(1.0)
         show_wait(jobs, row, slot[place], shadow, shown_jobs, place * N_FIELDS)
-        if row.setting[SHOW_EXPECTED] == 1:
+        if row.setting[SHOW_EXPECTED] != EXPECT_NOTHING:
             show_expected(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
     if before > shown:
         shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)

@@ -185,11 +185,11 @@ def foresee_waiting(
             key = weight[which, 0] * submit_time
         else:
             own = weight[which]
-            parameters = (own[0], own[1], own[2], own[3], own[4], own[5])
+            features = (own[0], own[1], own[2], own[3], own[4], own[5])
             if rule[which] == RULE_INDEX:
-                key = weigh_terms(parameters, term)
+                key = weigh_terms((*features, own[6], own[7], own[8]), term)
             else:
-                key = mixed_score(jobs, parameters, job, 0.0)
+                key = mixed_score(jobs, features, job, 0.0)
         planned.keys[to, FIRST_ORDER + which] = key
 
 

@@ -172,23 +172,3 @@ def copy_lessons(row: Row, plan: Row) -> None:
     for which in range(len(row.coefficient)):
         for column in range(N_REGRESSORS):
             plan.coefficient[which, column] = row.coefficient[which, column]
-
-
-@kernel
-def weigh_regressed(weight: tuple[float, ...], term: Float) -> float:
-    """Score a job by an index of what the regression says.
-
-    Args:
-        weight: Weights of (log processors, log E, log share, log speed).
-        term: The terms, shape (N_TERMS,).
-
-    Returns:
-        The score, summed in this order.
-
-    Source:
-        Smith 1956; specification, section 10, "Information".
-    """
-    total = weight[0] * term[PROCESSORS]
-    total += weight[1] * term[REQUEST]
-    total += weight[2] * term[REGRESSED_SHARE]
-    return total + weight[3] * term[REGRESSED_SPEED]

@@ -3,7 +3,7 @@
 import math
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.expecting import index_score, recent_score, regression_score
+from hpcgym.core.kernels.expecting import index_score
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.running import is_overdue
 from hpcgym.core.kernels.seats import seat_of
@@ -22,8 +22,6 @@ from hpcgym.core.state import (
     RULE_INDEX,
     RULE_KEYS,
     RULE_MULTIFACTOR,
-    RULE_RECENT,
-    RULE_REGRESSION,
     RULE_SMITH,
     RULE_SUBMIT,
     RULE_UNICEF,
@@ -55,6 +53,9 @@ def parameters_of(row: Row, which: int) -> tuple[float, ...]:
         row.weight[which, 3],
         row.weight[which, 4],
         row.weight[which, 5],
+        row.weight[which, 6],
+        row.weight[which, 7],
+        row.weight[which, 8],
     )
 
 
@@ -147,10 +148,6 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
         return jobs.feature[job, AREA] / row.inverse[seat_of(row, job)]
     if rule == RULE_INDEX:
         return index_score(jobs, row, parameters_of(row, which), job)
-    if rule == RULE_REGRESSION:
-        return regression_score(jobs, row, parameters_of(row, which), job)
-    if rule == RULE_RECENT:
-        return recent_score(jobs, row, parameters_of(row, which), job)
     if rule == RULE_KEYS:
         return jobs.keys[job, int(row.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))

@@ -103,7 +103,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     with torch.no_grad():
         for array in scorer.arrays.values():
             array.normal_(0.0, 0.15)
-    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations=True)
+    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations="records")
     shown = envs.reset()
     for _ in range(20):
         shown, *_ = envs.step(np.tile(np.float32([0, 0, 0, 0, 0, 1]), (8, 1)))
