@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.errors import CardError, ScenarioError, TraceError
+from hpcgym.scenario.cut import cleaned_log
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.select import number_ranges
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.trace.catalogue import find_trace
+from hpcgym.trace.catalogue import find_trace, is_same_text, name_without_version
 from hpcgym.trace.split import WEEK_S
 
 if TYPE_CHECKING:
@@ -43,14 +44,19 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
     """Return the weeks that an agent may be judged on after its training.
 
     Neither training weeks nor weeks adjacent to one are, in whatever scenario of the same log:
-    weeks are compared by the time at which they begin.
+    weeks are compared by the time at which they begin. In another version of the log no week is,
+    for its clock may begin at another instant.
 
     Args:
         training: How the agent was trained.
         episodes: The weeks asked about.
 
     Returns:
-        Numbers of those of them that remain; none of another kind of episode cut from the log.
+        Numbers of those of them that remain; none of another kind of episode cut from the log, or
+        of another version of it.
+
+    Raises:
+        TraceError: A log that was trained on, and is cut here too, cannot be cleaned as it was.
 
     Source:
         Specification, section 10, "Evaluation protocol", step 1.
@@ -67,9 +73,10 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
         if scenario is None or not is_same_log(scenario, episodes.scenario):
             continue
         cut, own = scenario.episode, episodes.scenario.episode
-        if not isinstance(cut, WeekEpisodes) or not isinstance(own, WeekEpisodes):
+        later = _seconds_later(scenario, episodes.scenario)
+        if later is None or not isinstance(cut, WeekEpisodes) or not isinstance(own, WeekEpisodes):
             return ()
-        begins = [cut.offset_s + number * WEEK_S for number in numbers]
+        begins = [later + cut.offset_s + number * WEEK_S for number in numbers]
         used |= {
             number
             for number in episodes.numbers
@@ -117,7 +124,8 @@ def is_same_log(one: Scenario, other: Scenario) -> bool:
         other: Another.
 
     Returns:
-        Whether one file is behind both.
+        Whether behind both is one file, or files of the same text, or versions of one log, which
+        the archive gives one name.
 
     Source:
         House rule: weeks of one log may overlap under two names.
@@ -126,10 +134,28 @@ def is_same_log(one: Scenario, other: Scenario) -> bool:
         >>> is_same_log(load_scenario("tiny"), load_scenario("synthetic-256-weeks"))
         False
     """
-    if one is other:
+    if one is other or one.trace.log == other.trace.log:
         return True
-    path = _log_of(one)
-    return path is not None and path == _log_of(other)
+    name = name_without_version(one.trace.log)
+    if name is not None and name == name_without_version(other.trace.log):
+        return True
+    return _is_same_text(one, other)
+
+
+def _seconds_later(one: Scenario, other: Scenario) -> int | None:
+    """Return how much later a log's clock begins in one scenario than in another.
+
+    It begins at the first job that cleaning keeps. Of two versions nothing is known.
+    """
+    if (one.trace, one.machine.processors) == (other.trace, other.machine.processors):
+        return 0
+    if not _is_same_text(one, other):
+        return None
+    begins = [
+        cleaned_log(scenario.trace, scenario.machine.processors)[1].time_offset
+        for scenario in (one, other)
+    ]
+    return begins[0] - begins[1]
 
 
 def _known(name: str) -> Scenario | None:
@@ -140,9 +166,15 @@ def _known(name: str) -> Scenario | None:
         return None
 
 
+def _is_same_text(one: Scenario, other: Scenario) -> bool:
+    """Return whether the logs of two scenarios are at hand, and their texts the same."""
+    first, second = _log_of(one), _log_of(other)
+    return first is not None and second is not None and is_same_text(first, second)
+
+
 def _log_of(scenario: Scenario) -> Path | None:
     """Return where a scenario's log lies, or None where it is not at hand."""
     try:
-        return find_trace(scenario.trace.log).resolve()
+        return find_trace(scenario.trace.log)
     except TraceError:
         return None

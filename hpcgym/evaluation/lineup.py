@@ -12,6 +12,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training import Trainer, load_trainer
+from hpcgym.core.predictor import as_predictor
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.journal import Row, digest
 from hpcgym.evaluation.making import AnyAgent, Made, Making
@@ -29,6 +30,9 @@ from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.select import number_ranges
 
 Contestant: TypeAlias = AnyAgent | Trainer
+
+MADE_OF_RUN_TIMES = ("exact", "f-model")
+"""Kinds of estimates that no scheduler could make."""
 
 
 @dataclass(frozen=True)
@@ -195,9 +199,11 @@ class LineUp:
 
 
 def _kind_of(agent: AnyAgent) -> Kind:
-    """Tell whether a scheduler could be this agent."""
-    exact = isinstance(agent, RuleAgent) and agent.estimates == "exact"
-    return "clairvoyant" if exact else "achievable"
+    """Tell whether a scheduler could be this agent, or would have to know run times."""
+    stated = agent.estimates if isinstance(agent, RuleAgent) else None
+    if stated is None or as_predictor(stated).kind not in MADE_OF_RUN_TIMES:
+        return "achievable"
+    return "clairvoyant"
 
 
 def _digest_of(handed: Episodes) -> str:

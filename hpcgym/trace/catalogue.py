@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
+import re
 import tempfile
 import tomllib
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal, cast
 
 from hpcgym import registry
 from hpcgym.errors import TraceError, unknown_name
@@ -49,6 +52,11 @@ and acknowledge the provider whom `hpcgym traces info NAME` names.
 """
 
 _SUFFIXES = (".swf.gz", ".swf")
+
+_VERSIONED = re.compile(r"(.+-\d{4})-\d+(\.\d+)*(-cln)?", re.IGNORECASE)
+"""How the archive names a log: machine, year, version, and whether it is cleaned."""
+
+_CHUNK_BYTES = 65_536
 
 
 @dataclass(frozen=True)
@@ -310,6 +318,67 @@ def verify(names: Iterable[str] | None = None) -> list[Verification]:
         return [_status(entry(name), find_trace(name)) for name in names]
     here = {known.name: _here(known.name) for known in catalogue().values()}
     return [_status(entry(name), path) for name, path in here.items() if path is not None]
+
+
+def name_without_version(name_or_path: str | Path) -> str | None:
+    """Return the name that all versions of a log of the archive share.
+
+    Args:
+        name_or_path: Name of a log, or a file that is named after it.
+
+    Returns:
+        Machine and year, in lower case; None where the archive would not name a log so.
+
+    Source:
+        House rule: versions of a log hold the same weeks.
+
+    Example:
+        >>> name_without_version("KTH-SP2-1996-2.1-cln"), name_without_version("tiny")
+        ('kth-sp2-1996', None)
+        >>> name_without_version("logs/KTH-SP2-1996-2.swf.gz")
+        'kth-sp2-1996'
+    """
+    name = Path(name_or_path).name
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    found = _VERSIONED.fullmatch(name)
+    return None if found is None else found[1].casefold()
+
+
+def is_same_text(one: Path, other: Path) -> bool:
+    """Tell whether two files hold the same log, however they are packed.
+
+    Args:
+        one: A file.
+        other: Another; they are read as far as they agree.
+
+    Returns:
+        Whether their uncompressed text is the same; it is not where one cannot be read.
+
+    Source:
+        House rule: another compression is no difference.
+
+    Example:
+        >>> is_same_text(find_trace("tiny"), find_trace("synthetic-256"))
+        False
+    """
+    try:
+        if one.samefile(other):
+            return True
+        with _unpacked(one) as first, _unpacked(other) as second:
+            while chunk := first.read(_CHUNK_BYTES):
+                if chunk != second.read(_CHUNK_BYTES):
+                    return False
+            return not second.read(1)
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    """Open a file of plain or gzipped text."""
+    with path.open("rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"  # as gzip begins
+    return cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb")
 
 
 def _status(known: TraceEntry, path: Path) -> Verification:

@@ -112,7 +112,7 @@ def strict() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize("name", ["SAF", "EASY-SJBF"])
+@pytest.mark.parametrize("name", ["SAF", "EASY-SJBF", "SMITH-NET"])
 @pytest.mark.parametrize("n_envs", [1, 3])
 def test_evaluate_policy_of_stable_baselines_runs_a_rule_as_it_is(name: str, n_envs: int) -> None:
     """The reward of an episode is minus its mean bounded slowdown, so the return tells it."""

@@ -1,19 +1,25 @@
 """Cards of trained agents: what they state, and where the agents may be judged."""
 
+import gzip
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from hpcgym import registry
 from hpcgym.agent import NamedAgent, RuleAgent, load_agent, load_card
 from hpcgym.agent.card import read_card
 from hpcgym.agent.shelf import RESULTS_MARK
-from hpcgym.agent.trained import Training, open_weeks, refuse_training_weeks
-from hpcgym.errors import CardError
+from hpcgym.agent.trained import Training, is_same_log, open_weeks, refuse_training_weeks
+from hpcgym.errors import CardError, EvaluationError
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.held_out import judge
 from hpcgym.evaluation.shelf_results import shelf_results
 from hpcgym.registry import find_entry
 from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.load import load_scenario
+from hpcgym.trace.catalogue import find_trace
 
 SCENARIO = "synthetic-256-weeks"
 TABLE = """
@@ -93,6 +99,85 @@ def test_other_cuts_of_the_same_log_are_compared_by_time(tmp_path: Path) -> None
     head, _, _ = text.partition("[episode]")
     whole.write_text(head + '[episode]\nkind = "whole"\n')
     assert open_weeks(training, Episodes(whole)) == ()
+
+
+@pytest.fixture
+def weeks_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Episodes]:
+    """Put weeks of a log of one's own on a shelf, cut as the bundled ones are."""
+    shelf = tmp_path / "scenarios"
+    shelf.mkdir()
+    monkeypatch.setattr(registry, "_user_folders", [tmp_path])
+    text = find_entry("scenarios", SCENARIO).read_text(encoding="utf-8")
+
+    def put(name: str, file: str, log: str, *, more: str = "") -> Episodes:
+        (tmp_path / file).write_bytes(log.encode())
+        path = shelf / f"{name}.toml"
+        path.write_text(text.replace('name = "synthetic-256"', f'file = "../{file}"\n{more}'))
+        return Episodes(path)
+
+    return put
+
+
+@pytest.fixture
+def bundled_log() -> str:
+    """The text of the bundled log."""
+    return gzip.decompress(find_trace("synthetic-256").read_bytes()).decode()
+
+
+def test_weeks_of_a_copied_file_are_weeks_of_its_log(
+    weeks_of: Callable[..., Episodes], bundled_log: str
+) -> None:
+    own = weeks_of("own-weeks", "copied.swf", bundled_log)
+    training = Training({SCENARIO: (1, 2, 3, 9)}, 0, 1.0, "", "")
+    assert open_weeks(training, own) == (5, 6, 7, *range(11, 22))
+    with pytest.raises(EvaluationError, match=f"{SCENARIO} and own-weeks cut one log"):
+        judge("SPF", [SCENARIO, own], progress=False)
+
+
+def test_weeks_are_compared_by_the_log_where_cleaning_moves_time_0(
+    weeks_of: Callable[..., Episodes], bundled_log: str
+) -> None:
+    """A job of 1 s comes a week before the others: without it, week k is what was week k + 1."""
+    lines = [line.split(" ") for line in bundled_log.splitlines()]
+    first = next(line for line in lines if line[0] == "1")
+    begin, week = int(first[1]), 604_800
+    lone = ["0", str(begin), "0", "1", *first[4:]]
+    later = [
+        line if line[0] == ";" else [line[0], str(int(line[1]) + week), *line[2:]] for line in lines
+    ]
+    log = "".join(" ".join(line) + "\n" for line in [*later[:12], lone, *later[12:]])
+    whole = weeks_of("whole-weeks", "log.swf", log)
+    cleaned = weeks_of("cleaned-weeks", "log.swf", log, more="minimum_run_time_s = 2")
+    training = Training({"whole-weeks": (10,)}, 0, 1.0, "", "")
+    for episodes, expected in ((whole, {9, 10, 11}), (cleaned, {8, 9, 10})):
+        closed = set(episodes.numbers) - set(open_weeks(training, episodes))
+        assert closed == expected
+
+
+def test_no_week_of_another_version_of_the_log_is_open(
+    weeks_of: Callable[..., Episodes], bundled_log: str
+) -> None:
+    """Its name says that it is of one log, and nothing when its clock begins."""
+    old = weeks_of("old-weeks", "MINE-2026-1.swf", bundled_log)
+    new = weeks_of("new-weeks", "Mine-2026-1.1-cln.swf", "; another version\n" + bundled_log)
+    other = weeks_of("other-weeks", "MINE-2027-1.swf", "; another log\n" + bundled_log)
+    training = Training({"old-weeks": (10,)}, 0, 1.0, "", "")
+    assert set(open_weeks(training, old)) == set(old.numbers) - {9, 10, 11}
+    assert open_weeks(training, new) == ()
+    assert open_weeks(training, other) == other.numbers
+    with pytest.raises(EvaluationError, match="old-weeks and new-weeks cut one log"):
+        judge("SPF", [old, new], progress=False)
+
+
+def test_versions_of_a_log_of_the_archive_are_one_log(real_log: Callable[[str], Path]) -> None:
+    """Whether the other version is at hand or not."""
+    real_log("KTH-SP2-1996-2.1-cln")
+    scenario = load_scenario("kth-sp2-weeks")
+    raw = replace(scenario, name="raw", trace=replace(scenario.trace, name="KTH-SP2-1996-2"))
+    assert is_same_log(scenario, raw)
+    training = Training({"kth-sp2-weeks": (1,)}, 0, 1.0, "", "")
+    real_log("KTH-SP2-1996-2")
+    assert open_weeks(training, Episodes(raw)) == ()
 
 
 def test_evaluation_refuses_training_weeks_and_names_those_it_would_take(card_path: Path) -> None:

@@ -309,6 +309,27 @@ def test_trainer_begins_each_fold_without_memory_of_the_last(marked_weeks: Episo
 
 
 @pytest.mark.parametrize(
+    ("estimates", "kind"),
+    [
+        (None, "achievable"),
+        ("requested", "achievable"),
+        ("doubled", "achievable"),
+        ("recent", "achievable"),
+        ("Exact", "clairvoyant"),
+        ("f-model:f=3,seed=1", "clairvoyant"),
+    ],
+)
+def test_agents_that_plan_with_run_times_are_clairvoyant(
+    marked_weeks: Episodes, estimates: str | None, kind: str
+) -> None:
+    """An f-model is noise on run times, so that no scheduler could plan with it."""
+    every = lineup.LineUp([marked_weeks], [(1,)], 2, 1, 0)
+    agent = RuleAgent("SPF", estimates=estimates, name="mine")
+    plays = {play.name: play.kind for play in every.plays([agent], [])}
+    assert plays == {"mine": kind, "SAF": "achievable"}
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"seeds": 0}, "at least 1 training seed"),

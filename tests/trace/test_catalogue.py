@@ -11,7 +11,12 @@ import pytest
 from hpcgym import registry
 from hpcgym.errors import OutputError, TraceError
 from hpcgym.trace import catalogue, download, entry, find_trace, load_workload, verify
-from hpcgym.trace.catalogue import cache_folder, shelf_index
+from hpcgym.trace.catalogue import (
+    cache_folder,
+    is_same_text,
+    name_without_version,
+    shelf_index,
+)
 
 TEXT = b"; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 3 -1 -1 -1 -1 -1 -1\n"
 KNOWN = "MyLog-2026-1"
@@ -309,3 +314,32 @@ def test_every_log_of_the_archive_says_where_it_is_published_and_whom_to_thank()
 def test_index_of_the_shelf_is_current():
     readme = registry.shelf_folders("traces")[0] / "README.md"
     assert readme.read_text(encoding="utf-8") == shelf_index()
+
+
+def test_versions_of_a_log_share_a_name_and_no_others_do():
+    published = [log.name for log in catalogue().values() if log.url is not None]
+    by_name = {}
+    for name in published:
+        by_name.setdefault(name_without_version(f"{name}.swf.gz"), []).append(name)
+    assert None not in by_name
+    assert {key: names for key, names in by_name.items() if len(names) > 1} == {
+        "kth-sp2-1996": ["KTH-SP2-1996-2.1-cln", "KTH-SP2-1996-2"],
+        "sdsc-sp2-1998": ["SDSC-SP2-1998-4.2-cln", "SDSC-SP2-1998-4"],
+    }
+    assert [name_without_version(name) for name in ("lublin_256", "synthetic-256")] == [None, None]
+
+
+def test_text_is_compared_unpacked_and_to_its_end(tmp_path):
+    plain, packed, longer, damaged = (
+        tmp_path / name for name in ("a.swf", "b.swf.gz", "c.swf.gz", "d.swf.gz")
+    )
+    text = TEXT * 2_000  # several chunks
+    plain.write_bytes(text)
+    packed.write_bytes(gzip.compress(text))
+    longer.write_bytes(gzip.compress(text + b"\n"))
+    damaged.write_bytes(packed.read_bytes()[:-9])
+    assert is_same_text(plain, packed)
+    assert is_same_text(packed, plain)
+    for other in (longer, damaged, tmp_path / "missing.swf"):
+        assert not is_same_text(plain, other)
+        assert not is_same_text(other, plain)

@@ -26,7 +26,7 @@ class Keeper(BaseCallback):
     Args:
         config: Hyper-parameters of the training.
         validation: Weeks held back.
-        save: Called after each validation, to write a checkpoint.
+        save: Called to write a checkpoint, after each validation that is due and at the end.
         shown: Whether to show a progress bar, on a terminal.
 
     Attributes:
@@ -59,7 +59,7 @@ class Keeper(BaseCallback):
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
         hidden = not (shown and console.is_terminal)
         self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden)
-        self._task = self._bar.add_task("PPO", total=config.steps, said="")
+        self._task = self._bar.add_task("PPO", total=1.0, said="")
 
     _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "history", "_returns")
     _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged")
@@ -84,12 +84,13 @@ class Keeper(BaseCallback):
         self._add_network()
         if grow_windows(self.model, self._config, self._done):
             self._returns[:] = 0.0
-        if self._n_rollouts % self._config.validate_every == 0:
-            self._validate()
+        is_new = self._is_due and self._validate()
         self._take_time()
         is_late = 0 < self._config.minutes * 60 <= self.seconds
         is_stale = 0 < self._config.patience <= self._stale
         self._stops = is_late or is_stale
+        if is_new or self._stops:  # the learner steps once more before it is told to stop
+            self._save()
 
     def _on_step(self) -> bool:
         """Note what episodes have come to; False ends the training."""
@@ -106,11 +107,15 @@ class Keeper(BaseCallback):
     def _on_rollout_end(self) -> None:
         """Count."""
         self._n_rollouts += 1
-        self._bar.update(self._task, completed=self.num_timesteps)
+        self._bar.update(self._task, completed=self._done)
 
     def _on_training_end(self) -> None:
-        """Validate the last average, too, and write what there is to write."""
-        self._add_network()
+        """Save what a longer training would go on from; validate the last average, too."""
+        if not self._stops:
+            self._add_network()
+            if self._is_due:
+                self._validate()
+            self._save()
         self._validate()
         self.logger.dump(self.num_timesteps)
         self._bar.stop()
@@ -124,10 +129,10 @@ class Keeper(BaseCallback):
         old = self.average or new
         self.average = {key: keeps * old[key] + (1 - keeps) * new[key] for key in new}
 
-    def _validate(self) -> None:
-        """Compare the average with SAF, unless that has been done, and save."""
+    def _validate(self) -> bool:
+        """Compare the average with SAF; False where that has been done."""
         if self._validated == self._n_rollouts:
-            return
+            return False
         agent = NetworkAgent(self._config.spec, self.average)
         score = self._validation.score(agent)
         self._validated = self._n_rollouts
@@ -139,7 +144,12 @@ class Keeper(BaseCallback):
             self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
         said = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
         self._bar.update(self._task, said=said)
-        self._save()
+        return True
+
+    @property
+    def _is_due(self) -> bool:
+        """Tell whether it is time for a validation, however long the training is to be."""
+        return self._n_rollouts % self._config.validate_every == 0
 
     @property
     def _done(self) -> float:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -166,6 +167,39 @@ def test_a_training_cut_off_goes_on_to_the_bit(
     assert same_weights(gone_on.last, whole.last)
     assert same_weights(gone_on.agent, whole.agent)
     assert gone_on.history == whole.history
+
+
+@pytest.mark.parametrize("limit", ["steps", "minutes"])
+def test_a_training_ended_between_validations_goes_on_to_the_bit(
+    limit: str, training: list[Episodes], validation: list[Episodes], tmp_path: Path
+) -> None:
+    config = ppo.preset("order", **SMALL | {"steps": 640, "validate_every": 3})
+
+    def take_a_minute_per_rollout(keeper: Any) -> None:
+        keeper.seconds = 60.0 * keeper._n_rollouts
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(callbacks.Keeper, "_take_time", take_a_minute_per_rollout)
+        whole = ppo.train(config, training, validation=validation, seed=3)
+        early = replace(config, **{limit: {"steps": 256, "minutes": 2.0}[limit]})
+        cut = ppo.train(early, training, validation=validation, seed=3, output=tmp_path)
+        gone_on = ppo.resume(tmp_path, steps=640, minutes=9.0)
+    assert [steps for steps, *_ in cut.history] == [0, 256]
+    assert [steps for steps, *_ in whole.history] == [0, 384, 640]
+    assert gone_on.history == whole.history
+    assert same_weights(gone_on.last, whole.last)
+    assert same_weights(gone_on.agent, whole.agent)
+
+
+@pytest.mark.parametrize(("steps", "minutes", "share"), [(10**9, 1.0, 50), (2_560, 10.0, 10)])
+def test_the_bar_shows_the_share_of_the_nearer_limit(
+    steps: int, minutes: float, share: float
+) -> None:
+    config = ppo.preset("order", **SMALL | {"steps": steps, "minutes": minutes})
+    keeper = callbacks.Keeper(config, None, lambda: None, shown=False)
+    keeper.set_state(keeper.state() | {"seconds": 30.0, "_n_rollouts": 1})
+    keeper._on_rollout_end()
+    assert keeper._bar.tasks[0].percentage == pytest.approx(share, rel=0.01)
 
 
 def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:
