@@ -105,7 +105,7 @@ def ablate(
         resume: File in which finished trainings and runs are kept.
 
     Returns:
-        Every option and SMITH-HISTORY against SAF, on the log, and on the others where there are
+        Every option and the preset's start against SAF, on the log, and on the others where there are
         any.
 
     Raises:
@@ -118,7 +118,7 @@ def ablate(
     if mixed_with:
         trainers = [replace(one, name=MIXTURE) for one in trainers]
     return judge(
-        [*trainers, "SMITH-HISTORY"],
+        [*trainers, config.start.upper()],
         [scenario, *mixed_with],
         blocks=[FOLDS],
         seeds=seeds,

@@ -51,7 +51,7 @@ def clone_start(model: Any, updates: int, batch_size: int) -> float:
 
 
 def start_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
-    """Return what a network's start does, SAF or SMITH-HISTORY.
+    """Return what a network's start does, SAF or Smith's rule.
 
     Args:
         spec: The network.

@@ -205,8 +205,8 @@ _LEAST |= dict.fromkeys(
 """Least value of each number that may be below 1."""
 
 PRESETS: dict[str, dict[str, Any]] = {
-    "order": {"start": "smith-history", "baseline": "SMITH-HISTORY"},
-    "job": {"start": "smith-history", "baseline": "SMITH-HISTORY", "n_slots": 32},
+    "order": {"start": "smith-regression", "baseline": "SMITH-REGRESSION"},
+    "job": {"start": "smith-regression", "baseline": "SMITH-REGRESSION", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
 }
