@@ -34,7 +34,9 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "starts at SAF": {"start": "saf"},
     "warmer": {"temperature": 0.5},
     "farther from its start": {"bound": 4.0},
+    "no residual": {"residual": False},
     "clones its start, no residual": {"residual": False, "clone_updates": 300},
+    "clones SAF, no residual": {"start": "saf", "residual": False, "clone_updates": 300},
     "attention": {"network": "attention"},
     "no average": {"averaging": 0.0},
     "the best by validation": {"gives": "best"},
@@ -105,8 +107,8 @@ def ablate(
         resume: File in which finished trainings and runs are kept.
 
     Returns:
-        Every option and the preset's start against SAF, on the log, and on the others where there are
-        any.
+        Every option and the preset's start against SAF, on the log, and on the others where there
+        are any.
 
     Raises:
         EvaluationError: No such option, or what `hpcgym.evaluation.judge` refuses.
