@@ -18,12 +18,6 @@ def test_every_hyper_parameter_is_described() -> None:
         assert f"        {one.name}: " in described
 
 
-@pytest.mark.parametrize("action", ["order", "job", "policy", "weights"])
-def test_every_action_has_a_preset(action: str) -> None:
-    config = ppo.preset(action)
-    assert config.spec.action == config.env_keywords["action"] == action
-
-
 @pytest.mark.parametrize(
     ("assignment", "value"),
     [

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trained import Training
@@ -32,6 +33,7 @@ models = pytest.importorskip("hpcgym.agent.ppo.model")
 networks = pytest.importorskip("hpcgym.agent.ppo.networks")
 shelving = pytest.importorskip("hpcgym.agent.ppo.shelving")
 weeks = pytest.importorskip("hpcgym.agent.ppo.weeks")
+event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 sb3_evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
@@ -151,6 +153,41 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     )
     assert rewards == pytest.approx([-frame.loc["NET", "mean_bsld"]] * 2, rel=1e-5)
     assert lengths[0] > 10
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
+    action: str, training: list[Episodes], validation: list[Episodes]
+) -> None:
+    few = {"n_envs": 8, "n_steps": 16, "batch_size": 64, "device": "cpu"}
+    config = ppo.preset(action, **few, steps=256, minutes=0.0)
+    assert config.residual
+    untrained = networks.Scorer(config.spec).agent()
+    begun = NamedAgent("UNTRAINED", untrained, config.env_keywords)
+    agents = [begun, config.start.upper(), "FCFS"]
+    frame = evaluate(agents, training[0], progress=False).frame
+    found = frame.groupby("agent")["mean_bsld"].apply(list)
+    assert found["UNTRAINED"] == found[config.start.upper()] != found["FCFS"]
+    trained = ppo.train(config, training, validation=validation, seed=2)
+    assert [steps for steps, *_ in trained.history] == [0, 256]
+    for name, array in trained.last.weights.items():
+        assert np.isfinite(array).all(), name
+    assert np.abs(trained.last.weights["output.weight"]).max() > 0
+
+
+def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:
+    tiny = [Episodes("tiny")]
+    config = ppo.preset("order", **SMALL | {"steps": 256})
+    trained = ppo.train(config, tiny, validation=tiny, output=tmp_path)
+    events = event_accumulator.EventAccumulator(str(tmp_path))
+    events.Reload()
+    told = {tag: [one.value for one in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    assert told["validation/ratio_to_saf"] == [
+        pytest.approx(ratio) for _, ratio, _ in trained.history
+    ]
+    saf = evaluate(["SAF"], tiny[0], progress=False).frame["mean_bsld"].item()
+    assert told["validation/mean_bsld"][0] == pytest.approx(saf)
+    assert told["schedule/mean_bsld"][0] == pytest.approx(saf, rel=0.05)
 
 
 @pytest.mark.parametrize("action", ["order", "job"])
