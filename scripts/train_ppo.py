@@ -1,25 +1,26 @@
 """Train a network by PPO on weeks of one or more scenarios; write its weights and its card.
 
-    python scripts/train_ppo.py --scenario kth-sp2-weeks --weeks 1-29 --validation-weeks 31-36 \\
-        --minutes 8 --output runs/ppo
+    python scripts/train_ppo.py --scenario kth-sp2-weeks --minutes 8 --name MINE --output runs/ppo
 
 The folder gets NAME.npz and NAME.toml (the best network on the validation weeks), a checkpoint, and
-a log for `tensorboard --logdir`. The same command with `--resume` goes on from the checkpoint.
-Several `--scenario` make a mixture, with `--weeks` and `--validation-weeks` once for each or not at
-all. Hyper-parameters are described in `hpcgym/agent/ppo/config.py`. To put the agent on the shelf,
-copy both files to `agents/` and run `python scripts/update_agents.py --agent NAME`.
+a log for `tensorboard --logdir`. The same command with `--resume` goes on from the checkpoint; only
+`--steps`, `--minutes` and `--threads` may then be others. Without `--weeks` the last of five blocks
+of weeks, and the week before it, are left out, so that `hpcgym judge runs/ppo/mine.toml --scenario
+kth-sp2-weeks` can judge the agent there. `--validation-weeks` are not played; without them the last
+fifth is kept. Several `--scenario` make a mixture, with either kind of weeks once for each or not
+at all. `--set` is described in `hpcgym/agent/ppo/config.py`, `--augment` in
+`hpcgym/scenario/augment.py`. `--shelf` puts the agent on the shelf, too, where `python
+scripts/update_agents.py --agent NAME` then writes its results.
 """
 
 import argparse
 import shlex
 import sys
+from itertools import zip_longest
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.output import ensure_writable, make_folder
-
-ENDLESS = 10**9
-"""Steps of a training that minutes end."""
 
 
 def main() -> int:
@@ -40,42 +41,54 @@ def main() -> int:
 
 def run(options: argparse.Namespace):
     """Train; return what came of it, and the card."""
-    from hpcgym.agent.ppo import overridden, preset, resume, train
+    from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
+    from hpcgym.agent.ppo.checkpoint import Course
     from hpcgym.agent.ppo.shelving import write_agent
-    from hpcgym.agent.ppo.weeks import chosen_weeks
-    from hpcgym.agent.shelving import commit_at
+    from hpcgym.agent.shelving import commit_at, put_on_shelf
     from hpcgym.agent.trained import Training
+    from hpcgym.registry import shelf_folders
 
-    folder, name = make_folder(options.output), options.name.casefold()
-    for suffix in (".toml", ".npz"):
-        ensure_writable(folder / f"{name}{suffix}", force=options.force)
-    steps = options.steps or (ENDLESS if options.minutes else None)
-    minutes = options.minutes or (0.0 if options.steps else None)  # what is given alone decides
-    limits = {"steps": steps, "minutes": minutes}
-    config = preset(
-        options.action,
-        network=options.network,
-        threads=options.threads,
-        **{key: value for key, value in limits.items() if value is not None},
-    )
-    config = overridden(config, options.set)
-    share = config.validation_share
-    chosen = chosen_weeks(options.scenario, options.weeks, options.validation_weeks, share)
+    folder, seed, stem = make_folder(options.output), options.seed, options.name.casefold()
+    for place in (folder, shelf_folders("agents")[0]) if options.shelf else (folder,):
+        for file in (f"{stem}.toml", f"{stem}.npz"):
+            ensure_writable(place / file, force=options.force)
+    limits = {"threads": options.threads}
+    if options.steps or options.minutes:  # what is given alone decides
+        limits |= {"steps": options.steps or 10**9, "minutes": options.minutes or 0.0}
+    config = overridden(preset(options.action, network=options.network, **limits), options.set)
+    augmentation = augmentation_of(options.augment)
+    playing, kept = chosen_weeks(options, config.validation_share)
     if options.resume:
-        trained = resume(folder, **limits, progress=True)
+        asked = Course.of(config, seed, playing, kept, augmentation)
+        trained = resume(folder, asked=asked, progress=True)
     else:
-        trained = train(
-            config,
-            chosen.training,
-            validation=chosen.validation,
-            seed=options.seed,
-            output=folder,
-            progress=True,
-        )
-    command = shlex.join(["python", *sys.argv])
-    commit = commit_at(Path(__file__).parent)
-    training = Training(chosen.weeks, trained.seed, trained.seconds, commit, command)
-    return trained, write_agent(trained, options.name, folder, training, force=options.force)
+        given = {"validation": kept, "augmentation": augmentation, "seed": seed}
+        trained = train(config, playing, **given, output=folder, progress=True)
+    command, commit = shlex.join(["python", *sys.argv]), commit_at(Path(__file__).parent)
+    training = Training(trained.weeks, trained.seed, trained.seconds, commit, command)
+    card = write_agent(trained, options.name, folder, training, force=options.force)
+    return trained, put_on_shelf(card, force=options.force) if options.shelf else card
+
+
+def chosen_weeks(options: argparse.Namespace, share: float):
+    """Return what to play and what to validate on, set apart from all other weeks of each log."""
+    from hpcgym.agent.ppo.weeks import held_back
+    from hpcgym.evaluation.folds import left_to_train_on
+    from hpcgym.scenario.build import Episodes
+    from hpcgym.scenario.select import number_ranges
+
+    given = [options.scenario, options.weeks, options.validation_weeks]
+    for what, weeks in zip(("weeks", "validation weeks"), given[1:], strict=True):
+        if weeks and len(weeks) != len(given[0]):
+            raise HpcgymError(f"{len(given[0])} scenarios, yet {what} are given {len(weeks)} times")
+    parts = []
+    for name, own, kept in zip_longest(*given):
+        apart = left_to_train_on(Episodes(name), own)
+        if kept is not None:
+            both = sorted({*apart.numbers, *Episodes(name).select(kept).numbers})
+            apart = left_to_train_on(Episodes(name), number_ranges(both))
+        parts.append(held_back(apart, share, kept))
+    return zip(*parts, strict=True)
 
 
 def read_arguments() -> argparse.Namespace:
@@ -92,11 +105,13 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int)
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--augment", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--name", default="PPO")
     parser.add_argument("--output", type=Path, default=Path("runs/ppo"))
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--force", action="store_true", help="replace a card that is there")
+    parser.add_argument("--shelf", action="store_true", help="put it on the shelf, too")
     return parser.parse_args()
 
 

@@ -3,15 +3,16 @@
     python scripts/tune_weights.py --trainer tuned-network --scenario kth-sp2-weeks --name MINE
 
 Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
-`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. To put it
-on the shelf, copy what was written to `agents/` and run `python scripts/update_agents.py`.
+`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. With
+`--shelf` it is put on the shelf too; then `python scripts/update_agents.py --agent MINE` writes its
+results.
 """
 
 import argparse
 import shlex
 import sys
 import time
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
@@ -32,15 +33,13 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
-    from hpcgym.agent.shelving import commit_at, write_tuned
+    from hpcgym.agent.shelving import commit_at, put_on_shelf, write_tuned
     from hpcgym.agent.trained import Training
-    from hpcgym.agent.training import load_trainer
     from hpcgym.evaluation.folds import left_to_train_on
+    from hpcgym.registry import shelf_folders
     from hpcgym.scenario.build import Episodes
 
-    folder, name = make_folder(options.output), options.name.casefold()
-    for suffix in (".toml", ".npz"):
-        ensure_writable(folder / f"{name}{suffix}", force=options.force)
+    trainer = chosen_trainer(options)
     if options.weeks and len(options.weeks) != len(options.scenario):
         raise HpcgymError(
             f"{len(options.scenario)} scenarios, yet weeks are given {len(options.weeks)} times"
@@ -50,20 +49,40 @@ def run(options: argparse.Namespace) -> None:
         left_to_train_on(Episodes(name), which)
         for name, which in zip(options.scenario, weeks, strict=True)
     ]
-    trainer = load_trainer(options.trainer)
-    given = {"strategy": options.strategy, "evaluations": options.evaluations}
-    trainer = replace(trainer, **{key: one for key, one in given.items() if one is not None})
+    numbers = {one.scenario.name: one.numbers for one in sets}
+    if len(numbers) < len(sets):
+        raise HpcgymError("a scenario is given twice; each may stand once, with all its weeks")
+    folder = make_folder(options.output)
+    for place in (folder, *(shelf_folders("agents")[:1] if options.shelf else ())):
+        for suffix in (".toml", ".npz"):
+            ensure_writable(place / f"{options.name.casefold()}{suffix}", force=options.force)
     began = time.monotonic()
     agent = trainer.train(sets, options.seed)
     training = Training(
-        {one.scenario.name: one.numbers for one in sets},
+        numbers,
         options.seed,
         time.monotonic() - began,
         commit_at(Path(__file__).parent),
         shlex.join(["python", *sys.argv]),
     )
     card = write_tuned(agent, options.name, folder, training, force=options.force)
-    print(f"{agent.policy.name}: {training.seconds:.0f} s; wrote {card}")
+    print(f"{options.name}: {training.seconds:.0f} s; wrote {card}")
+    if options.shelf:
+        print(f"wrote {put_on_shelf(card, force=options.force)}")
+
+
+def chosen_trainer(options: argparse.Namespace):
+    """Return the trainer with what is set of it, or refuse what it has not."""
+    from hpcgym.agent.training import load_trainer
+
+    if options.trainer.casefold() == "ppo":
+        raise HpcgymError("ppo tunes no weights of an order: python scripts/train_ppo.py trains it")
+    trainer = load_trainer(options.trainer)
+    given = {"strategy": options.strategy, "evaluations": options.evaluations}
+    given = {key: value for key, value in given.items() if value is not None}
+    for key in given.keys() - {field.name for field in fields(trainer)}:
+        raise HpcgymError(f"the trainer {options.trainer} has no --{key}; leave it out")
+    return replace(trainer, **given)
 
 
 def read_arguments() -> argparse.Namespace:
@@ -73,12 +92,13 @@ def read_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
     parser.add_argument("--weeks", action="append", default=[], metavar="1-36")
-    parser.add_argument("--trainer", default="tuned-network", help="as `hpcgym judge` takes it")
+    parser.add_argument("--trainer", default="tuned-network", help="as of `hpcgym judge`, but ppo")
     parser.add_argument("--strategy", help="cma or xnes")
     parser.add_argument("--evaluations", type=int, help="weight vectors that are tried")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="TUNED")
     parser.add_argument("--output", type=Path, default=Path("runs/tuned"))
+    parser.add_argument("--shelf", action="store_true", help="put the agent on the shelf too")
     parser.add_argument("--force", action="store_true", help="replace a card that is there")
     return parser.parse_args()
 

@@ -26,7 +26,9 @@ from hpcgym.agent.expecting import read_expecting
 from hpcgym.agent.network import read_network
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
+from hpcgym.agent.tuning import ConstantAction
 from hpcgym.core.index import index_policy
+from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
 from hpcgym.scenario.select import parse_numbers
 
@@ -283,6 +285,22 @@ def _index_agent(card: Card) -> RuleAgent:
     return RuleAgent(policy, name=card.name)
 
 
+def _weights_agent(card: Card) -> NamedAgent:
+    """Make the agent that hands an environment the same weights in unit scale at every decision."""
+    _check_keys("parameters", card.parameters, needed=("weights",), allowed=("weights",))
+    _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
+    if card.environment["action"] != "weights":
+        raise CardError('environment.action of weights must be "weights"')
+    weights = card.parameters["weights"]
+    _check_type("parameters.weights", weights, list)
+    for weight in weights:
+        _check_type("parameters.weights", weight, float)
+        if not -1 <= weight <= 1:
+            raise CardError(f"parameters.weights must lie in [-1, 1], got {weight}")
+    mixed_policy(weights)  # refuses other than six
+    return NamedAgent(card.name, ConstantAction(tuple(weights)), dict(card.environment))
+
+
 def _check_weights_file(key: str, file: object, card: Path) -> None:
     """Refuse a file of weights that does not stand beside its card, under its name."""
     if file != f"{card.stem}.npz":
@@ -321,6 +339,7 @@ def _network_agent(card: Card) -> NamedAgent:
 KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
     "rule": _rule_agent,
     "index": _index_agent,
+    "weights": _weights_agent,
     "network": _network_agent,
 }
 """How each kind of card becomes an agent."""

@@ -8,8 +8,9 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.tuning import divisors_of
 from hpcgym.batch import simulate_many
-from hpcgym.core.policy import Policy
+from hpcgym.core.policy import Policy, mixed_policy
 from hpcgym.scenario.build import Episodes
 from hpcgym.trace.resample import jitter
 
@@ -51,46 +52,61 @@ class Fitness:
         threads: int | None = None,
     ) -> None:
         self._threads = threads
+        self._divisors = [divisors_of(one) for one in episodes]
         self._weeks = []
         for one in episodes:
             weeks = [one.workload(week) for week in range(len(one))]
             shaken = [jitter(week, generator, seconds=JITTER_S) for week in weeks * copies]
             settings = {key: value for key, value in vars(one.settings).items() if key != "policy"}
             self._weeks.append((weeks + shaken, settings))
-        self._saf = [np.log(bsld) for bsld in self._bslds(["SAF"])]
+        self._saf = [np.log(bsld) for bsld in self._bslds([["SAF"]] * len(episodes))]
 
     def __call__(self, policies: Sequence[Policy]) -> FloatArray:
         """Return what each policy is worth.
 
         Args:
-            policies: Any that `simulate_many` takes.
+            policies: Any that `simulate_many` takes; those of one network in a row are simulated in
+                one call for each log, so that networks that all differ take a call each.
 
         Returns:
             Mean over the logs of the mean log ratio to SAF, shape (n_policies,); below 0 where a
             policy is better.
         """
+        return self._ratios([policies] * len(self._weeks))
+
+    def of_weights(self, weights: FloatArray) -> FloatArray:
+        """Return what weights of the six features are worth, in one call for each log.
+
+        Args:
+            weights: In unit scale, that of each log, shape (n_candidates, 6).
+
+        Returns:
+            As of a call, shape (n_candidates,).
+        """
+        return self._ratios(
+            [[mixed_policy(one, divisors=own) for one in weights] for own in self._divisors]
+        )
+
+    def _ratios(self, policies: Sequence[Sequence[Policy]]) -> FloatArray:
+        """Return the mean log ratio to SAF, over logs each with policies of its own."""
         ratios = [
             (np.log(bsld) - saf).mean(axis=0)
             for bsld, saf in zip(self._bslds(policies), self._saf, strict=True)
         ]
         return np.asarray(np.mean(ratios, axis=0))
 
-    def _bslds(self, policies: Sequence[str | Policy]) -> list[FloatArray]:
-        """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log.
-
-        Policies of one network are simulated in one call.
-        """
-        batches = [list(batch) for _, batch in groupby(policies, _network_of)]
+    def _bslds(self, policies: Sequence[Sequence[str | Policy]]) -> list[FloatArray]:
+        """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log."""
         return [
             np.hstack(
                 [
                     simulate_many(
-                        weeks, batch, metrics=["mean_bsld"], threads=self._threads, **settings
+                        weeks, list(batch), metrics=["mean_bsld"], threads=self._threads, **settings
                     )["mean_bsld"]
-                    for batch in batches
+                    for _, batch in groupby(own, _network_of)
                 ]
             )
-            for weeks, settings in self._weeks
+            for (weeks, settings), own in zip(self._weeks, policies, strict=True)
         ]
 
 

@@ -1,4 +1,4 @@
-"""Trainers of index policies: weights or a score by evolution, of what records or a network say."""
+"""Trainers by evolution: weights of the six features, weights of an index, or a network's score."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.evolution import STRATEGIES
 from hpcgym.agent.expecting import fit_network, samples_of
 from hpcgym.agent.fitness import Fitness
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.tuning import weighing
 from hpcgym.core.index import index_policy
-from hpcgym.core.policy import Policy
+from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.core.state import N_LAST, N_NETWORK
 from hpcgym.errors import HpcgymError, unknown_name
 from hpcgym.scenario.build import Episodes
 
 FloatArray = NDArray[np.float64]
+
+Strategy: TypeAlias = Literal["cma", "xnes"]
+"""A search by evolution."""
 
 Searched: TypeAlias = Literal["weights", "score"]
 """What evolution searches: the index's weights, or what a network's last layer adds to the index.
@@ -62,14 +67,13 @@ class IndexTrainer:
     name: str
     network: bool
     searched: Searched = "weights"
-    strategy: Literal["cma", "xnes"] = "cma"
+    strategy: Strategy = "cma"
     evaluations: int = 120
     copies: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched."""
-        if self.strategy not in STRATEGIES:
-            raise HpcgymError(unknown_name("strategy", self.strategy, STRATEGIES))
+        _refuse_unknown(self.strategy)
         if self.searched not in get_args(Searched):
             raise HpcgymError(unknown_name("thing to search", self.searched, get_args(Searched)))
         if self.searched == "score" and not self.network:
@@ -85,25 +89,77 @@ class IndexTrainer:
             start, policy_of = np.zeros(N_LAST), partial(_scoring, network)
         found = start
         if self.evaluations:
-            found = self._search(episodes, start, policy_of, np.random.default_rng(seed))
+            generator = np.random.default_rng(seed)
+            fitness = Fitness(episodes, self.copies, generator)
+
+            def worth(asked: FloatArray) -> FloatArray:
+                return fitness([policy_of(one) for one in asked])
+
+            found = _searched(worth, start, self.strategy, self.evaluations, generator)
         return RuleAgent(policy_of(found), name=self.name)
 
-    def _search(
-        self,
-        episodes: Sequence[Episodes],
-        start: FloatArray,
-        policy_of: Callable[[FloatArray], Policy],
-        generator: np.random.Generator,
-    ) -> FloatArray:
-        """Return the mean where the search ends, which averages over noise as its best does not."""
-        fitness = Fitness(episodes, self.copies, generator)
-        search = STRATEGIES[self.strategy](start, STEP_SIZE, generator)
-        n_done = 0
-        while n_done < self.evaluations:
-            asked = search.ask()
-            search.tell(fitness([policy_of(one) for one in asked]))
-            n_done += len(asked)
-        return search.mean
+
+@dataclass(frozen=True)
+class LinearTrainer:
+    """Searches weights of the six features on the training weeks, from SAF on.
+
+    Weights are in unit scale, so that they hold over logs of different sizes. They are w*train's,
+    sought by another fitness: every week and every log counts alike, shaken copies included.
+
+    Attributes:
+        name: What tables call the agent.
+        strategy: The search, "cma" or "xnes".
+        evaluations: Weight vectors that are tried, at least; 0 leaves SAF as it is.
+        copies: Shaken copies of each week in the fitness, besides the original.
+
+    Raises:
+        HpcgymError: An unknown strategy.
+
+    Source:
+        RR-9212, section 7.1, for the score; specification, section 10, for the fitness.
+    """
+
+    name: str
+    strategy: Strategy = "cma"
+    evaluations: int = 480
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be searched."""
+        _refuse_unknown(self.strategy)
+
+    def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
+        """Make the agent; arguments and result as of `hpcgym.agent.training.Trainer`."""
+        found = np.array([float(feature == "area") for feature in FEATURES])
+        if self.evaluations:
+            generator = np.random.default_rng(seed)
+            fitness = Fitness(episodes, self.copies, generator)
+            worth = fitness.of_weights
+            found = _searched(worth, found, self.strategy, self.evaluations, generator)
+        return weighing(found / np.abs(found).sum(), episodes, name=self.name)
+
+
+def _refuse_unknown(strategy: str) -> None:
+    """Refuse a strategy there is not."""
+    if strategy not in STRATEGIES:
+        raise HpcgymError(unknown_name("strategy", strategy, STRATEGIES))
+
+
+def _searched(
+    worth: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    strategy: Strategy,
+    evaluations: int,
+    generator: np.random.Generator,
+) -> FloatArray:
+    """Return the mean where a search ends, which averages over noise as its best does not."""
+    search = STRATEGIES[strategy](start, STEP_SIZE, generator)
+    n_done = 0
+    while n_done < evaluations:
+        asked = search.ask()
+        search.tell(worth(asked))
+        n_done += len(asked)
+    return search.mean
 
 
 def _weighing(network: FloatArray | None, weights: FloatArray) -> Policy:

@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
 from hpcgym.agent.expecting import write_expecting
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
+from hpcgym.agent.tuning import ConstantAction
 from hpcgym.core.policy import FEATURES, Policy
-from hpcgym.core.state import RULE_INDEX
+from hpcgym.core.state import RULE_INDEX, RULE_WEIGHTS
+from hpcgym.errors import CardError
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.select import number_ranges
@@ -42,7 +45,7 @@ def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bo
 
 
 def put_on_shelf(card: Path, *, force: bool = False) -> Path:
-    """Copy a card, and the weights it may name, to the shelf of agents.
+    """Copy a card, and the file of weights that it may name, to the shelf of agents.
 
     Args:
         card: The card, as it was written.
@@ -59,7 +62,8 @@ def put_on_shelf(card: Path, *, force: bool = False) -> Path:
     """
     shelf = shelf_folders("agents")[0]
     weights = card.with_suffix(".npz")
-    for source in (weights, card) if weights.exists() else (card,):
+    named = weights.name in read_card(card).parameters.values()
+    for source in (weights, card) if named else (card,):
         with writing(shelf / source.name, force=force) as file:
             shutil.copyfile(source, file)
     return shelf / card.name
@@ -102,12 +106,18 @@ def training_table(training: Training) -> dict[str, Any]:
 
 
 def write_tuned(
-    agent: RuleAgent, name: str, folder: Path, training: Training, *, force: bool = False
+    agent: RuleAgent | NamedAgent,
+    name: str,
+    folder: Path,
+    training: Training,
+    *,
+    force: bool = False,
 ) -> Path:
     """Write an agent that orders by tuned weights, and the network that it may have.
 
     Args:
-        agent: The agent: an index, or weights of the six features.
+        agent: The agent: an index, weights of the six features, or the same in unit scale, which an
+            environment plays.
         name: What tables call it; the files are named after it, in lower case.
         folder: Where to.
         training: How it was trained.
@@ -118,14 +128,15 @@ def write_tuned(
 
     Raises:
         OutputError: A file cannot be written, or is there.
+        CardError: The agent is none of these.
 
     Source:
         House rule: agents are weights with a card that says how they were made.
     """
     path = folder / f"{name.casefold()}.toml"
-    if agent.policy.network is not None:
+    described = _described(agent, path.stem)
+    if isinstance(agent, RuleAgent) and agent.policy.network is not None:
         write_expecting(agent.policy.network, path.with_suffix(".npz"), force=force)
-    described = _described(agent.policy, path.stem)
     logs = " and ".join(training.weeks)
     top = {"name": name, **described.top, "description": f"{described.text}, trained on {logs}."}
     tables = {
@@ -139,7 +150,7 @@ def write_tuned(
 
 
 class _Described(NamedTuple):
-    """What a card says of a policy."""
+    """What a card says of an agent."""
 
     top: dict[str, str]
     text: str
@@ -147,21 +158,42 @@ class _Described(NamedTuple):
     environment: dict[str, Any]
 
 
-def _described(policy: Policy, stem: str) -> _Described:
-    """Say what a tuned policy is, the way its kind of card does."""
-    weights = policy.parameters.tolist()
-    if policy.rule != RULE_INDEX:
-        named = zip(FEATURES, weights, strict=True)
-        text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
-        top = {"title": "Weights of the six features", "kind": "rule", "source": policy.source}
-        score = {"policy": text, "score": "the weighted sum of raw features"}
-        return _Described(
-            top,
-            "Orders the jobs by a weighted sum of six features",
-            score,
-            {"action": "policy", "policies": [text]},
+def _described(agent: RuleAgent | NamedAgent, stem: str) -> _Described:
+    """Say what a tuned agent is, the way its kind of card does."""
+    if isinstance(agent, RuleAgent):
+        is_index = agent.policy.rule == RULE_INDEX
+        return _index(agent.policy, stem) if is_index else _weighted(agent.policy)
+    if not isinstance(agent.agent, ConstantAction):
+        raise CardError(
+            f"{agent.name} orders by no tuned weights; scripts/train_ppo.py writes networks"
         )
-    parameters: dict[str, Any] = {"weights": weights}
+    top = {"title": "Weights of the six features, in unit scale", "kind": "weights"}
+    return _Described(
+        top | {"source": "RR-9212, equation 3"},
+        "Orders the jobs by a weighted sum of six features, each divided by its size on the "
+        "machine at hand",
+        {"weights": list(agent.agent.action)},
+        {"action": "weights"},
+    )
+
+
+def _weighted(policy: Policy) -> _Described:
+    """Say what weights of raw features are, or the rule that they come to."""
+    text = policy.name
+    if policy.rule == RULE_WEIGHTS:
+        named = zip(FEATURES, policy.parameters.tolist(), strict=True)
+        text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
+    return _Described(
+        {"title": "Weights of the six features", "kind": "rule", "source": policy.source},
+        "Orders the jobs by a weighted sum of six features",
+        {"policy": text, "score": "the weighted sum of raw features"},
+        {"action": "policy", "policies": [text]},
+    )
+
+
+def _index(policy: Policy, stem: str) -> _Described:
+    """Say what an index is."""
+    parameters: dict[str, Any] = {"weights": policy.parameters.tolist()}
     expects = "means over the user's last jobs"
     if policy.network is not None:
         parameters["network"] = f"{stem}.npz"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.indexing import IndexTrainer
+from hpcgym.agent.indexing import IndexTrainer, LinearTrainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.tuning import WeightsTrainer
 from hpcgym.errors import CardError, unknown_name
@@ -56,6 +56,7 @@ def _ppo_trainer() -> Trainer:
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
     "weights": WeightsTrainer,
+    "tuned-weights": partial(LinearTrainer, "TUNED-WEIGHTS"),
     "network": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
     "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
     "tuned-network": partial(IndexTrainer, "TUNED-NET", network=True),

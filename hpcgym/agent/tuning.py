@@ -134,10 +134,30 @@ def weighing(
     Source:
         Specification, section 10, "Action semantics", `weights`.
     """
-    divisors = np.array([_divisors(one) for one in episodes])
+    divisors = np.array([divisors_of(one) for one in episodes])
     if (divisors == divisors[0]).all():
         return RuleAgent(mixed_policy(weights, divisors=divisors[0]), name=name)
     return NamedAgent(name, ConstantAction(tuple(weights.tolist())), {"action": "weights"})
+
+
+def divisors_of(episodes: Episodes) -> FloatArray:
+    """Return what features are divided by in unit scale.
+
+    Args:
+        episodes: Weeks of a log.
+
+    Returns:
+        Numbers that make the features of its jobs about one in size, shape (6,).
+
+    Source:
+        Specification, section 10, "Action semantics", `weights`.
+
+    Example:
+        >>> divisors_of(Episodes("tiny"))[[0, 1, 5]].astype(int).tolist()
+        [4, 120, 480]
+    """
+    processors = episodes.scenario.machine.processors
+    return unit_divisors(processors, episodes.largest_request, episodes.settings.threshold)
 
 
 @dataclass(frozen=True)
@@ -163,19 +183,13 @@ class ConstantAction:
         return (action if n_envs is None else np.tile(action, (n_envs, 1))), state
 
 
-def _divisors(episodes: Episodes) -> FloatArray:
-    """Return what features are divided by in unit scale."""
-    processors = episodes.scenario.machine.processors
-    return unit_divisors(processors, episodes.largest_request, episodes.settings.threshold)
-
-
 def _sums(episodes: Episodes, weights: FloatArray) -> FloatArray:
     """Return the sum over weeks of the mean bounded slowdown, shape (n_candidates,)."""
     settings = {key: value for key, value in vars(episodes.settings).items() if key != "policy"}
     result = simulate_many(
         [episodes.workload(week) for week in range(len(episodes))],
         weights=weights,
-        divisors=_divisors(episodes),
+        divisors=divisors_of(episodes),
         metrics=["mean_bsld"],
         **settings,
     )

@@ -24,7 +24,8 @@ def judge_agent(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="Trainers (weights), or agents' names, cards or weights.",
+            help="Trainers (weights, tuned-weights, network, tuned-history, tuned-network, "
+            "evolved-score, ppo), or agents' names, cards or weights.",
             show_default=False,
         ),
     ],

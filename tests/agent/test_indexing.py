@@ -7,16 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcgym import simulate
+from hpcgym import evaluate, simulate
+from hpcgym.agent import NamedAgent, RuleAgent, shelving
 from hpcgym.agent.fitness import Fitness
-from hpcgym.agent.indexing import SMITH, IndexTrainer
+from hpcgym.agent.indexing import SMITH, IndexTrainer, LinearTrainer
 from hpcgym.agent.shelf import load_agent, load_card
-from hpcgym.agent.shelving import write_tuned
+from hpcgym.agent.shelving import put_on_shelf, write_tuned
 from hpcgym.agent.trained import Training
 from hpcgym.agent.training import load_trainer
-from hpcgym.agent.tuning import WeightsTrainer
+from hpcgym.agent.tuning import ConstantAction, WeightsTrainer, divisors_of, weighing
 from hpcgym.core.index import index_policy
-from hpcgym.core.policy import as_policy
+from hpcgym.core.policy import as_policy, mixed_policy
 from hpcgym.core.state import N_LAST
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.build import Episodes
@@ -79,6 +80,21 @@ def test_every_log_weighs_alike(weeks):
     assert Fitness([first, second], 0, generator)(policies)[0] == pytest.approx(np.mean(apart))
 
 
+def test_weights_are_worth_what_their_policies_are_on_each_log(weeks):
+    """Scales differ: on each log, weights are divided by its own."""
+    logs, vectors = [weeks, Episodes("tiny")], np.random.default_rng(3).normal(size=(3, 6))
+    generator = np.random.default_rng(0)
+    found = Fitness(logs, 0, generator).of_weights(vectors)
+    apart = [
+        Fitness([log], 0, generator)(
+            [mixed_policy(vector, divisors=divisors_of(log)) for vector in vectors]
+        )
+        for log in logs
+    ]
+    assert found.tolist() == pytest.approx(np.mean(apart, axis=0).tolist())
+    assert len(set(found.tolist())) == 3
+
+
 def test_without_a_search_smiths_rule_stands(smith):
     assert smith.name == "SMITH-NET"
     assert smith.policy.parameters.tolist() == [*SMITH[:2], 0.0, 0.0, *SMITH[2:]]
@@ -93,6 +109,55 @@ def test_search_moves_weights_and_keeps_the_first(weeks, strategy):
     assert agent.policy.parameters[1:4].tolist() != list(SMITH[1:])
     assert np.array_equal(agent.policy.parameters, again.policy.parameters)
     assert agent.policy.network is None
+
+
+@pytest.mark.parametrize("strategy", ["cma", "xnes"])
+def test_search_of_feature_weights_begins_at_saf_and_beats_it(weeks, strategy):
+    still = LinearTrainer("MINE", evaluations=0).train([weeks], 0)
+    workload = weeks.workload(0)
+    assert np.array_equal(
+        simulate(workload, still.policy).start_time, simulate(workload, "SAF").start_time
+    )
+    trainer = LinearTrainer("MINE", strategy=strategy, evaluations=60, copies=0)
+    agent, again = trainer.train([weeks], 1), trainer.train([weeks], 1)
+    assert np.array_equal(agent.policy.parameters, again.policy.parameters)
+    assert Fitness([weeks], 0, np.random.default_rng(0))([agent.policy])[0] < 0
+
+
+def test_feature_weights_of_several_logs_are_written_and_played_in_unit_scale(
+    weeks, training, tmp_path
+):
+    """What is read again orders each log as a rule in that log's scale does."""
+    agent = LinearTrainer("MINE", evaluations=20, copies=0).train([weeks, Episodes("tiny")], 0)
+    assert isinstance(agent, NamedAgent)
+    read = load_agent(str(write_tuned(agent, "MINE", tmp_path, training)))
+    assert (read.agent, read.env_keywords) == (agent.agent, {"action": "weights"})
+    open_weeks = Episodes("synthetic-256-weeks").select("4-5")
+    for log in (open_weeks, Episodes("tiny")):
+        rule = weighing(np.array(read.agent.action), [log], name="rule")
+        assert isinstance(rule, RuleAgent)
+        found = evaluate([read, rule], log, progress=False)
+        assert np.array_equal(found.values("MINE"), found.values("rule"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("weights = [0.5, ", "weights = [", "weights must be 6"),
+        ("weights = [0.5, ", "weights = [2.5, ", r"in \[-1, 1\], got 2.5"),
+        ("weights = [0.5, ", "weights = [1, ", "must be a number, got 1"),
+        ('action = "weights"', 'action = "policy"', "weights"),
+    ],
+)
+def test_malformed_cards_of_weights_are_refused(training, tmp_path, old, new, said):
+    action = ConstantAction((0.5, 0.0, 0.0, 0.0, 0.0, -0.5))
+    agent = NamedAgent("MINE", action, {"action": "weights"})
+    card = write_tuned(agent, "MINE", tmp_path, training)
+    text = card.read_text()
+    assert old in text
+    card.write_text(text.replace(old, new))
+    with pytest.raises(CardError, match=said):
+        load_card(str(card))
 
 
 def test_searched_score_adds_to_smiths_rule_by_what_the_last_layer_has_found(weeks, smith):
@@ -157,6 +222,34 @@ def test_weights_of_features_are_written_to_the_last_digit(weeks, training, tmp_
     )
 
 
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_weight_on_the_wait_alone_is_written_as_the_rule_it_is(weeks, training, tmp_path, sign):
+    agent = weighing(np.array([0, 0, sign, 0, 0, 0]), [weeks], name="whatever")
+    read = load_agent(str(write_tuned(agent, "MINE", tmp_path, training)))
+    assert read.policy is as_policy("FCFS" if sign < 0 else "LCFS")
+
+
+def test_agent_that_is_no_weights_is_refused_before_a_file_is_written(training, tmp_path):
+    with pytest.raises(CardError, match="MINE orders by no tuned weights"):
+        write_tuned(NamedAgent("MINE", load_agent("SAF")), "MINE", tmp_path, training)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_path, monkeypatch):
+    """A network of that name, left by an earlier training, stays where it is."""
+    made, shelf = tmp_path / "made", tmp_path / "agents"
+    made.mkdir()
+    shelf.mkdir()
+    monkeypatch.setattr(shelving, "shelf_folders", lambda name: [tmp_path / name])
+    for agent, files in ((load_agent("SPF"), ["mine.toml"]), (smith, ["mine.npz", "mine.toml"])):
+        (made / "mine.npz").write_bytes(b"left")
+        card = put_on_shelf(write_tuned(agent, "MINE", made, training, force=True), force=True)
+        assert sorted(path.name for path in shelf.iterdir()) == files
+        assert load_card(str(card)).training == training
+    with pytest.raises(OutputError):
+        put_on_shelf(made / "mine.toml")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -175,20 +268,50 @@ def test_malformed_cards_of_an_index_are_refused(smith, training, tmp_path, old,
         load_card(str(card))
 
 
+def tune(*options, check=True):
+    """Run the script; return what it printed, or what it refused."""
+    command = [sys.executable, str(SCRIPTS / "tune_weights.py"), *map(str, options)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode == 0) == check, done.stderr
+    return done.stdout if check else done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--trainer", "PPO"], "python scripts/train_ppo.py"),
+        (["--trainer", "weights", "--strategy", "cma"], "weights has no --strategy"),
+        (["--trainer", "tuned-wieghts"], "did you mean 'tuned-weights'"),
+        (["--trainer", "tuned-weights", "--strategy", "cmaes"], "did you mean 'cma'"),
+        (["--scenario", "tiny"], "a scenario is given twice"),
+        (["--name", "SAF", "--shelf"], "saf.toml: exists already"),
+    ],
+)
+def test_script_refuses_before_it_works(options, said, tmp_path):
+    """Nothing is trained: a search would take longer than any test may."""
+    given = ["--scenario", "tiny", "--output", tmp_path, "--evaluations", 10**9, *options]
+    assert said in tune(*given, check=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("trainer", ["weights", "tuned-weights"])
+def test_script_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
+    logs = ["--scenario", "tiny", "--scenario", "synthetic-256-weeks", "--weeks", 1, "--weeks", 1]
+    printed = tune(*logs, "--trainer", trainer, "--evaluations", 13, "--output", tmp_path)
+    assert "tuned.toml" in printed
+    agent = load_agent(str(tmp_path / "tuned.toml"))
+    assert agent.training.weeks == {"tiny": (1,), "synthetic-256-weeks": (1,)}
+    assert agent.env_keywords == {"action": "weights"}
+
+
 def test_script_leaves_the_last_block_out(tmp_path):
     """The agent that the script writes may be judged on the last block, and nowhere else."""
-    script = [sys.executable, str(SCRIPTS / "tune_weights.py"), "--trainer", "tuned-history"]
-    options = ["--scenario", "synthetic-256-weeks", "--evaluations", "8", "--name", "BRIEF"]
-    subprocess.run(
-        [*script, *options, "--output", str(tmp_path)], check=True, capture_output=True, text=True
-    )
+    options = ["--trainer", "tuned-history", "--scenario", "synthetic-256-weeks"]
+    options += ["--evaluations", 8, "--name", "BRIEF", "--output", tmp_path]
+    tune(*options)
     agent = load_agent(str(tmp_path / "brief.toml"))
     trained = agent.training.weeks["synthetic-256-weeks"]
     every = Episodes("synthetic-256-weeks").numbers
     n_block = len(every) // 5
     assert max(trained) < every[-n_block] - 1
-    refused = subprocess.run(
-        [*script, *options, "--output", str(tmp_path)], capture_output=True, text=True, check=False
-    )
-    assert refused.returncode == 1
-    assert "brief.toml" in refused.stderr
+    assert "brief.toml" in tune(*options, check=False)

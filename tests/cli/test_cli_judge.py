@@ -1,5 +1,6 @@
 """`hpcgym judge`: one command makes the whole table."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +52,10 @@ def test_one_command_makes_the_whole_table_and_its_files(
     assert len(pd.read_csv(folder / "trainings.csv")) == 4
     assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
     assert "exists already" in refuse(*command)
+
+
+def test_help_names_every_trainer(run: Command) -> None:
+    assert set(TRAINERS) <= set(re.findall(r"[a-z-]+", run("judge", "--help")))
 
 
 def test_families_are_compared_over_several_logs(

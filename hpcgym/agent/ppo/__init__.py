@@ -1,6 +1,15 @@
 """Learning by proximal policy optimisation, on Stable-Baselines3; needs the extra `train`."""
 
-from hpcgym.agent.ppo.config import PPOConfig, overridden, preset
+from hpcgym.agent.ppo.config import PPOConfig, augmentation_of, overridden, preset
 from hpcgym.agent.ppo.train import PPOTrainer, Trained, resume, train
 
-__all__ = ["PPOConfig", "PPOTrainer", "Trained", "overridden", "preset", "resume", "train"]
+__all__ = [
+    "PPOConfig",
+    "PPOTrainer",
+    "Trained",
+    "augmentation_of",
+    "overridden",
+    "preset",
+    "resume",
+    "train",
+]

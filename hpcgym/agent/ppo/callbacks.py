@@ -76,7 +76,8 @@ class Keeper(BaseCallback):
         self._since = time.perf_counter()
 
     def _on_training_start(self) -> None:
-        """Show the bar."""
+        """Show the bar, of a training that goes on from where it was."""
+        self._bar.update(self._task, completed=self._done)
         self._bar.start()
 
     def _on_rollout_start(self) -> None:

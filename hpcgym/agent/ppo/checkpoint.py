@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,97 @@ from typing import Any
 import numpy as np
 import torch
 
-from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.config import PPOConfig, texts_of
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.output import writing
+from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.select import number_ranges
 
-FORMAT = 2
+FORMAT = 3
 """Version of the files."""
+
+MAY_CHANGE = ("steps", "minutes", "threads")
+"""Hyper-parameters that may be others when a training goes on."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a training is made of.
+
+    Attributes:
+        config: Hyper-parameters.
+        seed: Seed of everything.
+        weeks: Numbers of all weeks, ascending, by scenario, those of validation included.
+        kept: Numbers of the weeks of validation, likewise.
+        augmentation: How the weeks that are played are changed at every draw; None = not at all.
+    """
+
+    config: PPOConfig
+    seed: int
+    weeks: dict[str, tuple[int, ...]]
+    kept: dict[str, tuple[int, ...]]
+    augmentation: Augmentation | None
+
+    @classmethod
+    def of(
+        cls,
+        config: PPOConfig,
+        seed: int,
+        episodes: Sequence[Episodes],
+        validation: Sequence[Episodes],
+        augmentation: Augmentation | None,
+    ) -> Course:
+        """Say what a training is made of.
+
+        Args:
+            config: Hyper-parameters.
+            seed: Seed of everything.
+            episodes: What is played, not yet augmented.
+            validation: What decides which network is best.
+            augmentation: How what is played is changed.
+
+        Returns:
+            That, by numbers of weeks.
+        """
+        weeks, kept = _numbers_of([*episodes, *validation]), _numbers_of(validation)
+        return cls(config, seed, weeks, kept, augmentation)
+
+    def refuse_other(self, asked: Course) -> None:
+        """Refuse to go on as something that this training is not.
+
+        Args:
+            asked: What came.
+
+        Raises:
+            HpcgymError: It differs in more than steps, minutes and threads.
+        """
+        ours, theirs = self._stated(), asked._stated()
+        for what in ours | theirs:
+            mine, came = ours.get(what, "none"), theirs.get(what, "none")
+            if mine != came:
+                raise HpcgymError(
+                    f"{what}: got {came}, yet the checkpoint has {mine}; a training goes on as it "
+                    "began, but for steps, minutes and threads"
+                )
+
+    def _stated(self) -> dict[str, str]:
+        """Return as texts what stays when a training goes on."""
+        found = {"scenario": ", ".join(self.weeks), "seed": str(self.seed)}
+        for what, weeks in (("weeks", self.weeks), ("validation weeks", self.kept)):
+            found |= {f"{what} of {name}": number_ranges(own) for name, own in weeks.items()}
+        found |= {k: v for k, v in texts_of(self.config).items() if k not in MAY_CHANGE}
+        changes = texts_of(self.augmentation or Augmentation())
+        return found | {f"augment {key}": text for key, text in changes.items()}
+
+
+def _numbers_of(sets: Iterable[Episodes]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of episodes, ascending, by scenario."""
+    found: dict[str, set[int]] = {}
+    for one in sets:
+        found.setdefault(one.scenario.name, set()).update(one.numbers)
+    return {name: tuple(sorted(numbers)) for name, numbers in found.items()}
 
 
 @dataclass
@@ -30,8 +114,7 @@ class Checkpoint:
     """A training between two rollouts.
 
     Attributes:
-        config: Its hyper-parameters.
-        seed: Its seed.
+        course: What it is made of.
         validation: Weeks of its validations.
         env: Its environments, in the middle of their episodes.
         model: What the model knows besides its networks.
@@ -42,8 +125,7 @@ class Checkpoint:
         version: Version of the file.
     """
 
-    config: PPOConfig
-    seed: int
+    course: Course
     validation: tuple[Episodes, ...]
     env: HPCBatchVecEnv
     model: dict[str, Any]
@@ -73,8 +155,7 @@ class Checkpoint:
 
 def checkpoint_of(
     model: Any,
-    config: PPOConfig,
-    seed: int,
+    course: Course,
     validation: tuple[Episodes, ...],
     progress: dict[str, Any],
 ) -> Checkpoint:
@@ -82,8 +163,7 @@ def checkpoint_of(
 
     Args:
         model: The model.
-        config: Its hyper-parameters.
-        seed: Its seed.
+        course: What the training is made of.
         validation: Weeks of its validations.
         progress: State of the callback.
 
@@ -96,8 +176,7 @@ def checkpoint_of(
     kept = ("num_timesteps", "_n_updates", "_last_obs", "_last_episode_starts")
     known = {key: getattr(model, key) for key in kept}
     return Checkpoint(
-        config=config,
-        seed=seed,
+        course=course,
         validation=validation,
         env=model.env,
         model=known | {"ordinal": model.rollout_buffer.ordinal},

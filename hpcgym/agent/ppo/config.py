@@ -12,6 +12,7 @@ from hpcgym.env.action import ActionKind
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
 from hpcgym.env.wiring import Keywords
 from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.scenario.augment import Augmentation
 
 Given = Literal["best", "last"]
 """Which average of networks a training gives."""
@@ -235,7 +236,7 @@ def preset(action: str, **changes: Any) -> PPOConfig:
     """
     if action not in PRESETS:
         raise HpcgymError(unknown_name("action", action, PRESETS))
-    _check_keys(changes)
+    _check_keys(PPOConfig, changes)
     return PPOConfig(**{"action": action} | PRESETS[action] | changes)
 
 
@@ -260,35 +261,100 @@ def overridden(config: PPOConfig, assignments: Iterable[str]) -> PPOConfig:
         >>> overridden(preset("order"), ["hidden=16", "learning_rate=3e-4"]).hidden
         16
     """
-    changes: dict[str, Any] = {}
+    return replace(config, **_changes(PPOConfig, assignments))
+
+
+def augmentation_of(assignments: Iterable[str]) -> Augmentation | None:
+    """Say by text how episodes that are played are changed at every draw.
+
+    Args:
+        assignments: Each "key=value", of `hpcgym.scenario.augment.Augmentation`; the two values of
+            `load` and `window` are parted by a comma.
+
+    Returns:
+        The changes; None where there are none.
+
+    Raises:
+        HpcgymError: As `overridden`.
+
+    Source:
+        Specification, section 10, "Learnability kit".
+
+    Example:
+        >>> augmentation_of(["jitter=600", "load=0.8,1.25"]).load
+        (0.8, 1.25)
+    """
+    found = Augmentation(**_changes(Augmentation, assignments))
+    return None if found == Augmentation() else found
+
+
+def texts_of(one: PPOConfig | Augmentation) -> dict[str, str]:
+    """Write all values as they are given by text.
+
+    Args:
+        one: Hyper-parameters, or changes of episodes.
+
+    Returns:
+        Texts by key, as `overridden` and `augmentation_of` read them.
+
+    Source:
+        House rule: a card says how its agent was made.
+
+    Example:
+        >>> texts_of(preset("policy", policies=("SAF", "SPF")))["policies"]
+        'SAF,SPF'
+    """
+    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    return {
+        key: ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        for key, value in values.items()
+    }
+
+
+def _changes(kind: type[PPOConfig | Augmentation], assignments: Iterable[str]) -> dict[str, Any]:
+    """Read texts "key=value" as values of a class by key."""
+    types = {one.name: str(one.type) for one in fields(kind)}
+    found: dict[str, Any] = {}
     for assignment in assignments:
         key, sign, text = assignment.partition("=")
         if not sign:
             raise HpcgymError(f"{assignment!r} sets nothing; write key=value")
-        _check_keys([key])
-        changes[key] = _value_of(key, text)
-    return replace(config, **changes)
+        _check_keys(kind, [key])
+        try:
+            found[key] = _value_of(types[key], text)
+        except (KeyError, ValueError):
+            raise HpcgymError(f"{key} must be {_WORDS[types[key]]}, got {text!r}") from None
+    return found
 
 
-def _check_keys(keys: Iterable[str]) -> None:
-    """Refuse hyper-parameters that there are not."""
-    known = [one.name for one in fields(PPOConfig)]
+def _check_keys(kind: type[PPOConfig | Augmentation], keys: Iterable[str]) -> None:
+    """Refuse keys that a class does not have."""
+    known = [one.name for one in fields(kind)]
+    what = "hyper-parameter" if kind is PPOConfig else "augmentation"
     for key in keys:
         if key not in known:
-            raise HpcgymError(unknown_name("hyper-parameter", key, known))
+            raise HpcgymError(unknown_name(what, key, known))
 
 
-def _value_of(key: str, text: str) -> Any:
-    """Read a value as the type of its hyper-parameter."""
-    kind = next(str(one.type) for one in fields(PPOConfig) if one.name == key)
-    try:
-        if kind == "bool":
-            return {"true": True, "false": False}[text.casefold()]
-        if kind == "str | int":
-            return int(text) if text.isdecimal() else text
-        if kind.startswith("tuple"):
-            return tuple(filter(None, (part.strip() for part in text.split(","))))
-        return {"int": int, "float": float, "str": str}[kind](text)
-    except (KeyError, ValueError):
-        words = {"int": "a whole number", "float": "a number", "bool": "true or false"}
-        raise HpcgymError(f"{key} must be {words[kind]}, got {text!r}") from None
+def _value_of(kind: str, text: str) -> Any:
+    """Read a value as its type."""
+    if kind == "bool":
+        return {"true": True, "false": False}[text.casefold()]
+    if kind == "str | int":
+        return int(text) if text.isdecimal() else text
+    if kind == "tuple[str, ...]":
+        return tuple(filter(None, (part.strip() for part in text.split(","))))
+    if kind.startswith("tuple"):
+        first, second = map(int if "int" in kind else float, text.split(","))
+        return first, second
+    return {"int": int, "float": float, "str": str}[kind](text)
+
+
+_WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "tuple[float, float]": "two numbers with a comma between",
+    "tuple[int, int] | None": "two whole numbers with a comma between",
+}
+"""What a value of each type is called."""

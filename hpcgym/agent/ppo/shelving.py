@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.network import write_network
-from hpcgym.agent.ppo.config import preset
+from hpcgym.agent.ppo.config import preset, texts_of
 from hpcgym.agent.ppo.train import Trained
 from hpcgym.agent.shelving import training_table, write_card
 from hpcgym.agent.trained import Training
+from hpcgym.scenario.augment import Augmentation
 
 NOT_SET = ("action", "steps", "minutes", "threads", "device")
 """Hyper-parameters that a card says elsewhere, or that do not change what comes out."""
@@ -80,12 +80,10 @@ def write_agent(
 
 
 def _settings_of(trained: Trained) -> list[str]:
-    """Return the hyper-parameters that are not the preset's, as `--set` takes them."""
-    usual = preset(trained.config.action)
-    found = []
-    for one in fields(usual):
-        value = getattr(trained.config, one.name)
-        if one.name not in NOT_SET and value != getattr(usual, one.name):
-            text = ",".join(value) if isinstance(value, tuple) else str(value)
-            found.append(f"{one.name}={text}")
-    return found
+    """Return what is not the preset's, as `--set` takes it, and what changes episodes."""
+    usual = texts_of(preset(trained.config.action))
+    own = texts_of(trained.config).items()
+    found = [f"{k}={v}" for k, v in own if k not in NOT_SET and v != usual[k]]
+    unchanged = texts_of(Augmentation())
+    changes = texts_of(trained.augmentation or Augmentation()).items()
+    return found + [f"augment {k}={v}" for k, v in changes if v != unchanged[k]]

@@ -21,6 +21,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.ppo.callbacks import Keeper
 from hpcgym.agent.ppo.checkpoint import (
+    Course,
     checkpoint_of,
     randomness,
     read_checkpoint,
@@ -51,6 +52,8 @@ class Trained:
         steps: Decisions it has learned from.
         seconds: How long it took.
         ratio: The agent's ratio to SAF on the weeks of validation.
+        weeks: Numbers of the weeks it was trained and validated on, by scenario.
+        augmentation: How the weeks it played were changed at every draw; None = not at all.
         history: Of each validation the steps, the ratio and the mean log ratio.
     """
 
@@ -61,6 +64,8 @@ class Trained:
     steps: int
     seconds: float
     ratio: float
+    weeks: dict[str, tuple[int, ...]]
+    augmentation: Augmentation | None
     history: list[tuple[int, float, float]]
 
     def named(self, name: str) -> NamedAgent:
@@ -80,6 +85,7 @@ def train(
     episodes: Sequence[Episodes],
     *,
     validation: Sequence[Episodes],
+    augmentation: Augmentation | None = None,
     seed: int = 0,
     output: str | Path | None = None,
     progress: bool = False,
@@ -90,6 +96,7 @@ def train(
         config: Hyper-parameters.
         episodes: What to train on; of several scenarios, groups of environments play them in turn.
         validation: Weeks that decide which network is best and when to stop.
+        augmentation: How the episodes that are played are changed at every draw; None = not at all.
         seed: Seed of everything.
         output: Folder for TensorBoard's files and the checkpoint; None = none.
         progress: Whether to show a progress bar, on a terminal.
@@ -110,13 +117,16 @@ def train(
         >>> train(small, tiny, validation=tiny).steps
         32
     """
+    course = Course.of(config, seed, episodes, validation, augmentation)
+    if augmentation is not None:
+        episodes = [AugmentedEpisodes(one, augmentation) for one in episodes]
     with _on_threads(config.threads):
         env = env_of(config, episodes)
         model = model_of(config, env, seed, output)
         seed_groups(env, config, seed)
         clone_start(model, config.clone_updates, config.batch_size)
         seed_groups(env, config, seed)
-        run = _Run(model, config, seed, tuple(validation), output)
+        run = _Run(model, course, tuple(validation), output)
         return run.learn(progress)
 
 
@@ -125,32 +135,43 @@ def resume(
     *,
     steps: int | None = None,
     minutes: float | None = None,
+    asked: Course | None = None,
     progress: bool = False,
 ) -> Trained:
     """Take up a training from its checkpoint; on a CPU it goes on to the bit as it would have.
+
+    Windows that grow do so by the share of the steps or minutes that is done, so with more of these
+    they go on from shorter ones.
 
     Args:
         folder: The output folder of the training; its checkpoint is a pickle, so use your own.
         steps: Steps after which to end in place of those it was to take.
         minutes: Minutes, all parts together, likewise.
+        asked: What it is taken to be, which it must be but for steps, minutes and threads; of these
+            three, those in `asked` hold. None = whatever it is.
         progress: Whether to show a progress bar, on a terminal.
 
     Returns:
         As `train`.
 
     Raises:
-        HpcgymError: There is no checkpoint, or it is not understood.
+        HpcgymError: There is no checkpoint, it is not understood, or it is of another training
+            than `asked`.
 
     Source:
         House rule: long runs can be cut off.
     """
     found = read_checkpoint(Path(folder) / CHECKPOINT)
+    if asked is not None:
+        found.course.refuse_other(asked)
+    course = asked or found.course
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
-    config = replace(found.config, **{k: v for k, v in changes.items() if v is not None})
+    config = replace(course.config, **{k: v for k, v in changes.items() if v is not None})
+    found.env.envs.stack._threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads):
-        model = model_of(config, found.env, found.seed, folder)
+        model = model_of(config, found.env, course.seed, folder)
         found.restore(model)
-        run = _Run(model, config, found.seed, found.validation, folder)
+        run = _Run(model, replace(course, config=config), found.validation, folder)
         run.progress = found.progress
         return run.learn(progress)
 
@@ -188,13 +209,11 @@ class PPOTrainer:
             The best network by validation, under the trainer's name.
         """
         parts = [held_back(one, self.config.validation_share) for one in episodes]
-        playing = [training for training, _ in parts]
-        if self.augmentation is not None:
-            playing = [AugmentedEpisodes(one, self.augmentation) for one in playing]
         trained = train(
             self.config,
-            playing,
+            [playing for playing, _ in parts],
             validation=[held for _, held in parts],
+            augmentation=self.augmentation,
             seed=seed,
         )
         return trained.named(self.name)
@@ -205,15 +224,14 @@ class _Run:
     """A model that learns, begun or taken up."""
 
     model: Any
-    config: PPOConfig
-    seed: int
+    course: Course
     validation: tuple[Episodes, ...]
     output: str | Path | None
     progress: dict[str, Any] | None = None
 
     def learn(self, shown: bool) -> Trained:
         """Learn to the end."""
-        config, model = self.config, self.model
+        config, model = self.course.config, self.model
         validation = Validation(
             self.validation,
             config.env_keywords,
@@ -233,10 +251,12 @@ class _Run:
             agent=NetworkAgent(config.spec, keeper.average if is_last else keeper.best),
             last=NetworkAgent(config.spec, keeper.average),
             config=config,
-            seed=self.seed,
+            seed=self.course.seed,
             steps=keeper.history[-1][0],
             seconds=keeper.seconds,
             ratio=keeper.history[-1][1] if is_last else keeper.best_ratio,
+            weeks=self.course.weeks,
+            augmentation=self.course.augmentation,
             history=keeper.history,
         )
 
@@ -244,7 +264,7 @@ class _Run:
         """Write a checkpoint, if there is a folder."""
         if self.output is not None:
             state = self.keeper.state()
-            found = checkpoint_of(self.model, self.config, self.seed, self.validation, state)
+            found = checkpoint_of(self.model, self.course, self.validation, state)
             write_checkpoint(found, Path(self.output) / CHECKPOINT)
 
 

@@ -8,20 +8,16 @@ from typing import Any
 import pytest
 
 from hpcgym.errors import CardError, HpcgymError
+from hpcgym.scenario.augment import Augmentation
 
 ppo = pytest.importorskip("hpcgym.agent.ppo")
+config = pytest.importorskip("hpcgym.agent.ppo.config")
 
 
 def test_every_hyper_parameter_is_described() -> None:
     described = ppo.PPOConfig.__doc__.partition("Attributes:")[2]
     for one in fields(ppo.PPOConfig):
         assert f"        {one.name}: " in described
-
-
-@pytest.mark.parametrize("action", ["order", "job", "policy", "weights"])
-def test_every_action_has_a_preset(action: str) -> None:
-    config = ppo.preset(action)
-    assert config.spec.action == config.env_keywords["action"] == action
 
 
 @pytest.mark.parametrize(
@@ -65,6 +61,36 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
 def test_a_value_that_cannot_be_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(HpcgymError, match=message):
         ppo.overridden(ppo.preset("order"), [assignment])
+
+
+def test_changes_of_episodes_are_read_by_text_and_written_back() -> None:
+    texts = ["jitter=600", "load=0.8,1.25", "window=3600,86400", "growing=true", "resampled=0.5"]
+    found = ppo.augmentation_of(texts)
+    assert found == Augmentation(600, (0.8, 1.25), (3_600, 86_400), True, 0.5)
+    assert ppo.augmentation_of(["generated=0.25", "easiest=2", "hardest=200"]) == Augmentation(
+        generated=0.25, easiest=2.0, hardest=200.0
+    )
+    assert ppo.augmentation_of([]) is ppo.augmentation_of(["jitter=0"]) is None
+    written = [f"{key}={text}" for key, text in config.texts_of(found).items()]
+    assert ppo.augmentation_of(written) == found
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("jiter=600", "unknown augmentation 'jiter'; did you mean 'jitter'"),
+        ("jitter", "write key=value"),
+        ("jitter=1.5", "jitter must be a whole number, got '1.5'"),
+        ("load=1", "load must be two numbers with a comma between, got '1'"),
+        ("load=1.25,0.8", "load must be two factors > 0, the least first"),
+        ("window=1,2,3", "window must be two whole numbers with a comma between"),
+        ("growing=true", "growing is for windows"),
+        ("hardest=-1", "easiest must lie below hardest"),
+    ],
+)
+def test_a_change_of_episodes_that_cannot_be_is_refused(assignment: str, message: str) -> None:
+    with pytest.raises(HpcgymError, match=message):
+        ppo.augmentation_of([assignment])
 
 
 def test_a_network_that_cannot_be_is_refused() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trained import Training
@@ -32,6 +33,7 @@ models = pytest.importorskip("hpcgym.agent.ppo.model")
 networks = pytest.importorskip("hpcgym.agent.ppo.networks")
 shelving = pytest.importorskip("hpcgym.agent.ppo.shelving")
 weeks = pytest.importorskip("hpcgym.agent.ppo.weeks")
+event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 sb3_evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
@@ -66,6 +68,7 @@ WINDOWS = Scenario(
     episode=WindowEpisodes(n_jobs=160),
     scheduler=SchedulerSpec(policy="SAF"),
 )
+GROWING = Augmentation(window=(3_600, 43_200), growing=True)
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +154,41 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     )
     assert rewards == pytest.approx([-frame.loc["NET", "mean_bsld"]] * 2, rel=1e-5)
     assert lengths[0] > 10
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
+    action: str, training: list[Episodes], validation: list[Episodes]
+) -> None:
+    few = {"n_envs": 8, "n_steps": 16, "batch_size": 64, "device": "cpu"}
+    config = ppo.preset(action, **few, steps=256, minutes=0.0)
+    assert config.residual
+    untrained = networks.Scorer(config.spec).agent()
+    begun = NamedAgent("UNTRAINED", untrained, config.env_keywords)
+    agents = [begun, config.start.upper(), "FCFS"]
+    frame = evaluate(agents, training[0], progress=False).frame
+    found = frame.groupby("agent")["mean_bsld"].apply(list)
+    assert found["UNTRAINED"] == found[config.start.upper()] != found["FCFS"]
+    trained = ppo.train(config, training, validation=validation, seed=2)
+    assert [steps for steps, *_ in trained.history] == [0, 256]
+    for name, array in trained.last.weights.items():
+        assert np.isfinite(array).all(), name
+    assert np.abs(trained.last.weights["output.weight"]).max() > 0
+
+
+def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:
+    tiny = [Episodes("tiny")]
+    config = ppo.preset("order", **SMALL | {"steps": 256})
+    trained = ppo.train(config, tiny, validation=tiny, output=tmp_path)
+    events = event_accumulator.EventAccumulator(str(tmp_path))
+    events.Reload()
+    told = {tag: [one.value for one in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
+    assert told["validation/ratio_to_saf"] == [
+        pytest.approx(ratio) for _, ratio, _ in trained.history
+    ]
+    saf = evaluate(["SAF"], tiny[0], progress=False).frame["mean_bsld"].item()
+    assert told["validation/mean_bsld"][0] == pytest.approx(saf)
+    assert told["schedule/mean_bsld"][0] == pytest.approx(saf, rel=0.05)
 
 
 @pytest.mark.parametrize("action", ["order", "job"])
@@ -268,7 +306,7 @@ def test_scenarios_are_dealt_out_to_groups_that_play_the_same_weeks(
 def test_windows_grow_with_the_training_and_groups_stay_together(
     training: list[Episodes],
 ) -> None:
-    growing = AugmentedEpisodes(training[0], Augmentation(window=(3_600, 43_200), growing=True))
+    growing = AugmentedEpisodes(training[0], GROWING)
     config = ppo.preset("order", **SMALL)
     env = models.env_of(config, [growing])
     model = models.model_of(config, env, 5, None)
@@ -293,12 +331,10 @@ def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
     training: list[Episodes], validation: list[Episodes], tmp_path: Path
 ) -> None:
     config = ppo.preset("order", **SMALL)
-    whole, cut = (
-        [AugmentedEpisodes(training[0], Augmentation(window=(3_600, 43_200), growing=True))]
-        for _ in range(2)
-    )
-    uncut = ppo.train(config, whole, validation=validation, seed=3)
-    assert whole[0].progress == 6 / 7  # of the last rollout, begun at three quarters
+    given = {"validation": validation, "augmentation": GROWING, "seed": 3, "output": tmp_path}
+    uncut = ppo.train(config, training, **given)
+    played = checkpoint.read_checkpoint(tmp_path / "checkpoint.pt").env.envs.wirings[0].episodes
+    assert played.progress == 6 / 7  # of the last rollout, begun at three quarters
     count, ended = callbacks.Keeper._on_rollout_end, itertools.count(1)
 
     def cut_off(keeper: object) -> None:
@@ -309,10 +345,11 @@ def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(callbacks.Keeper, "_on_rollout_end", cut_off)
         with pytest.raises(KeyboardInterrupt):
-            ppo.train(config, cut, validation=validation, seed=3, output=tmp_path)
+            ppo.train(config, training, **given)
     gone_on = ppo.resume(tmp_path)
     assert same_weights(gone_on.last, uncut.last)
     assert gone_on.history == uncut.history
+    assert gone_on.augmentation == GROWING
 
 
 def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
@@ -327,14 +364,12 @@ def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
     assert agent.env_keywords["policies"][0] == "SAF"
 
 
-def test_weeks_are_chosen_by_text_and_never_twice() -> None:
-    chosen = weeks.chosen_weeks([SCENARIO], [], ["4-6"], 0.2)
-    assert chosen.training[0].numbers == (1, 2, 3, *range(7, 22))
-    assert chosen.weeks == {SCENARIO: tuple(range(1, 22))}
-    with pytest.raises(HpcgymError, match="weeks 4-5 are to be played and kept"):
-        weeks.chosen_weeks([SCENARIO], ["1-5"], ["4-6"], 0.2)
-    with pytest.raises(HpcgymError, match="1 scenarios, yet weeks are given 2 times"):
-        weeks.chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
+def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
+    episodes = Episodes(SCENARIO).select("1-8")
+    playing, kept = weeks.held_back(episodes, 0.2, "4-6")
+    assert (playing.numbers, kept.numbers) == ((1, 2, 3, 7, 8), (4, 5, 6))
+    with pytest.raises(HpcgymError, match="weeks 1-8 are all kept for validation"):
+        weeks.held_back(episodes, 0.2, "1-8")
 
 
 @pytest.mark.parametrize(("action", "start"), [*STARTS[:1], *STARTS[3:4], *STARTS[-2:]])
