@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
+from math import inf
 from typing import Any, Literal, cast, get_args
 
 from hpcgym.agent.network import Network, NetworkSpec, Start
@@ -134,7 +135,7 @@ class PPOConfig:
             value = getattr(self, one.name)
             if isinstance(value, (int, float)) and one.name != "log_std":
                 least = _LEAST.get(one.name, 1)
-                if value < least:
+                if not least <= value < inf:
                     raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
         if self.n_envs % self.group_size:
             raise HpcgymError(

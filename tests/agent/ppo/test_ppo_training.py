@@ -39,8 +39,10 @@ HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
 
 SCENARIO = "synthetic-256-weeks"
 ACTIONS = ("order", "job", "policy", "weights")
-STARTS = [(action, "saf") for action in ACTIONS] + [
-    (action, "smith-history") for action in ("order", "job", "policy")
+STARTS = [
+    *((action, "saf") for action in ACTIONS),
+    *((action, "smith-history") for action in ("order", "job", "policy")),
+    ("order", "smith-regression"),
 ]
 SMALL = {
     "start": "saf",
@@ -107,7 +109,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     with torch.no_grad():
         for array in scorer.arrays.values():
             array.normal_(0.0, 0.15)
-    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations="records")
+    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations=spec.expectations)
     shown = envs.reset()
     for _ in range(20):
         shown, *_ = envs.step(np.tile(np.float32([0, 0, 0, 0, 0, 1]), (8, 1)))
