@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.evolution import STRATEGIES
+from hpcgym.agent.evolution import CMAES, STRATEGIES, XNES
 from hpcgym.agent.expecting import fit_network, samples_of
 from hpcgym.agent.fitness import Fitness
 from hpcgym.agent.rule import RuleAgent
@@ -36,6 +36,8 @@ SMITH = (1.0, 2.0, 1.0, -1.0)
 the rate at which waiting costs."""
 
 STEP_SIZE = 0.3
+NEAR_SAF = 0.1
+"""Step size of weights in unit scale: six of 0.3 would add up to nearly SAF's own weight of 1."""
 
 FIRST_OF_SHARE = N_NETWORK - 2 * (N_LAST + 1)
 """Where in a network's parameters those begin that make the share of its last layer."""
@@ -95,7 +97,8 @@ class IndexTrainer:
             def worth(asked: FloatArray) -> FloatArray:
                 return fitness([policy_of(one) for one in asked])
 
-            found = _searched(worth, start, self.strategy, self.evaluations, generator)
+            search = STRATEGIES[self.strategy](start, STEP_SIZE, generator)
+            found = _mean_after(self.evaluations, search, worth)
         return RuleAgent(policy_of(found), name=self.name)
 
 
@@ -121,7 +124,7 @@ class LinearTrainer:
 
     name: str
     strategy: Strategy = "cma"
-    evaluations: int = 480
+    evaluations: int = 240
     copies: int = 1
 
     def __post_init__(self) -> None:
@@ -134,8 +137,8 @@ class LinearTrainer:
         if self.evaluations:
             generator = np.random.default_rng(seed)
             fitness = Fitness(episodes, self.copies, generator)
-            worth = fitness.of_weights
-            found = _searched(worth, found, self.strategy, self.evaluations, generator)
+            search = STRATEGIES[self.strategy](found, NEAR_SAF, generator)
+            found = _mean_after(self.evaluations, search, fitness.of_weights)
         return weighing(found / np.abs(found).sum(), episodes, name=self.name)
 
 
@@ -145,15 +148,10 @@ def _refuse_unknown(strategy: str) -> None:
         raise HpcgymError(unknown_name("strategy", strategy, STRATEGIES))
 
 
-def _searched(
-    worth: Callable[[FloatArray], FloatArray],
-    start: FloatArray,
-    strategy: Strategy,
-    evaluations: int,
-    generator: np.random.Generator,
+def _mean_after(
+    evaluations: int, search: XNES | CMAES, worth: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """Return the mean where a search ends, which averages over noise as its best does not."""
-    search = STRATEGIES[strategy](start, STEP_SIZE, generator)
     n_done = 0
     while n_done < evaluations:
         asked = search.ask()
