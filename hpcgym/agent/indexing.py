@@ -164,7 +164,7 @@ def _weighing(network: FloatArray | None, weights: FloatArray) -> Policy:
     """Return the index with these weights of request, share and speed."""
     of_job, of_expected = [1.0, weights[0]], list(weights[1:])
     if network is None:
-        return index_policy([*of_job, *of_expected, 0.0, 0.0])
+        return index_policy([*of_job, *of_expected])
     return index_policy([*of_job, 0.0, 0.0, *of_expected], network)
 
 

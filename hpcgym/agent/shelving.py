@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
 from hpcgym.agent.expecting import write_expecting
@@ -181,7 +183,7 @@ def _weighted(policy: Policy) -> _Described:
     """Say what weights of raw features are, or the rule that they come to."""
     text = policy.name
     if policy.rule == RULE_WEIGHTS:
-        named = zip(FEATURES, policy.parameters.tolist(), strict=True)
+        named = zip(FEATURES, policy.parameters[: len(FEATURES)].tolist(), strict=True)
         text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
     return _Described(
         {"title": "Weights of the six features", "kind": "rule", "source": policy.source},
@@ -193,7 +195,7 @@ def _weighted(policy: Policy) -> _Described:
 
 def _index(policy: Policy, stem: str) -> _Described:
     """Say what an index is."""
-    parameters: dict[str, Any] = {"weights": policy.parameters.tolist()}
+    parameters: dict[str, Any] = {"weights": np.trim_zeros(policy.parameters, "b").tolist()}
     expects = "means over the user's last jobs"
     if policy.network is not None:
         parameters["network"] = f"{stem}.npz"

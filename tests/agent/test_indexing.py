@@ -97,7 +97,7 @@ def test_weights_are_worth_what_their_policies_are_on_each_log(weeks):
 
 def test_without_a_search_smiths_rule_stands(smith):
     assert smith.name == "SMITH-NET"
-    assert smith.policy.parameters.tolist() == [*SMITH[:2], 0.0, 0.0, *SMITH[2:]]
+    assert smith.policy.parameters.tolist() == [*SMITH[:2], 0, 0, *SMITH[2:], 0, 0, 0]
     assert smith.policy.network is not None
 
 
@@ -256,7 +256,7 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
         ("weights = [", "weight = [", "weight"),
         ('action = "policy"', 'action = "order"', "policy"),
         ('network = "mine.npz"', 'network = "other.npz"', "mine.npz"),
-        ("weights = [1.0, ", "weights = [", "an index needs 6"),
+        ("weights = [", "weights = [0, 0, 0, 0, ", "an index needs 1 to 9"),
     ],
 )
 def test_malformed_cards_of_an_index_are_refused(smith, training, tmp_path, old, new, said):

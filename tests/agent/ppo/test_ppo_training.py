@@ -170,7 +170,9 @@ def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     agents = [begun, config.start.upper(), "FCFS"]
     frame = evaluate(agents, training[0], progress=False).frame
     found = frame.groupby("agent")["mean_bsld"].apply(list)
-    assert found["UNTRAINED"] == found[config.start.upper()] != found["FCFS"]
+    met = 0.0 if config.start == "saf" else 1e-3  # float32 cannot tell the nearest scores apart
+    assert found["UNTRAINED"] == pytest.approx(found[config.start.upper()], rel=met, abs=0.0)
+    assert found["UNTRAINED"] != pytest.approx(found["FCFS"], rel=0.1)
     trained = ppo.train(config, training, validation=validation, seed=2)
     assert [steps for steps, *_ in trained.history] == [0, 256]
     for name, array in trained.last.weights.items():
