@@ -215,8 +215,10 @@ def index(
     rule: Index, job: reference.Job, e: int, user: User, said: Sequence[float] = (0.0, 0.0)
 ) -> float:
     """Return the score of a waiting job, by what the regression said; the lowest goes first."""
-    terms = [math.log(job.processors), math.log(bounded(e)), *by_records(job, e, user)]
-    terms += by_network(rule.network, signs(job, e, user)) if rule.network else [0.0, 0.0]
+    nothing = [0.0, 0.0]
+    terms = [math.log(job.processors), math.log(bounded(e))]
+    terms += by_records(job, e, user) if any(rule[2:4]) else nothing
+    terms += by_network(rule.network, signs(job, e, user)) if rule.network else nothing
     terms += [*said, by_recent(job, e, user)]
     total = 0.0
     for weight, term in zip((*rule, *rule.more), terms, strict=True):
