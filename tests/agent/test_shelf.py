@@ -10,9 +10,11 @@ from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import Result, read_card
 from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
+from hpcgym.agent.trained import open_weeks
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
-from hpcgym.errors import CardError
+from hpcgym.errors import CardError, TraceError
+from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import simulate
 
@@ -63,6 +65,21 @@ def test_every_other_card_is_of_what_was_trained() -> None:
             assert card.training is not None
             assert card.agent().training == card.training
             assert card.agent().name == name
+
+
+def test_what_was_trained_has_the_last_block_of_each_log_to_be_judged_on() -> None:
+    checked = 0
+    for card in load_cards().values():
+        for scenario in card.training.weeks if card.training is not None else ():
+            try:
+                episodes = Episodes(scenario)
+            except TraceError:
+                continue
+            last = time_blocks(episodes.numbers)[-1].test
+            assert set(last) <= set(open_weeks(card.training, episodes)), (card.name, scenario)
+            checked += 1
+    if not checked:
+        pytest.skip("no log of a training is at hand")
 
 
 def test_every_card_makes_the_agent_it_names() -> None:
