@@ -19,8 +19,10 @@ from hpcgym.schedule import Schedule, simulate
 
 PREDICTING = "EASY-PLUS-PLUS"
 IN_TIME = "GANG"
-IN_PYTHON = [name for name in agent_names() if load_agent(name).policy.is_python]
-AGENTS = [name for name in agent_names() if name not in (PREDICTING, IN_TIME, *IN_PYTHON)]
+SHELF = [load_agent(name) for name in agent_names()]
+RULES = {agent.name: agent for agent in SHELF if isinstance(agent, RuleAgent)}
+IN_PYTHON = [name for name, agent in RULES.items() if agent.policy.is_python]
+AGENTS = [name for name in RULES if name not in (PREDICTING, IN_TIME, *IN_PYTHON)]
 
 
 def make(agent: RuleAgent, scenario: str) -> SchedulingEnv:
