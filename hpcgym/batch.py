@@ -107,12 +107,16 @@ class _Orders(NamedTuple):
         setting: Rows of `State.setting`, shape (n_policies, N_SETTINGS).
         weight: Rows of `State.weight`, shape (n_policies, N_ORDERS, N_WEIGHTS).
         key_row: Which of a workload's keys order its jobs, shape (n_policies,), -1 = none do.
+        network: Parameters of each network there is, shape (n_networks, N_NETWORK).
+        network_row: Which of them expects run times, shape (n_policies,), -1 = none does.
     """
 
     names: tuple[str, ...]
     setting: NDArray[np.int64]
     weight: FloatArray
     key_row: NDArray[np.int64]
+    network: FloatArray
+    network_row: NDArray[np.int64]
 
 
 class _Ready(NamedTuple):
@@ -173,6 +177,8 @@ class _Worker:
             orders.weight[part],
             given,
             np.where(key_row >= 0, np.searchsorted(keyed, key_row), -1),
+            orders.network,
+            orders.network_row[part],
             figure,
         )
         return figure
@@ -260,13 +266,10 @@ def simulate_many(
     )
     orders = _orders_of(chosen, many[0])
     needs_history = bool(orders.setting[:, s.KEEP_HISTORY].any())
-    network_of(chosen)  # refuses two that differ
-    asking = {policy.expects: policy for policy in chosen if policy.expects}  # one of each serves
+    asking = [policy for policy in chosen if policy.expects][:1]  # makes room for what is expected
     ready = []
     for row, workload in enumerate(workloads):
-        episode = prepare(
-            workload, many[row], extra_policies=asking.values(), keep_history=needs_history
-        )
+        episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)
         _ = episode.start  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))
@@ -392,11 +395,16 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
             )
     rules = [rules_of(policy, None if fill is policy else fill, settings) for policy in policies]
     has_keys = np.array([policy.rule == s.RULE_KEYS for policy in policies])
+    networks = [network_of([policy] if fill is None else [policy, fill]) for policy in policies]
+    distinct = {network.tobytes(): network for network in networks if len(network)}
+    place = {text: row for row, text in enumerate(distinct)}
     return _Orders(
         tuple(policy.name for policy in policies),
         np.stack([setting for setting, _ in rules]),
         np.stack([weight for _, weight in rules]),
         np.where(has_keys, np.cumsum(has_keys) - 1, -1),
+        np.array(list(distinct.values())).reshape(-1, s.N_NETWORK),
+        np.array([place.get(network.tobytes(), -1) for network in networks]),
     )
 
 

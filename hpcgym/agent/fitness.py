@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +64,7 @@ class Fitness:
         """Return what each policy is worth.
 
         Args:
-            policies: Any that `simulate_many` takes; those of one network in a row are simulated in
-                one call for each log, so that networks that all differ take a call each.
+            policies: Any that `simulate_many` takes, simulated in one call for each log.
 
         Returns:
             Mean over the logs of the mean log ratio to SAF, shape (n_policies,); below 0 where a
@@ -98,20 +96,8 @@ class Fitness:
     def _bslds(self, policies: Sequence[Sequence[str | Policy]]) -> list[FloatArray]:
         """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log."""
         return [
-            np.hstack(
-                [
-                    simulate_many(
-                        weeks, list(batch), metrics=["mean_bsld"], threads=self._threads, **settings
-                    )["mean_bsld"]
-                    for _, batch in groupby(own, _network_of)
-                ]
-            )
+            simulate_many(weeks, own, metrics=["mean_bsld"], threads=self._threads, **settings)[
+                "mean_bsld"
+            ]
             for (weeks, settings), own in zip(self._weeks, policies, strict=True)
         ]
-
-
-def _network_of(policy: str | Policy) -> bytes:
-    """Return what tells the network of a policy from others."""
-    if isinstance(policy, str) or policy.network is None:
-        return b""
-    return policy.network.tobytes()

@@ -331,13 +331,14 @@ def test_asking_for_decisions_changes_nothing_if_the_same_index_decides(data):
 
 @given(data=st.data())
 def test_many_cells_give_the_figures_of_single_simulations(data):
-    """Cells with records, with a network and with neither, one after the other on one row."""
-    network = network_of(data.draw(st.integers(0, 99)))
+    """Cells with records, with networks and with neither, one after the other on one row."""
+    network, other = (network_of(data.draw(st.integers(0, 99))) for _ in range(2))
     names = [
         index_policy([1, 2, 0, 0, 1, -1], network, name="BY-NETWORK"),
         "SAF",
         "SMITH-HISTORY",
         index_policy([0, 1, 0.5, 0, 0.5, 0], network, name="BY-BOTH"),
+        index_policy([1, 2, 0, 0, 1, -1], other, name="BY-ANOTHER"),
         "SMITH-REGRESSION",
         "SMITH-RECENT",
         "SMITH",
@@ -420,7 +421,6 @@ def test_two_networks_in_one_simulation_are_refused():
     log = hpcgym.load_workload("tiny")
     for call in (
         lambda: hpcgym.simulate(log, one, backfill_order=two),
-        lambda: hpcgym.simulate_many([log], [one, "FCFS", two]),
         lambda: hpcgym.simulate_many([log], [one], backfill_order=two),
     ):
         with pytest.raises(PolicyError, match="share a network"):

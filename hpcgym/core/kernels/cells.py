@@ -22,6 +22,8 @@ def run_cells(
     weight: Float,
     key: Float,
     key_row: Int,
+    network: Float,
+    network_row: Int,
     figure: Float,
 ) -> None:
     """Simulate an episode under one policy after the other, each to its end.
@@ -34,6 +36,8 @@ def run_cells(
         weight: Parameters of its rules, shape (n_cells, N_ORDERS, N_WEIGHTS).
         key: Keys of those given by keys, shape (n_keyed, n_jobs).
         key_row: Row of `key` of each cell, shape (n_cells,), -1 = not given by keys.
+        network: Networks that expect, shape (n_networks, N_NETWORK).
+        network_row: Row of `network` of each cell, shape (n_cells,), -1 = asks none.
         figure: Where to, shape (n_cells, N_FIGURES).
 
     Writes:
@@ -46,6 +50,9 @@ def run_cells(
         set_rules(row, setting[cell], weight[cell], start.backfill_parameter)
         if row.setting[KEEP_HISTORY] != 0:
             recall_users(row, start)
+        if network_row[cell] >= 0:
+            for place in range(network.shape[1]):
+                row.network[place] = network[network_row[cell], place]
         if key_row[cell] >= 0:
             for job in range(row.setting[N_JOBS]):
                 jobs.keys[job, 0] = key[key_row[cell], job]

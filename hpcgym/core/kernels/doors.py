@@ -214,6 +214,8 @@ def run_cells(
     weight: Float,
     key: Float,
     key_row: Int,
+    network: Float,
+    network_row: Int,
     figure: Float,
 ) -> None:
     """Simulate an episode under one policy after the other.
@@ -229,6 +231,8 @@ def run_cells(
         weight,
         key,
         key_row,
+        network,
+        network_row,
         figure,
     )
 
