@@ -45,7 +45,8 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
 
     Neither training weeks nor weeks adjacent to one are, in whatever scenario of the same log:
     weeks are compared by the time at which they begin. In another version of the log no week is,
-    for its clock may begin at another instant.
+    for its clock may begin at another instant. A scenario of the training that stands on no shelf
+    (`hpcgym.add_folder`) is known again by its name only.
 
     Args:
         training: How the agent was trained.

@@ -32,6 +32,7 @@ class EnvStack:
         threads: Threads that step.
 
     Attributes:
+        threads: Threads that step, at most one per environment.
         fields: Buffers, as `hpcgym.core.kernels.records.Stack` describes them.
         shown: The observations in those buffers, not to be written to.
         prepared: Episode of each environment, None before its first reset.
@@ -43,7 +44,7 @@ class EnvStack:
     def __init__(self, wirings: Sequence[Wiring], horizon: int | None, threads: int) -> None:
         n_envs, n_slots, reader = len(wirings), wirings[0].n_slots, wirings[0].reader
         self._wirings = list(wirings)
-        self._threads = min(threads, n_envs)
+        self.threads = min(threads, n_envs)
         self._state: s.State | None = None
         self._room = (0, 0)  # jobs and users that fit
         self.prepared: list[Prepared | None] = [None] * n_envs
@@ -104,10 +105,10 @@ class EnvStack:
             House rule: one compiled step behind every face.
         """
         if resting is None:
-            return step_rows(self._record.address, self._threads)
+            return step_rows(self._record.address, self.threads)
         self.fields.resting[resting] = 1
         try:
-            return step_rows(self._record.address, self._threads)
+            return step_rows(self._record.address, self.threads)
         finally:
             self.fields.resting[:] = 0
 

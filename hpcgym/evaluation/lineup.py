@@ -113,7 +113,7 @@ class LineUp:
         """
         for one in contestants:
             if isinstance(one, (RuleAgent, NamedAgent)):
-                yield from self._everywhere([one] * len(self.logs), _kind_of(one))
+                yield from self._everywhere([one] * len(self.logs), self._kind_of(one))
             else:
                 yield from self._trained(one)
         names = {one.name for one in contestants}
@@ -124,7 +124,8 @@ class LineUp:
     def _reference(self, name: str) -> Iterator[Play]:
         """Yield a line of reference."""
         if name in RULES:
-            yield from self._everywhere([load_agent(name)] * len(self.logs), "achievable")
+            agent = load_agent(name)
+            yield from self._everywhere([agent] * len(self.logs), self._kind_of(agent))
         elif name == TRAINED:
             yield from self._trained(load_trainer("weights"))
         elif name == HINDSIGHT:
@@ -140,6 +141,7 @@ class LineUp:
 
     def _trained(self, trainer: Trainer) -> Iterator[Play]:
         """Train on what each fold leaves of all logs, and run on what it holds out of each."""
+        kind = self._kind_of()
         cut = [time_blocks(log.numbers, self.n_folds) for log in self.logs]
         for folds in zip(*cut, strict=True):
             numbers = [
@@ -158,7 +160,7 @@ class LineUp:
                 key = digest(handed[0].workload(0), made_of, what)
                 making = Making(key, trainer.name, partial(_train, trainer, handed, seed))
                 for log, fold in enumerate(folds):
-                    yield Play(log, trainer.name, "achievable", making, numbers[log], fold, seed)
+                    yield Play(log, trainer.name, kind, making, numbers[log], fold, seed)
 
     def _hindsight(self) -> Iterator[Play]:
         """Search the best weights of each week, and run them on it."""
@@ -170,6 +172,18 @@ class LineUp:
                 search = partial(best_of_week, episodes, number, self.seed)
                 making = Making(key, HINDSIGHT, search)
                 yield Play(log, HINDSIGHT, "hindsight", making, (number,))
+
+    def _kind_of(self, agent: AnyAgent | None = None) -> Kind:
+        """Tell whether a scheduler could be the agent, or would have to know run times.
+
+        What estimates the agent does not state itself are those of the logs' scenarios.
+        """
+        stated = agent.estimates if isinstance(agent, RuleAgent) else None
+        used = [log.settings.predictor for log in self.logs]
+        if stated is not None:
+            used = [as_predictor(stated)]
+        knows = any(one is not None and one.kind in MADE_OF_RUN_TIMES for one in used)
+        return "clairvoyant" if knows else "achievable"
 
     def training_row(self, play: Play, made: Made) -> Row:
         """Say what an agent was trained on in a log.
@@ -196,14 +210,6 @@ class LineUp:
             "seconds": round(made.seconds, 3),
             "made": made.agent.policy.name if isinstance(made.agent, RuleAgent) else "",
         }
-
-
-def _kind_of(agent: AnyAgent) -> Kind:
-    """Tell whether a scheduler could be this agent, or would have to know run times."""
-    stated = agent.estimates if isinstance(agent, RuleAgent) else None
-    if stated is None or as_predictor(stated).kind not in MADE_OF_RUN_TIMES:
-        return "achievable"
-    return "clairvoyant"
 
 
 def _digest_of(handed: Episodes) -> str:

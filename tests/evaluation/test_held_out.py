@@ -4,7 +4,7 @@ import gc
 import pickle
 import types
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from hpcgym.evaluation.folds import time_blocks
 from hpcgym.evaluation.held_out import judge, load_contestant
 from hpcgym.evaluation.judgement import Judgement
 from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.load import load_scenario
 from hpcgym.trace.split import logged_end_time
 
 WEEK_S = 604_800
@@ -327,6 +328,20 @@ def test_agents_that_plan_with_run_times_are_clairvoyant(
     agent = RuleAgent("SPF", estimates=estimates, name="mine")
     plays = {play.name: play.kind for play in every.plays([agent], [])}
     assert plays == {"mine": kind, "SAF": "achievable"}
+
+
+def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
+    scenario = load_scenario("synthetic-256-weeks")
+    exact = replace(scenario, scheduler=replace(scenario.scheduler, estimates="exact"))
+    every = lineup.LineUp([Episodes(exact)], [(1,)], 2, 1, 0)
+    contestants = [RuleAgent("SPF", estimates="requested", name="mine"), load_trainer("weights")]
+    plays = {play.name: play.kind for play in every.plays(contestants, ["EASY-PLUS-PLUS"])}
+    assert plays == {
+        "mine": "achievable",
+        "w*train": "clairvoyant",
+        "EASY-PLUS-PLUS": "achievable",
+        "SAF": "clairvoyant",
+    }
 
 
 @pytest.mark.parametrize(

@@ -167,7 +167,7 @@ def resume(
     course = asked or found.course
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
     config = replace(course.config, **{k: v for k, v in changes.items() if v is not None})
-    found.env.envs.stack._threads = min(config.threads, config.n_envs)
+    found.env.envs.stack.threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads):
         model = model_of(config, found.env, course.seed, folder)
         found.restore(model)
