@@ -17,11 +17,13 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 EXTRAS = "dev,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
+APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or horizon or larger_state or refused"
+ONE_REWARD = "not every_kind or wait"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "HPCGYM_TRACES": "", "HYPOTHESIS_PROFILE": "quick"}
 COMPILING = [*TESTS, "tests/core/test_golden_cases.py", "tests/env/test_vector.py"]
 COMPILING += ["tests/core/test_choosing.py", "tests/test_batch.py", "tests/test_planner.py"]
-COMPILING += ["-k", "golden or seeds_alone or single_candidate or cell_does_not"]
+COMPILING += ["-k", "golden or larger_state or seeds_alone or single_candidate or cell_does_not"]
 SHORT_STEPS = [
     ("lint", ["ruff", "check", "."], {}),
     ("format", ["ruff", "format", "--check", "."], {}),
@@ -33,10 +35,10 @@ SHORT_STEPS = [
     ),
 ]
 LONG_STEPS = [
-    ("tests and doctests", [*TESTS, "-n", "2", "--dist", "worksteal"], {}),
+    ("tests and doctests", [*TESTS, *APART], {"OMP_NUM_THREADS": "1"}),
     (
         "kernels with bounds checked",
-        [*TESTS, "-n", "2", "--dist", "worksteal", "tests/core", "tests/env/test_vector.py"],
+        [*TESTS, *APART, "tests/core", "tests/env/test_vector.py", "-k", ONE_REWARD],
         BOUNDS,
     ),
 ]
