@@ -10,7 +10,7 @@ from stable_baselines3.common.distributions import Distribution
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor
 
-from hpcgym.agent.network import NetworkSpec
+from hpcgym.agent.network import EMPTY, NetworkSpec
 from hpcgym.agent.ppo.networks import Critic, Packed, Scorer, pack
 from hpcgym.agent.ppo.ranking import RankingDistribution
 
@@ -54,7 +54,8 @@ class _Networks:
         """Return the distribution of actions."""
         output = self.scorer(packed)
         if self._spec.scores_jobs:
-            output = output / self._spec.temperature
+            divided = output / self._spec.temperature
+            output = divided.masked_fill(~packed.mask, float(EMPTY))  # whatever the temperature
         if self._spec.action == "order":
             return self.action_dist.proba_distribution(output)  # type: ignore[no-any-return]
         if self._spec.action == "weights":

@@ -158,6 +158,23 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     assert lengths[0] > 10
 
 
+@pytest.mark.parametrize("action", ["order", "job"])
+@pytest.mark.parametrize("temperature", [0.2, 4.0, 1e9])
+def test_two_jobs_alike_are_drawn_evenly_at_any_temperature(
+    temperature: float, action: str
+) -> None:
+    """Two orders of two jobs, whatever becomes of the two slots without a job."""
+    config = ppo.preset(action, **SMALL | {"n_slots": 4, "temperature": temperature})
+    env = models.env_of(config, [Episodes("tiny")])
+    shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
+    shown["jobs"] = torch.zeros_like(shown["jobs"])
+    shown["action_mask"] = torch.tensor([[1.0, 1.0, 0.0, 0.0]]).expand(4, -1)
+    found = models.model_of(config, env, 0, None).policy.get_distribution(shown)
+    assert found.entropy().tolist() == pytest.approx([np.log(2)] * 4, rel=1e-6)
+    likelihood = found.log_prob(found.sample()).tolist()
+    assert likelihood == pytest.approx([-np.log(2)] * 4, rel=1e-6)
+
+
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     action: str, training: list[Episodes], validation: list[Episodes]
