@@ -1,7 +1,7 @@
 """Networks that expect run times: what they learn from, and how they are fitted.
 
 A network sees the signs of `hpcgym.core.kernels.expecting.read_signs` and says two logarithms: of
-the share D/E of its request that a job runs, and of its speed E/D. Both are expectations, so the
+the share D/E of its estimate that a job runs, and of its speed E/D. Both are expectations, so the
 loss of each is that of a Poisson regression, which a mean alone minimises.
 """
 
@@ -21,7 +21,6 @@ from hpcgym.core.episode import executed_run_time
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
-from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, HpcgymError
 from hpcgym.output import writing
 from hpcgym.scenario.build import Episodes
@@ -46,7 +45,7 @@ class Samples:
     Attributes:
         sign: What it sees, shape (n_samples, N_SIGNS).
         share: What the job's D/E came to, shape (n_samples,).
-        speed: 10 s / D likewise: the speed over its largest value, so that jobs with long requests
+        speed: 10 s / D likewise: the speed over its largest value, so that jobs with long estimates
             count no more than others.
         log_bound: log(E / 10 s), shape (n_samples,).
     """
@@ -108,7 +107,7 @@ def samples_of(episodes: Episodes) -> Samples:
             is_new = np.isnan(first[waiting, 0])
             first[waiting[is_new]] = sign[is_new]
         executed = executed_run_time(workload, settings.kill_at_limit)
-        parts.append(_noted(workload, executed, first, last))
+        parts.append(_noted(simulator.predicted_time, executed, first, last))
     return _together(parts)
 
 
@@ -124,7 +123,7 @@ def fit_network(
 
     Returns:
         Its parameters, shape (N_NETWORK,), as `hpcgym.core.index.index_policy` takes them. At
-        first it says log share = log speed = 0: that every job runs to its request.
+        first it says log share = log speed = 0: that every job runs to its estimate.
 
     Raises:
         HpcgymError: torch is not installed, or there are no samples.
@@ -249,12 +248,12 @@ def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], sign: torch.Tensor
 
 
 def _noted(
-    workload: Workload, executed: NDArray[np.int64], first: FloatArray, last: FloatArray
+    estimate: NDArray[np.int64], executed: NDArray[np.int64], first: FloatArray, last: FloatArray
 ) -> Samples:
-    """Return the samples of one week."""
+    """Return the samples of one week, by the estimates that its signs were read with."""
     waited = np.flatnonzero(~np.isnan(first[:, 0]))
     bounded = np.maximum(executed[waited], BSLD_BOUND_S).astype(np.float64)
-    bound = np.maximum(workload.requested_time[waited], BSLD_BOUND_S).astype(np.float64)
+    bound = np.maximum(estimate[waited], BSLD_BOUND_S).astype(np.float64)
     return Samples(
         np.concatenate([first[waited], last[waited]]),
         np.tile(bounded / bound, 2),

@@ -1,9 +1,10 @@
 """A network learns what users' last jobs tell of a run time, and is kept without pickles."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hpcgym import simulate
 from hpcgym.agent.expecting import (
     Fitting,
     Samples,
@@ -13,9 +14,18 @@ from hpcgym.agent.expecting import (
     write_expecting,
 )
 from hpcgym.core.index import index_policy
-from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import (
+    N_HIDDEN,
+    N_LAST,
+    N_NETWORK,
+    N_SIGNS,
+    NETWORK_SHARE,
+    NETWORK_SPEED,
+)
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.load import load_scenario
 
 
 def forward(network, sign):
@@ -54,6 +64,15 @@ def test_samples_are_what_became_of_jobs_that_waited(weeks, samples):
     assert np.allclose(np.log(samples.share * samples.speed), -samples.log_bound)
 
 
+@pytest.mark.parametrize(("estimates", "correction"), [("doubled", "none"), ("recent", "tsafrir")])
+def test_shares_and_speeds_are_those_of_the_estimate_that_the_network_sees(estimates, correction):
+    scenario = load_scenario("synthetic-256-weeks")
+    scheduler = replace(scenario.scheduler, estimates=estimates, correction=correction)
+    found = samples_of(Episodes(replace(scenario, scheduler=scheduler)).select("1"))
+    assert found.log_bound + np.log(10.0) == pytest.approx(12.0 * found.sign[:, 0])  # log E
+    assert np.log(found.share * found.speed) == pytest.approx(-found.log_bound)
+
+
 def test_users_records_are_among_the_signs(weeks):
     first, last = np.split(samples_of(weeks.select("1")).sign, 2)
     assert (last[:, 2] >= first[:, 2]).all()  # jobs the user has completed
@@ -86,15 +105,18 @@ def test_same_seed_gives_the_same_network(samples):
     assert not np.array_equal(fit_network([samples], 3, brief), fit_network([samples], 4, brief))
 
 
-def test_kernel_expects_what_the_network_says(weeks, samples):
-    """An index of the network's terms alone starts jobs as keys worked out in numpy would."""
-    network = fit_network([samples], 0, Fitting(epochs=1))
-    policy = index_policy([0, 0, 0, 0, 0, -1], network)
-    workload = weeks.workload(0)
-    assert (
-        simulate(workload, policy).start_time.tolist()
-        != simulate(workload, "FCFS").start_time.tolist()
-    )
+def test_kernel_expects_what_the_network_says(weeks):
+    """At every decision of a week, the terms of the index are those worked out in numpy."""
+    network = np.random.default_rng(0).normal(0.0, 0.5, N_NETWORK)
+    by_network = replace(weeks.settings, policy=index_policy([1, 2, 0, 0, 1, -1], network))
+    simulator = Simulator(weeks.workload(0), by_network, decide="event")
+    said, expected = [], []
+    while simulator.run():
+        said.append(simulator.terms()[1][:, [NETWORK_SHARE, NETWORK_SPEED]])
+        expected.append(forward(network, simulator.signs()[1]))
+    said, expected = np.concatenate(said), np.concatenate(expected)
+    assert np.allclose(said, expected, rtol=1e-9, atol=1e-12)
+    assert (np.std(said, axis=0) > 0.1).all()
 
 
 def test_no_samples_are_refused():
