@@ -20,7 +20,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import ensure_writable, make_folder
+from hpcgym.output import make_folder
 
 
 def main() -> int:
@@ -44,17 +44,16 @@ def run(options: argparse.Namespace):
     from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
     from hpcgym.agent.ppo.checkpoint import Course
     from hpcgym.agent.ppo.shelving import write_agent
-    from hpcgym.agent.shelving import commit_at, put_on_shelf
+    from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf
     from hpcgym.agent.trained import Training
-    from hpcgym.registry import shelf_folders
 
-    folder, seed, stem = make_folder(options.output), options.seed, options.name.casefold()
-    for place in (folder, shelf_folders("agents")[0]) if options.shelf else (folder,):
-        for file in (f"{stem}.toml", f"{stem}.npz"):
-            ensure_writable(place / file, force=options.force)
-    limits = {"threads": options.threads}
-    if options.steps or options.minutes:  # what is given alone decides
-        limits |= {"steps": options.steps or 10**9, "minutes": options.minutes or 0.0}
+    folder, seed = make_folder(options.output), options.seed
+    ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
+    limits, steps, minutes = {"threads": options.threads}, options.steps, options.minutes
+    if minutes is not None and not minutes > 0:
+        raise HpcgymError(f"--minutes must be above 0, got {minutes:g}")
+    if (steps, minutes) != (None, None):  # what is given alone decides
+        limits |= {"steps": 10**9 if steps is None else steps, "minutes": minutes or 0.0}
     config = overridden(preset(options.action, network=options.network, **limits), options.set)
     augmentation = augmentation_of(options.augment)
     playing, kept = chosen_weeks(options, config.validation_share)
@@ -88,6 +87,8 @@ def chosen_weeks(options: argparse.Namespace, share: float):
             both = sorted({*apart.numbers, *Episodes(name).select(kept).numbers})
             apart = left_to_train_on(Episodes(name), number_ranges(both))
         parts.append(held_back(apart, share, kept))
+    if len({playing.scenario.name for playing, _ in parts}) < len(parts):
+        raise HpcgymError("a scenario is given twice; each may stand once, with all its weeks")
     return zip(*parts, strict=True)
 
 
@@ -107,7 +108,7 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--augment", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--name", default="PPO")
+    parser.add_argument("--name", default="TRAINED")
     parser.add_argument("--output", type=Path, default=Path("runs/ppo"))
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--force", action="store_true", help="replace a card that is there")

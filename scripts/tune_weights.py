@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import ensure_writable, make_folder
+from hpcgym.output import make_folder
 
 
 def main() -> int:
@@ -33,10 +33,9 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
-    from hpcgym.agent.shelving import commit_at, put_on_shelf, write_tuned
+    from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf, write_tuned
     from hpcgym.agent.trained import Training
     from hpcgym.evaluation.folds import left_to_train_on
-    from hpcgym.registry import shelf_folders
     from hpcgym.scenario.build import Episodes
 
     trainer = chosen_trainer(options)
@@ -53,9 +52,7 @@ def run(options: argparse.Namespace) -> None:
     if len(numbers) < len(sets):
         raise HpcgymError("a scenario is given twice; each may stand once, with all its weeks")
     folder = make_folder(options.output)
-    for place in (folder, *(shelf_folders("agents")[:1] if options.shelf else ())):
-        for suffix in (".toml", ".npz"):
-            ensure_writable(place / f"{options.name.casefold()}{suffix}", force=options.force)
+    ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
     began = time.monotonic()
     agent = trainer.train(sets, options.seed)
     training = Training(

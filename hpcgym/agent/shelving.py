@@ -16,11 +16,12 @@ from hpcgym.agent.card import read_card
 from hpcgym.agent.expecting import write_expecting
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
+from hpcgym.agent.training import TRAINERS
 from hpcgym.agent.tuning import ConstantAction
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.core.state import RULE_INDEX, RULE_WEIGHTS
 from hpcgym.errors import CardError
-from hpcgym.output import writing
+from hpcgym.output import ensure_writable, writing
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.select import number_ranges
 
@@ -46,6 +47,29 @@ def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bo
     read_card(path)
 
 
+def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) -> None:
+    """Refuse a name that an agent cannot be written under, before the work of making one.
+
+    Args:
+        name: What tables would call it; its card and weights would be named after it.
+        folder: Where they would go.
+        shelf: Whether they would go to the shelf, too.
+        force: Whether files that are there may be replaced.
+
+    Raises:
+        CardError: A name that the shelf cannot have.
+        OutputError: A file cannot be written, or is there.
+
+    Source:
+        House rule: a long run fails before its work and not after it.
+    """
+    if shelf:
+        _refuse_trainers_name(name)
+    for place in (folder, shelf_folders("agents")[0]) if shelf else (folder,):
+        for suffix in (".toml", ".npz"):
+            ensure_writable(place / f"{name.casefold()}{suffix}", force=force)
+
+
 def put_on_shelf(card: Path, *, force: bool = False) -> Path:
     """Copy a card, and the file of weights that it may name, to the shelf of agents.
 
@@ -57,11 +81,13 @@ def put_on_shelf(card: Path, *, force: bool = False) -> Path:
         The card on the shelf; its results are for `scripts/update_agents.py`.
 
     Raises:
+        CardError: A name that the shelf cannot have.
         OutputError: A file cannot be written, or is there.
 
     Source:
         House rule: the shelf is a folder of cards.
     """
+    _refuse_trainers_name(read_card(card).name)
     shelf = shelf_folders("agents")[0]
     weights = card.with_suffix(".npz")
     named = weights.name in read_card(card).parameters.values()
@@ -149,6 +175,15 @@ def write_tuned(
     }
     write_card(path, tables, force=force)
     return path
+
+
+def _refuse_trainers_name(name: str) -> None:
+    """Refuse a name by which a judgement would make new agents, and not find this one."""
+    if name.casefold() in TRAINERS:
+        raise CardError(
+            f"{name} is a trainer, so `hpcgym judge {name}` would train new agents; give an agent "
+            f"for the shelf another name than {', '.join(TRAINERS)}"
+        )
 
 
 class _Described(NamedTuple):

@@ -250,6 +250,13 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
         put_on_shelf(made / "mine.toml")
 
 
+def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monkeypatch):
+    monkeypatch.setattr(shelving, "shelf_folders", lambda name: [tmp_path / "agents"])
+    card = write_tuned(load_agent("SPF"), "PPO", tmp_path, training)
+    with pytest.raises(CardError, match=r"`hpcgym judge PPO` would train new agents"):
+        put_on_shelf(card)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -285,6 +292,7 @@ def tune(*options, check=True):
         (["--trainer", "tuned-weights", "--strategy", "cmaes"], "did you mean 'cma'"),
         (["--scenario", "tiny"], "a scenario is given twice"),
         (["--name", "SAF", "--shelf"], "saf.toml: exists already"),
+        (["--name", "Network", "--shelf"], "Network is a trainer"),
     ],
 )
 def test_script_refuses_before_it_works(options, said, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from hpcgym import registry
 from hpcgym.agent import shelving
 from hpcgym.agent.shelf import load_card
+from hpcgym.agent.training import TRAINERS
 from hpcgym.errors import HpcgymError, OutputError
 
 ppo = pytest.importorskip("hpcgym.agent.ppo")
@@ -127,6 +128,32 @@ def test_another_training_than_the_one_begun_is_refused(
     run(**LIMITED)
     with pytest.raises(HpcgymError, match=message):
         run(**LIMITED | options | {"resume": True, "force": True})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"minutes": 0}, "--minutes must be above 0, got 0"),
+        ({"steps": 64, "minutes": -1}, "--minutes must be above 0, got -1"),
+        ({"minutes": "nan"}, "--minutes must be above 0, got nan"),
+        ({"name": "Ppo", "shelf": True}, "Ppo is a trainer, so .* another name than weights, "),
+        (
+            {"scenario": [SCENARIO] * 2, "weeks": ["1-3", "2-5"], "validation_weeks": ["5", "1"]},
+            "a scenario is given twice",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_for_is_refused_before_any_training(
+    options: dict[str, Any], message: str, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ppo, "train", None)
+    with pytest.raises(HpcgymError, match=message):
+        run(**WEEKS | options)
+
+
+def test_an_agent_without_a_name_may_stand_on_the_shelf(read: Callable[..., Any]) -> None:
+    assert read(scenario=SCENARIO).name.casefold() not in TRAINERS
 
 
 def test_an_agent_goes_to_the_shelf_unless_one_of_its_name_is_there(
