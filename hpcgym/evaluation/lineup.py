@@ -16,7 +16,7 @@ from hpcgym.core.predictor import as_predictor
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.journal import Row, digest
 from hpcgym.evaluation.making import AnyAgent, Made, Making
-from hpcgym.evaluation.protocol import REFERENCE
+from hpcgym.evaluation.protocol import REFERENCE, refuse_namesake
 from hpcgym.evaluation.references import (
     HINDSIGHT,
     HINDSIGHT_EVALUATIONS,
@@ -106,12 +106,16 @@ class LineUp:
             Every agent on every log.
 
         Raises:
-            EvaluationError: Too few weeks for so many folds.
+            EvaluationError: Too few weeks for so many folds, or what is judged has the name of a
+                line of reference and is not that line.
 
         Source:
             Specification, section 10, "Evaluation protocol", steps 1 and 5.
         """
         for one in contestants:
+            if one.name in RULES:
+                for log in self.logs:
+                    refuse_namesake(one, log.settings)
             if isinstance(one, (RuleAgent, NamedAgent)):
                 yield from self._everywhere([one] * len(self.logs), self._kind_of(one))
             else:

@@ -25,6 +25,8 @@ from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
 
 if TYPE_CHECKING:
+    from hpcgym.agent.training import Trainer
+    from hpcgym.core.episode import SchedulerSettings
     from hpcgym.env.scheduling import SchedulingEnv
     from hpcgym.scenario.spec import Scenario
 
@@ -75,8 +77,8 @@ def evaluate(
         Every figure of every run, its summary, table and CSV.
 
     Raises:
-        EvaluationError: No agent, one name twice, copies without jitter or jitter without copies,
-            a negative seed, or a file to resume from that is none.
+        EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
+            jitter or jitter without copies, a negative seed, or a file to resume from that is none.
         CardError: No such agent, or one of the weeks is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
 
@@ -96,6 +98,8 @@ def evaluate(
     named = _named(agents)
     for agent in named:
         refuse_training_weeks(agent, every, episodes.numbers)
+        if agent.name == REFERENCE:
+            refuse_namesake(agent, episodes.settings)
     runner = Runner(named, episodes, jitter, replicas, seed)
     tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
     journal = None if resume is None else Journal(resume)
@@ -136,6 +140,28 @@ def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None
         raise EvaluationError(f"a seed must be at least 0, got {seed}")
     if processes < 1:
         raise EvaluationError(f"at least 1 process is needed, got {processes}")
+
+
+def refuse_namesake(agent: RuleAgent | NamedAgent | Trainer, settings: SchedulerSettings) -> None:
+    """Refuse an agent that has the name of a rule on the shelf and is not that rule.
+
+    Args:
+        agent: What is run under the name of a rule on the shelf.
+        settings: The scheduler of the scenario.
+
+    Raises:
+        EvaluationError: It does not choose the same policy under the same settings.
+
+    Source:
+        House rule: what a ratio is taken to is the same in every table.
+    """
+    own = load_agent(agent.name)
+    assert isinstance(own, RuleAgent)
+    if not isinstance(agent, RuleAgent) or agent.settings(settings) != own.settings(settings):
+        raise EvaluationError(
+            f"an agent called {agent.name} is not the {agent.name} of the shelf, and tables would "
+            "take it for that; give it another name"
+        )
 
 
 @dataclass

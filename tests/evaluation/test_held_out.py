@@ -401,6 +401,23 @@ def test_trainer_must_make_an_agent_that_can_be_kept(
         judge(Makes(kept), marked_weeks, resume=tmp_path / "journal", **options)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        RuleAgent("FCFS", name="SAF"),
+        RuleAgent("FCFS", backfill_order="SPF"),
+        NamedAgent("SPF", RuleAgent("FCFS")),
+        Spy([], name="SAF"),
+    ],
+    ids=["SAF", "FCFS", "SPF", "trainer"],
+)
+def test_what_is_judged_cannot_stand_for_a_rule_that_it_is_not(
+    marked_weeks: Episodes, other: RuleAgent | NamedAgent | Spy
+) -> None:
+    with pytest.raises(EvaluationError, match=f"not the {other.name} of the shelf"):
+        judge(other, marked_weeks, folds=2, progress=False)
+
+
 def test_w_star_train_is_one_line_whether_judged_or_referred_to(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 0, "replicas": 0}
     trainer = WeightsTrainer(evaluations=24)

@@ -126,6 +126,18 @@ def test_reference_is_added_where_it_is_not_asked_for(episodes: Episodes) -> Non
     assert found.agents == ("LQF", "SAF")
 
 
+def test_only_the_saf_of_the_shelf_is_what_ratios_are_taken_to(episodes: Episodes) -> None:
+    for other in (
+        RuleAgent("FCFS", name="SAF"),
+        RuleAgent("SAF", backfill_order="SPF"),
+        NamedAgent("SAF", RuleAgent("SAF"), RuleAgent("SAF").env_keywords),
+    ):
+        with pytest.raises(EvaluationError, match="not the SAF of the shelf"):
+            evaluate([other, "SPF"], episodes, weeks="1", progress=False)
+    same = RuleAgent("SAF", policies=["FCFS", "SAF"], backfill="easy")
+    assert evaluate([same], episodes, weeks="1", progress=False).agents == ("SAF",)
+
+
 def test_one_seed_gives_one_result_and_spawned_processes_the_same(
     evaluation: Evaluation, episodes: Episodes
 ) -> None:
