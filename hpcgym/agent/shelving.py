@@ -87,10 +87,11 @@ def put_on_shelf(card: Path, *, force: bool = False) -> Path:
     Source:
         House rule: the shelf is a folder of cards.
     """
-    _refuse_trainers_name(read_card(card).name)
+    stated = read_card(card)
+    _refuse_trainers_name(stated.name)
     shelf = shelf_folders("agents")[0]
     weights = card.with_suffix(".npz")
-    named = weights.name in read_card(card).parameters.values()
+    named = weights.name in stated.parameters.values()
     for source in (weights, card) if named else (card,):
         with writing(shelf / source.name, force=force) as file:
             shutil.copyfile(source, file)

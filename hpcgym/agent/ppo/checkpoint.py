@@ -30,6 +30,12 @@ FORMAT = 3
 MAY_CHANGE = ("steps", "minutes", "threads")
 """Hyper-parameters that may be others when a training goes on."""
 
+_NOT_OURS = (
+    *(pickle.UnpicklingError, RuntimeError, EOFError),
+    *(AttributeError, ImportError, TypeError),  # classes that are gone, or have other fields
+)
+"""What reading raises of a file that is no checkpoint, or one of another hpcgym."""
+
 
 @dataclass(frozen=True)
 class Course:
@@ -223,7 +229,7 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
         found = torch.load(path, map_location="cpu", weights_only=False)
     except OSError as error:
         raise HpcgymError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (pickle.UnpicklingError, RuntimeError, EOFError, AttributeError, ImportError) as error:
+    except _NOT_OURS as error:
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym: {error}") from None
     if not isinstance(found, Checkpoint) or found.version != FORMAT:
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trained import Training
 from hpcgym.agent.training import load_trainer
+from hpcgym.core import state
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.protocol import evaluate
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
@@ -433,4 +435,15 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         ppo.resume(tmp_path)
     torch.save({"steps": 3}, tmp_path / "checkpoint.pt")
     with pytest.raises(HpcgymError, match="not a checkpoint of this hpcgym"):
+        ppo.resume(tmp_path)
+
+
+def test_a_checkpoint_of_states_with_other_fields_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As kept by an hpcgym whose simulations had one array less."""
+    fields = state.State._fields
+    torch.save(state.State(*fields), tmp_path / "checkpoint.pt")
+    monkeypatch.setattr(state, "State", namedtuple("State", [*fields, "one_more"]))
+    with pytest.raises(HpcgymError, match=r"not a checkpoint of this hpcgym: .*'one_more'"):
         ppo.resume(tmp_path)
