@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +14,17 @@ from hpcgym.errors import EvaluationError, OutputError
 
 Row = dict[str, Any]
 
+ASKING = ("evaluation", "report", "cli")
+"""Rooms whose code asks for runs and shows them; a table can be mended and the runs kept."""
+
 
 class Journal:
     """Finished runs by the digest of all that decides them, one JSON line each.
 
-    What another evaluation wrote into the same file is kept and not used; a line cut off by a
-    crash is run again. Agents are told apart by name, environment keywords and settings: an agent
-    that changes its mind under the same name needs another file.
+    What another evaluation wrote into the same file is kept and not used, nor is what other
+    sources of hpcgym ran or trained; a line cut off by a crash is run again. Agents are told apart
+    by name, environment keywords and settings: an agent that changes its mind under the same name
+    needs another file.
 
     Args:
         path: The file, made if it is not there.
@@ -88,14 +94,14 @@ class Journal:
 
 
 def digest(workload: Workload, *others: object) -> str:
-    """Digest the jobs of an episode and whatever else decides a run.
+    """Digest the jobs of an episode, the code that runs them, and whatever else decides a run.
 
     Args:
         workload: The episode as it was cut.
         others: Anything whose `repr` is the same in every process.
 
     Returns:
-        A hexadecimal text; other jobs, users' histories or settings give another.
+        A hexadecimal text; other jobs, users' histories, settings or sources give another.
 
     Source:
         House rule: a result is found again by what it was made of.
@@ -106,8 +112,10 @@ def digest(workload: Workload, *others: object) -> str:
         >>> digest(tiny, "SAF") == digest(tiny, "SAF"), digest(tiny, "SAF") == digest(tiny, "SPF")
         (True, False)
     """
-    found = hashlib.sha256(repr((workload.machine_processors, others)).encode())
+    fixed = (workload.machine_processors, workload.week_start)
+    found = hashlib.sha256(repr((_sources(), fixed, others)).encode())
     columns = (
+        workload.job_id,
         workload.submit_time,
         workload.run_time,
         workload.requested_time,
@@ -117,3 +125,32 @@ def digest(workload: Workload, *others: object) -> str:
     for array in (*columns, *workload.history):
         found.update(array.tobytes())
     return found.hexdigest()
+
+
+def source_digest(package: Path) -> str:
+    """Digest the code that runs and trains, the package's version included.
+
+    That of the rooms of `ASKING` is left out; a change there counts with the next version.
+
+    Args:
+        package: The folder of the package.
+
+    Returns:
+        A hexadecimal text.
+
+    Source:
+        House rule: a result is found again by what it was made of.
+    """
+    found = hashlib.sha256()
+    for source in sorted(package.rglob("*.py")):
+        place = source.relative_to(package)
+        if place.parts[0] not in ASKING:
+            found.update(f"\0{place.as_posix()}\0".encode())
+            found.update(source.read_bytes())
+    return found.hexdigest()
+
+
+@cache
+def _sources() -> str:
+    """Digest the sources of this process."""
+    return source_digest(Path(str(files("hpcgym"))))

@@ -1,5 +1,8 @@
 """An evaluation that was cut off goes on from what it had finished."""
 
+import shutil
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
@@ -7,8 +10,9 @@ import pytest
 
 from hpcgym.agent import RuleAgent
 from hpcgym.errors import EvaluationError, OutputError
-from hpcgym.evaluation import Evaluation, evaluate, protocol
+from hpcgym.evaluation import Evaluation, evaluate, journal, protocol
 from hpcgym.evaluation.journal import Journal
+from hpcgym.scenario.build import Episodes
 
 
 class Stop(Exception):
@@ -73,6 +77,50 @@ def test_agent_with_other_settings_under_the_same_name_is_run(
         agent = RuleAgent("FCFS", backfill_order=order, name="mine")
         evaluate([agent], "tiny", resume=path, progress=False)
     assert noted == ["FCFS", "SAF", "FCFS"]
+
+
+def test_run_of_other_code_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal.jsonl"
+    run(path)
+    noted = count_runs(monkeypatch)
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "_sources", lambda: "mended")
+        run(path)
+    assert len(noted) == 9
+    run(path)
+    assert len(noted) == 9
+
+
+@pytest.mark.parametrize(
+    ("place", "decides"),
+    [
+        ("core/kernels/easy.py", True),
+        ("agent/ppo/train.py", True),
+        ("__init__.py", True),
+        ("report/canvas.py", False),
+        ("evaluation/table.py", False),
+    ],
+)
+def test_code_that_runs_and_trains_is_digested_and_code_that_shows_is_not(
+    tmp_path: Path, place: str, decides: bool
+) -> None:
+    own = Path(str(files("hpcgym")))
+    copied = Path(
+        shutil.copytree(own, tmp_path / "hpcgym", ignore=shutil.ignore_patterns("__pycache__"))
+    )
+    before = journal.source_digest(copied)
+    assert before == journal.source_digest(own)
+    with (copied / place).open("a") as file:
+        file.write("# mended\n")
+    assert (journal.source_digest(copied) != before) == decides
+
+
+@pytest.mark.parametrize("column", ["job_id", "unix_start"])
+def test_jobs_under_other_ids_or_in_another_part_of_the_week_are_other_jobs(column: str) -> None:
+    """The f-model draws by ids, and regressions look at the time of the week."""
+    jobs = Episodes("tiny").workload(0)
+    other = {"job_id": jobs.job_id + 1, "unix_start": 3_600}[column]
+    assert journal.digest(replace(jobs, **{column: other})) != journal.digest(jobs)
 
 
 def test_line_cut_off_by_a_crash_is_run_again(tmp_path: Path) -> None:
