@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.trained import open_weeks
+from hpcgym.agent.trained import open_weeks, refuse_training_weeks
 from hpcgym.core.episode import executed_run_time
 from hpcgym.core.index import TERMS, index_policy
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -172,7 +173,7 @@ def agreement(score: FloatArray, known: FloatArray) -> tuple[float, float]:
 
 
 def chain(
-    agent: RuleAgent,
+    agent: RuleAgent | NamedAgent,
     scenario: str | Episodes,
     *,
     jitter: int = 0,
@@ -196,7 +197,7 @@ def chain(
         `log_ratio`.
 
     Raises:
-        EvaluationError: The agent has no network, or no pass was contested.
+        EvaluationError: The agent is no index with a network, or no pass was contested.
         CardError: No week is open.
 
     Source:
@@ -204,12 +205,15 @@ def chain(
     """
     import pandas as pd
 
-    network = agent.policy.network
+    network = agent.policy.network if isinstance(agent, RuleAgent) else None
     if network is None:
-        raise EvaluationError(f"{agent.name} has no network; name an index that has")
+        raise EvaluationError(f"{agent.name} is no index with a network; name one that is")
     episodes = Episodes(scenario) if isinstance(scenario, str) else scenario
     if agent.training is not None:
-        episodes = episodes.select(number_ranges(open_weeks(agent.training, episodes)))
+        numbers = open_weeks(agent.training, episodes)
+        if not numbers:
+            refuse_training_weeks(agent, episodes, episodes.numbers)
+        episodes = episodes.select(number_ranges(numbers))
     seen = foresight(episodes, network)
     names = (seen["order"] + " by " + seen["source"]).tolist()
     known = [{"source": "run time", "order": order, "agreement": np.nan} for order in ORDERS]

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
+from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.trained import Training
 from hpcgym.core.index import index_policy
 from hpcgym.core.state import N_NETWORK
-from hpcgym.errors import EvaluationError
+from hpcgym.errors import CardError, EvaluationError
 from hpcgym.evaluation.information import SOURCES, agreement, chain, foresight, orders_by
 from hpcgym.scenario.build import Episodes
 
@@ -78,9 +79,17 @@ def test_weeks_of_the_training_are_left_out():
     )
 
 
-def test_agent_without_a_network_is_refused(weeks):
-    with pytest.raises(EvaluationError, match="no network"):
-        chain(RuleAgent("SMITH-HISTORY"), weeks, progress=False)
+@pytest.mark.parametrize("agent", [RuleAgent("SAF"), NamedAgent("SAF", RuleAgent("SAF"))])
+def test_agent_that_is_no_index_with_a_network_is_refused(weeks, agent):
+    with pytest.raises(EvaluationError, match="SAF is no index with a network"):
+        chain(agent, weeks, progress=False)
+
+
+def test_agent_whose_training_leaves_no_week_open_is_refused(weeks):
+    training = Training({"synthetic-256-weeks": (3, 4, 5)}, 0, 1.0, "", "")
+    agent = RuleAgent(index_policy([1, 2, 0, 0, 1, -1], NOTHING), name="MINE", training=training)
+    with pytest.raises(CardError, match="MINE was trained on weeks 3-5 of synthetic-256-weeks"):
+        chain(agent, weeks, progress=False)
 
 
 def test_every_source_makes_both_orders():
