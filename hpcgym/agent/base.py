@@ -55,12 +55,12 @@ class NamedAgent:
         env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its action kind; whatever
             they leave out is the scenario's or the environment's default.
         training: What it was trained on, for an agent whose card says so; it is never judged there.
+        steps: Decisions it has learned from, where its trainer counts them.
 
     Source:
         House rule: "a card makes it named"; this is the same in Python.
 
     Example:
-        >>> from hpcgym.agent.rule import RuleAgent
         >>> from hpcgym.agent.rule import RuleAgent
         >>> NamedAgent("mine", RuleAgent("SAF"), {"action": "policy", "policies": ("SAF",)}).name
         'mine'
@@ -70,6 +70,7 @@ class NamedAgent:
     agent: Agent
     env_keywords: Mapping[str, Any] = field(default_factory=dict)
     training: Training | None = None
+    steps: int | None = None
 
     def predict(
         self,

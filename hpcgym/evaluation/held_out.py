@@ -106,8 +106,9 @@ def judge(
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
         processes: How many processes to spread trainings, searches and runs over; the result is the
-            same. With more than one, each training works in a process of one thread, and trainers
-            must be picklable. A script must then guard its entry with `if __name__ == "__main__"`.
+            same but for trainings that the clock ends, as that of `ppo` by its minutes. With more
+            than one, each training works in a process of one thread, and trainers must be
+            picklable. A script must then guard its entry with `if __name__ == "__main__"`.
         references: Which lines of reference to add, of `hpcgym.evaluation.references.REFERENCES`.
         resume: File in which finished trainings and runs are kept, and from which a judgement that
             was cut off goes on. It is unpickled: take no one else's.
@@ -227,7 +228,7 @@ def _within_blocks(
 
 _TRAINING = (
     *("agent", "scenario", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
-    *("seconds", "made"),
+    *("seconds", "steps", "made"),
 )
 """Columns of `Judgement.trainings`."""
 
@@ -256,7 +257,7 @@ def _judgement(
     return Judgement(
         evaluations=tuple(evaluations),
         runs=pd.concat(frames, ignore_index=True),
-        trainings=pd.DataFrame(trainings, columns=list(_TRAINING)),
+        trainings=pd.DataFrame(trainings, columns=list(_TRAINING)).astype({"steps": "Int64"}),
         kinds=_kinds_of(plays),
     )
 

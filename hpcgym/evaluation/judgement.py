@@ -65,8 +65,9 @@ class Judgement:
         runs: Every run: as `Evaluation.frame`, with the `scenario`, and the `fold` and the training
             `seed` of agents that were trained.
         trainings: One row per training and log: `agent`, `scenario`, `fold`, `seed`, `test_weeks`,
-            `training_weeks`, `left_out_weeks`, `seconds`, which are those of the training on all
-            logs, and `made`, the rule that came out where it is one.
+            `training_weeks`, `left_out_weeks`, `seconds` and `steps`, which are those of the
+            training on all logs, steps where they are counted, and `made`, the rule that came out
+            where it is one.
         kinds: Whether a scheduler could be each agent.
     """
 

@@ -13,6 +13,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training import Trainer, load_trainer
 from hpcgym.core.predictor import as_predictor
+from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.journal import Row, digest
 from hpcgym.evaluation.making import AnyAgent, Made, Making
@@ -22,6 +23,7 @@ from hpcgym.evaluation.references import (
     HINDSIGHT_EVALUATIONS,
     RULES,
     TRAINED,
+    UNACHIEVABLE,
     Kind,
     best_of_week,
     clairvoyant,
@@ -107,12 +109,18 @@ class LineUp:
 
         Raises:
             EvaluationError: Too few weeks for so many folds, or what is judged has the name of a
-                line of reference and is not that line.
+                rule among the lines of reference and is not that rule, or of a line that no
+                scheduler could be.
 
         Source:
             Specification, section 10, "Evaluation protocol", steps 1 and 5.
         """
         for one in contestants:
+            if one.name in UNACHIEVABLE:
+                raise EvaluationError(
+                    f"{one.name} is a line of reference, which no scheduler could be; what is "
+                    "judged needs another name"
+                )
             if one.name in RULES:
                 for log in self.logs:
                     refuse_namesake(one, log.settings)
@@ -212,6 +220,7 @@ class LineUp:
             "training_weeks": number_ranges(play.fold.training),
             "left_out_weeks": number_ranges(play.fold.left_out),
             "seconds": round(made.seconds, 3),
+            "steps": made.agent.steps if isinstance(made.agent, NamedAgent) else None,
             "made": made.agent.policy.name if isinstance(made.agent, RuleAgent) else "",
         }
 

@@ -14,7 +14,7 @@ import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
 from hpcgym.agent.training import TRAINERS, load_trainer
-from hpcgym.agent.tuning import WeightsTrainer, weighing
+from hpcgym.agent.tuning import ConstantAction, WeightsTrainer, weighing
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import evaluate, held_out, lineup
@@ -48,6 +48,17 @@ class Spy:
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
         self.handed.append((list(episodes), seed))
         return RuleAgent(RULES[seed], name="whatever")
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Says how many steps it has taken."""
+
+    name: str = "counting"
+
+    def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
+        saf = ConstantAction((0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
+        return NamedAgent("whatever", saf, {"action": "weights"}, steps=100 + seed)
 
 
 def arrays_reached(root: object) -> Iterator[np.ndarray]:
@@ -209,6 +220,14 @@ def test_trainings_say_what_was_trained_on_what(table: Judgement) -> None:
     assert rows["training_weeks"].tolist()[::2] == ["4-8", "1,6-8", "1-3,8", "1-5"]
     assert rows["left_out_weeks"].tolist()[::2] == ["3", "2,5", "4,7", "6"]
     assert all("=" in made for made in rows["made"])
+
+
+def test_trainings_say_how_many_steps_an_agent_has_learned_from(marked_weeks: Episodes) -> None:
+    """A clock may end a training earlier elsewhere; the steps tell."""
+    quick: dict[str, Any] = {"folds": 4, "blocks": [2], "seeds": 2, "jitter": 0, "replicas": 0}
+    quick |= {"references": [], "progress": False}
+    steps = judge([Counting(), Spy([])], marked_weeks, **quick).trainings["steps"]
+    assert steps.tolist() == [100, 101, pd.NA, pd.NA]
 
 
 def test_printed_table_names_kinds_and_seeds(table: Judgement) -> None:
@@ -416,6 +435,14 @@ def test_what_is_judged_cannot_stand_for_a_rule_that_it_is_not(
 ) -> None:
     with pytest.raises(EvaluationError, match=f"not the {other.name} of the shelf"):
         judge(other, marked_weeks, folds=2, progress=False)
+
+
+@pytest.mark.parametrize("name", ["w*", "w* on copies", "clairvoyant SAF"])
+def test_lines_that_no_scheduler_could_be_are_not_judged_as_if_one_could(
+    marked_weeks: Episodes, name: str
+) -> None:
+    with pytest.raises(EvaluationError, match="needs another name"):
+        judge(RuleAgent("SAF", name=name), marked_weeks, references=[], progress=False)
 
 
 def test_w_star_train_is_one_line_whether_judged_or_referred_to(marked_weeks: Episodes) -> None:

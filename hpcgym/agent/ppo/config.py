@@ -47,7 +47,8 @@ class PPOConfig:
         reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
         baseline: Policy that the reward is paired with; "" = none.
         steps: Decisions of all environments together after which the training ends.
-        minutes: Time after which it ends, whatever the steps; 0 = no limit.
+        minutes: Time after which it ends, whatever the steps, so that on a slower or busier machine
+            a seed gives another network; 0 = no limit.
         n_envs: Environments side by side.
         group_size: Environments of a group, which play the same episodes and are each other's
             baseline; divides `n_envs`. 1 = every environment by itself.

@@ -77,7 +77,7 @@ class Trained:
         Returns:
             The agent.
         """
-        return NamedAgent(name, self.agent, self.config.env_keywords)
+        return NamedAgent(name, self.agent, self.config.env_keywords, steps=self.steps)
 
 
 def train(
@@ -97,7 +97,7 @@ def train(
         episodes: What to train on; of several scenarios, groups of environments play them in turn.
         validation: Weeks that decide which network is best and when to stop.
         augmentation: How the episodes that are played are changed at every draw; None = not at all.
-        seed: Seed of everything.
+        seed: Seed of everything, but for where `config.minutes` end it.
         output: Folder for TensorBoard's files and the checkpoint; None = none.
         progress: Whether to show a progress bar, on a terminal.
 
@@ -203,7 +203,7 @@ class PPOTrainer:
 
         Args:
             episodes: Training weeks of one or more scenarios.
-            seed: Seed of everything.
+            seed: Seed of everything, but for where the configuration's minutes end it.
 
         Returns:
             The best network by validation, under the trainer's name.

@@ -385,6 +385,7 @@ def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
     agent = trainer.train([episodes], 2)
     assert agent.name == trainer.name == load_trainer("ppo").name == "PPO"
     assert agent.env_keywords["policies"][0] == "SAF"
+    assert agent.steps == 128
 
 
 def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
