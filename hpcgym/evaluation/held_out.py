@@ -119,8 +119,9 @@ def judge(
 
     Raises:
         EvaluationError: A number out of range, too few weeks for so many folds, an unknown line of
-            reference, nothing to judge, an agent or a log twice, no week open to all agents, or a
-            trainer whose work is no agent, cannot be kept or cannot be sent.
+            reference, nothing to judge, an agent or a log twice, an agent under the name of a line
+            of reference that it is not, no week open to all agents, or a trainer whose work is no
+            agent, cannot be kept or cannot be sent.
         CardError: No such trainer or agent, or its card leaves no week open.
         ScenarioError: No such scenario, or its episodes are not weeks.
 

@@ -69,6 +69,9 @@ _CLAIRVOYANT: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
     "clairvoyant SMITH": _smith,
 }
 
+UNACHIEVABLE = (HINDSIGHT, HINDSIGHT_ON_COPIES, *_CLAIRVOYANT)
+"""Names that say that no scheduler could be it."""
+
 REFERENCES = (*RULES, TRAINED, HINDSIGHT, *_CLAIRVOYANT)
 """Every line of reference, by name; `w*` brings `w* on copies` along."""
 
