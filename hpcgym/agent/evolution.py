@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -52,15 +54,9 @@ class XNES:
         *,
         candidates: int | None = None,
     ) -> None:
-        self.mean = np.array(mean, dtype=np.float64)
-        if self.mean.ndim != 1 or not len(self.mean) or not np.isfinite(self.mean).all():
-            raise HpcgymError(f"a search begins at a vector of finite numbers, got {mean!r}")
-        if not (np.isfinite(step_size) and step_size > 0):
-            raise HpcgymError(f"a step size must be a number above 0, got {step_size!r}")
+        self.mean = _beginning(mean, step_size, candidates)
         dimension = len(self.mean)
         n = 4 + int(3 * np.log(dimension)) if candidates is None else candidates
-        if n < 2:
-            raise HpcgymError(f"a generation needs at least 2 candidates, got {n}")
         self.step_size = float(step_size)
         self.shape = np.eye(dimension)
         self.best: FloatArray | None = None
@@ -118,13 +114,14 @@ class CMAES:
     """Covariance matrix adaptation, by the library of its inventors.
 
     Args:
-        mean: Where the search begins, shape (dimension,), dimension >= 2.
+        mean: Where the search begins, shape (dimension,).
         step_size: Standard deviation of the first candidates (sigma), > 0.
         generator: Source of the seed of its random numbers.
         candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
 
     Raises:
-        HpcgymError: The library is not installed, or a value it cannot begin with.
+        HpcgymError: The library is not installed, a mean that is no vector, a step size not above
+            0, fewer than 2 candidates.
 
     Source:
         Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
@@ -151,15 +148,12 @@ class CMAES:
             raise HpcgymError(
                 "CMAES needs the package cma, which is not installed: pip install 'hpcgym[train]'"
             ) from None
-        options = {"seed": int(generator.integers(1, 2**31)), "verbose": -9}
+        first = _beginning(mean, step_size, candidates)
+        own = np.random.RandomState(int(generator.integers(1, 2**31)))  # not numpy's shared one
+        options: dict[str, Any] = {"randn": own.randn, "verbose": -9}
         if candidates is not None:
             options["popsize"] = candidates
-        try:
-            self._search = cma.CMAEvolutionStrategy(np.asarray(mean), step_size, options)
-        except (ValueError, TypeError, AssertionError) as error:
-            raise HpcgymError(
-                f"CMAES cannot begin at {mean!r} with {step_size!r}: {error}"
-            ) from None
+        self._search = cma.CMAEvolutionStrategy(first, step_size, options)
         self._asked: list[FloatArray] = []
 
     @property
@@ -197,6 +191,18 @@ class CMAES:
 
 STRATEGIES: dict[str, type[XNES] | type[CMAES]] = {"xnes": XNES, "cma": CMAES}
 """Searches by name."""
+
+
+def _beginning(mean: ArrayLike, step_size: float, candidates: int | None) -> FloatArray:
+    """Return the mean that a search begins at; refuse what none can begin with."""
+    first = np.array(mean, dtype=np.float64)
+    if first.ndim != 1 or not len(first) or not np.isfinite(first).all():
+        raise HpcgymError(f"a search begins at a vector of finite numbers, got {mean!r}")
+    if not (np.isfinite(step_size) and step_size > 0):
+        raise HpcgymError(f"a step size must be a number above 0, got {step_size!r}")
+    if candidates is not None and candidates < 2:
+        raise HpcgymError(f"a generation needs at least 2 candidates, got {candidates}")
+    return first
 
 
 def _exponential(symmetric: FloatArray) -> FloatArray:

@@ -1,9 +1,9 @@
-"""XNES finds the least of functions it knows nothing of."""
+"""Searches find the least of functions they know nothing of."""
 
 import numpy as np
 import pytest
 
-from hpcgym.agent.evolution import XNES
+from hpcgym.agent.evolution import CMAES, STRATEGIES, XNES
 from hpcgym.errors import HpcgymError
 
 
@@ -14,9 +14,9 @@ def quadratic(points):
     return along**2 + 100 * across**2 + moved[:, 2] ** 2
 
 
-def searched(seed, generations, fitness=quadratic):
+def searched(seed, generations, fitness=quadratic, strategy=XNES):
     """Return a search after some generations."""
-    search = XNES(np.zeros(3), 1.0, np.random.default_rng(seed))
+    search = strategy(np.zeros(3), 1.0, np.random.default_rng(seed))
     for _ in range(generations):
         search.tell(fitness(search.ask()))
     return search
@@ -30,14 +30,35 @@ def test_search_finds_the_least_of_a_turned_quadratic(seed):
     assert quadratic(search.best[np.newaxis])[0] == search.best_fitness
 
 
-def test_same_generator_gives_the_same_search():
-    assert np.array_equal(searched(1, 20).mean, searched(1, 20).mean)
-    assert not np.array_equal(searched(1, 20).mean, searched(2, 20).mean)
+@pytest.mark.parametrize("seed", range(5))
+def test_cmaes_finds_it_too(seed):
+    assert np.allclose(searched(seed, 100, strategy=CMAES).mean, [3.0, -2.0, 1.0], atol=1e-3)
 
 
-def test_only_ranks_of_the_fitness_count():
-    bent = searched(3, 30, lambda points: np.exp(0.01 * quadratic(points)))
-    assert np.array_equal(bent.mean, searched(3, 30).mean)
+@pytest.mark.parametrize("strategy", STRATEGIES.values())
+def test_same_generator_gives_the_same_search(strategy):
+    one, again, other = (searched(seed, 20, strategy=strategy).mean for seed in (1, 1, 2))
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values())
+def test_searches_abreast_do_as_each_does_alone(strategy):
+    """Neither draws from a generator that others draw from."""
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    abreast = [strategy(np.zeros(3), 1.0, np.random.default_rng(seed)) for seed in (1, 2)]
+    for _ in range(20):
+        for search in abreast:
+            search.tell(quadratic(search.ask()))
+    for seed, search in zip((1, 2), abreast, strict=True):
+        assert np.array_equal(search.mean, searched(seed, 20, strategy=strategy).mean)
+    assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values())
+def test_only_ranks_of_the_fitness_count(strategy):
+    bent = searched(3, 30, lambda points: np.exp(0.01 * quadratic(points)), strategy)
+    assert np.array_equal(bent.mean, searched(3, 30, strategy=strategy).mean)
 
 
 def test_shape_keeps_its_volume_and_the_step_size_shrinks_near_the_least():
@@ -63,14 +84,42 @@ def test_one_generation_is_that_of_the_formulas():
     assert search.step_size == pytest.approx(0.5 * np.exp(eta / 2 * np.trace(stretch) / 2))
 
 
-def test_malformed_searches_are_refused():
-    generator = np.random.default_rng(0)
-    for mean, step, n in (([[1.0]], 1.0, None), ([1.0], 0.0, None), ([1.0], 1.0, 1)):
-        with pytest.raises(HpcgymError):
-            XNES(mean, step, generator, candidates=n)
-    search = XNES([0.0, 0.0], 1.0, generator)
-    with pytest.raises(HpcgymError, match="must be asked for"):
+VECTOR = "a search begins at a vector of finite numbers"
+STEP = "a step size must be a number above 0"
+FEW = "a generation needs at least 2 candidates"
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES.values())
+@pytest.mark.parametrize(
+    ("mean", "step_size", "candidates", "message"),
+    [
+        ([[1.0]], 1.0, None, rf"{VECTOR}, got \[\[1.0\]\]"),
+        ([], 1.0, None, VECTOR),
+        ([1.0, np.nan], 1.0, None, VECTOR),
+        ([1.0, 2.0], 0.0, None, f"{STEP}, got 0.0"),
+        ([1.0, 2.0], -1.0, None, STEP),
+        ([1.0, 2.0], np.nan, None, STEP),
+        ([1.0, 2.0], 1.0, 1, f"{FEW}, got 1"),
+        ([1.0, 2.0], 1.0, 0, FEW),
+    ],
+)
+def test_malformed_searches_are_refused(strategy, mean, step_size, candidates, message):
+    with pytest.raises(HpcgymError, match=message):
+        strategy(mean, step_size, np.random.default_rng(0), candidates=candidates)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "not_asked"),
+    [(XNES, "must be asked for"), (CMAES, "must be 0 numbers, one for each candidate asked for")],
+)
+def test_what_does_not_fit_the_generation_is_refused(strategy, not_asked):
+    search = strategy([0.0, 0.0], 1.0, np.random.default_rng(0))
+    with pytest.raises(HpcgymError, match=not_asked):
         search.tell(np.zeros(6))
     search.ask()
-    with pytest.raises(HpcgymError, match="must be 6 numbers, none NaN"):
-        search.tell([1.0, 2.0, 3.0, 4.0, 5.0, np.nan])
+    for told in ([1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0, np.nan]):
+        with pytest.raises(HpcgymError, match=r"must be 6 numbers, .*none NaN"):
+            search.tell(told)
+    search.tell(np.arange(6))
+    with pytest.raises(HpcgymError, match=not_asked):
+        search.tell(np.arange(6))
