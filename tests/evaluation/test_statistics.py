@@ -106,20 +106,22 @@ def test_interval_covers_the_true_ratio_about_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "reference"),
+    ("agent", "reference", "message"),
     [
-        (np.ones((3, 2)), np.ones((3, 1))),
-        (np.ones((2, 2)), np.ones((2, 2))),
-        (np.ones(3), np.ones(3)),
-        (np.full((3, 1), np.nan), np.ones((3, 1))),
-        (np.ones((3, 1)), np.zeros((3, 1))),
+        (np.ones((3, 2)), np.ones((3, 1)), r"agent \(3, 2\) and reference \(3, 1\) must both be"),
+        (np.ones((2, 2)), np.ones((2, 2)), "with n_weeks = 3 as drawn"),
+        (np.ones(3), np.ones(3), r"must both be of shape \(n_weeks, n_replicas\)"),
+        (np.full((3, 1), np.nan), np.ones((3, 1)), "the agent's metric must be finite"),
+        (np.ones((3, 1)), np.zeros((3, 1)), "the reference's metric must be finite and positive"),
     ],
     ids=["replicas differ", "not as drawn", "flat", "nan", "zero"],
 )
-def test_tables_that_cannot_be_paired_are_refused(agent: np.ndarray, reference: np.ndarray) -> None:
+def test_tables_that_cannot_be_paired_are_refused(
+    agent: np.ndarray, reference: np.ndarray, message: str
+) -> None:
     draws = draw_weeks(3, resamples=10)
     for compare in (ratio_of_sums, mean_log_ratio):
-        with pytest.raises(EvaluationError):
+        with pytest.raises(EvaluationError, match=message):
             compare(agent, reference, draws)
 
 
