@@ -14,6 +14,7 @@ from hpcgym.agent.shelf import load_agent
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.information import chain
 from hpcgym.output import make_folder, writing
+from hpcgym.trace.resample import JITTER_S
 
 
 def main() -> int:
@@ -23,7 +24,7 @@ def main() -> int:
     )
     parser.add_argument("--agent", default="SMITH-NET", help="name, or path of a card")
     parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
-    parser.add_argument("--jitter", type=int, default=600, help="s")
+    parser.add_argument("--jitter", type=int, default=JITTER_S, help="s")
     parser.add_argument("--replicas", type=int, default=10)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("runs/information"))

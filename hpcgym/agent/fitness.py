@@ -7,16 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.tuning import divisors_of
+from hpcgym.agent.tuning import divisors_of, settings_but_policy
 from hpcgym.batch import simulate_many
 from hpcgym.core.policy import Policy, mixed_policy
 from hpcgym.scenario.build import Episodes
 from hpcgym.trace.resample import jitter
 
 FloatArray = NDArray[np.float64]
-
-JITTER_S = 600
-"""How far submit times of copies are shaken, s; as the evaluation protocol does."""
 
 
 class Fitness:
@@ -55,9 +52,8 @@ class Fitness:
         self._weeks = []
         for one in episodes:
             weeks = [one.workload(week) for week in range(len(one))]
-            shaken = [jitter(week, generator, seconds=JITTER_S) for week in weeks * copies]
-            settings = {key: value for key, value in vars(one.settings).items() if key != "policy"}
-            self._weeks.append((weeks + shaken, settings))
+            shaken = [jitter(week, generator) for week in weeks * copies]
+            self._weeks.append((weeks + shaken, settings_but_policy(one)))
         self._saf = [np.log(bsld) for bsld in self._bslds([["SAF"]] * len(episodes))]
 
     def __call__(self, policies: Sequence[Policy]) -> FloatArray:

@@ -160,6 +160,25 @@ def divisors_of(episodes: Episodes) -> FloatArray:
     return unit_divisors(processors, episodes.largest_request, episodes.settings.threshold)
 
 
+def settings_but_policy(episodes: Episodes) -> dict[str, Any]:
+    """Return what orders that are tried on weeks share of the scheduler.
+
+    Args:
+        episodes: Weeks of a log.
+
+    Returns:
+        Keywords of `simulate_many`.
+
+    Source:
+        House rule: the scenario's settings hold for all that are compared.
+
+    Example:
+        >>> settings_but_policy(Episodes("tiny"))["backfill"]
+        'easy'
+    """
+    return {key: value for key, value in vars(episodes.settings).items() if key != "policy"}
+
+
 @dataclass(frozen=True)
 class ConstantAction:
     """Takes the same action whatever it sees.
@@ -185,12 +204,11 @@ class ConstantAction:
 
 def _sums(episodes: Episodes, weights: FloatArray) -> FloatArray:
     """Return the sum over weeks of the mean bounded slowdown, shape (n_candidates,)."""
-    settings = {key: value for key, value in vars(episodes.settings).items() if key != "policy"}
     result = simulate_many(
         [episodes.workload(week) for week in range(len(episodes))],
         weights=weights,
         divisors=divisors_of(episodes),
         metrics=["mean_bsld"],
-        **settings,
+        **settings_but_policy(episodes),
     )
     return np.asarray(result["mean_bsld"].sum(axis=0))

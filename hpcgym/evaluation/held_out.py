@@ -27,10 +27,11 @@ from hpcgym.evaluation.protocol import (
     run_tasks,
 )
 from hpcgym.evaluation.references import HINDSIGHT, HINDSIGHT_ON_COPIES, REFERENCES, Kind
-from hpcgym.evaluation.shelf_results import JITTER_S, REPLICAS
+from hpcgym.evaluation.shelf_results import REPLICAS
 from hpcgym.evaluation.table import Evaluation
 from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.spec import Scenario
+from hpcgym.trace.resample import JITTER_S
 
 if TYPE_CHECKING:
     import pandas as pd

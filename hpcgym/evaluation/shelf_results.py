@@ -11,9 +11,7 @@ from hpcgym.evaluation.protocol import evaluate
 from hpcgym.evaluation.table import Evaluation, Summary
 from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.select import number_ranges
-
-JITTER_S = 600
-"""Largest shift of a submit time in the copies of a week, s."""
+from hpcgym.trace.resample import JITTER_S
 
 REPLICAS = 10
 """Jittered copies of each week."""

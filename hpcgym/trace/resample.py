@@ -18,6 +18,9 @@ Mode = Literal["permute", "draw"]
 MODES = ("permute", "draw")
 """How a user's weeks are taken: each once in another order, or independently with replacement."""
 
+JITTER_S = 600
+"""Largest move of a submission in a jittered copy, s, as evaluations and trainings make them."""
+
 
 def resample(
     workload: Workload, generator: np.random.Generator, mode: Mode = "permute"
@@ -159,7 +162,7 @@ def resample_week(workload: Workload, generator: np.random.Generator) -> Workloa
     return replace(part, wait_time=np.full(len(part), -1))
 
 
-def jitter(workload: Workload, generator: np.random.Generator, seconds: int = 600) -> Workload:
+def jitter(workload: Workload, generator: np.random.Generator, seconds: int = JITTER_S) -> Workload:
     """Move every submission by a random number of seconds, and sort again.
 
     Args:

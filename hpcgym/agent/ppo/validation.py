@@ -17,9 +17,6 @@ from hpcgym.scenario.build import Episodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.resample import jitter
 
-JITTER_S = 600
-"""Largest shift of a submit time in a copy, s, as in evaluations."""
-
 
 class Score(NamedTuple):
     """What a validation comes to.
@@ -117,7 +114,7 @@ def _weeks_of(episodes: Episodes, copies: int) -> list[Workload]:
         week = episodes.workload(place)
         found.append(week)
         for copy in range(1, copies + 1):
-            found.append(jitter(week, np.random.default_rng([number, copy]), JITTER_S))
+            found.append(jitter(week, np.random.default_rng([number, copy])))
     return found
 
 
