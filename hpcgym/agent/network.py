@@ -204,7 +204,8 @@ class NetworkAgent:
             observation: What the environment shows, or a batch of it, with the agent's `n_slots`.
             state: Handed back as it came.
             episode_start: Not used.
-            deterministic: Whether to take the best action rather than sample one.
+            deterministic: Whether to take the best action rather than sample one. All ranks of an
+                `order` are then drawn, though a training by PPO draws the first `n_ranked` alone.
 
         Returns:
             The action, or an array of them, and `state`.
