@@ -100,18 +100,12 @@ def frame_over_logs(lines: Sequence[OverLogs]) -> pd.DataFrame:
             "scenario": ALL_LOGS,
             "agent": one.agent,
             "n_weeks": one.n_weeks,
-            "ratio": one.ratio.value,
-            "ratio_low": one.ratio.low,
-            "ratio_high": one.ratio.high,
-            "log_ratio": one.log_ratio.value,
-            "log_ratio_low": one.log_ratio.low,
-            "log_ratio_high": one.log_ratio.high,
+            **one.ratio.columns("ratio"),
+            **one.log_ratio.columns("log_ratio"),
         }
         for one in lines
     ]
-    frame = pd.DataFrame(rows)
-    ends = [name for name in frame if str(name).endswith(("_low", "_high"))]
-    return frame.astype(dict.fromkeys(ends, float))
+    return pd.DataFrame(rows)
 
 
 def table_over_logs(

@@ -7,6 +7,7 @@ Over several logs, each has its own weeks drawn, and all logs count alike.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -47,8 +48,28 @@ class Estimate:
     def __str__(self) -> str:
         """Show the figure and its interval, or say why there is none."""
         if self.low is None or self.high is None:
-            return f"{self.value:.3f} (one week: no interval)"
+            short = "one week" if self.n_weeks == 1 else "a log of one week"
+            return f"{self.value:.3f} ({short}: no interval)"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Return the figure and the ends of its interval by the names of their columns.
+
+        Args:
+            name: That of the figure.
+
+        Returns:
+            Values by column; ends that there are not are NaN.
+
+        Source:
+            House rule: figures leave as frames.
+
+        Example:
+            >>> Estimate(0.5, 0.4, 0.6, 9).columns("ratio")
+            {'ratio': 0.5, 'ratio_low': 0.4, 'ratio_high': 0.6}
+        """
+        low, high = (math.nan if end is None else end for end in (self.low, self.high))
+        return {name: self.value, f"{name}_low": low, f"{name}_high": high}
 
 
 def draw_weeks(

@@ -175,21 +175,14 @@ class Evaluation:
         """
         import pandas as pd
 
-        def flat(name: str, estimate: Estimate) -> dict[str, float | None]:
-            return {
-                name: estimate.value,
-                f"{name}_low": estimate.low,
-                f"{name}_high": estimate.high,
-            }
-
         rows = [
             {
                 "agent": one.agent,
                 "n_weeks": one.n_weeks,
                 "mean_bsld": one.mean_bsld,
                 "sum_bsld": one.sum_bsld,
-                **flat("ratio", one.ratio),
-                **flat("log_ratio", one.log_ratio),
+                **one.ratio.columns("ratio"),
+                **one.log_ratio.columns("log_ratio"),
                 "mean_pp_bsld": one.mean_pp_bsld,
                 "p99_bsld": one.p99_bsld,
                 "max_wait_time": one.max_wait_time,
@@ -197,9 +190,7 @@ class Evaluation:
             }
             for one in self.summaries
         ]
-        frame = pd.DataFrame(rows)
-        ends = [name for name in frame if str(name).endswith(("_low", "_high"))]
-        return frame.astype(dict.fromkeys(ends, float))
+        return pd.DataFrame(rows)
 
     def to_csv(self, path: str | Path, *, force: bool = False) -> None:
         """Write `frame`, one row per run.

@@ -83,6 +83,7 @@ def test_log_of_one_week_leaves_all_logs_without_an_interval() -> None:
     pairs = [(np.ones((n, 1)), np.full((n, 1), 2.0)) for n in (1, 3)]
     ratio = ratio_over_logs(pairs, [draw_weeks(1), draw_weeks(3)])
     assert (ratio.value, ratio.low, ratio.high) == (0.5, None, None)
+    assert str(ratio) == "0.500 (a log of one week: no interval)"
 
 
 def test_pairing_removes_the_spread_between_easy_and_hard_weeks() -> None:
