@@ -13,6 +13,7 @@ from hpcgym.evaluation.held_out import Weeks, judge
 from hpcgym.evaluation.judgement import Judgement
 from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
 from hpcgym.scenario.augment import Augmentation
+from hpcgym.trace.resample import JITTER_S
 
 if TYPE_CHECKING:
     from hpcgym.agent.ppo import PPOConfig, PPOTrainer
@@ -124,6 +125,7 @@ def ablate(
         [scenario, *mixed_with],
         blocks=[FOLDS],
         seeds=seeds,
+        jitter=JITTER_S if replicas else 0,
         replicas=replicas,
         references=[],
         resume=resume,

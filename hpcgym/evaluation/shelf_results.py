@@ -60,7 +60,7 @@ def shelf_results(
             [cards[name].agent() for name in names],
             episodes,
             weeks=weeks,
-            jitter=JITTER_S,
+            jitter=JITTER_S if replicas else 0,
             replicas=replicas,
             processes=processes,
             progress=progress,

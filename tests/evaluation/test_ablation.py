@@ -69,8 +69,9 @@ def test_a_mixture_is_the_preset_trained_on_several_logs(marked_weeks: Episodes)
         [ablation.PRESET],
         mixed_with=[marked_weeks],
         seeds=1,
-        replicas=1,
+        replicas=0,
     )
     assert found.trainings["agent"].tolist() == [ablation.MIXTURE] * 2
     assert found.trainings["fold"].tolist() == [5, 5]
+    assert found.runs["replica"].unique().tolist() == [0]
     assert ablation.table_of([found]).count("\n") == 4  # the first log alone

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym.agent import load_cards
+from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.shelf_results import merged, shelf_results
 from hpcgym.scenario.select import parse_numbers
 
@@ -35,6 +36,14 @@ def test_new_result_takes_the_place_of_the_old_one_on_its_scenario() -> None:
     assert merged(once, new).results == once.results
     assert [result.scenario for result in once.results].count("tiny") == 1
     assert set(card.results) <= set(once.results)
+
+
+def test_results_without_copies_name_a_command_without_jitter() -> None:
+    card = load_cards()["SPF"]
+    found = shelf_results({"SPF": card}, "tiny", replicas=0, progress=False)["SPF"]
+    assert found.command == "hpcgym evaluate --agents SPF --scenario tiny --jitter 0 --replicas 0"
+    plain = evaluate(["SPF"], "tiny", progress=False).summary().set_index("agent")
+    assert found.ratio_to_saf == round(plain.loc["SPF", "ratio"], 3)
 
 
 @pytest.mark.parametrize("name", list(load_cards()))
