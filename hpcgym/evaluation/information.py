@@ -125,6 +125,7 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
         while simulator.run():
             waiting, term = simulator.terms()
             passes += 1
+            behind = pairs_behind(known[waiting])
             for source in SOURCES:
                 share, speed = _expected(source, term)
                 error = term[:, 1] + share - np.log(bounded[waiting])
@@ -132,7 +133,7 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
                 area = term[:, 0] + term[:, 1] + share
                 scores = {"area": area, "smith": area + term[:, 1] - speed}
                 for order, score in scores.items():
-                    pairs[source, order] += agreement(score, known[waiting])
+                    pairs[source, order] += agreement(pairs_behind(score), behind)
     if passes == 0:
         raise EvaluationError("no pass of these weeks was contested: nothing to measure")
     rows = []
@@ -151,12 +152,28 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def agreement(score: FloatArray, known: FloatArray) -> tuple[float, float]:
+def pairs_behind(score: FloatArray) -> FloatArray:
+    """Tell for every pair of jobs which of the two goes first.
+
+    Args:
+        score: Scores, shape (n,), lowest first.
+
+    Returns:
+        1 where the row's job is behind the column's, -1 where it is ahead, 0 where they tie, shape
+        (n, n).
+
+    Source:
+        Kendall 1938.
+    """
+    return np.sign(score[:, np.newaxis] - score)
+
+
+def agreement(one: FloatArray, other: FloatArray) -> tuple[float, float]:
     """Count the pairs that two orders have the same way round.
 
     Args:
-        score: Scores, shape (n,).
-        known: Other scores of the same jobs, shape (n,).
+        one: What `pairs_behind` gives of one order, shape (n, n).
+        other: Likewise of the other.
 
     Returns:
         Pairs that agree, and pairs in all; those that tie in either are left out.
@@ -165,11 +182,12 @@ def agreement(score: FloatArray, known: FloatArray) -> tuple[float, float]:
         Kendall 1938: concordant pairs.
 
     Example:
-        >>> agreement(np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0]))
+        >>> one, other = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
+        >>> agreement(pairs_behind(one), pairs_behind(other))
         (2.0, 3.0)
     """
-    ahead = np.sign(score[:, np.newaxis] - score) * np.sign(known[:, np.newaxis] - known)
-    return float((ahead > 0).sum() / 2), float((ahead != 0).sum() / 2)
+    same = one * other
+    return float((same > 0).sum() / 2), float((same != 0).sum() / 2)
 
 
 def chain(

@@ -9,7 +9,16 @@ from hpcgym.agent.trained import Training
 from hpcgym.core.index import index_policy
 from hpcgym.core.state import N_NETWORK
 from hpcgym.errors import CardError, EvaluationError
-from hpcgym.evaluation.information import SOURCES, agreement, chain, foresight, orders_by
+from hpcgym.evaluation import information
+from hpcgym.evaluation.information import (
+    ORDERS,
+    SOURCES,
+    agreement,
+    chain,
+    foresight,
+    orders_by,
+    pairs_behind,
+)
 from hpcgym.scenario.build import Episodes
 
 NOTHING = np.zeros(N_NETWORK)
@@ -33,15 +42,32 @@ def test_network_that_knows_nothing_says_what_the_request_says(weeks):
         assert table.loc["network", order].equals(table.loc["request", order])
 
 
+def agreeing(one, other):
+    """Count the pairs of two scores."""
+    return agreement(pairs_behind(np.array(one)), pairs_behind(np.array(other)))
+
+
 def test_agreement_counts_pairs():
-    assert agreement(np.log([1000.0, 500.0]), np.log([50.0, 400.0])) == (0.0, 1.0)
-    assert agreement(np.array([3.0, 1.0, 2.0]), np.array([3.0, 2.0, 1.0])) == (2.0, 3.0)
+    assert agreeing(np.log([1000.0, 500.0]), np.log([50.0, 400.0])) == (0.0, 1.0)
+    assert agreeing([3.0, 1.0, 2.0], [3.0, 2.0, 1.0]) == (2.0, 3.0)
 
 
 def test_pairs_that_tie_are_left_out():
-    known = np.array([1.0, 2.0, 2.0, 3.0])
-    assert agreement(np.array([1.0, 1.0, 2.0, 3.0]), known) == (4.0, 4.0)
-    assert agreement(-known, known) == (0.0, 5.0)
+    known = [1.0, 2.0, 2.0, 3.0]
+    assert agreeing([1.0, 1.0, 2.0, 3.0], known) == (4.0, 4.0)
+    assert agreeing([-1.0, -2.0, -2.0, -3.0], known) == (0.0, 5.0)
+
+
+def test_known_pairs_of_a_pass_are_formed_once_for_all_orders(weeks, monkeypatch):
+    formed = []
+
+    def counted(score):
+        formed.append(len(score))
+        return pairs_behind(score)
+
+    monkeypatch.setattr(information, "pairs_behind", counted)
+    passes = foresight(weeks, NOTHING)["passes"].max()
+    assert len(formed) == passes * (1 + len(SOURCES) * len(ORDERS))
 
 
 def test_least_area_by_the_request_is_saf(weeks):
