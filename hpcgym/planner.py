@@ -148,7 +148,7 @@ def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
     Source:
         Local search, first improvement; after each the jobs are listed anew.
     """
-    tried, found = 0, True
+    tried, found = 0, n_orders > 0
     while found:
         found = False
         lowest = float(plans.keys(plans.waiting).min()) - 1.0

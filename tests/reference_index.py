@@ -2,7 +2,7 @@
 
 It adds to `tests/reference.py`, and shares no code with `hpcgym`: at every pass every waiting job
 is scored anew, by all that is known at that instant. D is a run time of 10 s at least, E an
-estimate of 10 s at least.
+estimate of 10 s at least: that of the submission, whatever is said of a job once it runs.
 
 Scores are sums of float64, so that their order is part of their definition. It is the same here:
 terms in the order in which they are named, records from the youngest to the oldest, inputs of a
@@ -243,7 +243,7 @@ class Reader(reference.Machine):
     def complete(self) -> None:
         """Let the first job to end leave the machine, and its user's records."""
         j = self.ends[0][2]
-        self.lessons.learn(self.executed[j], self.estimate[j], self.look(j))
+        self.lessons.learn(self.executed[j], self.first_estimate(j), self.look(j))
         super().complete()
         completed, last = self.user(j)
         record = Record(self.executed[j], self.jobs[j].requested_time, self.jobs[j].processors)
@@ -253,9 +253,13 @@ class Reader(reference.Machine):
         """Return what is known now of the user of job j."""
         return self.known.get(self.jobs[j].user, NOBODY)
 
+    def first_estimate(self, j: int) -> int:
+        """Return the estimate of job j at its submission, also where others followed."""
+        return int(vars(self).get("predicted", self.estimate)[j])
+
     def look(self, j: int) -> list[float]:
         """Return what the regression sees of job j, worked out where it is not as before."""
-        user, e = self.user(j), self.estimate[j]
+        user, e = self.user(j), self.first_estimate(j)
         kept = self.seen.get(j)
         if kept is None or kept[0] is not user or kept[1] != e:
             seen = regressors(self.jobs[j], e, user, self.day_start)
@@ -264,7 +268,7 @@ class Reader(reference.Machine):
 
     def score(self, rule: Index, j: int) -> float:
         """Return the score of job j, worked out where what it is made of is not as before."""
-        user, e = self.user(j), self.estimate[j]
+        user, e = self.user(j), self.first_estimate(j)
         if any(rule.more[:2]):
             return index(rule, self.jobs[j], e, user, self.lessons.say(e, self.look(j)))
         kept = self.scored.get((rule, j))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from reference import BSLD_BOUND_S, RING_JOBS, STILL_RULES, Job, Machine, Ranking, Start, prepare
+from reference_prediction import PredictingMachine, recent
 
 DECAY = 0.75
 DAY_S = 86_400
@@ -71,7 +72,7 @@ class Copy(Machine):
         return self.keys[j] if ranking is self.primary else super().first_score(ranking, j)
 
 
-class PlanMachine(Machine):
+class PlanMachine(PredictingMachine):
     """A machine whose queue follows the order of the least costly plan."""
 
     def __init__(
@@ -84,7 +85,8 @@ class PlanMachine(Machine):
         seed: int,
     ) -> None:
         history = arguments[-1]
-        super().__init__(*arguments[:-1], {})
+        completed = {user: [job[:2] for job in jobs] for user, jobs in history.items()}
+        super().__init__(*arguments[:-1], completed)
         self.candidates = candidates
         self.rollouts = rollouts
         self.samples = samples
@@ -112,14 +114,14 @@ class PlanMachine(Machine):
     def foresee(self, j: int) -> tuple[float, float, int]:
         """Return the log share and log speed of job j, and how long it is foreseen to run."""
         _, _, request, q, user = self.jobs[j]
-        bound = max(float(self.estimate[j]), BSLD_BOUND_S)
+        bound = max(float(self.predicted[j]), BSLD_BOUND_S)
         share, speed = expected(bound, request, q, self.ended.get(user, [])[-RING_JOBS:])
-        run_time = max(min(int(bound * math.exp(share) + 0.5), self.estimate[j]), 1)
+        run_time = max(min(int(bound * math.exp(share) + 0.5), self.predicted[j]), 1)
         return share, speed, run_time
 
     def key(self, candidate: str, r: int, j: int, share: float, speed: float) -> float:
         """Return the key under a candidate of a job like job j, submitted at r."""
-        q, e = self.jobs[j].processors, self.estimate[j]
+        q, e = self.jobs[j].processors, self.predicted[j]
         if candidate in STILL_RULES:
             return float(STILL_RULES[candidate](r, e, q))
         w_q, w_e, w_share, w_speed = INDEX_WEIGHTS[candidate]
@@ -144,6 +146,7 @@ class PlanMachine(Machine):
     def drawn(self, j: int, elapsed: int, u: float) -> int:
         """Draw how long job j runs from its user's records that outlast what it has run."""
         _, _, request, q, user = self.jobs[j]
+        most = self.estimate[j] if elapsed >= 0 else self.predicted[j]
         ended = [job for job in self.ended.get(user, [])[-RING_JOBS:] if job[0] > elapsed]
         ended.reverse()
         like = [[p for p, _, _ in ended]]
@@ -156,9 +159,9 @@ class PlanMachine(Machine):
             u *= total
             for k, p in enumerate(run_times):
                 if u < DECAY**k:
-                    return max(min(p, self.estimate[j]), 1)
+                    return max(min(p, most), 1)
                 u -= DECAY**k
-        return self.estimate[j]
+        return most
 
     def look_ahead(
         self, waiting: list[int], coming: list[tuple[int, int]], t: int, chance: list[float]
@@ -167,7 +170,7 @@ class PlanMachine(Machine):
         table = self.jobs[: self.arrived] + [
             self.jobs[j]._replace(submit_time=r) for r, j in coming
         ]
-        estimate = self.estimate[: self.arrived] + [self.estimate[j] for _, j in coming]
+        estimate = self.estimate[: self.arrived] + [self.predicted[j] for _, j in coming]
         seen = Outlook(table, estimate, [0] * len(table), {}, [{} for _ in self.candidates])
         chances = iter(chance)
         for _, j in sorted(self.releases, key=lambda end: (-end[0], self.turn[end[1]])):
@@ -294,12 +297,15 @@ def simulate(
     backfill_order: str | None = None,
     threshold: float | None = None,
     kill_at_limit: bool = True,
+    estimates: str = "requested",
+    correction: str = "none",
     history: dict[int, Sequence[tuple[int, int, int]]] | None = None,
 ) -> tuple[list[Start], int]:
     """Schedule every job by the planner; also say how many moves it kept.
 
-    `history` gives for each user the run time, request and processors of jobs that ended before
-    time 0, oldest first.
+    `estimates` are "requested" or "recent", and `correction` is one of `CORRECTIONS` of the judge
+    of predictions; `history` gives for each user the run time, request and processors of jobs that
+    ended before time 0, oldest first.
     """
     table, executed, estimate = prepare(
         jobs, processors, kill_at_limit=kill_at_limit, estimates="requested"
@@ -320,4 +326,5 @@ def simulate(
         horizon=horizon,
         seed=seed,
     )
+    machine.begin(recent if estimates == "recent" else None, correction)
     return machine.run("batch"), machine.moves

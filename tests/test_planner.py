@@ -8,6 +8,7 @@ import reference_planner
 from engines import check_copies_go_on_alike, jobs_of
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_prediction import CORRECTIONS
 from strategies import THRESHOLDS_S, workloads
 
 import hpcgym
@@ -59,14 +60,17 @@ def test_the_planner_starts_every_drawn_job_as_its_judge_does(data):
         "threshold": data.draw(st.sampled_from(THRESHOLDS_S)),
         "kill_at_limit": data.draw(st.booleans()),
         "backfill": data.draw(st.sampled_from(("easy", "easy", "none"))),
+        "estimates": data.draw(st.sampled_from(("requested", "recent"))),
+        "correction": data.draw(st.sampled_from(CORRECTIONS)),
     }
     if settings["backfill"] == "easy":
         settings["backfill_order"] = data.draw(st.sampled_from((None, None, "SPF", "LQF")))
+    is_corrected = settings["correction"] != "none"  # ties of ends then draw in another order
     chosen = st.lists(st.sampled_from(CANDIDATES), min_size=1, max_size=4, unique=True)
     planner = {
         "candidates": tuple(data.draw(chosen)),
         "rollouts": data.draw(st.sampled_from((1, 5, 32))),
-        "samples": data.draw(st.sampled_from((0, 0, 1, 3))),
+        "samples": 0 if is_corrected else data.draw(st.sampled_from((0, 0, 1, 3))),
         "horizon": data.draw(st.sampled_from((1, 20, 1_000))),
         "seed": data.draw(st.sampled_from((0, 7))),
     }
@@ -80,6 +84,13 @@ def test_the_first_jobs_of_real_logs_start_as_the_judge_says(real_log, log, samp
     planner = {"rollouts": 16, "samples": samples}
     difference, moves = first_difference(part, planner, threshold=200_000)
     assert not difference and (moves > 5 or samples > 0)
+
+
+@pytest.mark.parametrize("correction", CORRECTIONS)
+def test_where_run_times_are_predicted_jobs_start_as_the_judge_says(correction):
+    part = hpcgym.load_workload("synthetic-256").select(np.arange(700))
+    settings = {"estimates": "recent", "correction": correction, "threshold": 200_000}
+    assert not first_difference(part, {"rollouts": 8}, **settings)[0]
 
 
 @pytest.mark.parametrize("policy", ["SAF", "FCFS", "SMITH-HISTORY", "SPF-HISTORY"])

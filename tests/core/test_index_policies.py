@@ -10,6 +10,7 @@ import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_prediction import CORRECTIONS
 from strategies import policies, settings_for, workloads
 
 import hpcgym
@@ -108,6 +109,15 @@ def test_an_index_of_predicted_estimates_starts_every_job_as_the_judge_does(data
         "correction": data.draw(st.sampled_from(("reqtime", "doubling"))),
     }
     assert not first_difference(data.draw(users), **settings)
+
+
+@pytest.mark.parametrize("correction", [name for name in CORRECTIONS if name != "none"])
+@pytest.mark.parametrize("policy", [name for name in BY_NAME if name.startswith("SMITH-")])
+def test_an_index_starts_jobs_as_the_judge_does_where_estimates_are_corrected(policy, correction):
+    """What is learnt goes by the estimate of the submission, whatever was said of the job later."""
+    part = hpcgym.load_workload("synthetic-256").select(np.arange(1_500))
+    settings = {"estimates": "recent", "correction": correction}
+    assert not first_difference(part, policy=policy, **settings)
 
 
 @given(data=st.data())

@@ -2,7 +2,8 @@
 
 An index is a weighted sum of terms, the logarithms of a job's processors and estimate and of what
 is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
-tau) is taken for the most it can be. The share of a job is the expected D/E, its speed the expected
+tau) is taken for the most it can be; the estimate is that of the submission, whatever is said of
+the job once it runs. The share of a job is the expected D/E, its speed the expected
 E/D: what a second of waiting costs, over what it would cost if the job ran to its estimate. Both
 are expected in three ways: from the user's records alone, by a network that has learnt to read
 them, and by a regression that learns; the share also by the user's last two jobs. Each goes by
@@ -78,6 +79,23 @@ def is_expected(row: Row, by: int) -> bool:
     return (row.setting[EXPECT] & by) == by
 
 
+@kernel(inlined=True)
+def bounded_estimate(jobs: Jobs, job: int) -> float:
+    """Return a job's E, by the estimate that was made at its submission.
+
+    Args:
+        jobs: The job table.
+        job: Index of a submitted job.
+
+    Returns:
+        s.
+
+    Source:
+        House rule: what is learnt of a job that has ended is what was to be seen while it waited.
+    """
+    return max(jobs.feature[job, E], BSLD_BOUND_S)
+
+
 @kernel
 def is_of_kind(jobs: Jobs, row: Row, job: int, spot: int, kind: int) -> bool:
     """Tell whether a record resembles a job.
@@ -124,7 +142,7 @@ def read_signs(jobs: Jobs, row: Row, job: int, sign: Float) -> None:
     """
     user = jobs.user[job]
     completed = row.history_completed[user]
-    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
+    bound = bounded_estimate(jobs, job)
     log_bound = math.log(bound)
     sign[0] = log_bound / 12.0
     sign[1] = math.log(jobs.feature[job, Q]) / 6.0
@@ -201,7 +219,7 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
     """
     user = jobs.user[job]
     completed = row.history_completed[user]
-    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
+    bound = bounded_estimate(jobs, job)
     share, speed = 1.0, 1.0
     for kind in range(N_KINDS - 1):
         weight, total = 1.0, 1.0
@@ -335,7 +353,7 @@ def write_known(jobs: Jobs, job: int, term: Float) -> None:
         Specification, section 10, "Information".
     """
     term[PROCESSORS] = math.log(jobs.feature[job, Q])
-    term[REQUEST] = math.log(max(jobs.feature[job, E], BSLD_BOUND_S))
+    term[REQUEST] = math.log(bounded_estimate(jobs, job))
 
 
 @kernel
@@ -361,11 +379,12 @@ def remember_alike(jobs: Jobs, row: Row, job: int) -> bool:
     """
     alike = row.history_alike[jobs.user[job]]
     completed = row.history_completed[jobs.user[job]]
-    same = alike[0] == completed and alike[1] == jobs.estimate[job]
+    estimate = int(jobs.feature[job, E])
+    same = alike[0] == completed and alike[1] == estimate
     if same and alike[2] == jobs.requested_time[job] and alike[3] == jobs.processors[job]:
         return True
     alike[0] = completed
-    alike[1] = jobs.estimate[job]
+    alike[1] = estimate
     alike[2] = jobs.requested_time[job]
     alike[3] = jobs.processors[job]
     return False

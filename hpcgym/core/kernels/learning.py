@@ -3,7 +3,7 @@
 import math
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.expecting import expect_by_records, write_known
+from hpcgym.core.kernels.expecting import bounded_estimate, expect_by_records, write_known
 from hpcgym.core.kernels.records import Jobs, Row
 from hpcgym.core.kernels.regressing import expect_by_regression, step_down, write_regressors
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -34,7 +34,7 @@ def learn_from(jobs: Jobs, row: Row, job: int) -> None:
     expect_by_records(jobs, row, job, term)
     write_regressors(jobs, row, job, term, regressor)
     expect_by_regression(row, regressor, term)
-    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
+    bound = bounded_estimate(jobs, job)
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
     most = term[REQUEST] - math.log(BSLD_BOUND_S)
     step_down(row, 0, regressor, math.exp(term[REGRESSED_SHARE]) - 1.0 / times)

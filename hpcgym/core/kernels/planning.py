@@ -19,6 +19,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.expecting import (
     DECAY,
     N_KINDS,
+    bounded_estimate,
     expect,
     expect_by_records,
     is_of_kind,
@@ -44,6 +45,7 @@ from hpcgym.core.state import (
     RULE_KEYS,
     RULE_SUBMIT,
     SHARE,
+    E,
     Float,
     Int,
 )
@@ -91,13 +93,14 @@ def foreseen_run_time(jobs: Jobs, job: int, term: Float) -> int:
         term: What is expected of it, shape (N_TERMS,).
 
     Returns:
-        The expected bounded run time, rounded, s; at least 1 and at most its estimate.
+        The expected bounded run time, rounded, s; at least 1 and at most its estimate, as made at
+        its submission.
 
     Source:
         Specification, section 10, "Information".
     """
-    bound = max(float(jobs.estimate[job]), BSLD_BOUND_S)
-    return max(min(int(bound * math.exp(term[SHARE]) + 0.5), jobs.estimate[job]), 1)
+    run_time = int(bounded_estimate(jobs, job) * math.exp(term[SHARE]) + 0.5)
+    return max(min(run_time, int(jobs.feature[job, E])), 1)
 
 
 @kernel
@@ -116,13 +119,15 @@ def drawn_run_time(jobs: Jobs, row: Row, job: int, elapsed: int, chance: float) 
         chance: A number in [0, 1).
 
     Returns:
-        s; at least 1 and at most the estimate.
+        s; at least 1 and at most the estimate, of a job that has not started that of its
+        submission.
 
     Source:
         Efron and Morris 1975; specification, section 10, "Information".
     """
     user = jobs.user[job]
     completed = row.history_completed[user]
+    most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, E])
     for kind in range(N_KINDS - 2, -1, -1):
         weight, total = 1.0, 1.0
         for back in range(min(completed, RING_JOBS)):
@@ -138,10 +143,10 @@ def drawn_run_time(jobs: Jobs, row: Row, job: int, elapsed: int, chance: float) 
             run_time = row.history_run_time[user, spot]
             if run_time > elapsed and is_of_kind(jobs, row, job, spot, kind):
                 if chance < weight:
-                    return max(min(run_time, jobs.estimate[job]), 1)
+                    return max(min(run_time, most), 1)
                 chance -= weight
                 weight *= DECAY
-    return jobs.estimate[job]
+    return most
 
 
 @kernel
@@ -171,12 +176,14 @@ def foresee_waiting(
         weight: Their parameters, shape (n_orders, N_WEIGHTS).
 
     Writes:
-        The row of `planned`; a second of waiting costs 1/D, D the foreseen run time, at least tau.
+        The row of `planned`, its estimate that of the job's submission; a second of waiting costs
+        1/D, D the foreseen run time, at least tau.
 
     Source:
         Specification, section 10, "Reward": the bounded slowdown grows by 1/D a second.
     """
     copy_job(jobs, job, planned, to, submit_time)
+    planned.estimate[to] = int(jobs.feature[job, E])
     planned.run_time[to] = run_time
     foreseen = float(foreseen_run_time(jobs, job, term))
     planned.reward_rate[to] = 1.0 / max(foreseen, BSLD_BOUND_S)
@@ -239,7 +246,7 @@ def foresee_arrivals(
         weight: Their parameters, shape (n_orders, N_WEIGHTS).
         drawn: How long the while is, s; by how much it is turned, s, below that; for how long jobs
             come, s.
-        chance: Numbers in [0, 1), one for each job that may come.
+        chance: Numbers in [0, 1), one for each job that may come; empty = none does.
 
     Returns:
         How many come.
@@ -250,6 +257,8 @@ def foresee_arrivals(
     Source:
         Circular block bootstrap: Politis and Romano 1992.
     """
+    if len(chance) == 0:
+        return 0
     length, shift, horizon = drawn[0], drawn[1], drawn[2]
     now, end = row.counter[NOW], row.counter[NEXT_JOB]
     first = end

@@ -2,9 +2,9 @@
 
 The simulation at hand is copied, as far as its jobs still matter, into another row, which runs to
 its end with the run times of a table of its own: estimates or predictions, and no submissions but
-those foreseen. The copy is made in
-O(n_waiting + n_running), where running jobs end in about the order of their estimates, and in a
-look at each job submitted within the threshold; the run is that of any simulation.
+those foreseen. The copy is made in O(n_waiting + n_running), a look at each job submitted within
+the threshold, and a step for each pair of running jobs whose foreseen ends are not in the order of
+their estimates; the run is that of any simulation.
 """
 
 from hpcgym.core.jit import kernel
