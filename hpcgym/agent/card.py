@@ -11,6 +11,7 @@ says on which, by scenario; it is never judged on these or on weeks adjacent to 
     seconds = 512.3
     commit = "863cff6"
     command = "python scripts/train.py --scenario kth-sp2-weeks"
+    logs = { kth-sp2-weeks = "<sha256 of the log's text>" }
 """
 
 from __future__ import annotations
@@ -199,7 +200,10 @@ def _training_of(table: object) -> Training:
     _check_type("training", table, dict)
     assert isinstance(table, dict)
     types = {"weeks": dict, "seed": int, "seconds": float, "commit": str, "command": str}
-    _check_keys("training", table, needed=list(types), allowed=types)
+    _check_keys("training", table, needed=list(types), allowed=[*types, "logs"])
+    _check_type("training.logs", table.get("logs", {}), dict)
+    for scenario, digest in table.get("logs", {}).items():
+        _check_type(f"training.logs.{scenario}", digest, str)
     for key, wanted in types.items():
         _check_type(f"training.{key}", table[key], wanted)
     if not table["weeks"]:

@@ -131,7 +131,8 @@ def training_table(training: Training) -> dict[str, Any]:
         `hpcgym.agent.card`.
     """
     weeks = {name: number_ranges(numbers) for name, numbers in training.weeks.items()}
-    return vars(training) | {"weeks": weeks, "seconds": round(training.seconds, 1)}
+    table = vars(training) | {"weeks": weeks, "seconds": round(training.seconds, 1)}
+    return {key: value for key, value in table.items() if value or key != "logs"}
 
 
 def write_tuned(

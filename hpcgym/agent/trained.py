@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from hpcgym.scenario.cut import cleaned_log
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.select import number_ranges
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.trace.catalogue import find_trace, is_same_text, name_without_version
+from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_without_version
 from hpcgym.trace.split import WEEK_S
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Training:
         seconds: Wall time it took, s.
         commit: The project's commit it was made at.
         command: What made it.
+        logs: Digest of the log behind each scenario, sha256 of its uncompressed text, where it was
+            at hand: by it a log is known again where the scenario is not.
     """
 
     weeks: Mapping[str, tuple[int, ...]]
@@ -38,6 +40,7 @@ class Training:
     seconds: float
     commit: str
     command: str
+    logs: Mapping[str, str] = field(default_factory=dict)
 
 
 def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
@@ -45,8 +48,8 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
 
     Neither training weeks nor weeks adjacent to one are, in whatever scenario of the same log:
     weeks are compared by the time at which they begin. In another version of the log no week is,
-    for its clock may begin at another instant. A scenario of the training that stands on no shelf
-    (`hpcgym.add_folder`) is known again by its name only.
+    for its clock may begin at another instant, and none where the training's scenario stands on no
+    shelf (`hpcgym.add_folder`) and its log is the same.
 
     Args:
         training: How the agent was trained.
@@ -71,7 +74,12 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
     used: set[int] = set()
     for name, numbers in training.weeks.items():
         scenario = episodes.scenario if name == episodes.scenario.name else _known(name)
-        if scenario is None or not is_same_log(scenario, episodes.scenario):
+        if scenario is None:
+            digest = training.logs.get(name)
+            if digest is not None and digest == _digest_of(episodes.scenario):
+                return ()
+            continue
+        if not is_same_log(scenario, episodes.scenario):
             continue
         cut, own = scenario.episode, episodes.scenario.episode
         later = _seconds_later(scenario, episodes.scenario)
@@ -141,6 +149,38 @@ def is_same_log(one: Scenario, other: Scenario) -> bool:
     if name is not None and name == name_without_version(other.trace.log):
         return True
     return _is_same_text(one, other)
+
+
+def digests_of_logs(scenarios: Iterable[str | Path | Scenario]) -> dict[str, str]:
+    """Return what the logs of a training are known again by.
+
+    Args:
+        scenarios: Names, paths, or scenarios.
+
+    Returns:
+        The digest of each log by the name of its scenario, for `Training`; none of a log that is
+        not at hand.
+
+    Raises:
+        ScenarioError: No such scenario.
+        TraceError: A log cannot be read.
+
+    Source:
+        House rule: a card means the same on another machine.
+
+    Example:
+        >>> [len(digest) for digest in digests_of_logs(["tiny"]).values()]
+        [64]
+    """
+    known = [load_scenario(one) for one in scenarios]
+    digests = {scenario.name: _digest_of(scenario) for scenario in known}
+    return {name: digest for name, digest in digests.items() if digest is not None}
+
+
+def _digest_of(scenario: Scenario) -> str | None:
+    """Return the digest of a scenario's log, or None where it is not at hand."""
+    path = _log_of(scenario)
+    return None if path is None else digest_of(path)
 
 
 def _seconds_later(one: Scenario, other: Scenario) -> int | None:

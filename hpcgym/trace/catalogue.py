@@ -345,6 +345,24 @@ def name_without_version(name_or_path: str | Path) -> str | None:
     return None if found is None else found[1].casefold()
 
 
+def digest_of(path: Path) -> str:
+    """Return what a log is known by, however it is packed.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The sha256 of its uncompressed text, in hexadecimal.
+
+    Raises:
+        TraceError: It cannot be read.
+
+    Source:
+        House rule: another compression is no difference.
+    """
+    return hashlib.sha256(read_bytes(path)).hexdigest()
+
+
 def is_same_text(one: Path, other: Path) -> bool:
     """Tell whether two files hold the same log, however they are packed.
 
@@ -383,7 +401,7 @@ def _unpacked(path: Path) -> IO[bytes]:
 
 def _status(known: TraceEntry, path: Path) -> Verification:
     """Compare one file with the digest on record."""
-    digest = hashlib.sha256(read_bytes(path)).hexdigest()
+    digest = digest_of(path)
     if known.sha256 is None:
         return Verification(known.name, path, "unverified", digest)
     status: Literal["ok", "differs"] = "ok" if digest == known.sha256 else "differs"

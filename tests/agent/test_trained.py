@@ -11,7 +11,14 @@ from hpcgym import registry
 from hpcgym.agent import NamedAgent, RuleAgent, load_agent, load_card
 from hpcgym.agent.card import read_card
 from hpcgym.agent.shelf import RESULTS_MARK
-from hpcgym.agent.trained import Training, is_same_log, open_weeks, refuse_training_weeks
+from hpcgym.agent.shelving import training_table
+from hpcgym.agent.trained import (
+    Training,
+    digests_of_logs,
+    is_same_log,
+    open_weeks,
+    refuse_training_weeks,
+)
 from hpcgym.errors import CardError, EvaluationError
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.held_out import judge
@@ -60,6 +67,8 @@ def test_card_says_what_its_agent_was_trained_on(card_path: Path) -> None:
         ('"1-3,9"', "3", "training.weeks.synthetic-256-weeks must be a text, got 3"),
         ('{ synthetic-256-weeks = "1-3,9", kth-sp2-weeks = "4" }', "{}", "names no scenario"),
         (TABLE, "\n[[training]]\n", "training must be a table"),
+        ("seed = 2", "seed = 2\nlogs = 3", "training.logs must be a table, got 3"),
+        ("seed = 2", "seed = 2\nlogs = { a = 3 }", "training.logs.a must be a text, got 3"),
     ],
 )
 def test_training_that_is_not_understood_is_refused(
@@ -85,6 +94,26 @@ def test_weeks_of_another_log_are_open() -> None:
     training = Training({"tiny": (1,), "no-such-weeks": (1,)}, 0, 1.0, "", "")
     every = Episodes(SCENARIO)
     assert open_weeks(training, every) == every.numbers
+
+
+def test_no_week_of_a_log_is_open_whose_training_scenario_is_on_no_shelf(tmp_path: Path) -> None:
+    """What its card says of the log is all that is known of it."""
+    text = find_entry("scenarios", SCENARIO).read_text(encoding="utf-8")
+    (tmp_path / "own-weeks.toml").write_text(text)
+    digests = digests_of_logs([tmp_path / "own-weeks.toml"])
+    training = Training({"own-weeks": (1,)}, 0, 1.0, "", "", digests)
+    assert open_weeks(training, Episodes(SCENARIO)) == ()
+    assert open_weeks(training, Episodes("tiny")) == Episodes("tiny").numbers
+    assert training_table(training)["logs"] == digests
+    own = set(Episodes(tmp_path / "own-weeks.toml").numbers)
+    assert set(open_weeks(training, Episodes(tmp_path / "own-weeks.toml"))) == own - {1, 2}
+
+
+def test_what_a_card_says_of_logs_is_read(card_path: Path) -> None:
+    text = card_path.read_text(encoding="utf-8") + 'logs = { "kth-sp2-weeks" = "abc" }\n'
+    card_path.write_text(text, encoding="utf-8")
+    training = read_card(card_path).training
+    assert training is not None and training.logs == {"kth-sp2-weeks": "abc"}
 
 
 def test_other_cuts_of_the_same_log_are_compared_by_time(tmp_path: Path) -> None:
