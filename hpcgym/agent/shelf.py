@@ -159,7 +159,9 @@ def index_markdown(cards: Mapping[str, Card]) -> str:
         "SAF's, lower is better, with its 95 % paired bootstrap interval over weeks. Each week",
         "counts as it is and in ten copies whose submit times are shaken by up to 600 s; a card's",
         "`command` prints its figures. An agent that was trained on weeks of a scenario is run on",
-        "those alone that its training leaves open, which the command names.",
+        "those alone that its training leaves open; their number stands with the ratio, which is",
+        "then not to be compared with others of its column: `hpcgym judge NAME NAME` runs all of",
+        "its agents on the weeks that are open to each.",
         "",
         "In a card's `score`, lowest first: q is a job's processors, e its request (s), w its wait",
         "so far (s), r its submit time (s from the episode's start), p a run time (s), and M the",
@@ -169,19 +171,24 @@ def index_markdown(cards: Mapping[str, Card]) -> str:
         "|---|---|" + "---:|" * len(scenarios),
     ]
     for card in cards.values():
-        ratios = {result.scenario: _ratio(result) for result in card.results}
+        trained_on = () if card.training is None else card.training.weeks
+        ratios = {
+            result.scenario: _ratio(result, counts_weeks=result.scenario in trained_on)
+            for result in card.results
+        }
         cells = [ratios.get(scenario, "") for scenario in scenarios]
         link = f"[`{card.name}`]({card.path.name})"
         lines.append(f"| {link} | {card.title} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
-def _ratio(result: Result) -> str:
-    """Write a ratio with its interval, if it has one."""
-    if result.interval is None:
-        return f"{result.ratio_to_saf:.3f}"
-    low, high = result.interval
-    return f"{result.ratio_to_saf:.3f} [{low:.3f}, {high:.3f}]"
+def _ratio(result: Result, *, counts_weeks: bool) -> str:
+    """Write a ratio with its interval, if it has one, and of how many weeks it is."""
+    text = f"{result.ratio_to_saf:.3f}"
+    if result.interval is not None:
+        low, high = result.interval
+        text += f" [{low:.3f}, {high:.3f}]"
+    return f"{text}, {result.n_weeks} weeks" if counts_weeks else text
 
 
 def _toml(result: Result) -> str:
