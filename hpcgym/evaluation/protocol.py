@@ -15,6 +15,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.trained import refuse_training_weeks
+from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.journal import Journal, Row, digest
@@ -157,7 +158,7 @@ def refuse_namesake(agent: RuleAgent | NamedAgent | Trainer, settings: Scheduler
     """
     own = load_agent(agent.name)
     assert isinstance(own, RuleAgent)
-    if not isinstance(agent, RuleAgent) or agent.settings(settings) != own.settings(settings):
+    if not isinstance(agent, RuleAgent) or _chosen(agent, settings) != _chosen(own, settings):
         raise EvaluationError(
             f"an agent called {agent.name} is not the {agent.name} of the shelf, and tables would "
             "take it for that; give it another name"
@@ -353,6 +354,21 @@ def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | N
         if names.count(name) > 1:
             raise EvaluationError(f"two agents are called {name}; each name may stand once")
     return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
+
+
+def _chosen(agent: RuleAgent, settings: SchedulerSettings) -> dict[str, object]:
+    """Return the settings a rule comes to, in which copies of one policy are equal."""
+    chosen = vars(agent.settings(settings))
+    return chosen | {key: _what_it_is(chosen[key]) for key in ("policy", "backfill_order")}
+
+
+def _what_it_is(policy: str | Policy | Sequence[float] | None) -> object:
+    """Return what a policy orders by, whatever its name and wherever it was made."""
+    if policy is None:
+        return None
+    own = as_policy(policy)
+    numbers = [None if some is None else some.tolist() for some in (own.parameters, own.network)]
+    return own.rule, own.keys, own.formula, own.chooser, numbers
 
 
 def _run_all(runner: Runner, tasks: list[Task], processes: int) -> Generator[list[Row]]:

@@ -1,17 +1,21 @@
 """The evaluation protocol: the same weeks and the same shaken copies for every agent."""
 
 import os
+import pickle
 import signal
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.core.policy import register_policy, unregister_policy
+from hpcgym.agent.shelf import load_agent
+from hpcgym.core.policy import as_policy, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import Evaluation, draw_weeks, evaluate, ratio_of_sums
+from hpcgym.evaluation.protocol import refuse_namesake
 from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 from hpcgym.schedule import simulate
@@ -136,6 +140,23 @@ def test_only_the_saf_of_the_shelf_is_what_ratios_are_taken_to(episodes: Episode
             evaluate([other, "SPF"], episodes, weeks="1", progress=False)
     same = RuleAgent("SAF", policies=["FCFS", "SAF"], backfill="easy")
     assert evaluate([same], episodes, weeks="1", progress=False).agents == ("SAF",)
+
+
+def test_a_rule_of_the_shelf_is_known_by_what_it_is_and_not_by_where_it_was_made(
+    episodes: Episodes,
+) -> None:
+    settings = episodes.settings
+    for name in ("SAF", "SMITH-HISTORY", "EASY-SJBF", "DYNP"):
+        refuse_namesake(pickle.loads(pickle.dumps(load_agent(name))), settings)
+    saf = as_policy("SAF")
+    refuse_namesake(RuleAgent(replace(saf, parameters=saf.parameters.copy())), settings)
+    for other in (
+        replace(saf, parameters=2 * saf.parameters),
+        replace(saf, rule=as_policy("F1").rule),
+        replace(saf, formula=lambda features: features.q),
+    ):
+        with pytest.raises(EvaluationError, match="not the SAF of the shelf"):
+            refuse_namesake(RuleAgent(other), settings)
 
 
 def test_one_seed_gives_one_result_and_spawned_processes_the_same(
