@@ -18,6 +18,9 @@ from hpcgym.scenario.augment import Augmentation
 Given = Literal["best", "last"]
 """Which average of networks a training gives."""
 
+Device = Literal["auto", "cpu", "cuda"]
+"""What a training may compute on."""
+
 
 @dataclass(frozen=True)
 class PPOConfig:
@@ -128,15 +131,17 @@ class PPOConfig:
     def __post_init__(self) -> None:
         """Refuse what no training can have."""
         choices: dict[str, Any] = {"action": ActionKind, "network": Network}
-        choices |= {"start": Start, "reward": Reward, "gives": Given}
+        choices |= {"start": Start, "reward": Reward, "gives": Given, "device": Device}
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
                 raise HpcgymError(unknown_name(key, getattr(self, key), get_args(allowed)))
         for one in fields(self):
             value = getattr(self, one.name)
-            if isinstance(value, (int, float)) and one.name != "log_std":
+            if isinstance(value, (int, float)):
+                if not -inf < value < inf:
+                    raise HpcgymError(f"{one.name} must be a finite number, got {value}")
                 least = _LEAST.get(one.name, 1)
-                if not least <= value < inf:
+                if value < least:
                     raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
         if self.n_envs % self.group_size:
             raise HpcgymError(
@@ -205,6 +210,7 @@ _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(
     ("bound", "temperature", "learning_rate", "clip_range", "max_grad_norm"), 1e-9
 )
+_LEAST["log_std"] = -inf
 """Least value of each number that may be below 1."""
 
 PRESETS: dict[str, dict[str, Any]] = {

@@ -105,7 +105,8 @@ def train(
         The best network and what is known of the training.
 
     Raises:
-        HpcgymError: No episodes, or more scenarios than groups.
+        HpcgymError: No episodes, more scenarios than groups, a seed out of range, or a device that
+            is not there.
 
     Source:
         Schulman et al. 2017; specification, section 10, "Learnability kit".
@@ -118,6 +119,7 @@ def train(
         32
     """
     course = Course.of(config, seed, episodes, validation, augmentation)
+    _refuse_missing(config.device)
     if augmentation is not None:
         episodes = [AugmentedEpisodes(one, augmentation) for one in episodes]
     with _on_threads(config.threads):
@@ -155,8 +157,8 @@ def resume(
         As `train`.
 
     Raises:
-        HpcgymError: There is no checkpoint, it is not understood, or it is of another training
-            than `asked`.
+        HpcgymError: There is no checkpoint, it is not understood, it is of another training than
+            `asked`, or its device is not there.
 
     Source:
         House rule: long runs can be cut off.
@@ -167,6 +169,7 @@ def resume(
     course = asked or found.course
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
     config = replace(course.config, **{k: v for k, v in changes.items() if v is not None})
+    _refuse_missing(config.device)
     found.env.envs.stack.threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads):
         model = model_of(config, found.env, course.seed, folder)
@@ -266,6 +269,12 @@ class _Run:
             state = self.keeper.state()
             found = checkpoint_of(self.model, self.course, self.validation, state)
             write_checkpoint(found, Path(self.output) / CHECKPOINT)
+
+
+def _refuse_missing(device: str) -> None:
+    """Refuse a device that torch does not see; the learner would take the CPU without a word."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise HpcgymError("torch sees no GPU, so device must be auto or cpu, got cuda")
 
 
 @contextmanager

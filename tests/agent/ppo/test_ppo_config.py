@@ -55,8 +55,10 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
         ("baseline=", "reward 'ratio' compares with a baseline"),
         ("policies=SAF", "policies belong to action 'policy'"),
         ("start=smith-histroy", "did you mean 'smith-history'"),
-        ("learning_rate=nan", "learning_rate must be at least 1e-09, got nan"),
-        ("learning_rate=inf", "learning_rate must be at least 1e-09, got inf"),
+        ("learning_rate=nan", "learning_rate must be a finite number, got nan"),
+        ("learning_rate=inf", "learning_rate must be a finite number, got inf"),
+        ("log_std=nan", "log_std must be a finite number, got nan"),
+        ("device=gpu", "unknown device 'gpu'.* Allowed: auto, cpu, cuda"),
         ("averaging=1", "validation_share and averaging lie in 0 to below 1"),
     ],
 )
