@@ -40,6 +40,26 @@ class OutputError(HpcgymError, OSError):
     """A file that cannot be written, or must not be overwritten."""
 
 
+LARGEST_SEED = 2**32 - 1
+"""The largest that every generator of random numbers takes; numpy's old one takes no more."""
+
+
+def refuse_seed(seed: int) -> None:
+    """Refuse a seed that some generator of random numbers would not take.
+
+    Args:
+        seed: What came.
+
+    Raises:
+        HpcgymError: It is below 0 or above LARGEST_SEED.
+
+    Source:
+        House rule: a long run fails before its work and not after it.
+    """
+    if not 0 <= seed <= LARGEST_SEED:
+        raise HpcgymError(f"a seed must be a whole number from 0 to {LARGEST_SEED}, got {seed}")
+
+
 def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
     """Compose the message for a name that is not known, with the nearest valid one.
 

@@ -19,7 +19,7 @@ from hpcgym.agent.tuning import weighing
 from hpcgym.core.index import index_policy
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.core.state import N_LAST, N_NETWORK
-from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
 from hpcgym.scenario.build import Episodes
 
 FloatArray = NDArray[np.float64]
@@ -60,7 +60,8 @@ class IndexTrainer:
         copies: Shaken copies of each week in the fitness, besides the original.
 
     Raises:
-        HpcgymError: An unknown strategy or thing to search, or a score without a network.
+        HpcgymError: An unknown strategy or thing to search, a score without a network, a number
+            below 0, or a seed out of range at the training.
 
     Source:
         RR-9212, section 7.1, for the search; Smith 1956 for the index; specification, section 10.
@@ -75,7 +76,7 @@ class IndexTrainer:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched."""
-        _refuse_unknown(self.strategy)
+        _refuse_search(self.strategy, self.evaluations, self.copies)
         if self.searched not in get_args(Searched):
             raise HpcgymError(unknown_name("thing to search", self.searched, get_args(Searched)))
         if self.searched == "score" and not self.network:
@@ -83,6 +84,7 @@ class IndexTrainer:
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent:
         """Make the agent; arguments and result as of `hpcgym.agent.training.Trainer`."""
+        refuse_seed(seed)
         network = None
         if self.network:
             network = fit_network([samples_of(one) for one in episodes], seed)
@@ -116,7 +118,7 @@ class LinearTrainer:
         copies: Shaken copies of each week in the fitness, besides the original.
 
     Raises:
-        HpcgymError: An unknown strategy.
+        HpcgymError: An unknown strategy, a number below 0, or a seed out of range at the training.
 
     Source:
         RR-9212, section 7.1, for the score; specification, section 10, for the fitness.
@@ -129,10 +131,11 @@ class LinearTrainer:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched."""
-        _refuse_unknown(self.strategy)
+        _refuse_search(self.strategy, self.evaluations, self.copies)
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
         """Make the agent; arguments and result as of `hpcgym.agent.training.Trainer`."""
+        refuse_seed(seed)
         found = np.array([float(feature == "area") for feature in FEATURES])
         if self.evaluations:
             generator = np.random.default_rng(seed)
@@ -142,10 +145,13 @@ class LinearTrainer:
         return weighing(found / np.abs(found).sum(), episodes, name=self.name)
 
 
-def _refuse_unknown(strategy: str) -> None:
-    """Refuse a strategy there is not."""
+def _refuse_search(strategy: str, evaluations: int, copies: int) -> None:
+    """Refuse a strategy there is not, and numbers of nothing."""
     if strategy not in STRATEGIES:
         raise HpcgymError(unknown_name("strategy", strategy, STRATEGIES))
+    for what, number in (("evaluations", evaluations), ("copies", copies)):
+        if number < 0:
+            raise HpcgymError(f"{what} must be at least 0, got {number}")
 
 
 def _mean_after(

@@ -15,6 +15,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.batch import simulate_many
 from hpcgym.core.policy import FEATURES, mixed_policy
 from hpcgym.env.action import unit_divisors
+from hpcgym.errors import HpcgymError, refuse_seed
 from hpcgym.scenario.build import Episodes
 
 FloatArray = NDArray[np.float64]
@@ -38,6 +39,9 @@ class WeightsTrainer:
         name: What tables call the agent.
         evaluations: Weight vectors that are tried, at least.
 
+    Raises:
+        HpcgymError: No evaluation, or a seed out of range at the training.
+
     Source:
         RR-9212, section 7.1: w*train.
     """
@@ -45,8 +49,14 @@ class WeightsTrainer:
     name: str = "w*train"
     evaluations: int = EVALUATIONS
 
+    def __post_init__(self) -> None:
+        """Refuse to search without trying anything."""
+        if self.evaluations < 1:
+            raise HpcgymError(f"evaluations must be at least 1, got {self.evaluations}")
+
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
         """Make the agent; arguments and result as of `hpcgym.agent.training.Trainer`."""
+        refuse_seed(seed)
         generator = np.random.default_rng(seed)
         weights = search_weights(episodes, generator, evaluations=self.evaluations)
         return weighing(weights, episodes, name=self.name)

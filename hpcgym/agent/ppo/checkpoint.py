@@ -18,7 +18,7 @@ import torch
 
 from hpcgym.agent.ppo.config import PPOConfig, texts_of
 from hpcgym.agent.sb3 import HPCBatchVecEnv
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, refuse_seed
 from hpcgym.output import writing
 from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.build import Episodes
@@ -47,6 +47,9 @@ class Course:
         weeks: Numbers of all weeks, ascending, by scenario, those of validation included.
         kept: Numbers of the weeks of validation, likewise.
         augmentation: How the weeks that are played are changed at every draw; None = not at all.
+
+    Raises:
+        HpcgymError: A seed out of range.
     """
 
     config: PPOConfig
@@ -54,6 +57,10 @@ class Course:
     weeks: dict[str, tuple[int, ...]]
     kept: dict[str, tuple[int, ...]]
     augmentation: Augmentation | None
+
+    def __post_init__(self) -> None:
+        """Refuse a seed that no training can have."""
+        refuse_seed(self.seed)
 
     @classmethod
     def of(
