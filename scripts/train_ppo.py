@@ -4,23 +4,23 @@
 
 The folder gets NAME.npz and NAME.toml (the best network on the validation weeks), a checkpoint, and
 a log for `tensorboard --logdir`. The same command with `--resume` goes on from the checkpoint; only
-`--steps`, `--minutes` and `--threads` may then be others. Without `--weeks` the last of five blocks
-of weeks, and the week before it, are left out, so that `hpcgym judge runs/ppo/mine.toml --scenario
-kth-sp2-weeks` can judge the agent there. `--validation-weeks` are not played; without them the last
-fifth is kept. Several `--scenario` make a mixture, with either kind of weeks once for each or not
-at all. `--set` is described in `hpcgym/agent/ppo/config.py`, `--augment` in
-`hpcgym/scenario/augment.py`. `--shelf` puts the agent on the shelf, too, where `python
-scripts/update_agents.py --agent NAME` then writes its results.
+`--steps`, `--minutes` and `--threads` may then be others. As preset, a checkpoint has some 80 MB on
+kth-sp2-weeks alone and 600 MB on five logs, and twice that while it is replaced. Without `--weeks`
+the last of five blocks of weeks, and the week before it, are left out, so that `hpcgym judge
+runs/ppo/mine.toml --scenario kth-sp2-weeks` can judge the agent there. `--validation-weeks` are not
+played; without them the last fifth is kept. Several `--scenario` make a mixture, each of another
+log, with either kind of weeks once for each or not at all. `--set` is described in
+`hpcgym/agent/ppo/config.py`, `--augment` in `hpcgym/scenario/augment.py`. `--shelf` puts the agent
+on the shelf, too, where `python scripts/update_agents.py --agent NAME` then writes its results.
 """
 
 import argparse
 import shlex
 import sys
-from itertools import zip_longest
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
+from hpcgym.output import lending_folder
 
 
 def main() -> int:
@@ -47,9 +47,8 @@ def run(options: argparse.Namespace):
     from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf
     from hpcgym.agent.trained import Training
 
-    folder, seed = make_folder(options.output), options.seed
-    ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
-    limits, steps, minutes = {"threads": options.threads}, options.steps, options.minutes
+    force, seed, steps, minutes = options.force, options.seed, options.steps, options.minutes
+    limits = {"threads": options.threads}
     if minutes is not None and not minutes > 0:
         raise HpcgymError(f"--minutes must be above 0, got {minutes:g}")
     if (steps, minutes) != (None, None):  # what is given alone decides
@@ -57,38 +56,28 @@ def run(options: argparse.Namespace):
     config = overridden(preset(options.action, network=options.network, **limits), options.set)
     augmentation = augmentation_of(options.augment)
     playing, kept = chosen_weeks(options, config.validation_share)
-    if options.resume:
-        asked = Course.of(config, seed, playing, kept, augmentation)
-        trained = resume(folder, asked=asked, progress=True)
-    else:
-        given = {"validation": kept, "augmentation": augmentation, "seed": seed}
-        trained = train(config, playing, **given, output=folder, progress=True)
-    command, commit = shlex.join(["python", *sys.argv]), commit_at(Path(__file__).parent)
-    training = Training(trained.weeks, trained.seed, trained.seconds, commit, command)
-    card = write_agent(trained, options.name, folder, training, force=options.force)
-    return trained, put_on_shelf(card, force=options.force) if options.shelf else card
+    with lending_folder(options.output) as folder:
+        ensure_free(options.name, folder, shelf=options.shelf, force=force)
+        if options.resume:
+            asked = Course.of(config, seed, playing, kept, augmentation)
+            trained = resume(folder, asked=asked, progress=True)
+        else:
+            given = {"validation": kept, "augmentation": augmentation, "seed": seed}
+            trained = train(config, playing, **given, output=folder, progress=True)
+        command, commit = shlex.join(["python", *sys.argv]), commit_at(Path(__file__).parent)
+        training = Training(trained.weeks, trained.seed, trained.seconds, commit, command)
+        card = write_agent(trained, options.name, folder, training, force=force)
+    return trained, put_on_shelf(card, force=force) if options.shelf else card
 
 
 def chosen_weeks(options: argparse.Namespace, share: float):
     """Return what to play and what to validate on, set apart from all other weeks of each log."""
     from hpcgym.agent.ppo.weeks import held_back
-    from hpcgym.evaluation.folds import left_to_train_on
-    from hpcgym.scenario.build import Episodes
-    from hpcgym.scenario.select import number_ranges
+    from hpcgym.evaluation.folds import left_of_each_log
 
-    given = [options.scenario, options.weeks, options.validation_weeks]
-    for what, weeks in zip(("weeks", "validation weeks"), given[1:], strict=True):
-        if weeks and len(weeks) != len(given[0]):
-            raise HpcgymError(f"{len(given[0])} scenarios, yet {what} are given {len(weeks)} times")
-    parts = []
-    for name, own, kept in zip_longest(*given):
-        apart = left_to_train_on(Episodes(name), own)
-        if kept is not None:
-            both = sorted({*apart.numbers, *Episodes(name).select(kept).numbers})
-            apart = left_to_train_on(Episodes(name), number_ranges(both))
-        parts.append(held_back(apart, share, kept))
-    if len({playing.scenario.name for playing, _ in parts}) < len(parts):
-        raise HpcgymError("a scenario is given twice; each may stand once, with all its weeks")
+    left = left_of_each_log(options.scenario, options.weeks, options.validation_weeks)
+    kept = options.validation_weeks or [None] * len(left)
+    parts = [held_back(one, share, own) for one, own in zip(left, kept, strict=True)]
     return zip(*parts, strict=True)
 
 
@@ -97,22 +86,23 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
-    parser.add_argument("--weeks", action="append", default=[], metavar="1-29")
-    parser.add_argument("--validation-weeks", action="append", default=[], metavar="31-36")
-    parser.add_argument("--action", default="order", help="order, job, policy or weights")
-    parser.add_argument("--network", default="kernel", help="kernel or attention")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--steps", type=int)
-    parser.add_argument("--minutes", type=float)
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--augment", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--name", default="TRAINED")
-    parser.add_argument("--output", type=Path, default=Path("runs/ppo"))
-    parser.add_argument("--resume", action="store_true")
-    parser.add_argument("--force", action="store_true", help="replace a card that is there")
-    parser.add_argument("--shelf", action="store_true", help="put it on the shelf, too")
+    add, of_each = parser.add_argument, {"action": "append", "default": []}
+    add("--scenario", action="append", required=True, metavar="NAME", help="once for each log")
+    add("--weeks", **of_each, metavar="1-29", help="of each; else all but the last block")
+    add("--validation-weeks", **of_each, metavar="31-36", help="of each, to choose the network by")
+    add("--action", default="order", help="order, job, policy or weights")
+    add("--network", default="kernel", help="kernel or attention")
+    add("--seed", type=int, default=0, help="of all chance")
+    add("--steps", type=int, help="decisions to end after; alone, it lifts the limit of 9 minutes")
+    add("--minutes", type=float, help="time to end after; alone, it lifts the limit of steps")
+    add("--set", **of_each, metavar="KEY=VALUE", help="a hyper-parameter")
+    add("--augment", **of_each, metavar="KEY=VALUE", help="a change of the weeks that are played")
+    add("--threads", type=int, default=1, help="of torch, and those that step environments")
+    add("--name", default="TRAINED", help="of the agent; its files are called so, too")
+    add("--output", type=Path, default=Path("runs/ppo"), help="folder; runs/ppo unless given")
+    add("--resume", action="store_true", help="go on from the checkpoint in the folder")
+    add("--force", action="store_true", help="replace a card that is there")
+    add("--shelf", action="store_true", help="put it on the shelf, too")
     return parser.parse_args()
 
 

@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import make_folder
+from hpcgym.output import lending_folder
 
 
 def main() -> int:
@@ -35,34 +35,22 @@ def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
     from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf, write_tuned
     from hpcgym.agent.trained import Training
-    from hpcgym.evaluation.folds import left_to_train_on
-    from hpcgym.scenario.build import Episodes
+    from hpcgym.evaluation.folds import left_of_each_log
 
     trainer = chosen_trainer(options)
-    if options.weeks and len(options.weeks) != len(options.scenario):
-        raise HpcgymError(
-            f"{len(options.scenario)} scenarios, yet weeks are given {len(options.weeks)} times"
+    sets = left_of_each_log(options.scenario, options.weeks)
+    with lending_folder(options.output) as folder:
+        ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
+        began = time.monotonic()
+        agent = trainer.train(sets, options.seed)
+        training = Training(
+            {one.scenario.name: one.numbers for one in sets},
+            options.seed,
+            time.monotonic() - began,
+            commit_at(Path(__file__).parent),
+            shlex.join(["python", *sys.argv]),
         )
-    weeks = options.weeks or [None] * len(options.scenario)
-    sets = [
-        left_to_train_on(Episodes(name), which)
-        for name, which in zip(options.scenario, weeks, strict=True)
-    ]
-    numbers = {one.scenario.name: one.numbers for one in sets}
-    if len(numbers) < len(sets):
-        raise HpcgymError("a scenario is given twice; each may stand once, with all its weeks")
-    folder = make_folder(options.output)
-    ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
-    began = time.monotonic()
-    agent = trainer.train(sets, options.seed)
-    training = Training(
-        numbers,
-        options.seed,
-        time.monotonic() - began,
-        commit_at(Path(__file__).parent),
-        shlex.join(["python", *sys.argv]),
-    )
-    card = write_tuned(agent, options.name, folder, training, force=options.force)
+        card = write_tuned(agent, options.name, folder, training, force=options.force)
     print(f"{options.name}: {training.seconds:.0f} s; wrote {card}")
     if options.shelf:
         print(f"wrote {put_on_shelf(card, force=options.force)}")
@@ -87,14 +75,18 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--scenario", action="append", required=True, metavar="NAME")
-    parser.add_argument("--weeks", action="append", default=[], metavar="1-36")
+    parser.add_argument(
+        "--scenario", action="append", required=True, metavar="NAME", help="once for each log"
+    )
+    parser.add_argument(
+        "--weeks", action="append", default=[], metavar="1-36", help="once for each, or never"
+    )
     parser.add_argument("--trainer", default="tuned-network", help="as of `hpcgym judge`, but ppo")
     parser.add_argument("--strategy", help="cma or xnes")
     parser.add_argument("--evaluations", type=int, help="weight vectors that are tried")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--name", default="TUNED")
-    parser.add_argument("--output", type=Path, default=Path("runs/tuned"))
+    parser.add_argument("--seed", type=int, default=0, help="of all chance")
+    parser.add_argument("--name", default="TUNED", help="of the agent and its files")
+    parser.add_argument("--output", type=Path, default=Path("runs/tuned"), help="folder")
     parser.add_argument("--shelf", action="store_true", help="put the agent on the shelf too")
     parser.add_argument("--force", action="store_true", help="replace a card that is there")
     return parser.parse_args()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
+from hpcgym.agent.trained import is_same_log
 from hpcgym.errors import EvaluationError
 from hpcgym.scenario.build import Episodes
 from hpcgym.scenario.select import number_ranges
-from hpcgym.scenario.spec import WeekEpisodes
+from hpcgym.scenario.spec import Scenario, WeekEpisodes
 
 FOLDS = 5
 """Blocks of the evaluation protocol."""
@@ -107,3 +109,65 @@ def left_to_train_on(episodes: Episodes, weeks: str | None = None) -> Episodes:
     numbers = episodes.select(weeks).numbers
     others = tuple(number for number in episodes.numbers if number not in numbers)
     return episodes.set_apart(numbers, held_out=others)
+
+
+def left_of_each_log(
+    scenarios: Sequence[str], weeks: Sequence[str] = (), kept: Sequence[str] = ()
+) -> list[Episodes]:
+    """Return what an agent may be trained on of each of several logs.
+
+    Args:
+        scenarios: A name or a path for each log.
+        weeks: Which weeks of each, or none, as of `left_to_train_on`.
+        kept: Which weeks of each are kept for validation, or none; they belong to what is returned.
+
+    Returns:
+        The weeks of each log, set apart.
+
+    Raises:
+        EvaluationError: One log twice, weeks of some logs only, or too few to hold out a block.
+        ScenarioError: No such scenario or week.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+
+    Example:
+        >>> left_of_each_log(["synthetic-256-weeks"], ["1-5"], ["9"])[0].numbers
+        (1, 2, 3, 4, 5, 9)
+    """
+    for what, given in (("weeks", weeks), ("validation weeks", kept)):
+        if given and len(given) != len(scenarios):
+            raise EvaluationError(
+                f"{len(scenarios)} scenarios, yet {what} are given {len(given)} times"
+            )
+    every = [Episodes(name) for name in scenarios]
+    refuse_one_log_twice([one.scenario for one in every])
+    found = []
+    for one, own, held in zip_longest(every, weeks, kept):
+        apart = left_to_train_on(one, own)
+        if held is not None:
+            both = sorted({*apart.numbers, *one.select(held).numbers})
+            apart = left_to_train_on(one, number_ranges(both))
+        found.append(apart)
+    return found
+
+
+def refuse_one_log_twice(scenarios: Sequence[Scenario]) -> None:
+    """Refuse scenarios that cut one log, whatever their names.
+
+    Args:
+        scenarios: One for each log, as it is meant.
+
+    Raises:
+        EvaluationError: Two of them cut one log.
+
+    Source:
+        House rule: what is held out, or kept for validation, is trained on nowhere.
+    """
+    for position, one in enumerate(scenarios):
+        for other in scenarios[:position]:
+            if one.name == other.name or is_same_log(one, other):
+                raise EvaluationError(
+                    f"{other.name} and {one.name} cut one log, so that weeks held out of one could "
+                    "be trained on in the other; each log may stand once, with all its weeks"
+                )

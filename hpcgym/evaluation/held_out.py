@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import agent_names, load_agent
-from hpcgym.agent.trained import is_same_log, open_weeks, refuse_training_weeks
+from hpcgym.agent.trained import open_weeks, refuse_training_weeks
 from hpcgym.agent.training import TRAINERS, load_trainer
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
-from hpcgym.evaluation.folds import FOLDS, time_blocks
+from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.journal import Journal, Row
 from hpcgym.evaluation.judgement import Judgement, averaged
 from hpcgym.evaluation.lineup import Contestant, LineUp, Play
@@ -186,14 +186,7 @@ def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
     logs = [one if isinstance(one, Episodes) else Episodes(one) for one in several]
     if not logs:
         raise EvaluationError("give at least one scenario to judge on")
-    scenarios = [log.scenario for log in logs]
-    for position, one in enumerate(scenarios):
-        for other in scenarios[:position]:
-            if one.name == other.name or is_same_log(one, other):
-                raise EvaluationError(
-                    f"{other.name} and {one.name} cut one log, so that weeks held out of one could "
-                    "be trained on in the other; each log may stand once"
-                )
+    refuse_one_log_twice([log.scenario for log in logs])
     return logs
 
 

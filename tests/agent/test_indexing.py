@@ -101,6 +101,22 @@ def test_without_a_search_smiths_rule_stands(smith):
     assert smith.policy.network is not None
 
 
+@pytest.mark.parametrize("seed", [-1, 2**32])
+@pytest.mark.parametrize("name", ["weights", "tuned-weights", "network"])
+def test_trainers_refuse_seeds_that_generators_do_not_take(weeks, name, seed):
+    with pytest.raises(HpcgymError, match=f"whole number from 0 to 4294967295, got {seed}"):
+        load_trainer(name).train([weeks], seed)
+
+
+def test_trainers_refuse_numbers_of_nothing():
+    with pytest.raises(HpcgymError, match="evaluations must be at least 1, got 0"):
+        WeightsTrainer(evaluations=0)
+    with pytest.raises(HpcgymError, match="evaluations must be at least 0, got -1"):
+        LinearTrainer("MINE", evaluations=-1)
+    with pytest.raises(HpcgymError, match="copies must be at least 0, got -1"):
+        IndexTrainer("MINE", network=False, copies=-1)
+
+
 @pytest.mark.parametrize("strategy", ["cma", "xnes"])
 def test_search_moves_weights_and_keeps_the_first(weeks, strategy):
     trainer = IndexTrainer("MINE", network=False, strategy=strategy, evaluations=20, copies=0)
@@ -290,14 +306,17 @@ def tune(*options, check=True):
         (["--trainer", "weights", "--strategy", "cma"], "weights has no --strategy"),
         (["--trainer", "tuned-wieghts"], "did you mean 'tuned-weights'"),
         (["--trainer", "tuned-weights", "--strategy", "cmaes"], "did you mean 'cma'"),
-        (["--scenario", "tiny"], "a scenario is given twice"),
+        (["--scenario", "tiny"], "tiny and tiny cut one log"),
+        (["--seed", -1], "a seed must be a whole number from 0 to 4294967295, got -1"),
+        (["--evaluations", -4], "evaluations must be at least 0, got -4"),
         (["--name", "SAF", "--shelf"], "saf.toml: exists already"),
         (["--name", "Network", "--shelf"], "Network is a trainer"),
     ],
 )
 def test_script_refuses_before_it_works(options, said, tmp_path):
     """Nothing is trained: a search would take longer than any test may."""
-    given = ["--scenario", "tiny", "--output", tmp_path, "--evaluations", 10**9, *options]
+    folder = tmp_path / "new" / "runs"
+    given = ["--scenario", "tiny", "--output", folder, "--evaluations", 10**9, *options]
     assert said in tune(*given, check=False)
     assert list(tmp_path.iterdir()) == []
 

@@ -140,16 +140,62 @@ def test_another_training_than_the_one_begun_is_refused(
         ({"name": "Ppo", "shelf": True}, "Ppo is a trainer, so .* another name than weights, "),
         (
             {"scenario": [SCENARIO] * 2, "weeks": ["1-3", "2-5"], "validation_weeks": ["5", "1"]},
-            "a scenario is given twice",
+            f"{SCENARIO} and {SCENARIO} cut one log, .* each log may stand once",
         ),
+        ({"steps": 64, "resume": True}, "checkpoint.pt: cannot be read"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_before_any_training(
-    options: dict[str, Any], message: str, run: Run, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_asked_for_is_refused_before_any_training_and_leaves_nothing(
+    options: dict[str, Any],
+    message: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(ppo, "train", None)
     with pytest.raises(HpcgymError, match=message):
         run(**WEEKS | options)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+@pytest.mark.parametrize("more", [{}, {"resume": True}])
+def test_a_seed_that_generators_do_not_take_is_refused(
+    seed: int, more: dict[str, Any], run: Run, tmp_path: Path
+) -> None:
+    with pytest.raises(HpcgymError, match=f"whole number from 0 to 4294967295, got {seed}"):
+        run(**LIMITED | more | {"seed": seed})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gpu_that_is_not_there_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(HpcgymError, match="torch sees no GPU, so device must be auto or cpu"):
+        run(**LIMITED | {"set": "device=cuda"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weeks_of_one_log_may_not_be_kept_under_one_name_and_played_under_another(
+    run: Run, tmp_path: Path
+) -> None:
+    text = (registry.shelf_folders("scenarios")[0] / f"{SCENARIO}.toml").read_text()
+    other = tmp_path / "my-weeks.toml"
+    other.write_text(text)
+    both = {"scenario": [SCENARIO, other], "weeks": ["1-3", "4-6"], "validation_weeks": ["5", "1"]}
+    with pytest.raises(HpcgymError, match=f"{SCENARIO} and my-weeks cut one log"):
+        run(**LIMITED | both)
+
+
+def test_help_says_what_limits_are_lifted(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["train_ppo.py", "--help"])
+    with pytest.raises(SystemExit):
+        script.read_arguments()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"alone, it lifts the limit of {ppo.preset('order').minutes:g} minutes" in shown
 
 
 def test_an_agent_without_a_name_may_stand_on_the_shelf(read: Callable[..., Any]) -> None:
