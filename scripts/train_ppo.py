@@ -45,7 +45,7 @@ def run(options: argparse.Namespace):
     from hpcgym.agent.ppo.checkpoint import Course
     from hpcgym.agent.ppo.shelving import write_agent
     from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf
-    from hpcgym.agent.trained import Training
+    from hpcgym.agent.trained import Training, digests_of_logs
 
     force, seed, steps, minutes = options.force, options.seed, options.steps, options.minutes
     limits = {"threads": options.threads}
@@ -65,7 +65,8 @@ def run(options: argparse.Namespace):
             given = {"validation": kept, "augmentation": augmentation, "seed": seed}
             trained = train(config, playing, **given, output=folder, progress=True)
         command, commit = shlex.join(["python", *sys.argv]), commit_at(Path(__file__).parent)
-        training = Training(trained.weeks, trained.seed, trained.seconds, commit, command)
+        made = trained.weeks, trained.seed, trained.seconds, commit, command
+        training = Training(*made, digests_of_logs(options.scenario))
         card = write_agent(trained, options.name, folder, training, force=force)
     return trained, put_on_shelf(card, force=force) if options.shelf else card
 

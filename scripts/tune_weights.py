@@ -34,7 +34,7 @@ def main() -> int:
 def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
     from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf, write_tuned
-    from hpcgym.agent.trained import Training
+    from hpcgym.agent.trained import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
 
     trainer = chosen_trainer(options)
@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> None:
             options.seed,
             time.monotonic() - began,
             commit_at(Path(__file__).parent),
-            shlex.join(["python", *sys.argv]),
+            shlex.join(["python", *sys.argv, *left_unsaid(options, trainer)]),
+            digests_of_logs(options.scenario),
         )
         card = write_tuned(agent, options.name, folder, training, force=options.force)
     print(f"{options.name}: {training.seconds:.0f} s; wrote {card}")
@@ -68,6 +69,15 @@ def chosen_trainer(options: argparse.Namespace):
     for key in given.keys() - {field.name for field in fields(trainer)}:
         raise HpcgymError(f"the trainer {options.trainer} has no --{key}; leave it out")
     return replace(trainer, **given)
+
+
+def left_unsaid(options: argparse.Namespace, trainer: object) -> list[str]:
+    """Return what the trainer was left to choose, as options, so that the card has it."""
+    words = []
+    for key in ("strategy", "evaluations"):
+        if getattr(options, key) is None and hasattr(trainer, key):
+            words += [f"--{key}", str(getattr(trainer, key))]
+    return words
 
 
 def read_arguments() -> argparse.Namespace:

@@ -13,7 +13,7 @@ from hpcgym.agent.fitness import Fitness
 from hpcgym.agent.indexing import SMITH, IndexTrainer, LinearTrainer
 from hpcgym.agent.shelf import load_agent, load_card
 from hpcgym.agent.shelving import put_on_shelf, write_tuned
-from hpcgym.agent.trained import Training
+from hpcgym.agent.trained import Training, digests_of_logs
 from hpcgym.agent.training import load_trainer
 from hpcgym.agent.tuning import ConstantAction, WeightsTrainer, divisors_of, weighing
 from hpcgym.core.index import index_policy
@@ -328,6 +328,7 @@ def test_script_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
     assert "tuned.toml" in printed
     agent = load_agent(str(tmp_path / "tuned.toml"))
     assert agent.training.weeks == {"tiny": (1,), "synthetic-256-weeks": (1,)}
+    assert agent.training.logs == digests_of_logs(["tiny", "synthetic-256-weeks"])
     assert agent.env_keywords == {"action": "weights"}
 
 
@@ -337,6 +338,7 @@ def test_script_leaves_the_last_block_out(tmp_path):
     options += ["--evaluations", 8, "--name", "BRIEF", "--output", tmp_path]
     tune(*options)
     agent = load_agent(str(tmp_path / "brief.toml"))
+    assert agent.training.command.endswith("--strategy cma")
     trained = agent.training.weeks["synthetic-256-weeks"]
     every = Episodes("synthetic-256-weeks").numbers
     n_block = len(every) // 5

@@ -18,6 +18,9 @@ from hpcgym.scenario.augment import Augmentation
 Given = Literal["best", "last"]
 """Which average of networks a training gives."""
 
+LARGEST_LOG_STD = 2
+"""Beyond it nearly all actions that are drawn lie at the ends of -1 to 1."""
+
 Device = Literal["auto", "cpu", "cuda"]
 """What a training may compute on."""
 
@@ -122,7 +125,7 @@ class PPOConfig:
     gives: str = "best"
     clone_updates: int = 0
     validate_every: int = 25
-    patience: int = 4
+    patience: int = 2
     validation_share: float = 0.2
     validation_copies: int = 1
     threads: int = 1
@@ -143,6 +146,8 @@ class PPOConfig:
                 least = _LEAST.get(one.name, 1)
                 if value < least:
                     raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
+        if self.log_std > LARGEST_LOG_STD:
+            raise HpcgymError(f"log_std must be at most {LARGEST_LOG_STD}, got {self.log_std}")
         if self.n_envs % self.group_size:
             raise HpcgymError(
                 f"group_size must divide n_envs, got {self.group_size} and {self.n_envs}"
@@ -210,7 +215,7 @@ _LEAST: dict[str, float] = dict.fromkeys(_NOT_NEGATIVE, 0)
 _LEAST |= dict.fromkeys(
     ("bound", "temperature", "learning_rate", "clip_range", "max_grad_norm"), 1e-9
 )
-_LEAST["log_std"] = -inf
+_LEAST["log_std"] = -20
 """Least value of each number that may be below 1."""
 
 PRESETS: dict[str, dict[str, Any]] = {

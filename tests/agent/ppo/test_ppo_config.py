@@ -58,6 +58,7 @@ def test_values_are_read_as_the_type_they_have(assignment: str, value: Any) -> N
         ("learning_rate=nan", "learning_rate must be a finite number, got nan"),
         ("learning_rate=inf", "learning_rate must be a finite number, got inf"),
         ("log_std=nan", "log_std must be a finite number, got nan"),
+        ("log_std=1000", "log_std must be at most 2, got 1000"),
         ("device=gpu", "unknown device 'gpu'.* Allowed: auto, cpu, cuda"),
         ("averaging=1", "validation_share and averaging lie in 0 to below 1"),
     ],

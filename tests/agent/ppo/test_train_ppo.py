@@ -12,6 +12,7 @@ import pytest
 from hpcgym import registry
 from hpcgym.agent import shelving
 from hpcgym.agent.shelf import load_card
+from hpcgym.agent.trained import digests_of_logs
 from hpcgym.agent.training import TRAINERS
 from hpcgym.errors import HpcgymError, OutputError
 
@@ -96,6 +97,7 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path
     found = load_card(str(card))
     assert found.training.weeks == {SCENARIO: (1, 2, 3, 5)}
     assert found.training.seed == 3
+    assert found.training.logs == digests_of_logs([SCENARIO])
     assert found.parameters["settings"] == [
         "hidden=8",
         "n_slots=16",
