@@ -82,8 +82,17 @@ def test_long_queues_in_changing_orders_start_as_the_reference_does(settings):
     assert not first_difference(saturated(500, 500), **settings)
 
 
-@pytest.mark.parametrize("threshold", [None, 200_000, 72_000])
-@pytest.mark.parametrize("backfill_order", [None, "SPF"])
+@pytest.mark.parametrize(
+    ("backfill_order", "threshold"),
+    [
+        (None, None),
+        ("SPF", 200_000),
+        (None, 72_000),
+        pytest.param("SPF", None, marks=pytest.mark.slow),
+        pytest.param(None, 200_000, marks=pytest.mark.slow),
+        pytest.param("SPF", 72_000, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("policy", reference.POLICIES)
 def test_kth_whole_starts_as_the_reference_does(real_log, policy, backfill_order, threshold):
     workload = whole(real_log(KTH))
