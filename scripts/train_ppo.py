@@ -58,6 +58,7 @@ def run(options: argparse.Namespace):
     playing, kept = chosen_weeks(options, config.validation_share)
     with lending_folder(options.output) as folder:
         ensure_free(options.name, folder, shelf=options.shelf, force=force)
+        logs = digests_of_logs(options.scenario)
         if options.resume:
             asked = Course.of(config, seed, playing, kept, augmentation)
             trained = resume(folder, asked=asked, progress=True)
@@ -65,8 +66,7 @@ def run(options: argparse.Namespace):
             given = {"validation": kept, "augmentation": augmentation, "seed": seed}
             trained = train(config, playing, **given, output=folder, progress=True)
         command, commit = shlex.join(["python", *sys.argv]), commit_at(Path(__file__).parent)
-        made = trained.weeks, trained.seed, trained.seconds, commit, command
-        training = Training(*made, digests_of_logs(options.scenario))
+        training = Training(trained.weeks, trained.seed, trained.seconds, commit, command, logs)
         card = write_agent(trained, options.name, folder, training, force=force)
     return trained, put_on_shelf(card, force=force) if options.shelf else card
 

@@ -41,6 +41,7 @@ def run(options: argparse.Namespace) -> None:
     sets = left_of_each_log(options.scenario, options.weeks)
     with lending_folder(options.output) as folder:
         ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
+        logs = digests_of_logs(options.scenario)
         began = time.monotonic()
         agent = trainer.train(sets, options.seed)
         training = Training(
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
             time.monotonic() - began,
             commit_at(Path(__file__).parent),
             shlex.join(["python", *sys.argv, *left_unsaid(options, trainer)]),
-            digests_of_logs(options.scenario),
+            logs,
         )
         card = write_tuned(agent, options.name, folder, training, force=options.force)
     print(f"{options.name}: {training.seconds:.0f} s; wrote {card}")

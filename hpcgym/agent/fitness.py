@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.tuning import divisors_of, settings_but_policy
+from hpcgym.agent.tuning import divisors_of
 from hpcgym.batch import simulate_many
 from hpcgym.core.policy import Policy, mixed_policy
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.build import Episodes, settings_but_policy
 from hpcgym.trace.resample import jitter
 
 FloatArray = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Fitness:
         for one in episodes:
             weeks = [one.workload(week) for week in range(len(one))]
             shaken = [jitter(week, generator) for week in weeks * copies]
-            self._weeks.append((weeks + shaken, settings_but_policy(one)))
+            self._weeks.append((weeks + shaken, settings_but_policy(one.settings)))
         self._saf = [np.log(bsld) for bsld in self._bslds([["SAF"]] * len(episodes))]
 
     def __call__(self, policies: Sequence[Policy]) -> FloatArray:

@@ -16,7 +16,7 @@ from hpcgym.batch import simulate_many
 from hpcgym.core.policy import FEATURES, mixed_policy
 from hpcgym.env.action import unit_divisors
 from hpcgym.errors import HpcgymError, refuse_seed
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.build import Episodes, settings_but_policy
 
 FloatArray = NDArray[np.float64]
 
@@ -170,25 +170,6 @@ def divisors_of(episodes: Episodes) -> FloatArray:
     return unit_divisors(processors, episodes.largest_request, episodes.settings.threshold)
 
 
-def settings_but_policy(episodes: Episodes) -> dict[str, Any]:
-    """Return what orders that are tried on weeks share of the scheduler.
-
-    Args:
-        episodes: Weeks of a log.
-
-    Returns:
-        Keywords of `simulate_many`.
-
-    Source:
-        House rule: the scenario's settings hold for all that are compared.
-
-    Example:
-        >>> settings_but_policy(Episodes("tiny"))["backfill"]
-        'easy'
-    """
-    return {key: value for key, value in vars(episodes.settings).items() if key != "policy"}
-
-
 @dataclass(frozen=True)
 class ConstantAction:
     """Takes the same action whatever it sees.
@@ -219,6 +200,6 @@ def _sums(episodes: Episodes, weights: FloatArray) -> FloatArray:
         weights=weights,
         divisors=divisors_of(episodes),
         metrics=["mean_bsld"],
-        **settings_but_policy(episodes),
+        **settings_but_policy(episodes.settings),
     )
     return np.asarray(result["mean_bsld"].sum(axis=0))

@@ -14,7 +14,7 @@ import numpy as np
 from hpcgym.batch import simulate_many
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.build import Episodes, settings_but_policy
 from hpcgym.scenario.cut import Part
 from hpcgym.scenario.spec import ResampledEpisodes, WeekEpisodes
 from hpcgym.trace.lublin import SMALLEST_MACHINE, lublin_workload
@@ -218,7 +218,7 @@ class AugmentedEpisodes(Episodes):
     def _passes(self, workload: Workload) -> bool:
         """Tell whether SAF finds an episode neither trivial nor hopeless; measured once each."""
         if workload not in self._bsld:
-            settings = {key: value for key, value in vars(self.settings).items() if key != "policy"}
+            settings = settings_but_policy(self.settings)
             result = simulate_many([workload], ["SAF"], metrics=["mean_bsld"], **settings)
             self._bsld[workload] = float(result["mean_bsld"][0, 0])
         return self.augmentation.easiest < self._bsld[workload] < self.augmentation.hardest

@@ -308,3 +308,22 @@ def scheduler_settings(spec: SchedulerSpec) -> SchedulerSettings:
         correction=spec.correction,
         event_semantics=spec.event_semantics,
     )
+
+
+def settings_but_policy(settings: SchedulerSettings) -> dict[str, Any]:
+    """Return what orders that are tried on the same episodes share of the scheduler.
+
+    Args:
+        settings: Those of the scenario.
+
+    Returns:
+        Keywords of `simulate_many`.
+
+    Source:
+        House rule: the scenario's settings hold for all that are compared.
+
+    Example:
+        >>> settings_but_policy(Episodes("tiny").settings)["backfill"]
+        'easy'
+    """
+    return {key: value for key, value in vars(settings).items() if key != "policy"}
