@@ -29,8 +29,8 @@ from hpcgym.core.episode import (
     rules_of,
     state_for,
 )
-from hpcgym.core.kernels import doors
-from hpcgym.core.kernels.measuring import FIGURES, N_FIGURES
+from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
 from hpcgym.core.predictor import Correction, Predictor
 from hpcgym.core.rows import jobs_of, own_table, row_of
@@ -169,7 +169,7 @@ class _Worker:
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
         np.maximum(given, np.finfo(np.float64).min, out=given)  # -inf is the threshold's
         figure = np.empty((block.end - block.first, N_FIGURES))
-        doors.run_cells(
+        entry_points.run_cells(
             jobs.address,
             self.row.address,
             episode.start.address,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, size_classes
-from hpcgym.core.kernels import doors
+from hpcgym.core.kernels import entry_points
 from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.rows import jobs_of
 from hpcgym.core.simulator import Simulator
@@ -254,13 +254,15 @@ class _MoldingSimulator(Simulator):
         for job in range(first, end):
             self._mold(job)
         requests = self.molded.requested_time[first:end]
-        doors.give_predictions(self._jobs.address, self._row.address, requests)
+        entry_points.give_predictions(self._jobs.address, self._row.address, requests)
 
     def _mold(self, job: int) -> None:
         """Choose the shape of a job and write it into the table."""
         processors, requests, run_times = np.array(self.shapes[job], dtype=np.int64).T.copy()
         wait = np.zeros(len(processors), dtype=np.int64)
-        doors.plan_newcomer(self._jobs.address, self._row.address, processors, requests, wait)
+        entry_points.plan_newcomer(
+            self._jobs.address, self._row.address, processors, requests, wait
+        )
         which = choose_shape(processors, requests, wait, self.alpha)
         self.chosen[job], self.predicted_wait[job] = which, wait[which]
         self.real_run_time[job] = run_times[which]

@@ -30,7 +30,7 @@ def main() -> int:
 def run(options: argparse.Namespace) -> str:
     """Ablate; return the table."""
     from hpcgym.agent.ppo import overridden, preset
-    from hpcgym.evaluation.ablation import AUGMENTATIONS, PRESET, SETTINGS, ablate, table_of
+    from research.ablation import AUGMENTATIONS, PRESET, SETTINGS, ablate, table_of
 
     folder = make_folder(options.output)
     ends = {"steps": options.steps, "minutes": 0.0, "patience": 0, "gives": "last"}

@@ -13,7 +13,7 @@ from rich.console import Console
 
 import hpcgym
 from hpcgym.errors import TraceError
-from hpcgym.evaluation import benchmark, step_benchmark
+from research import benchmark, step_benchmark
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from hpcgym.agent.shelf import load_agent
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.information import chain
 from hpcgym.output import make_folder, writing
 from hpcgym.trace.resample import JITTER_S
+from research.value_of_information import chain
 
 
 def main() -> int:

@@ -8,13 +8,13 @@ finished run starts anew. `--page` also writes the page that stands beside this 
 
 from pathlib import Path
 
-from hpcgym.evaluation.papers import carastan_santos, carastan_santos_page
-from hpcgym.evaluation.papers.rerun import reproduce
-from hpcgym.report.carastan_santos_figures import draw_carastan_santos
+from papers.carastan_santos import page, run
+from papers.carastan_santos.figures import draw_carastan_santos
+from papers.common.rerun import reproduce
 
 
-def draw(rerun: carastan_santos.Rerun, folder: Path) -> list[Path]:
-    shown = carastan_santos.SHOWN
+def draw(rerun: run.Rerun, folder: Path) -> list[Path]:
+    shown = run.SHOWN
     return [path for setting in shown for path in draw_carastan_santos(rerun, setting, folder)]
 
 
@@ -22,8 +22,8 @@ if __name__ == "__main__":
     reproduce(
         "carastan_santos",
         __doc__,
-        rerun=carastan_santos.rerun,
+        rerun=run.rerun,
         tables=("runs", "weekly", "worst", "facts"),
         draw=draw,
-        page=carastan_santos_page.page,
+        page=page.page,
     )

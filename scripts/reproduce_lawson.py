@@ -8,13 +8,13 @@ finished run starts anew. `--page` also writes the page that stands beside this 
 
 from pathlib import Path
 
-from hpcgym.evaluation.papers import lawson, lawson_page
-from hpcgym.evaluation.papers.rerun import reproduce
-from hpcgym.report.lawson_figures import draw_lawson
+from papers.common.rerun import reproduce
+from papers.lawson import page, run
+from papers.lawson.figures import draw_lawson
 
 
-def draw(rerun: lawson.Rerun, folder: Path) -> list[Path]:
-    shown = lawson.SHOWN
+def draw(rerun: run.Rerun, folder: Path) -> list[Path]:
+    shown = run.SHOWN
     return [path for setting in shown for path in draw_lawson(rerun, setting, folder)]
 
 
@@ -22,8 +22,8 @@ if __name__ == "__main__":
     reproduce(
         "lawson",
         __doc__,
-        rerun=lawson.rerun,
+        rerun=run.rerun,
         tables=("runs", "batches", "delays", "facts"),
         draw=draw,
-        page=lawson_page.page,
+        page=page.page,
     )

@@ -6,16 +6,16 @@ Parts are kept as they finish: started again after an interruption, it goes on f
 finished run starts anew. `--page` also writes the page that stands beside this script.
 """
 
-from hpcgym.evaluation.papers import lecture, lecture_page
-from hpcgym.evaluation.papers.rerun import reproduce
-from hpcgym.report.lecture_figures import draw_lecture
+from papers.common.rerun import reproduce
+from papers.lecture import page, run
+from papers.lecture.figures import draw_lecture
 
 if __name__ == "__main__":
     reproduce(
         "lecture",
         __doc__,
-        rerun=lecture.rerun,
+        rerun=run.rerun,
         tables=("runs",),
         draw=draw_lecture,
-        page=lecture_page.page,
+        page=page.page,
     )

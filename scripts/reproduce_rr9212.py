@@ -8,33 +8,32 @@ finished run starts anew. `--page` also writes the page that stands beside this 
 
 import argparse
 
-from hpcgym.evaluation.papers import rr9212, rr9212_page, rr9212_search
-from hpcgym.evaluation.papers.rerun import Output, parser_for, run_script
-from hpcgym.report import rr9212_figures
+from papers.common.rerun import Output, parser_for, run_script
+from papers.rr9212 import figures, page, run, search
 
 
 def work(output: Output, options: argparse.Namespace) -> str:
-    tables = rr9212.tables(output.journal("unfinished-tables"))
+    tables = run.tables(output.journal("unfinished-tables"))
     output.write_tables(weekly=tables.weekly, facts=tables.facts)
-    output.written += rr9212_figures.draw_tables(tables, output.folder)
+    output.written += figures.draw_tables(tables, output.folder)
     print(f"tables: {tables.seconds:.0f} s, earlier runs included; see {output.folder}", flush=True)
 
     journal = output.journal("unfinished-weights")
-    search = rr9212_search.search(journal, threads=options.threads)
+    found = search.search(journal, threads=options.threads)
     output.write_tables(
-        xnes=search.xnes,
-        grid=search.grid,
-        months=search.months,
-        best=rr9212_search.best_of(search),
+        xnes=found.xnes,
+        grid=found.grid,
+        months=found.months,
+        best=search.best_of(found),
     )
-    output.written += rr9212_figures.draw_search(tables, search, output.folder)
+    output.written += figures.draw_search(tables, found, output.folder)
     for path in output.pages:
         picture = path.with_suffix(".png")
         picture.write_bytes((output.folder / "readings.png").read_bytes())
-        page = rr9212_page.page(tables, search, output.command, picture.name)
-        output.write_page(path, page)
+        text = page.page(tables, found, output.command, picture.name)
+        output.write_page(path, text)
         output.written.append(picture)
-    return f"weights: {search.seconds:.0f} s, earlier runs included"
+    return f"weights: {found.seconds:.0f} s, earlier runs included"
 
 
 if __name__ == "__main__":

@@ -41,11 +41,11 @@ def main() -> int:
 
 def run(options: argparse.Namespace):
     """Train; return what came of it, and the card."""
+    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf
     from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
     from hpcgym.agent.ppo.checkpoint import Course
-    from hpcgym.agent.ppo.shelving import write_agent
-    from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf
-    from hpcgym.agent.trained import Training, digests_of_logs
+    from hpcgym.agent.ppo.export import write_agent
+    from hpcgym.agent.training_weeks import Training, digests_of_logs
 
     force, seed, steps, minutes = options.force, options.seed, options.steps, options.minutes
     limits = {"threads": options.threads}
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace):
 
 def chosen_weeks(options: argparse.Namespace, share: float):
     """Return what to play and what to validate on, set apart from all other weeks of each log."""
-    from hpcgym.agent.ppo.weeks import held_back
+    from hpcgym.agent.ppo.validation_split import held_back
     from hpcgym.evaluation.folds import left_of_each_log
 
     left = left_of_each_log(options.scenario, options.weeks, options.validation_weeks)

@@ -33,8 +33,8 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
-    from hpcgym.agent.shelving import commit_at, ensure_free, put_on_shelf, write_tuned
-    from hpcgym.agent.trained import Training, digests_of_logs
+    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_tuned
+    from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
 
     trainer = chosen_trainer(options)
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
 
 def chosen_trainer(options: argparse.Namespace):
     """Return the trainer with what is set of it, or refuse what it has not."""
-    from hpcgym.agent.training import load_trainer
+    from hpcgym.agent.trainers import load_trainer
 
     if options.trainer.casefold() == "ppo":
         raise HpcgymError("ppo tunes no weights of an order: python scripts/train_ppo.py trains it")

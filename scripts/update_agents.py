@@ -11,7 +11,7 @@ import sys
 
 from hpcgym.agent.shelf import index_markdown, load_card, load_cards, write_results
 from hpcgym.errors import HpcgymError, TraceError
-from hpcgym.evaluation.shelf_results import merged, shelf_results
+from hpcgym.evaluation.card_results import merged, shelf_results
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import scenario_names

@@ -8,7 +8,7 @@ import sys
 from hpcgym.errors import HpcgymError
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
-from hpcgym.scenario.index import shelf_index
+from hpcgym.scenario.readme_table import shelf_index
 
 
 def main() -> int:

@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+import hpcgym
 import reference
 import reference_index
 import reference_modes
 import reference_multi_queue
 import reference_prediction
 import reference_profile
-from reference import Completed, Job, Start
-
-import hpcgym
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
+from reference import Completed, Job, Start
 
 
 def workload_of(jobs: Sequence[Sequence[int]], processors: int) -> Workload:

@@ -7,18 +7,18 @@ from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
+from hypothesis import strategies as st
+
 import reference
 from engines import history_of_users, jobs_of, records_of_users
 from env_twin import WEEK_S, EnvTwin, Rules
-from hypothesis import strategies as st
-from strategies import THRESHOLDS_S, workloads
-from strategies import weights as mixed_weights
-
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
+from strategies import THRESHOLDS_S, workloads
+from strategies import weights as mixed_weights
 
 ACTIONS = ("weights", "policy", "order", "job")
 REWARDS = ("bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "log_ratio", "relative")

@@ -13,6 +13,7 @@ from heapq import heapify
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from reference import BSLD_BOUND_S, RING_JOBS, STILL_RULES, Job, Machine, Ranking, Start, prepare
 from reference_prediction import PredictingMachine, recent
 

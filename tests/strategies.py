@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import reference
-from engines import workload_of
 from hypothesis import strategies as st
 
+import reference
+from engines import workload_of
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import RING_JOBS, history_of
 from hpcgym.core.workload import Workload

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import policies, settings_for, weights, workloads
 
 import hpcgym
 from hpcgym.batch import METRICS, simulate_many
@@ -19,6 +18,7 @@ from hpcgym.env.action import unit_divisors
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError
 from hpcgym.schedule import simulate
 from hpcgym.trace.split import weeks
+from strategies import policies, settings_for, weights, workloads
 
 SUMS = [metric for metric in METRICS if metric.startswith(("mean", "sum"))]
 """Figures whose last digits depend on the order of a sum."""

@@ -4,17 +4,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from engines import jobs_of, workload_of
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import Job
-from strategies import workloads
 
 import hpcgym
+from engines import jobs_of, workload_of
 from hpcgym.core.backfill import Gang
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import HpcgymError, PolicyError
 from hpcgym.gang import Matrix
+from reference import Job
+from strategies import workloads
 
 
 def by_seconds(workload, run_time, gang):

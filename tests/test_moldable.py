@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import workloads
 
 import hpcgym
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError
 from hpcgym.moldable import Shape, choose_shape, simulate_moldable
+from strategies import workloads
 
 MINUTE_S = 60
 OPTIONS = [(1, 60), (2, 40), (8, 25), (16, 20)]

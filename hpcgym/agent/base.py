@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.agent.trained import Training
+from hpcgym.agent.training_weeks import Training
 
 Observation = NDArray[Any] | dict[str, NDArray[Any]]
 """One observation, or a batch of them with one more axis in front, (n_envs, ...)."""

@@ -23,15 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.expecting import read_expecting
 from hpcgym.agent.network import read_network
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.trained import Training
-from hpcgym.agent.tuning import ConstantAction
-from hpcgym.core.index import index_policy
+from hpcgym.agent.run_time_network import read_expecting
+from hpcgym.agent.training_weeks import Training
+from hpcgym.agent.weight_search import ConstantAction
+from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
-from hpcgym.scenario.select import parse_numbers
+from hpcgym.scenario.week_ranges import parse_numbers
 
 RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
 """What a rule's card may state of it."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
-from hpcgym.agent.trained import Training
+from hpcgym.agent.training_weeks import Training
 from hpcgym.core.backfill import Backfill, as_backfill
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Policy, as_policy

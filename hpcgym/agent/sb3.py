@@ -10,9 +10,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from hpcgym.env.config import AnyScenario, Keywords
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.env.wiring import AnyScenario, Keywords
 from hpcgym.errors import HpcgymError, ScenarioError
 
 try:
@@ -170,7 +170,7 @@ class HPCBatchVecEnv(VecEnv):
         """Read an attribute of some environments.
 
         Args:
-            attr_name: Name of something that `hpcgym.env.view.EnvView` has.
+            attr_name: Name of something that `hpcgym.env.sub_env.EnvView` has.
             indices: Which environments; None = all.
 
         Returns:
@@ -210,7 +210,7 @@ class HPCBatchVecEnv(VecEnv):
         """Call a method of some environments, `action_masks` among them.
 
         Args:
-            method_name: Name of a method of `hpcgym.env.view.EnvView`.
+            method_name: Name of a method of `hpcgym.env.sub_env.EnvView`.
             *method_args: Passed on.
             indices: Which environments; None = all.
             **method_kwargs: Passed on.

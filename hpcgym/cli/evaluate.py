@@ -91,9 +91,9 @@ def evaluate_agents(
     """
     from hpcgym.agent.shelf import load_agent
     from hpcgym.evaluation import evaluate
-    from hpcgym.evaluation.protocol import DEFAULT_SCENARIO
-    from hpcgym.scenario.build import Episodes
-    from hpcgym.scenario.own_log import THRESHOLD_S, episodes_of_log
+    from hpcgym.evaluation.runner import DEFAULT_SCENARIO
+    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.scenario.from_log import THRESHOLD_S, episodes_of_log
 
     needs_log = {
         "--processors": processors,

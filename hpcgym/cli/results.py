@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpcgym.evaluation import Evaluation
 
 UNFINISHED = "unfinished.jsonl"
-"""What stands there until all is done: the weeks that are; see `hpcgym.evaluation.journal`."""
+"""What stands there until all is done: the weeks that are; see `hpcgym.evaluation.run_cache`."""
 
 
 @contextmanager

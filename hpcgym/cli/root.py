@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hpcgym.cli import evaluate, judge, shelves, simulate, traces
+from hpcgym.cli import cross_validate, evaluate, shelves, simulate, traces
 from hpcgym.errors import HpcgymError
 
 EXIT_ERROR = 2
@@ -52,7 +52,7 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate_log)
 app.command("evaluate")(evaluate.evaluate_agents)
-app.command("judge")(judge.judge_agent)
+app.command("judge")(cross_validate.judge_agent)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")

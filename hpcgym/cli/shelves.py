@@ -10,7 +10,7 @@ from hpcgym.cli.show import show_pairs, show_table
 
 if TYPE_CHECKING:
     from hpcgym.agent.card import Result
-    from hpcgym.agent.trained import Training
+    from hpcgym.agent.training_weeks import Training
 
 agents = typer.Typer(help="Agents to evaluate: rules and learned ones.", no_args_is_help=True)
 scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is_help=True)
@@ -84,7 +84,7 @@ def show_scenario(
 
 def _training_pairs(training: Training) -> dict[str, str]:
     """Return what a card says of its agent's training."""
-    from hpcgym.scenario.select import number_ranges
+    from hpcgym.scenario.week_ranges import number_ranges
 
     stated = {key: str(value) for key, value in vars(training).items() if key != "weeks"}
     weeks = {f"weeks.{name}": number_ranges(weeks) for name, weeks in training.weeks.items()}

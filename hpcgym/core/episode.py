@@ -15,7 +15,7 @@ from hpcgym.core import metrics
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, order_refused
 from hpcgym.core.history import empty_history
-from hpcgym.core.kernels.records import Start
+from hpcgym.core.kernels.types import Start
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import (
     CORRECTIONS,
@@ -26,8 +26,8 @@ from hpcgym.core.predictor import (
     Predictor,
     as_predictor,
 )
-from hpcgym.core.record import Record
 from hpcgym.core.state import JobTable, State
+from hpcgym.core.struct import Record
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
@@ -52,7 +52,7 @@ class SchedulerSettings:
             whole numbers of seconds >= 1, shape (n_jobs,).
         correction: What it is told of a job that outlives its estimate: "none", that the job ends
             now; "reqtime", "tsafrir", "doubling", a longer estimate (see
-            `hpcgym.core.kernels.predicting.next_estimate`).
+            `hpcgym.core.kernels.scoring.estimates.next_estimate`).
         event_semantics: "batch" or "pyss"; see the specification, section 1.
     """
 
@@ -519,7 +519,7 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
 
 
 def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the class of each request, as `hpcgym.core.kernels.nodes.size_class_of` does.
+    """Return the class of each request, as `hpcgym.core.kernels.queue.btree.size_class_of` does.
 
     Args:
         processors: Processors, shape (n_jobs,).

@@ -1,7 +1,7 @@
 """Backfilling modes: which jobs may start ahead of others that wait, as objects.
 
 A new mode is a class here, listed in `hpcgym.core.backfill`, and a pass in `hpcgym/core/kernels`
-that `hpcgym.core.kernels.passing` calls by the mode's number.
+that `hpcgym.core.kernels.schedule_pass` calls by the mode's number.
 """
 
 from __future__ import annotations
@@ -353,7 +353,7 @@ class Relaxed(Backfill):
     """The head may be delayed beyond its reservation, by a part of its estimate at most.
 
     Its limit is the earliest shadow time it has had since it became head, plus omega times its
-    estimate; see `hpcgym.core.kernels.relaxed`.
+    estimate; see `hpcgym.core.kernels.passes.relaxed`.
 
     Attributes:
         omega: How many of its estimates, 0 to 1000, or `math.inf` for no limit; 0 is EASY.
@@ -405,7 +405,7 @@ class Relaxed(Backfill):
 class Slack(Backfill):
     """Every job has a promise, its first reservation and some slack, which no other job may break.
 
-    See `hpcgym.core.kernels.slack` for how the plan is rearranged.
+    See `hpcgym.core.kernels.passes.slack` for how the plan is rearranged.
 
     Attributes:
         c: The slack, in estimates of the job, 0 to 1000.

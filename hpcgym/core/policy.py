@@ -258,11 +258,11 @@ _POLICIES: dict[str, Policy] = {
     )
 }
 _CHOOSERS = {
-    "DYNP": "hpcgym.core.choosing",
-    "PLANNER": "hpcgym.planner",
-    "BANDIT-EPSILON-GREEDY": "hpcgym.bandit",
-    "BANDIT-UCB": "hpcgym.bandit",
-    "BANDIT-EXP3": "hpcgym.bandit",
+    "DYNP": "hpcgym.policies.dynp",
+    "PLANNER": "hpcgym.policies.planner",
+    "BANDIT-EPSILON-GREEDY": "hpcgym.policies.bandit",
+    "BANDIT-UCB": "hpcgym.policies.bandit",
+    "BANDIT-EXP3": "hpcgym.policies.bandit",
 }
 """Choosers by name, and the modules that register them when one is first asked for."""
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hpcgym.core.kernels.records import Jobs, Row
-from hpcgym.core.record import Record
+from hpcgym.core.kernels.types import Jobs, Row
 from hpcgym.core.state import JobTable, State
+from hpcgym.core.struct import Record
 
 
 def row_of(state: State, env: int) -> Record[Row]:

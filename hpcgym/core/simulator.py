@@ -15,27 +15,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.choosing import checked_candidates
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.kernels import check, doors
-from hpcgym.core.kernels.records import Jobs, Row
+from hpcgym.core.kernels import entry_points, invariants
+from hpcgym.core.kernels.types import Jobs, Row
 from hpcgym.core.policy import Policy, Run, as_policy, features_of
 from hpcgym.core.predictor import Submission
-from hpcgym.core.record import Record
 from hpcgym.core.rows import jobs_of, own_table, row_of
+from hpcgym.core.struct import Record
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError
+from hpcgym.policies.dynp import checked_candidates
 
 _VIOLATIONS = {
-    check.CAPACITY_BROKEN: "used and free processors do not add up to the machine",
-    check.STARTED_EARLY: "a job started before its submission",
-    check.COUNT_BROKEN: "a job is lost or stands in the queue twice",
-    check.NOT_MAXIMAL: "a waiting job meets the start conditions after the pass",
-    check.HEAD_DELAYED: "the head's shadow time moved later",
-    check.PLAN_PASSED: "a waiting job did not start at its reservation",
-    check.PLAN_BROKEN: "reservations promise more processors than there are",
-    check.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
+    invariants.CAPACITY_BROKEN: "used and free processors do not add up to the machine",
+    invariants.STARTED_EARLY: "a job started before its submission",
+    invariants.COUNT_BROKEN: "a job is lost or stands in the queue twice",
+    invariants.NOT_MAXIMAL: "a waiting job meets the start conditions after the pass",
+    invariants.HEAD_DELAYED: "the head's shadow time moved later",
+    invariants.PLAN_PASSED: "a waiting job did not start at its reservation",
+    invariants.PLAN_BROKEN: "reservations promise more processors than there are",
+    invariants.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
 }
 
 
@@ -107,7 +107,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Set the clock back to 0: an empty machine, no job submitted."""
-        doors.begin(self._row.address, self.episode.start.address)
+        entry_points.begin(self._row.address, self.episode.start.address)
         chooser = self.episode.policy.chooser
         self._choosing: Run | None = None if chooser is None else chooser.begin()
 
@@ -125,7 +125,7 @@ class Simulator:
             Specification, section 1.
         """
         while True:
-            status = doors.run(self._jobs.address, self._row.address)
+            status = entry_points.run(self._jobs.address, self._row.address)
             if status < 0:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
             if status == s.PREDICTION:
@@ -165,7 +165,9 @@ class Simulator:
         """
         chosen = as_policy(policy)
         self._refuse_unserved(chosen)
-        doors.order_by_rule(self._jobs.address, self._row.address, chosen.rule, chosen.parameters)
+        entry_points.order_by_rule(
+            self._jobs.address, self._row.address, chosen.rule, chosen.parameters
+        )
 
     def order_by_keys(self, keys: ArrayLike) -> None:
         """Decide this pass's primary order by one key per waiting job, lowest first.
@@ -185,7 +187,7 @@ class Simulator:
             raise PolicyError(
                 f"{len(waiting)} jobs wait: give as many keys, none NaN; got shape {array.shape}"
             )
-        doors.order_by_keys(self._jobs.address, self._row.address, s.ORDER, waiting, array)
+        entry_points.order_by_keys(self._jobs.address, self._row.address, s.ORDER, waiting, array)
 
     def _follow(self, policy: Policy) -> None:
         """Let a policy order this pass, or all passes until the next decision of an interval."""
@@ -229,7 +231,7 @@ class Simulator:
         predicted = np.full(len(policies), np.nan)
         if self.state.counter[0, s.N_WAITING] > 0:
             jobs, plan = self._planned
-            doors.predict_each(
+            entry_points.predict_each(
                 jobs.address,
                 self._row.address,
                 plan.address,
@@ -250,7 +252,7 @@ class Simulator:
 
         Returns:
             Their indices in base order, shape (n_waiting,), and their signs, shape (n_waiting,
-            N_SIGNS), as `hpcgym.core.kernels.expecting.read_signs` says.
+            N_SIGNS), as `hpcgym.core.kernels.scoring.user_estimates.read_signs` says.
 
         Raises:
             PolicyError: The policy expects nothing, so that not all it takes is kept.
@@ -264,7 +266,7 @@ class Simulator:
             )
         listed = self.waiting
         sign = np.empty((len(listed), s.N_SIGNS))
-        doors.describe_listed(self._jobs.address, self._row.address, listed, sign)
+        entry_points.describe_listed(self._jobs.address, self._row.address, listed, sign)
         return listed, sign
 
     def terms(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -272,7 +274,7 @@ class Simulator:
 
         Returns:
             Their indices in base order, shape (n_waiting,), and the terms, shape (n_waiting, 9), as
-            `hpcgym.core.index.TERMS` names them; those that no policy asks for are 0.
+            `hpcgym.core.index_policy.TERMS` names them; those that no policy asks for are 0.
 
         Raises:
             PolicyError: The policy is no index.
@@ -286,7 +288,7 @@ class Simulator:
             )
         listed = self.waiting
         term = np.empty((len(listed), s.N_TERMS))
-        doors.copy_terms(self._jobs.address, self._row.address, listed, term)
+        entry_points.copy_terms(self._jobs.address, self._row.address, listed, term)
         return listed, term
 
     def pick(self, job: int) -> None:
@@ -309,7 +311,7 @@ class Simulator:
             raise PolicyError(f"job {job} does not wait; waiting: {self.waiting.tolist()}")
         base = int(self.episode.setting[s.BASE_RULE])
         weight = self.episode.weight[s.BASE]
-        doors.order_picked_first(self._jobs.address, self._row.address, job, base, weight)
+        entry_points.order_picked_first(self._jobs.address, self._row.address, job, base, weight)
 
     def _predict(self) -> None:
         """Ask the predictor for the run time of each job submitted now."""
@@ -317,7 +319,7 @@ class Simulator:
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
         predicted = [self._ask(job) for job in range(first, end)]
         given = np.array(predicted, dtype=np.int64)
-        doors.give_predictions(self._jobs.address, self._row.address, given)
+        entry_points.give_predictions(self._jobs.address, self._row.address, given)
 
     def _ask(self, job: int) -> int:
         """Ask the predictor for the run time of a job that is being submitted."""
@@ -362,7 +364,7 @@ class Simulator:
                 f"a formula must give {len(waiting)} scores that are not NaN; got {keys.shape}"
             )
         keys = np.maximum(keys, np.finfo(np.float64).min)
-        doors.order_by_keys(self._jobs.address, self._row.address, which, waiting, keys)
+        entry_points.order_by_keys(self._jobs.address, self._row.address, which, waiting, keys)
 
     @property
     def now(self) -> int:
@@ -378,7 +380,7 @@ class Simulator:
     def waiting(self) -> NDArray[np.int64]:
         """Return the waiting jobs' indices in base order, shape (n_waiting,)."""
         listed = np.empty(int(self.state.counter[0, s.N_WAITING]), dtype=np.int64)
-        doors.list_waiting(self._row.address, listed)
+        entry_points.list_waiting(self._row.address, listed)
         return listed
 
     @property

@@ -168,7 +168,7 @@ N_WEIGHTS = 9
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights of features, for `RULE_INDEX` those of
 all terms."""
 
-# What `hpcgym.core.kernels.expecting` works with.
+# What `hpcgym.core.kernels.scoring.user_estimates` works with.
 EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
 """By what run times of jobs are expected, as bits; whatever expects, reads users' records, too."""
 N_SIGNS = 27
@@ -263,7 +263,7 @@ class State(NamedTuple):
         counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
         gauge: Real numbers, shape (N_GAUGES,).
         start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_SEAT` and less
-            = waiting, see `hpcgym.core.kernels.seats`.
+            = waiting, see `hpcgym.core.kernels.queue.waiting_rows`.
         flag: `BACKFILLED`, `THRESHOLDED` and `HELD` bits, shape (n_jobs,).
         ending_time: True ends of the running jobs, descending, shape (n_running_max,), s.
         ending_job: The jobs that end then, shape (n_running_max,).

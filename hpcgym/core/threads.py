@@ -9,7 +9,7 @@ from typing import Any, cast
 import numba
 import numpy as np
 
-from hpcgym.core.kernels import stack as kernels
+from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.errors import HpcgymError
 
 _team_is_busy = threading.Lock()
@@ -86,7 +86,7 @@ def step_rows(stack: Any, threads: int) -> int:
         threads: Threads to use.
 
     Returns:
-        As `hpcgym.core.kernels.stack.step_rows`.
+        As `hpcgym.core.kernels.env.step_batch.step_rows`.
 
     Writes:
         As it does.

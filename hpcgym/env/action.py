@@ -11,9 +11,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.kernels.records import Choice
+from hpcgym.core.kernels.types import Choice
 from hpcgym.core.policy import FEATURES, Policy
-from hpcgym.core.record import Record
+from hpcgym.core.struct import Record
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
 ActionKind = Literal["weights", "policy", "order", "job"]

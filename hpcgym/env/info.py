@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.kernels.measuring import FIGURES
+from hpcgym.core.kernels.env.metrics import FIGURES
 
 _SHOWN: tuple[tuple[str, str, int, type], ...] = tuple(
     (
@@ -26,7 +26,7 @@ def metrics_of(figure: NDArray[np.float64]) -> dict[str, float]:
     """Name what was measured of a schedule.
 
     Args:
-        figure: As `hpcgym.core.kernels.measuring.measure` writes it, shape (N_FIGURES,).
+        figure: As `hpcgym.core.kernels.env.metrics.measure` writes it, shape (N_FIGURES,).
 
     Returns:
         A part of what `hpcgym.core.metrics.summary` gives: all that needs no sorting.

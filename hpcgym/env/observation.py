@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.core.kernels.observing import HORIZONS_S, N_CLUSTER, N_FIELDS
+from hpcgym.core.kernels.env.observation import HORIZONS_S, N_CLUSTER, N_FIELDS
 from hpcgym.core.state import N_STATIC_FIELDS
 
 N_SLOTS = 128

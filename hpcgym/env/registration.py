@@ -24,6 +24,6 @@ register(
     entry_point="hpcgym.env.scheduling:SchedulingEnv",
     vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
     additional_wrappers=ScalarWrappers(
-        [WrapperSpec("PayAtHorizon", "hpcgym.env.horizon:PayAtHorizon", {})]
+        [WrapperSpec("PayAtHorizon", "hpcgym.env.time_limit:PayAtHorizon", {})]
     ),
 )

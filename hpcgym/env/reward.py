@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.kernels.records import Bill
+from hpcgym.core.kernels.types import Bill
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.record import Record
+from hpcgym.core.struct import Record
 
 Reward = Literal[
     "bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "ratio", "log_ratio", "relative"

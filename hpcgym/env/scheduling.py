@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.episode import state_for
-from hpcgym.core.kernels import doors
-from hpcgym.core.kernels.measuring import N_FIGURES
-from hpcgym.core.kernels.observing import N_CLUSTER, N_FIELDS
+from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.env.metrics import N_FIGURES
+from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
 from hpcgym.core.rows import row_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
+from hpcgym.env.config import Wiring
+from hpcgym.env.episode import Expectations, Prepared
 from hpcgym.env.info import metrics_of
 from hpcgym.env.observation import N_SLOTS
-from hpcgym.env.prepared import Expectations, Prepared
 from hpcgym.env.reward import Reward
-from hpcgym.env.wiring import Wiring
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
     from hpcgym.core.backfill import Backfill
-    from hpcgym.env.render import Viewer
+    from hpcgym.env.rendering.viewer import Viewer
     from hpcgym.scenario.spec import Scenario
 
 RENDER_MODES = ("ansi", "rgb_array", "human")
@@ -107,7 +107,8 @@ log E, at least -1 | -1 | 0 |
         to 17 are 0 unless the keyword `expectations` asks for them, and change whenever a job of
         its user ends, or any job: share and speed are what the user's records, or a regression that
         learns from all jobs, let expect of D/b and b/D, b = max(e, 10 s), as
-        `hpcgym.core.kernels.expecting` says, and the index is q b^2 share / speed, that of
+        `hpcgym.core.kernels.scoring.user_estimates` says, and the index is q b^2 share / speed,
+        that of
         SMITH-HISTORY or SMITH-REGRESSION.
 
         `cluster`: 19 numbers. squash(x, h) = x / (x + h).
@@ -254,11 +255,13 @@ log E, at least -1 | -1 | 0 |
         self._label, self._prepared = self._wiring.draw(options or {}, self.np_random)
         self._make_room(self._prepared)
         jobs, row = self._prepared.jobs.address, self._row.address
-        doors.begin(row, self._prepared.episode.start.address)
-        doors.run(jobs, row)
+        entry_points.begin(row, self._prepared.episode.start.address)
+        entry_points.run(jobs, row)
         self._is_over = False
         shown = self._empty()
-        doors.observe(jobs, row, self._slot, shown["jobs"], shown["cluster"], shown["action_mask"])
+        entry_points.observe(
+            jobs, row, self._slot, shown["jobs"], shown["cluster"], shown["action_mask"]
+        )
         if self.render_mode == "human":
             self.render()
         return shown, {"label": self._label, "now": self.now}
@@ -284,7 +287,7 @@ log E, at least -1 | -1 | 0 |
             raise ActionError("no episode is under way; call reset()")
         index, values = self._wiring.reader.read(action)
         shown = self._empty()
-        status = doors.step(
+        status = entry_points.step(
             prepared.jobs.address,
             self._row.address,
             self._choice.address,
@@ -328,14 +331,14 @@ log E, at least -1 | -1 | 0 |
         if self._prepared is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         self._is_over = True
-        doors.pay_at_horizon(self._row.address, self._prepared.bill.address)
+        entry_points.pay_at_horizon(self._row.address, self._prepared.bill.address)
         reward, terms = self._payment()
         return reward, {"reward_terms": terms, **self._closing()}
 
     def _closing(self) -> dict[str, Any]:
         """Return what the info at the end of an episode says of it."""
         figure = np.empty(N_FIGURES)
-        doors.measure(self._begun.jobs.address, self._row.address, figure)
+        entry_points.measure(self._begun.jobs.address, self._row.address, figure)
         return {"label": self._label, "metrics": metrics_of(figure)}
 
     def _payment(self) -> tuple[float, dict[str, float]]:
@@ -410,8 +413,8 @@ log E, at least -1 | -1 | 0 |
         if self.render_mode is None:
             gymnasium.logger.warn("nothing to render: no render_mode was given")
             return None
-        from hpcgym.env.picture import frame_of
-        from hpcgym.env.render import Viewer
+        from hpcgym.env.rendering.snapshot import frame_of
+        from hpcgym.env.rendering.viewer import Viewer
 
         made, prepared = self.schedule(), self._begun
         title, table = f"{self.episodes.scenario.name}, {self._label}", prepared.episode.table

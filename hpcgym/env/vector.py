@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.action import masks_of
+from hpcgym.env.buffers import EnvStack
+from hpcgym.env.config import AnyScenario, Keywords, Wiring
+from hpcgym.env.episode import Prepared
 from hpcgym.env.info import metrics_where
-from hpcgym.env.prepared import Prepared
 from hpcgym.env.scheduling import Observation
-from hpcgym.env.stack import EnvStack
-from hpcgym.env.view import EnvView
-from hpcgym.env.wiring import AnyScenario, Keywords, Wiring
+from hpcgym.env.sub_env import EnvView
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
 RENDER_MODES = ("ansi", "rgb_array")

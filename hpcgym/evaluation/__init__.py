@@ -1,10 +1,10 @@
 """Judging agents: the same weeks for all, paired ratios to SAF, bootstrap intervals."""
 
-from hpcgym.evaluation.held_out import judge
-from hpcgym.evaluation.judgement import Judgement
-from hpcgym.evaluation.protocol import evaluate, play
+from hpcgym.evaluation.cross_validation import judge
+from hpcgym.evaluation.cv_result import Judgement
+from hpcgym.evaluation.results import Evaluation, Summary
+from hpcgym.evaluation.runner import evaluate, play
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
-from hpcgym.evaluation.table import Evaluation, Summary
 
 __all__ = [
     "Estimate",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.table import Evaluation, Summary
+from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.output import writing
 
 if TYPE_CHECKING:

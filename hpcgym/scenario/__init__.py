@@ -1,7 +1,6 @@
 """Scenarios: named settings, read strictly, and the episodes they stand for."""
 
 from hpcgym.scenario.load import load_scenario, parse_scenario, scenario_names
-from hpcgym.scenario.select import parse_numbers
 from hpcgym.scenario.spec import (
     EpisodeSpec,
     MachineSpec,
@@ -14,6 +13,7 @@ from hpcgym.scenario.spec import (
     WholeEpisode,
     WindowEpisodes,
 )
+from hpcgym.scenario.week_ranges import parse_numbers
 
 __all__ = [
     "EpisodeSpec",

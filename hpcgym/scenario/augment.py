@@ -14,8 +14,8 @@ import numpy as np
 from hpcgym.batch import simulate_many
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError
-from hpcgym.scenario.build import Episodes, settings_but_policy
-from hpcgym.scenario.cut import Part
+from hpcgym.scenario.episodes import Episodes, settings_but_policy
+from hpcgym.scenario.slicing import Part
 from hpcgym.scenario.spec import ResampledEpisodes, WeekEpisodes
 from hpcgym.trace.lublin import SMALLEST_MACHINE, lublin_workload
 from hpcgym.trace.resample import jitter, join_weeks, resample_week, scale_load

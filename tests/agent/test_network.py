@@ -20,7 +20,7 @@ from hpcgym.agent.network import (
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import CardError
-from hpcgym.evaluation.protocol import evaluate
+from hpcgym.evaluation.runner import evaluate
 from hpcgym.schedule import simulate
 
 N_SLOTS = 8

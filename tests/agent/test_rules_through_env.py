@@ -14,7 +14,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import CardError, ScenarioError
 from hpcgym.evaluation import play
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
 
 PREDICTING = "EASY-PLUS-PLUS"

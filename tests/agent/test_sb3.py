@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from env_cases import busy_workload, episodes_of, play
 
+from env_cases import busy_workload, episodes_of, play
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError
 

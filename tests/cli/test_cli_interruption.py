@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from hpcgym.cli import app
 from hpcgym.cli.evaluate import FILES
 from hpcgym.cli.results import UNFINISHED
-from hpcgym.evaluation import protocol
+from hpcgym.evaluation import runner
 
 Command = Callable[..., str]
 
@@ -29,7 +29,7 @@ def names_in(folder: Path) -> list[str]:
 def count_runs(patch: pytest.MonkeyPatch, *, stop_at: int = 10**9) -> list[str]:
     """Note the policy of every simulation, and press Ctrl-C in one of them."""
     noted: list[str] = []
-    simulate = protocol.simulate
+    simulate = runner.simulate
 
     def counted(workload, **settings):
         noted.append(settings["policy"].name)
@@ -37,7 +37,7 @@ def count_runs(patch: pytest.MonkeyPatch, *, stop_at: int = 10**9) -> list[str]:
             raise KeyboardInterrupt
         return simulate(workload, **settings)
 
-    patch.setattr(protocol, "simulate", counted)
+    patch.setattr(runner, "simulate", counted)
     return noted
 
 

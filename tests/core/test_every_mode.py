@@ -3,16 +3,16 @@
 import pickle
 
 import pytest
-from engines import first_difference, simulator_of
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import policies, settings_for, workloads
 
 import hpcgym
+from engines import first_difference, simulator_of
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.evaluation.benchmark import saturated
+from research.benchmark import saturated
+from strategies import policies, settings_for, workloads
 
 RESERVING = (
     "conservative",

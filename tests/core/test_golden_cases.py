@@ -4,6 +4,7 @@ Each case draws the machine: one line per processor, one column per second unles
 """
 
 import pytest
+
 from engines import ENGINES, workload_of
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES.values(), ids=list(ENGINES))

@@ -6,22 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import reference_index
-from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_prediction import CORRECTIONS
-from strategies import policies, settings_for, workloads
 
 import hpcgym
+import reference_index
+from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.index import LARGEST, TERMS, index_policy
+from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError
-from hpcgym.evaluation.benchmark import saturated
+from reference_prediction import CORRECTIONS
+from research.benchmark import saturated
+from strategies import policies, settings_for, workloads
 
 BY_NAME = tuple(reference_index.RULES)
 MODES = (

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-import reference
-from engines import ENGINES, jobs_of, workload_of
 from hypothesis import assume, given
 from hypothesis import strategies as st
+
+import reference
+from engines import ENGINES, jobs_of, workload_of
 from strategies import policies, settings_for, workloads
 
 pytestmark = pytest.mark.parametrize("engine", ENGINES.values(), ids=list(ENGINES))

@@ -10,14 +10,14 @@ import pytest
 
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
-from hpcgym.core.kernels import doors
-from hpcgym.core.kernels.reward import STARTED_KEPT
+from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.env.reward import STARTED_KEPT
 from hpcgym.core.rows import jobs_of, row_of
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of
-from hpcgym.evaluation.benchmark import REPLAY, held_beyond_schedule
 from hpcgym.trace.synthetic import synthetic_workload
+from research.benchmark import REPLAY, held_beyond_schedule
 
 UNTOUCHED = -77
 PER_JOB = ("start_time", "flag")
@@ -87,8 +87,8 @@ def written(log, settings, **extra):
     for array in state:
         array.fill(0 if array is state.flag else UNTOUCHED)
     row, jobs = row_of(state, 0), jobs_of(episode.table, 0, len(log))
-    doors.begin(row.address, episode.start.address)
-    assert doors.run(jobs.address, row.address) == s.DONE
+    entry_points.begin(row.address, episode.start.address)
+    assert entry_points.run(jobs.address, row.address) == s.DONE
     touched = {key: array != UNTOUCHED for key, array in state._asdict().items()}
     touched["node_child"] = touched["node_child"].any(axis=2)
     touched["key"] = touched["key"].any(axis=1)

@@ -5,6 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from engines import (
     by_package,
     by_reference,
@@ -13,16 +16,13 @@ from engines import (
     whole,
     workload_of,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from strategies import policies, settings_for, workloads
-
 from hpcgym.core import state as s
 from hpcgym.core.backfill import LookAhead, Relaxed, Slack, as_backfill
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
-from hpcgym.evaluation.benchmark import saturated
+from research.benchmark import saturated
+from strategies import policies, settings_for, workloads
 
 KTH = "KTH-SP2-1996-2.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"

@@ -4,6 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
 import reference
 import reference_multi_queue
 from engines import (
@@ -15,19 +19,15 @@ from engines import (
     whole,
     workload_of,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from strategies import policies, settings_for, workloads
-
-import hpcgym
 from hpcgym.core import state as s
 from hpcgym.core.backfill import MultiQueue, as_backfill
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import PolicyError
-from hpcgym.evaluation.benchmark import saturated
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
+from research.benchmark import saturated
+from strategies import policies, settings_for, workloads
 
 KTH = "KTH-SP2-1996-2.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"

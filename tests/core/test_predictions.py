@@ -4,18 +4,18 @@ import pickle
 
 import numpy as np
 import pytest
-import reference_prediction
-from engines import first_difference, whole, workload_of
 from hypothesis import given
 from hypothesis import strategies as st
-from reference_prediction import CORRECTIONS, f_model
-from strategies import REQUESTED_TIMES_S, THRESHOLDS_S, policies, workloads
 
 import hpcgym
+import reference_prediction
+from engines import first_difference, whole, workload_of
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.predictor import Predictor, Submission, as_predictor
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
+from reference_prediction import CORRECTIONS, f_model
+from strategies import REQUESTED_TIMES_S, THRESHOLDS_S, policies, workloads
 
 KTH = "KTH-SP2-1996-2.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"

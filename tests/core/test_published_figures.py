@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 
 import pytest
+
+import hpcgym
 import reference
 import reference_prediction
 from engines import workload_of
 from reference import BSLD_BOUND_S
-
-import hpcgym
 
 COLUMNS = {
     "EASY": {},

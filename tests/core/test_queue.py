@@ -6,8 +6,8 @@ import pytest
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels import nodes, queue
-from hpcgym.core.kernels.records import open_jobs, open_row
+from hpcgym.core.kernels.queue import btree, ordered_queue
+from hpcgym.core.kernels.types import open_jobs, open_row
 from hpcgym.core.rows import jobs_of, row_of
 from hpcgym.core.workload import Workload
 
@@ -16,27 +16,27 @@ N_JOBS = 4_000
 
 @kernel
 def clear(row: int, which: int) -> None:
-    queue.clear_queue(open_row(row), which)
+    ordered_queue.clear_queue(open_row(row), which)
 
 
 @kernel
 def put_in(jobs: int, row: int, which: int, job: int) -> None:
-    queue.put_in(open_jobs(jobs), open_row(row), which, job)
+    ordered_queue.put_in(open_jobs(jobs), open_row(row), which, job)
 
 
 @kernel
 def take_out(jobs: int, row: int, which: int, job: int) -> None:
-    queue.take_out(open_jobs(jobs), open_row(row), which, job)
+    ordered_queue.take_out(open_jobs(jobs), open_row(row), which, job)
 
 
 @kernel
 def list_jobs(row: int, which: int, listed: s.Int) -> int:
-    return queue.list_jobs(open_row(row), which, listed)
+    return ordered_queue.list_jobs(open_row(row), which, listed)
 
 
 @kernel
 def size_class_of(processors: int) -> int:
-    return nodes.size_class_of(processors)
+    return btree.size_class_of(processors)
 
 
 class Twin:

@@ -1,15 +1,15 @@
 """The package against the plain-Python reference: every start time and both flags, job by job."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
 import reference
 import reference_index
 from engines import first_difference, whole
-from hypothesis import given
-from hypothesis import strategies as st
+from research.benchmark import saturated
 from strategies import long_workloads, policies, settings_for, weights, workloads
-
-import hpcgym
-from hpcgym.evaluation.benchmark import saturated
 
 KTH = "KTH-SP2-1996-2.1-cln"
 CTC = "CTC-SP2-1996-3.1-cln"

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-import reference
-from engines import by_reference, first_difference
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import THRESHOLDS_S, policies, workloads
 
 import hpcgym
+import reference
+from engines import by_reference, first_difference
 from hpcgym.core import policy as policy_module
 from hpcgym.core.policy import Features, register_policy, unregister_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
+from strategies import THRESHOLDS_S, policies, workloads
 
 
 @pytest.fixture(autouse=True, scope="module")

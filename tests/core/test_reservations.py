@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from engines import by_package, first_difference, whole
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import policies, settings_for, workloads
 
 import hpcgym
+from engines import by_package, first_difference, whole
 from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.evaluation.benchmark import saturated
+from research.benchmark import saturated
+from strategies import policies, settings_for, workloads
 
 KTH = "KTH-SP2-1996-2.1-cln"
 SDSC = "SDSC-SP2-1998-4.2-cln"

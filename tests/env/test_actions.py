@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from env_cases import Case, busy_workload, cases, env_of, episodes_of, play, rules_for
 from hypothesis import given
 
 import hpcgym
+from env_cases import Case, busy_workload, cases, env_of, episodes_of, play, rules_for
 from hpcgym.core import policy as policy_module
 from hpcgym.core.policy import register_policy
 from hpcgym.env.scheduling import SchedulingEnv

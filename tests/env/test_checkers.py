@@ -10,9 +10,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from env_cases import ACTIONS
 from gymnasium.utils.env_checker import check_env
 
+from env_cases import ACTIONS
 from hpcgym.env.scheduling import SchedulingEnv
 
 BUNDLED = ("tiny", "synthetic-256-weeks")

@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from env_cases import busy_workload, episodes_of
 
 import hpcgym
+from env_cases import busy_workload, episodes_of
 from hpcgym.agent import RuleAgent
 from hpcgym.core.history import history_of
-from hpcgym.core.index import index_policy
+from hpcgym.core.index_policy import index_policy
 from hpcgym.core.state import N_NETWORK
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv

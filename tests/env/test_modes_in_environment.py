@@ -7,9 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from env_cases import ACTIONS, busy_workload, episodes_of
 from gymnasium.vector import AutoresetMode
 
+from env_cases import ACTIONS, busy_workload, episodes_of
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError

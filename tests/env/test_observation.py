@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
 from env_cases import (
     Case,
     busy_workload,
@@ -18,13 +22,9 @@ from env_cases import (
     random_action,
     rules_for,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
-import hpcgym
 from hpcgym.core import state as s
 from hpcgym.core.history import history_of
-from hpcgym.core.kernels import doors
+from hpcgym.core.kernels import entry_points
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 
@@ -35,7 +35,7 @@ def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
     shown = env._empty()
     jobs, row = env._prepared.jobs.address, env._row.address
-    doors.observe(jobs, row, env._slot.copy(), *shown.values())
+    entry_points.observe(jobs, row, env._slot.copy(), *shown.values())
     return shown
 
 

@@ -9,7 +9,7 @@ from gymnasium.error import DependencyNotInstalled
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgym.env.frame import (
+from hpcgym.env.rendering.frame import (
     Frame,
     Placement,
     Reservation,
@@ -18,8 +18,8 @@ from hpcgym.env.frame import (
     fit,
     time_axis,
 )
-from hpcgym.env.render import CHART, PICTURE_SIZE, Viewer, rgb_array
-from hpcgym.env.text import TEXT_JOBS, TEXT_WIDTH, ansi
+from hpcgym.env.rendering.text import TEXT_JOBS, TEXT_WIDTH, ansi
+from hpcgym.env.rendering.viewer import CHART, PICTURE_SIZE, Viewer, rgb_array
 
 
 def started(*jobs: tuple[int, int, int, int, bool]) -> StartedJobs:

@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+
+import hpcgym
 from engines import jobs_of
 from env_cases import (
     BSLD_FORMS,
@@ -18,9 +21,6 @@ from env_cases import (
     rules_for,
 )
 from env_twin import cost_of
-from hypothesis import given
-
-import hpcgym
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.schedule import Schedule
@@ -241,16 +241,16 @@ def test_a_reward_that_compares_needs_a_baseline() -> None:
 def test_baseline_is_simulated_once_and_only_where_it_is_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from hpcgym.env import prepared
+    from hpcgym.env import episode
 
     made = []
 
-    class Counting(prepared.Simulator):
+    class Counting(episode.Simulator):
         def __init__(self, *arguments: object) -> None:
             made.append(arguments)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(prepared, "Simulator", Counting)
+    monkeypatch.setattr(episode, "Simulator", Counting)
     env = SchedulingEnv("tiny", baseline="SAF")
     assert len(made) == 0
     for _ in range(3):

@@ -10,6 +10,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from hypothesis import given
+
+import hpcgym
 import reference
 from env_cases import (
     ACTIONS,
@@ -23,12 +26,9 @@ from env_cases import (
     replay,
     rules_for,
 )
-from hypothesis import given
-
-import hpcgym
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError, PolicyError, ScenarioError
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 
 EPOCHS = ("contested", "event", 3_600)
 BUSY = busy_workload()

@@ -4,6 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from env_cases import (
     ACTIONS,
     KEEPING,
@@ -17,9 +20,6 @@ from env_cases import (
     twin_of,
 )
 from env_twin import EnvTwin
-from hypothesis import given
-from hypothesis import strategies as st
-
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 

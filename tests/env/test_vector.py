@@ -10,9 +10,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ActionError, HpcgymError
@@ -603,7 +603,7 @@ def test_baseline_that_fails_leaves_the_episodes_going_on(
         raise RuntimeError("a policy of the user's")
 
     with monkeypatch.context() as patched:
-        patched.setattr("hpcgym.env.prepared.Simulator", fail)
+        patched.setattr("hpcgym.env.episode.Simulator", fail)
         with pytest.raises(RuntimeError, match="of the user's"):
             envs.reset(options={"workload": busy_workload(1, n=6)})
     for _ in range(100):

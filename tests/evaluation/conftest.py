@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hpcgym.core.workload import Workload
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 
 WEEK_S = 604_800

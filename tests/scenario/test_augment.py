@@ -17,9 +17,9 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.augment import KEPT_DRAWS, Augmentation, AugmentedEpisodes
-from hpcgym.scenario.build import Episodes
-from hpcgym.scenario.cut import cleaned_log
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.slicing import cleaned_log
 from hpcgym.scenario.spec import WeekEpisodes, WholeEpisode, WindowEpisodes
 from hpcgym.trace.split import Past, logged_end_time, window
 

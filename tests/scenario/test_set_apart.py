@@ -9,7 +9,7 @@ import hpcgym
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError, TraceError
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 
 SCENARIO = "synthetic-256-weeks"
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hpcgym.errors import TraceError
-from hpcgym.evaluation.papers.rr9212_published import TABLE_7
 from hpcgym.trace import (
     catalogue,
     clean,
@@ -18,6 +17,7 @@ from hpcgym.trace import (
     verify,
     weeks,
 )
+from papers.rr9212.published import TABLE_7
 
 KTH, CTC, SP2 = "KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln"
 BLUE, HPC2N, PAR = "SDSC-BLUE-2000-4.2-cln", "HPC2N-2002-2.2-cln", "SDSC-Par-1996-3.1-cln"

@@ -12,8 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hpcgym.agent.network import NetworkAgent, Weights
+from hpcgym.agent.ppo.build import grow_windows
 from hpcgym.agent.ppo.config import PPOConfig
-from hpcgym.agent.ppo.model import grow_windows
 from hpcgym.agent.ppo.validation import Validation
 
 

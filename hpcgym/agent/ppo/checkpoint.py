@@ -21,8 +21,8 @@ from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.errors import HpcgymError, refuse_seed
 from hpcgym.output import writing
 from hpcgym.scenario.augment import Augmentation
-from hpcgym.scenario.build import Episodes
-from hpcgym.scenario.select import number_ranges
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.week_ranges import number_ranges
 
 FORMAT = 3
 """Version of the files."""

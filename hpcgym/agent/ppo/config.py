@@ -10,8 +10,8 @@ from typing import Any, Literal, cast, get_args
 from hpcgym.agent.network import Network, NetworkSpec, Start
 from hpcgym.core.policy import FEATURES
 from hpcgym.env.action import ActionKind
+from hpcgym.env.config import Keywords
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
-from hpcgym.env.wiring import Keywords
 from hpcgym.errors import HpcgymError, unknown_name
 from hpcgym.scenario.augment import Augmentation
 

@@ -11,8 +11,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor
 
 from hpcgym.agent.network import EMPTY, NetworkSpec
-from hpcgym.agent.ppo.networks import Critic, Packed, Scorer, pack
-from hpcgym.agent.ppo.ranking import RankingDistribution
+from hpcgym.agent.ppo.plackett_luce import RankingDistribution
+from hpcgym.agent.ppo.torch_networks import Critic, Packed, Scorer, pack
 
 Shown = dict[str, Tensor]
 

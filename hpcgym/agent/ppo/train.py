@@ -19,6 +19,8 @@ except ImportError:
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
+from hpcgym.agent.ppo.behaviour_cloning import clone_start
+from hpcgym.agent.ppo.build import env_of, model_of, seed_groups
 from hpcgym.agent.ppo.callbacks import Keeper
 from hpcgym.agent.ppo.checkpoint import (
     Course,
@@ -28,13 +30,11 @@ from hpcgym.agent.ppo.checkpoint import (
     set_randomness,
     write_checkpoint,
 )
-from hpcgym.agent.ppo.clone import clone_start
 from hpcgym.agent.ppo.config import PPOConfig
-from hpcgym.agent.ppo.model import env_of, model_of, seed_groups
 from hpcgym.agent.ppo.validation import Validation
-from hpcgym.agent.ppo.weeks import held_back
+from hpcgym.agent.ppo.validation_split import held_back
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 
 CHECKPOINT = "checkpoint.pt"
 """File in the folder of a training from which it can be resumed."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.core.workload import Workload
+from hpcgym.env.config import Keywords
 from hpcgym.env.vector import SchedulingVectorEnv
-from hpcgym.env.wiring import Keywords
 from hpcgym.errors import HpcgymError
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.resample import jitter
 

@@ -16,13 +16,13 @@ import pytest
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
-from hpcgym.agent.trained import Training
-from hpcgym.agent.training import load_trainer
+from hpcgym.agent.trainers import load_trainer
+from hpcgym.agent.training_weeks import Training
 from hpcgym.core import state
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.protocol import evaluate
+from hpcgym.evaluation.runner import evaluate
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
-from hpcgym.scenario.build import Episodes
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WindowEpisodes
 
 torch = pytest.importorskip("torch")
@@ -30,11 +30,11 @@ ppo = pytest.importorskip("hpcgym.agent.ppo")
 buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
 callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
-clone = pytest.importorskip("hpcgym.agent.ppo.clone")
-models = pytest.importorskip("hpcgym.agent.ppo.model")
-networks = pytest.importorskip("hpcgym.agent.ppo.networks")
-shelving = pytest.importorskip("hpcgym.agent.ppo.shelving")
-weeks = pytest.importorskip("hpcgym.agent.ppo.weeks")
+clone = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
+models = pytest.importorskip("hpcgym.agent.ppo.build")
+networks = pytest.importorskip("hpcgym.agent.ppo.torch_networks")
+shelving = pytest.importorskip("hpcgym.agent.ppo.export")
+weeks = pytest.importorskip("hpcgym.agent.ppo.validation_split")
 event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 sb3_evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv

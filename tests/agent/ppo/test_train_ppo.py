@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hpcgym import registry
-from hpcgym.agent import shelving
+from hpcgym.agent import card_writer
 from hpcgym.agent.shelf import load_card
-from hpcgym.agent.trained import digests_of_logs
-from hpcgym.agent.training import TRAINERS
+from hpcgym.agent.trainers import TRAINERS
+from hpcgym.agent.training_weeks import digests_of_logs
 from hpcgym.errors import HpcgymError, OutputError
 
 ppo = pytest.importorskip("hpcgym.agent.ppo")
@@ -209,7 +209,7 @@ def test_an_agent_goes_to_the_shelf_unless_one_of_its_name_is_there(
 ) -> None:
     shelf, folders = tmp_path / "agents", registry.shelf_folders
     shelf.mkdir()
-    for module in (registry, shelving):
+    for module in (registry, card_writer):
         monkeypatch.setattr(
             module, "shelf_folders", lambda kind: [shelf] if kind == "agents" else folders(kind)
         )

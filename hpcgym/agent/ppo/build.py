@@ -1,0 +1,158 @@
+"""Environments and models, put together from a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sb3_contrib import MaskablePPO
+from stable_baselines3 import PPO
+from stable_baselines3.common.logger import Logger, configure
+
+from hpcgym.agent.ppo.buffer import GroupBuffer, MaskedGroupBuffer
+from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.policy import MaskedSchedulingPolicy, SchedulingPolicy
+from hpcgym.agent.sb3 import HPCBatchVecEnv
+from hpcgym.errors import HpcgymError
+from hpcgym.output import make_folder
+from hpcgym.scenario.augment import AugmentedEpisodes
+from hpcgym.scenario.episodes import Episodes
+
+GROWTHS = 7
+"""Steps in which windows grow from the shortest to the longest."""
+
+GROWN = 1_000_000
+"""What each of them adds to the seed of the environments."""
+
+
+def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
+    """Make the environments; those of a group play the same scenario.
+
+    Args:
+        config: Hyper-parameters.
+        episodes: What to play, one of each scenario, dealt out to the groups in turn.
+
+    Returns:
+        The environments.
+
+    Raises:
+        HpcgymError: No episodes, or more scenarios than groups.
+
+    Source:
+        Specification, section 10, "Learnability kit": common random numbers inside a batch.
+    """
+    n_groups = config.n_envs // config.group_size
+    if not 1 <= len(episodes) <= n_groups:
+        raise HpcgymError(
+            f"{len(episodes)} scenarios cannot be dealt out to {n_groups} groups; n_envs is "
+            f"{config.n_envs}, group_size {config.group_size}"
+        )
+    dealt = [episodes[env // config.group_size % len(episodes)] for env in range(config.n_envs)]
+    keywords = config.env_keywords
+    keywords["reward"] = config.reward  # type: ignore[typeddict-item]
+    keywords["baseline"] = config.baseline or None
+    return HPCBatchVecEnv(dealt, num_envs=config.n_envs, threads=config.threads, **keywords)
+
+
+def seed_groups(env: HPCBatchVecEnv, config: PPOConfig, seed: int) -> None:
+    """Seed the environments at their next reset; those of a group alike.
+
+    Args:
+        env: The environments.
+        config: Hyper-parameters.
+        seed: Seed of everything.
+
+    Source:
+        Specification, section 10, "Learnability kit": common random numbers inside a batch.
+    """
+    env.seed_each([1_000 * seed + place // config.group_size for place in range(config.n_envs)])
+
+
+def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
+    """Let windows that grow be as long as it is time for, and begin all episodes anew then.
+
+    They grow in GROWTHS steps, at which every environment is reset and seeded once more, so that
+    those of a group go on playing the same episodes. Without such windows nothing happens.
+
+    Args:
+        model: The model.
+        config: Hyper-parameters.
+        done: How much of the training is done, from 0 to 1.
+
+    Returns:
+        Whether episodes were begun anew.
+
+    Writes:
+        `progress` of the episodes; the environments, and what the model remembers of them.
+
+    Source:
+        Specification, section 10, "Learnability kit"; short windows before long ones: Zhang et al.
+        2020 (RLScheduler).
+    """
+    wirings = {id(wiring): wiring for wiring in model.env.envs.wirings}
+    growing = [
+        wiring.episodes
+        for wiring in wirings.values()
+        if isinstance(wiring.episodes, AugmentedEpisodes) and wiring.episodes.augmentation.growing
+    ]
+    step = min(int(done * (GROWTHS + 1)), GROWTHS)
+    if all(episodes.progress == step / GROWTHS for episodes in growing):
+        return False
+    for episodes in growing:
+        episodes.progress = step / GROWTHS
+    seed_groups(model.env, config, model.seed + GROWN * step)
+    model._last_obs = model.env.reset()
+    model._last_episode_starts[:] = True
+    model.rollout_buffer.ordinal[:] = model.rollout_buffer.ordinal.max()
+    return True
+
+
+def model_of(config: PPOConfig, env: HPCBatchVecEnv, seed: int, output: str | Path | None) -> Any:
+    """Make the model that learns.
+
+    Args:
+        config: Hyper-parameters.
+        env: Its environments.
+        seed: Seed of everything.
+        output: Folder for TensorBoard's files; None = none.
+
+    Returns:
+        PPO of Stable-Baselines3, or MaskablePPO of sb3-contrib for `job`.
+
+    Source:
+        Schulman et al. 2017; Huang and Ontanon 2022, invalid action masking.
+    """
+    is_masked = config.action == "job"
+    learner: Any = MaskablePPO if is_masked else PPO
+    model = learner(
+        MaskedSchedulingPolicy if is_masked else SchedulingPolicy,
+        env,
+        learning_rate=config.learning_rate,
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        n_epochs=config.n_epochs,
+        gamma=config.gamma,
+        gae_lambda=config.gae_lambda,
+        clip_range=config.clip_range,
+        normalize_advantage=False,  # the buffer does, in groups
+        ent_coef=config.ent_coef,
+        vf_coef=config.vf_coef,
+        max_grad_norm=config.max_grad_norm,
+        target_kl=config.target_kl or None,
+        rollout_buffer_class=MaskedGroupBuffer if is_masked else GroupBuffer,
+        rollout_buffer_kwargs={"group_size": config.group_size},
+        policy_kwargs={
+            "spec": config.spec,
+            "n_ranked": config.n_ranked,
+            "log_std": config.log_std,
+            "with_entropy": config.ent_coef > 0,
+        },
+        seed=seed,
+        device=config.device,
+    )
+    logger = Logger(None, [])
+    if output is not None:
+        logger = configure(str(make_folder(output)), ["tensorboard"])
+    model.set_logger(logger)
+    return model

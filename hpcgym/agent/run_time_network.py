@@ -1,0 +1,273 @@
+"""Networks that expect run times: what they learn from, and how they are fitted.
+
+A network sees the signs of `hpcgym.core.kernels.scoring.user_estimates.read_signs` and says two
+logarithms: of
+the share D/E of its estimate that a job runs, and of its speed E/D. Both are expectations, so the
+loss of each is that of a Poisson regression, which a mean alone minimises.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.episode import executed_run_time
+from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
+from hpcgym.errors import CardError, HpcgymError
+from hpcgym.output import writing
+from hpcgym.scenario.episodes import Episodes
+
+if TYPE_CHECKING:
+    import torch
+
+FloatArray = NDArray[np.float64]
+
+BEHAVIOUR = "SMITH-HISTORY"
+"""The policy whose schedules are learnt from: close to what the network will order."""
+
+LARGEST_LOG = 2.0
+SMALLEST_LOG = -12.0
+"""Bounds of what a network says while it is fitted, so that no sample throws it off."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What a network learns from.
+
+    Attributes:
+        sign: What it sees, shape (n_samples, N_SIGNS).
+        share: What the job's D/E came to, shape (n_samples,).
+        speed: 10 s / D likewise: the speed over its largest value, so that jobs with long estimates
+            count no more than others.
+        log_bound: log(E / 10 s), shape (n_samples,).
+    """
+
+    sign: FloatArray
+    share: FloatArray
+    speed: FloatArray
+    log_bound: FloatArray
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.share)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a network is fitted.
+
+    Attributes:
+        epochs: How often each sample is seen.
+        batch: Samples of one step.
+        learning_rate: Largest step size of Adam, which rises to it and falls to 0 after.
+    """
+
+    epochs: int = 6
+    batch: int = 512
+    learning_rate: float = 6e-3
+
+
+def samples_of(episodes: Episodes) -> Samples:
+    """Run every week, and note what was to be seen of each job that waited and what became of it.
+
+    A job is noted as it was at its submission and as it was when it last waited: by then more of
+    its user's jobs may have ended.
+
+    Args:
+        episodes: The weeks.
+
+    Returns:
+        Two samples for each job that waits at a pass.
+
+    Source:
+        House rule: what is learnt from is what is decided by.
+
+    Example:
+        >>> len(samples_of(Episodes("tiny"))) % 2
+        0
+    """
+    settings = replace(episodes.settings, policy=BEHAVIOUR)
+    parts = []
+    for week in range(len(episodes)):
+        workload = episodes.workload(week)
+        simulator = Simulator(workload, settings, decide="event")
+        first = np.full((len(workload), N_SIGNS), np.nan)
+        last = first.copy()
+        while simulator.run():
+            waiting, sign = simulator.signs()
+            last[waiting] = sign
+            is_new = np.isnan(first[waiting, 0])
+            first[waiting[is_new]] = sign[is_new]
+        executed = executed_run_time(workload, settings.kill_at_limit)
+        parts.append(_noted(simulator.predicted_time, executed, first, last))
+    return _together(parts)
+
+
+def fit_network(
+    samples: Sequence[Samples], seed: int, fitting: Fitting | None = None
+) -> FloatArray:
+    """Fit a network that expects share and speed.
+
+    Args:
+        samples: Of one log or of several; each log weighs alike.
+        seed: Seed of the first weights and of the order of the samples.
+        fitting: How; default `Fitting()`.
+
+    Returns:
+        Its parameters, shape (N_NETWORK,), as `hpcgym.core.index_policy.index_policy` takes them.
+        At first it says log share = log speed = 0: that every job runs to its estimate.
+
+    Raises:
+        HpcgymError: torch is not installed, or there are no samples.
+
+    Source:
+        Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise HpcgymError(
+            "fitting a network needs torch, which is not installed: pip install 'hpcgym[train]'"
+        ) from None
+    if not any(len(one) for one in samples):
+        raise HpcgymError("no job ever waited in the weeks to learn from: nothing to fit")
+    fitting = Fitting() if fitting is None else fitting
+    every = _together(samples)
+    weight = np.concatenate([np.full(len(one), 1 / max(len(one), 1)) for one in samples])
+    columns = (every.sign, every.share, every.speed, every.log_bound, weight / weight.mean())
+    sign, share, speed, log_bound, scale = (
+        torch.from_numpy(column.astype(np.float32)) for column in columns
+    )
+    generator = torch.Generator().manual_seed(seed)
+    layers = _layers(generator)
+    parameters = [parameter for layer in layers for parameter in layer]
+    optimizer = torch.optim.Adam(parameters, lr=fitting.learning_rate)
+    batch = min(fitting.batch, len(every))
+    n_steps = fitting.epochs * (len(every) // batch)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, fitting.learning_rate, total_steps=n_steps + 1
+    )
+    for _ in range(fitting.epochs):
+        order = torch.randperm(len(every), generator=generator)
+        for first in range(0, len(order) - batch + 1, batch):
+            part = order[first : first + batch]
+            said = _forward(layers, sign[part])
+            log_share = said[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
+            log_speed = (said[:, 1] - log_bound[part]).clamp(SMALLEST_LOG, LARGEST_LOG)
+            losses = (
+                log_share.exp()
+                - share[part] * log_share
+                + log_speed.exp()
+                - speed[part] * log_speed
+            )
+            optimizer.zero_grad()
+            (losses * scale[part]).mean().backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            schedule.step()
+    network = np.concatenate([parameter.detach().numpy().ravel() for parameter in parameters])
+    assert len(network) == N_NETWORK
+    return network.astype(np.float64)
+
+
+def write_expecting(network: FloatArray, path: Path, *, force: bool = False) -> None:
+    """Write a network as a compressed file of numpy, without pickles.
+
+    Args:
+        network: Its parameters, shape (N_NETWORK,).
+        path: Where to, a name that ends in ".npz".
+        force: Whether to replace a file that is there.
+
+    Raises:
+        OutputError: The file cannot be written, or is there.
+
+    Source:
+        House rule: no pickles on the shelf.
+    """
+    with writing(path, force=force) as unfinished, unfinished.open("wb") as file:
+        np.savez_compressed(file, expecting=network.astype(np.float32))
+
+
+def read_expecting(path: Path) -> FloatArray:
+    """Read what `write_expecting` has written.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The parameters, shape (N_NETWORK,).
+
+    Raises:
+        CardError: The file cannot be read, or holds something else.
+
+    Source:
+        House rule: what is not understood is an error, never ignored.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            network = np.asarray(arrays["expecting"], dtype=np.float64)
+    except OSError as error:
+        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise CardError(f"{path}: not a network that expects run times: {error}") from None
+    if network.shape != (N_NETWORK,) or not np.isfinite(network).all():
+        raise CardError(
+            f"{path}: a network that expects run times has {N_NETWORK} finite parameters, got "
+            f"shape {network.shape}"
+        )
+    return network
+
+
+def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return weights and biases of the three layers, the last of them 0."""
+    import torch
+
+    layers = []
+    for n_in, n_out in pairwise((N_SIGNS, N_HIDDEN, N_LAST, 2)):
+        reach = n_in**-0.5 if n_out > 2 else 0.0
+        weight = (2 * torch.rand(n_out, n_in, generator=generator) - 1) * reach
+        layers.append((weight.requires_grad_(), torch.zeros(n_out).requires_grad_()))
+    return layers
+
+
+def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], sign: torch.Tensor) -> torch.Tensor:
+    """Return what the network says, shape (n_samples, 2)."""
+    thought = sign
+    for place, (weight, bias) in enumerate(layers):
+        thought = thought @ weight.T + bias
+        if place < len(layers) - 1:
+            thought = thought / (1 + thought.abs())
+    return thought
+
+
+def _noted(
+    estimate: NDArray[np.int64], executed: NDArray[np.int64], first: FloatArray, last: FloatArray
+) -> Samples:
+    """Return the samples of one week, by the estimates that its signs were read with."""
+    waited = np.flatnonzero(~np.isnan(first[:, 0]))
+    bounded = np.maximum(executed[waited], BSLD_BOUND_S).astype(np.float64)
+    bound = np.maximum(estimate[waited], BSLD_BOUND_S).astype(np.float64)
+    return Samples(
+        np.concatenate([first[waited], last[waited]]),
+        np.tile(bounded / bound, 2),
+        np.tile(BSLD_BOUND_S / bounded, 2),
+        np.tile(np.log(bound / BSLD_BOUND_S), 2),
+    )
+
+
+def _together(parts: Sequence[Samples]) -> Samples:
+    """Return all samples in one."""
+    return Samples(
+        *(
+            np.concatenate([getattr(part, key) for part in parts])
+            for key in ("sign", "share", "speed", "log_bound")
+        )
+    )

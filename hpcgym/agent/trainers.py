@@ -1,0 +1,92 @@
+"""Trainers: what makes an agent of the weeks it is handed, and of nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.index_search import IndexTrainer, LinearTrainer
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.weight_search import WeightsTrainer
+from hpcgym.errors import CardError, unknown_name
+from hpcgym.scenario.episodes import Episodes
+
+
+class Trainer(Protocol):
+    """Makes agents.
+
+    A finished training is kept under the trainer's `repr`, so that should state all its settings,
+    as a dataclass's does.
+
+    Attributes:
+        name: What tables call its agents.
+    """
+
+    @property
+    def name(self) -> str:
+        """What tables call its agents."""
+        ...
+
+    def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
+        """Make an agent.
+
+        Args:
+            episodes: Training weeks of one log or of several, which carry their jobs. An
+                environment takes them as `scenario=`; what is held back to stop early is selected
+                from them.
+            seed: Seed of all chance.
+
+        Returns:
+            The agent, which can be pickled.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 1.
+        """
+        ...
+
+
+def _ppo_trainer() -> Trainer:
+    """Make the trainer of networks that score jobs; needs the extra `train`."""
+    from hpcgym.agent.ppo import PPOTrainer, preset
+
+    return PPOTrainer(preset("order"))
+
+
+TRAINERS: dict[str, Callable[[], Trainer]] = {
+    "weights": WeightsTrainer,
+    "tuned-weights": partial(LinearTrainer, "TUNED-WEIGHTS"),
+    "network": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
+    "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
+    "tuned-network": partial(IndexTrainer, "TUNED-NET", network=True),
+    "evolved-score": partial(
+        IndexTrainer, "EVOLVED-NET", network=True, searched="score", evaluations=240
+    ),
+    "ppo": _ppo_trainer,
+}
+"""What makes each trainer, by the name that commands take."""
+
+
+def load_trainer(name: str) -> Trainer:
+    """Make a trainer by its name.
+
+    Args:
+        name: A name of `TRAINERS`, in any case.
+
+    Returns:
+        The trainer, with its settings as they are by default.
+
+    Raises:
+        CardError: There is none of that name.
+
+    Source:
+        House rule: an error names the nearest valid name.
+
+    Example:
+        >>> load_trainer("weights").name
+        'w*train'
+    """
+    if name.casefold() not in TRAINERS:
+        raise CardError(unknown_name("trainer", name, TRAINERS))
+    return TRAINERS[name.casefold()]()

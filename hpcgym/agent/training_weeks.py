@@ -1,0 +1,221 @@
+"""What an agent was trained on, and which weeks it may therefore be judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcgym.errors import CardError, ScenarioError, TraceError
+from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.slicing import cleaned_log
+from hpcgym.scenario.spec import Scenario, WeekEpisodes
+from hpcgym.scenario.week_ranges import number_ranges
+from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_without_version
+from hpcgym.trace.split import WEEK_S
+
+if TYPE_CHECKING:
+    from hpcgym.agent.base import NamedAgent
+    from hpcgym.agent.rule import RuleAgent
+    from hpcgym.scenario.episodes import Episodes
+
+
+@dataclass(frozen=True)
+class Training:
+    """How an agent was trained.
+
+    Attributes:
+        weeks: Numbers of the training weeks, by the name of their scenario.
+        seed: Seed of the training.
+        seconds: Wall time it took, s.
+        commit: The project's commit it was made at.
+        command: What made it.
+        logs: Digest of the log behind each scenario, sha256 of its uncompressed text, where it was
+            at hand: by it a log is known again where the scenario is not.
+    """
+
+    weeks: Mapping[str, tuple[int, ...]]
+    seed: int
+    seconds: float
+    commit: str
+    command: str
+    logs: Mapping[str, str] = field(default_factory=dict)
+
+
+def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
+    """Return the weeks that an agent may be judged on after its training.
+
+    Neither training weeks nor weeks adjacent to one are, in whatever scenario of the same log:
+    weeks are compared by the time at which they begin. In another version of the log no week is,
+    for its clock may begin at another instant, and none where the training's scenario stands on no
+    shelf (`hpcgym.add_folder`) and its log is the same.
+
+    Args:
+        training: How the agent was trained.
+        episodes: The weeks asked about.
+
+    Returns:
+        Numbers of those of them that remain; none of another kind of episode cut from the log, or
+        of another version of it.
+
+    Raises:
+        TraceError: A log that was trained on, and is cut here too, cannot be cleaned as it was.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+
+    Example:
+        >>> from hpcgym.scenario.episodes import Episodes
+        >>> training = Training({"synthetic-256-weeks": (1, 2, 3, 9)}, 0, 1.0, "", "")
+        >>> open_weeks(training, Episodes("synthetic-256-weeks").select("1-12"))
+        (5, 6, 7, 11, 12)
+    """
+    used: set[int] = set()
+    for name, numbers in training.weeks.items():
+        scenario = episodes.scenario if name == episodes.scenario.name else _known(name)
+        if scenario is None:
+            digest = training.logs.get(name)
+            if digest is not None and digest == _digest_of(episodes.scenario):
+                return ()
+            continue
+        if not is_same_log(scenario, episodes.scenario):
+            continue
+        cut, own = scenario.episode, episodes.scenario.episode
+        later = _seconds_later(scenario, episodes.scenario)
+        if later is None or not isinstance(cut, WeekEpisodes) or not isinstance(own, WeekEpisodes):
+            return ()
+        begins = [later + cut.offset_s + number * WEEK_S for number in numbers]
+        used |= {
+            number
+            for number in episodes.numbers
+            if any(abs(own.offset_s + number * WEEK_S - start) < 2 * WEEK_S for start in begins)
+        }
+    return tuple(number for number in episodes.numbers if number not in used)
+
+
+def refuse_training_weeks(
+    agent: RuleAgent | NamedAgent, episodes: Episodes, numbers: Sequence[int]
+) -> None:
+    """Refuse to judge an agent on weeks it was trained on, or on their neighbours.
+
+    Args:
+        agent: The agent.
+        episodes: The weeks there are.
+        numbers: Numbers of those it is to be judged on.
+
+    Raises:
+        CardError: One of them is a training week or adjacent to one.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 1.
+    """
+    if agent.training is None:
+        return
+    allowed = open_weeks(agent.training, episodes)
+    wrong = [number for number in numbers if number not in allowed]
+    if wrong:
+        trained = "; ".join(
+            f"{number_ranges(weeks)} of {name}" for name, weeks in agent.training.weeks.items()
+        )
+        raise CardError(
+            f"{agent.name} was trained on weeks {trained}, which {number_ranges(wrong)} of "
+            f"{episodes.scenario.name} touch or are adjacent to; it may be judged on "
+            f"{number_ranges(allowed)}"
+        )
+
+
+def is_same_log(one: Scenario, other: Scenario) -> bool:
+    """Tell whether two scenarios cut one log.
+
+    Args:
+        one: A scenario.
+        other: Another.
+
+    Returns:
+        Whether behind both is one file, or files of the same text, or versions of one log, which
+        the archive gives one name.
+
+    Source:
+        House rule: weeks of one log may overlap under two names.
+
+    Example:
+        >>> is_same_log(load_scenario("tiny"), load_scenario("synthetic-256-weeks"))
+        False
+    """
+    if one is other or one.trace.log == other.trace.log:
+        return True
+    name = name_without_version(one.trace.log)
+    if name is not None and name == name_without_version(other.trace.log):
+        return True
+    return _is_same_text(one, other)
+
+
+def digests_of_logs(scenarios: Iterable[str | Path | Scenario]) -> dict[str, str]:
+    """Return what the logs of a training are known again by.
+
+    Args:
+        scenarios: Names, paths, or scenarios.
+
+    Returns:
+        The digest of each log by the name of its scenario, for `Training`; none of a log that is
+        not at hand.
+
+    Raises:
+        ScenarioError: No such scenario.
+        TraceError: A log cannot be read.
+
+    Source:
+        House rule: a card means the same on another machine.
+
+    Example:
+        >>> [len(digest) for digest in digests_of_logs(["tiny"]).values()]
+        [64]
+    """
+    known = [load_scenario(one) for one in scenarios]
+    digests = {scenario.name: _digest_of(scenario) for scenario in known}
+    return {name: digest for name, digest in digests.items() if digest is not None}
+
+
+def _digest_of(scenario: Scenario) -> str | None:
+    """Return the digest of a scenario's log, or None where it is not at hand."""
+    path = _log_of(scenario)
+    return None if path is None else digest_of(path)
+
+
+def _seconds_later(one: Scenario, other: Scenario) -> int | None:
+    """Return how much later a log's clock begins in one scenario than in another.
+
+    It begins at the first job that cleaning keeps. Of two versions nothing is known.
+    """
+    if (one.trace, one.machine.processors) == (other.trace, other.machine.processors):
+        return 0
+    if not _is_same_text(one, other):
+        return None
+    begins = [
+        cleaned_log(scenario.trace, scenario.machine.processors)[1].time_offset
+        for scenario in (one, other)
+    ]
+    return begins[0] - begins[1]
+
+
+def _known(name: str) -> Scenario | None:
+    """Return a scenario of the shelf, or None where there is none of that name."""
+    try:
+        return load_scenario(name)
+    except ScenarioError:
+        return None
+
+
+def _is_same_text(one: Scenario, other: Scenario) -> bool:
+    """Return whether the logs of two scenarios are at hand, and their texts the same."""
+    first, second = _log_of(one), _log_of(other)
+    return first is not None and second is not None and is_same_text(first, second)
+
+
+def _log_of(scenario: Scenario) -> Path | None:
+    """Return where a scenario's log lies, or None where it is not at hand."""
+    try:
+        return find_trace(scenario.trace.log)
+    except TraceError:
+        return None

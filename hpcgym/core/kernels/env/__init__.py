@@ -1,0 +1,1 @@
+"""One step of the environment: actions, observations, rewards, metrics; alone and in batches."""

@@ -1,0 +1,1 @@
+"""Copies of the simulation that run ahead: rollouts, forecasts, sweeps over policies."""

@@ -1,0 +1,62 @@
+"""Many simulations of one episode, one after the other: a cell is an episode under one policy."""
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.clock import run
+from hpcgym.core.kernels.env.metrics import measure
+from hpcgym.core.kernels.reset import clear, recall_estimates, recall_users, set_rules
+from hpcgym.core.kernels.types import Jobs, Row, Start
+from hpcgym.core.state import (
+    KEEP_HISTORY,
+    N_JOBS,
+    Float,
+    Int,
+)
+
+
+@kernel
+def run_cells(
+    jobs: Jobs,
+    row: Row,
+    start: Start,
+    setting: Int,
+    weight: Float,
+    key: Float,
+    key_row: Int,
+    network: Float,
+    network_row: Int,
+    figure: Float,
+) -> None:
+    """Simulate an episode under one policy after the other, each to its end.
+
+    Args:
+        jobs: The job table; a policy given by keys finds them in column 0 of `keys`.
+        row: A simulation large enough; what it held is lost.
+        start: What the episode begins with, whatever the policy.
+        setting: Settings of each cell, shape (n_cells, N_SETTINGS).
+        weight: Parameters of its rules, shape (n_cells, N_ORDERS, N_WEIGHTS).
+        key: Keys of those given by keys, shape (n_keyed, n_jobs).
+        key_row: Row of `key` of each cell, shape (n_cells,), -1 = not given by keys.
+        network: Networks that expect, shape (n_networks, N_NETWORK).
+        network_row: Row of `network` of each cell, shape (n_cells,), -1 = asks none.
+        figure: Where to, shape (n_cells, N_FIGURES).
+
+    Writes:
+        `figure`, the row, column 0 of the jobs' keys, and estimates that are the row's own.
+
+    Source:
+        House rule: one dynamics; the clock is `hpcgym.core.kernels.clock.run`.
+    """
+    for cell in range(len(figure)):
+        set_rules(row, setting[cell], weight[cell], start.backfill_parameter)
+        if row.setting[KEEP_HISTORY] != 0:
+            recall_users(row, start)
+        if network_row[cell] >= 0:
+            for place in range(network.shape[1]):
+                row.network[place] = network[network_row[cell], place]
+        if key_row[cell] >= 0:
+            for job in range(row.setting[N_JOBS]):
+                jobs.keys[job, 0] = key[key_row[cell], job]
+        recall_estimates(row, start)
+        clear(row, start.log_largest[0])
+        run(jobs, row)
+        measure(jobs, row, figure[cell])

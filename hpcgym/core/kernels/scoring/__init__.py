@@ -1,0 +1,1 @@
+"""What jobs are ordered by: rules, estimates, users' records, and the regression."""

@@ -1,0 +1,50 @@
+"""What the regression learns from a job that ends."""
+
+import math
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.scoring.online_regression import (
+    expect_by_regression,
+    step_down,
+    write_regressors,
+)
+from hpcgym.core.kernels.scoring.user_estimates import (
+    bounded_estimate,
+    expect_by_records,
+    write_known,
+)
+from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.state import N_TERMS, REGRESSED_SHARE, REGRESSED_SPEED, REQUEST
+
+
+@kernel
+def learn_from(jobs: Jobs, row: Row, job: int) -> None:
+    """Let the regression learn from a job that ends now.
+
+    The loss of the speed is that of the speed over E / 10 s, so that jobs with long requests count
+    no more than others.
+
+    Args:
+        jobs: The job table.
+        row: The simulation, the job not yet in its user's ring.
+        job: Index of the job.
+
+    Writes:
+        `coefficient` and `squares`; `thought`.
+
+    Source:
+        Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984; learning at
+        each end: Gaussier, Glesser, Reis and Trystram 2015.
+    """
+    term, regressor = row.thought, row.thought[N_TERMS:]
+    write_known(jobs, job, term)
+    expect_by_records(jobs, row, job, term)
+    write_regressors(jobs, row, job, term, regressor)
+    expect_by_regression(row, regressor, term)
+    bound = bounded_estimate(jobs, job)
+    times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
+    most = term[REQUEST] - math.log(BSLD_BOUND_S)
+    step_down(row, 0, regressor, math.exp(term[REGRESSED_SHARE]) - 1.0 / times)
+    error = math.exp(term[REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
+    step_down(row, 1, regressor, error)

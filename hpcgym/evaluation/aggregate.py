@@ -1,0 +1,161 @@
+"""Agents over several logs: one figure each, in which all logs count alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hpcgym.evaluation.results import Evaluation
+from hpcgym.evaluation.statistics import (
+    Estimate,
+    FloatArray,
+    draw_weeks,
+    log_ratio_over_logs,
+    ratio_over_logs,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+ALL_LOGS = "all logs"
+"""What stands for the scenario where a figure is over all of them."""
+
+
+@dataclass(frozen=True)
+class OverLogs:
+    """One agent over several logs.
+
+    Attributes:
+        agent: Its name.
+        n_weeks: Its weeks, of all logs together.
+        ratio: Geometric mean over the logs of the ratio of sums to the reference, with its
+            interval.
+        log_ratio: Mean over the logs of the mean log ratio, with its interval.
+    """
+
+    agent: str
+    n_weeks: int
+    ratio: Estimate
+    log_ratio: Estimate
+
+
+def over_logs(evaluations: Sequence[Evaluation]) -> tuple[OverLogs, ...]:
+    """Sum every agent up over several logs.
+
+    A sample of the bootstrap draws the weeks of each log apart from the others', the same for all
+    agents.
+
+    Args:
+        evaluations: The same agents on each log.
+
+    Returns:
+        One line per agent, in the order asked for.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
+
+    Example:
+        >>> from hpcgym.evaluation import evaluate
+        >>> weeks = [evaluate(["SAF"], name, progress=False) for name in ("tiny", "tiny")]
+        >>> over_logs(weeks)[0].ratio.value
+        1.0
+    """
+    agents = evaluations[0].agents
+    draws = [
+        {n: draw_weeks(n, seed=(one.seed, log)) for n in {len(one.values(a)) for a in agents}}
+        for log, one in enumerate(evaluations)
+    ]
+    return tuple(_over_logs(agent, evaluations, draws) for agent in agents)
+
+
+def _over_logs(
+    agent: str, evaluations: Sequence[Evaluation], draws_of: Sequence[Mapping[int, FloatArray]]
+) -> OverLogs:
+    """Sum one agent up, with the draws of so many weeks of each log."""
+    pairs = [(one.values(agent), one.reference_values(agent)) for one in evaluations]
+    draws = [drawn[len(own)] for drawn, (own, _) in zip(draws_of, pairs, strict=True)]
+    ratio = ratio_over_logs(pairs, draws)
+    return OverLogs(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
+
+
+def frame_over_logs(lines: Sequence[OverLogs]) -> pd.DataFrame:
+    """Return one row per agent.
+
+    Args:
+        lines: What `over_logs` gave.
+
+    Returns:
+        Columns scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
+        intervals, as of `Evaluation.summary`.
+
+    Source:
+        House rule: figures leave as frames.
+    """
+    import pandas as pd
+
+    rows = [
+        {
+            "scenario": ALL_LOGS,
+            "agent": one.agent,
+            "n_weeks": one.n_weeks,
+            **one.ratio.columns("ratio"),
+            **one.log_ratio.columns("log_ratio"),
+        }
+        for one in lines
+    ]
+    return pd.DataFrame(rows)
+
+
+def table_over_logs(
+    evaluations: Sequence[Evaluation],
+    lines: Sequence[OverLogs],
+    kinds: Mapping[str, str],
+    notes: Sequence[str],
+) -> Table:
+    """Lay the lines over several logs out for a terminal, best ratio first.
+
+    Args:
+        evaluations: The logs.
+        lines: What `over_logs` gave.
+        kinds: What each agent is.
+        notes: Lines to add below.
+
+    Returns:
+        A table to print with rich.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 5.
+    """
+    from rich.table import Table
+
+    reference = evaluations[0].reference
+    names = ", ".join(one.scenario for one in evaluations)
+    what = (
+        f"ratio: geometric mean over the logs of the ratio to {reference}, lower is better; log "
+        "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
+    )
+    table = Table(
+        title=f"{len(evaluations)} logs: {names}",
+        caption="\n".join((what, *notes)),
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("\nagent", overflow="fold")
+    table.add_column("\nkind", no_wrap=True)
+    for title in (f"ratio\nto {reference}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for one in sorted(lines, key=lambda line: line.ratio.value):
+        cells = (*_cells(one.ratio, ".3f"), *_cells(one.log_ratio, "+.3f"))
+        style = "bold" if one.agent == reference else None
+        table.add_row(one.agent, kinds[one.agent], *cells, style=style)
+    return table
+
+
+def _cells(estimate: Estimate, digits: str) -> tuple[str, str]:
+    """Write a figure and its interval."""
+    low, high = estimate.low, estimate.high
+    by = "-" if digits == ".3f" else " to "
+    interval = "" if low is None or high is None else f"{low:{digits}}{by}{high:{digits}}"
+    return f"{estimate.value:{digits}}", interval

@@ -1,0 +1,114 @@
+"""The results that agent cards quote: made by one evaluation, to the digits its table prints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hpcgym.agent.card import Card, Result
+from hpcgym.agent.training_weeks import open_weeks
+from hpcgym.evaluation.results import Evaluation, Summary
+from hpcgym.evaluation.runner import evaluate
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.week_ranges import number_ranges
+from hpcgym.trace.resample import JITTER_S
+
+REPLICAS = 10
+"""Jittered copies of each week."""
+
+
+def shelf_results(
+    cards: Mapping[str, Card],
+    scenario: str,
+    *,
+    replicas: int = REPLICAS,
+    processes: int = 1,
+    progress: bool = True,
+) -> dict[str, Result]:
+    """Evaluate agents of the shelf on a scenario, by the full protocol.
+
+    An agent that was trained on weeks of the same log is run on those weeks only that its training
+    leaves open, and left out where there are none.
+
+    Args:
+        cards: The agents' cards, by name.
+        scenario: Name of the scenario.
+        replicas: Jittered copies of each week.
+        processes: How many processes to spread the weeks over.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        The result of each agent, by name; its `command` prints the same figures.
+
+    Raises:
+        TraceError: The scenario's log is not at hand.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
+    """
+    episodes = Episodes(scenario)
+    by_weeks: dict[tuple[int, ...], list[str]] = {}
+    for name, card in cards.items():
+        opened = episodes.numbers if card.training is None else open_weeks(card.training, episodes)
+        by_weeks.setdefault(opened, []).append(name)
+    found: dict[str, Result] = {}
+    for opened, names in by_weeks.items():
+        if not opened:
+            continue
+        weeks = None if opened == episodes.numbers else number_ranges(opened)
+        evaluation = evaluate(
+            [cards[name].agent() for name in names],
+            episodes,
+            weeks=weeks,
+            jitter=JITTER_S if replicas else 0,
+            replicas=replicas,
+            processes=processes,
+            progress=progress,
+        )
+        found |= {
+            one.agent: _result(one, evaluation, weeks)
+            for one in evaluation.summaries
+            if one.agent in names
+        }
+    return found
+
+
+def merged(card: Card, result: Result) -> Card:
+    """Put a result in place of the card's earlier one on the same scenario, or after the others.
+
+    Args:
+        card: The card.
+        result: The new result.
+
+    Returns:
+        The card with its results in the order of the scenarios' names.
+
+    Source:
+        House rule: a card has one result per scenario.
+    """
+    by_scenario = {one.scenario: one for one in (*card.results, result)}
+    return replace(card, results=tuple(by_scenario[name] for name in sorted(by_scenario)))
+
+
+def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
+    """Round a summary as the table does, and say what prints it."""
+    chosen = "" if weeks is None else f"--weeks {weeks} "
+    low, high = one.ratio.low, one.ratio.high
+    return Result(
+        command=(
+            f"hpcgym evaluate --agents {one.agent} --scenario {evaluation.scenario} "
+            f"{chosen}--jitter {evaluation.jitter} --replicas {evaluation.replicas}"
+        ),
+        scenario=evaluation.scenario,
+        n_weeks=len(evaluation.weeks),
+        replicas=evaluation.replicas,
+        mean_bsld=round(one.mean_bsld, 2),
+        sum_bsld=round(one.sum_bsld, 2),
+        ratio_to_saf=round(one.ratio.value, 3),
+        interval=None if low is None or high is None else (round(low, 3), round(high, 3)),
+        mean_log_ratio=round(one.log_ratio.value, 3),
+        mean_pp_bsld=round(one.mean_pp_bsld, 2),
+        p99_bsld=round(one.p99_bsld, 1),
+        max_wait_time=one.max_wait_time,
+        utilisation=round(one.utilisation, 3),
+    )

@@ -1,0 +1,437 @@
+"""The evaluation protocol: the same weeks and the same jittered copies of them for every agent."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.shelf import load_agent
+from hpcgym.agent.training_weeks import refuse_training_weeks
+from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.workload import Workload
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.results import Evaluation
+from hpcgym.evaluation.run_cache import Journal, Row, digest
+from hpcgym.evaluation.workers import workers
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.schedule import Schedule, simulate
+from hpcgym.trace.resample import jitter as jittered
+
+if TYPE_CHECKING:
+    from hpcgym.agent.trainers import Trainer
+    from hpcgym.core.episode import SchedulerSettings
+    from hpcgym.env.scheduling import SchedulingEnv
+    from hpcgym.scenario.spec import Scenario
+
+DEFAULT_SCENARIO = "synthetic-256-weeks"
+"""Scenario of an evaluation that names none; bundled."""
+
+REFERENCE = "SAF"
+"""Agent every ratio is taken to."""
+
+Task: TypeAlias = tuple[int, int]
+"""Position of a week, position of an agent."""
+
+
+def evaluate(
+    agents: Sequence[str | RuleAgent | NamedAgent],
+    scenario: str | Path | Scenario | Episodes = DEFAULT_SCENARIO,
+    *,
+    weeks: str | None = None,
+    jitter: int = 0,
+    replicas: int = 0,
+    seed: int = 0,
+    processes: int = 1,
+    resume: str | Path | None = None,
+    progress: bool = True,
+) -> Evaluation:
+    """Run agents on the weeks of a scenario and compare each with SAF, in pairs.
+
+    Each week is run as it is and on `replicas` copies whose submit times are jittered, the same
+    copies for every agent. The scenario's threshold, backfilling and estimates hold for all, except
+    what an agent's card states. Rules run in the simulator, all other agents through the
+    environment, which give a rule the same schedule. SAF is added where it is not asked for.
+
+    Args:
+        agents: Names on the shelf, names of registered policies, weights such as "e=1,q=0.5", or
+            agents; no name twice.
+        scenario: A name, a path, a scenario, or its episodes.
+        weeks: Numbers of the weeks to run, such as "65-100"; default all.
+        jitter: Largest shift of a submit time in a copy, s.
+        replicas: Jittered copies of each week, besides the original.
+        seed: Seed of the copies and of the bootstrap.
+        processes: How many processes to spread the weeks over; the result is the same. A script
+            that asks for more than one must guard its entry with `if __name__ == "__main__"`.
+        resume: File in which finished weeks are kept, and from which a run that was cut off goes
+            on; see `hpcgym.evaluation.run_cache`.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        Every figure of every run, its summary, table and CSV.
+
+    Raises:
+        EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
+            jitter or jitter without copies, a negative seed, or a file to resume from that is none.
+        CardError: No such agent, or one of the weeks is one it was trained on or adjacent to one.
+        ScenarioError: No such scenario or week.
+
+    Source:
+        Specification, section 10, "Evaluation protocol", steps 2 to 4; input shaking: Tsafrir,
+        Ouaknine, Feitelson 2007.
+
+    Example:
+        >>> evaluate(["FCFS"], "tiny", progress=False).frame[["agent", "n_jobs"]]
+          agent  n_jobs
+        0  FCFS       8
+        1   SAF       8
+    """
+    check_numbers(jitter, replicas, seed, processes)
+    every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
+    episodes = every if weeks is None else every.select(weeks)
+    named = _named(agents)
+    for agent in named:
+        refuse_training_weeks(agent, every, episodes.numbers)
+        if agent.name == REFERENCE:
+            refuse_namesake(agent, episodes.settings)
+    runner = Runner(named, episodes, jitter, replicas, seed)
+    tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
+    journal = None if resume is None else Journal(resume)
+    rows = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+    import pandas as pd
+
+    return Evaluation(
+        frame=pd.DataFrame([row for some in rows for row in some]),
+        scenario=episodes.scenario.name,
+        reference=REFERENCE,
+        jitter=jitter,
+        replicas=replicas,
+        seed=seed,
+    )
+
+
+def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None:
+    """Refuse copies that are half asked for, and numbers out of range.
+
+    Args:
+        jitter: As in `evaluate`, like the others.
+        replicas: Copies of each week.
+        seed: Seed of the copies.
+        processes: Processes.
+
+    Raises:
+        EvaluationError: One of them cannot be met.
+
+    Source:
+        House rule: an error says what came and what is allowed.
+    """
+    if jitter < 0 or replicas < 0 or (jitter > 0) != (replicas > 0):
+        raise EvaluationError(
+            f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
+            "(such as 600 and 10), the original alone needs neither"
+        )
+    if seed < 0:
+        raise EvaluationError(f"a seed must be at least 0, got {seed}")
+    if processes < 1:
+        raise EvaluationError(f"at least 1 process is needed, got {processes}")
+
+
+def refuse_namesake(agent: RuleAgent | NamedAgent | Trainer, settings: SchedulerSettings) -> None:
+    """Refuse an agent that has the name of a rule on the shelf and is not that rule.
+
+    Args:
+        agent: What is run under the name of a rule on the shelf.
+        settings: The scheduler of the scenario.
+
+    Raises:
+        EvaluationError: It does not choose the same policy under the same settings.
+
+    Source:
+        House rule: what a ratio is taken to is the same in every table.
+    """
+    own = load_agent(agent.name)
+    assert isinstance(own, RuleAgent)
+    if not isinstance(agent, RuleAgent) or _chosen(agent, settings) != _chosen(own, settings):
+        raise EvaluationError(
+            f"an agent called {agent.name} is not the {agent.name} of the shelf, and tables would "
+            "take it for that; give it another name"
+        )
+
+
+@dataclass
+class Runner:
+    """Runs one agent on one week and its copies; pickled once into every process.
+
+    Attributes:
+        agents: The agents.
+        episodes: The weeks.
+        jitter: Largest shift of a submit time in a copy, s.
+        replicas: Jittered copies of each week, besides the original.
+        seed: Seed of the copies.
+        made_of: What each agent was made of, where its name and settings do not tell; else "".
+        envs: The environments played in so far, by position of the agent.
+    """
+
+    agents: list[RuleAgent | NamedAgent]
+    episodes: Episodes
+    jitter: int
+    replicas: int
+    seed: int
+    made_of: list[str] = field(default_factory=list)
+    envs: dict[int, SchedulingEnv] = field(default_factory=dict)
+
+    def run(self, task: Task) -> list[Row]:
+        """Run one agent on one week.
+
+        Args:
+            task: Position of the week, position of the agent.
+
+        Returns:
+            The figures, one row per replica.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 2.
+        """
+        week, agent = task
+        number, label = self.episodes.numbers[week], self.episodes.labels[week]
+        rows = []
+        for replica in range(self.replicas + 1):
+            workload = self.replica(week, replica)
+            schedule = self.schedule(agent, workload)
+            key = {"agent": self.agents[agent].name, "week": number, "label": label}
+            rows.append({**key, "replica": replica, **schedule.metrics()})
+        return rows
+
+    def key(self, task: Task) -> str:
+        """Return the digest of all that decides the rows of a task.
+
+        Args:
+            task: Position of the week, position of the agent.
+
+        Returns:
+            The key under which a journal keeps them.
+
+        Source:
+            House rule: a result is found again by what it was made of.
+        """
+        week, agent = task[0], self.agents[task[1]]
+        needs: object = agent
+        if not isinstance(agent, RuleAgent):
+            needs = sorted(agent.env_keywords.items())
+        return digest(
+            self.episodes.workload(week),
+            agent.name,
+            needs,
+            self.made_of[task[1]] if self.made_of else "",
+            self.episodes.settings,
+            (self.episodes.numbers[week], self.episodes.labels[week]),
+            (self.jitter, self.replicas, self.seed),
+        )
+
+    def replica(self, week: int, replica: int) -> Workload:
+        """Return a week, or the same jittered copy of it whoever asks, in whatever process.
+
+        Args:
+            week: Position of the week.
+            replica: 0 = the original.
+
+        Returns:
+            The jobs.
+
+        Source:
+            Tsafrir, Ouaknine, Feitelson 2007 (input shaking).
+        """
+        workload = self.episodes.workload(week)
+        if replica == 0:
+            return workload
+        generator = np.random.default_rng([self.seed, self.episodes.numbers[week], replica])
+        return jittered(workload, generator, seconds=self.jitter)
+
+    def schedule(self, position: int, workload: Workload) -> Schedule:
+        """Let an agent schedule a workload.
+
+        Args:
+            position: Which agent.
+            workload: The jobs.
+
+        Returns:
+            The schedule: a rule's by the simulator, any other's by the environment.
+
+        Source:
+            House rule: one dynamics, several faces.
+        """
+        agent = self.agents[position]
+        if isinstance(agent, RuleAgent):
+            return simulate(workload, **vars(agent.settings(self.episodes.settings)))
+        if position not in self.envs:
+            from hpcgym.env.scheduling import SchedulingEnv
+
+            self.envs[position] = SchedulingEnv(scenario=self.episodes, **agent.env_keywords)
+        return play(agent, self.envs[position], workload)
+
+
+def run_tasks(
+    runner: Runner,
+    tasks: Sequence[Task],
+    *,
+    journal: Journal | None,
+    processes: int,
+    progress: bool,
+) -> list[list[Row]]:
+    """Run agents on weeks, and keep what is finished.
+
+    Args:
+        runner: Who runs, and on what.
+        tasks: Position of the week and position of the agent of each run.
+        journal: Where finished runs are kept and taken from, or None.
+        processes: How many processes to spread the runs over.
+        progress: Whether to show a progress bar, on a terminal.
+
+    Returns:
+        The rows of each task.
+
+    Raises:
+        EvaluationError: An agent cannot be sent to another process.
+        OutputError: The journal cannot be written.
+
+    Source:
+        House rule: a long run can be cut off at any time and taken up again.
+    """
+    keys = ["" if journal is None else runner.key(task) for task in tasks]
+    kept = [None if journal is None else journal.find(key) for key in keys]
+    todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
+    rows: list[list[Row]] = []
+    with (
+        closing(_run_all(runner, todo, processes)) as fresh,
+        progress_bar(len(tasks), runner.episodes.scenario.name, shown=progress) as advance,
+    ):
+        for key, found in zip(keys, kept, strict=True):
+            some = next(fresh) if found is None else found
+            if journal is not None and found is None:
+                journal.keep(key, some)
+            rows.append(some)
+            advance()
+    return rows
+
+
+def play(agent: RuleAgent | NamedAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
+    """Let an agent play one episode through the environment, deterministically.
+
+    Args:
+        agent: The agent.
+        env: The environment, made with the keywords the agent needs.
+        workload: The jobs of the episode.
+
+    Returns:
+        The schedule at the end of the episode.
+
+    Source:
+        Stable-Baselines3, `evaluate_policy`.
+    """
+    observation, _ = env.reset(options={"workload": workload})
+    state, start, done = None, np.ones(1, dtype=np.bool_), False
+    while not done:
+        action, state = agent.predict(observation, state, start, True)
+        observation, _, terminated, truncated, _ = env.step(action)
+        start, done = np.zeros(1, dtype=np.bool_), terminated or truncated
+    return env.schedule()
+
+
+def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | NamedAgent]:
+    """Return the agents, the reference among them."""
+    if isinstance(agents, str) or not agents:
+        raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
+    named = [load_agent(agent) if isinstance(agent, str) else agent for agent in agents]
+    names = [agent.name for agent in named]
+    for name in names:
+        if names.count(name) > 1:
+            raise EvaluationError(f"two agents are called {name}; each name may stand once")
+    return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
+
+
+def _chosen(agent: RuleAgent, settings: SchedulerSettings) -> dict[str, object]:
+    """Return the settings a rule comes to, in which copies of one policy are equal."""
+    chosen = vars(agent.settings(settings))
+    return chosen | {key: _what_it_is(chosen[key]) for key in ("policy", "backfill_order")}
+
+
+def _what_it_is(policy: str | Policy | Sequence[float] | None) -> object:
+    """Return what a policy orders by, whatever its name and wherever it was made."""
+    if policy is None:
+        return None
+    own = as_policy(policy)
+    numbers = [None if some is None else some.tolist() for some in (own.parameters, own.network)]
+    return own.rule, own.keys, own.formula, own.chooser, numbers
+
+
+def _run_all(runner: Runner, tasks: list[Task], processes: int) -> Generator[list[Row]]:
+    """Yield the rows of every task, in order."""
+    if processes == 1:
+        yield from map(runner.run, tasks)
+        return
+    try:
+        pickle.dumps(runner)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise EvaluationError(
+            f"an agent cannot be sent to another process ({error}); evaluate it with processes=1"
+        ) from None
+    with workers(processes, _begin_worker, runner) as pool:
+        yield from pool.map(_run_in_worker, tasks)
+
+
+_worker: Runner
+
+
+def _begin_worker(runner: Runner) -> None:
+    """Keep what a spawned process works with."""
+    global _worker
+    _worker = runner
+
+
+def _run_in_worker(task: Task) -> list[Row]:
+    """Run one task in a spawned process."""
+    return _worker.run(task)
+
+
+@contextmanager
+def progress_bar(total: int, name: str, *, shown: bool) -> Iterator[Callable[[], None]]:
+    """Show a progress bar on the error stream, and lend what moves it on by one.
+
+    Args:
+        total: How many steps it has.
+        name: What it is called.
+        shown: Whether to show it, on a terminal.
+
+    Yields:
+        What moves it on.
+
+    Source:
+        House rule: a long run says how far it is.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    disable = not (shown and console.is_terminal)
+    with Progress(*columns, console=console, transient=True, disable=disable) as bar:
+        task = bar.add_task(name, total=total)
+        yield lambda: bar.advance(task)

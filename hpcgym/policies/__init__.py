@@ -1,0 +1,1 @@
+"""Policies that plan or learn as a simulation goes on: dynP, the planner, bandits."""

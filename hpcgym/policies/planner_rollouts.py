@@ -1,0 +1,212 @@
+"""Plans: orders of the waiting jobs at one decision, and what waiting would cost under each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import state as s
+from hpcgym.core.episode import state_for
+from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
+from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.state import JobTable
+from hpcgym.errors import PolicyError
+
+if TYPE_CHECKING:
+    from hpcgym.core.simulator import Simulator
+
+WINDOW_S = 86_400
+"""How far back the jobs are looked for that stand for those to come, s."""
+
+MOST_ARRIVALS = 256
+"""Jobs to come that are foreseen at most."""
+
+
+class Plans:
+    """Orders of the jobs that wait at a decision, and copies of the simulation to try them on.
+
+    Each order is a column of keys: those of the policies given, and last a trial order. Jobs to
+    come, where there are any, are the same for every order.
+
+    Args:
+        simulator: The simulation; its policy expects by records.
+        policies: Orders to begin with.
+        n_samples: Samples of run times and of jobs to come; 0 = run times as expected, none comes.
+        horizon: For how long they come, s.
+    """
+
+    def __init__(
+        self, simulator: Simulator, policies: Sequence[Policy], n_samples: int, horizon: int
+    ) -> None:
+        self.simulator = simulator
+        self.horizon = horizon
+        self.trial = len(policies)
+        room = MOST_ARRIVALS if n_samples else 0
+        n_jobs = len(simulator.workload) + room
+        self._tables = [
+            _table_for(n_jobs, FIRST_ORDER + self.trial + 1) for _ in range(max(n_samples, 1))
+        ]
+        self._planned = [jobs_of(table, 0, n_jobs) for table in self._tables]
+        self._plan = row_of(state_for([simulator.episode], room=room), 0)
+        self._rule = np.array([policy.rule for policy in policies], dtype=np.int64)
+        self._weight = np.stack([policy.parameters for policy in policies])
+        self._column = np.zeros((self.trial + 1, s.N_WEIGHTS))
+        self._column[:, 0] = FIRST_ORDER + np.arange(self.trial + 1)
+        self._n_coming = [0] * len(self._tables)
+        self.waiting = simulator.waiting
+
+    @property
+    def n_chances(self) -> int:
+        """How many numbers `open` takes for each sample: the jobs at hand, those to come, one."""
+        counter = self.simulator.state.counter[0]
+        return int(counter[s.N_RELEASES] + counter[s.N_WAITING]) + MOST_ARRIVALS + 1
+
+    def open(self, chances: NDArray[np.float64]) -> None:
+        """Look ahead from the decision at hand.
+
+        Args:
+            chances: Numbers in [0, 1), shape (n_samples, n_chances): by how much of it the last day
+                is turned, then what run times are drawn by.
+
+        Source:
+            Common random numbers: every order meets the same jobs.
+        """
+        simulator = self.simulator
+        self.waiting = simulator.waiting
+        length = min(WINDOW_S, simulator.now)
+        drawn = np.array([length, 0, self.horizon], dtype=np.int64)
+        chance = np.empty(0)
+        for sample, planned in enumerate(self._planned):
+            if len(chances):
+                drawn[1], chance = int(chances[sample, 0] * length), chances[sample, 1:]
+            self._n_coming[sample] = entry_points.foresee(
+                simulator._jobs.address,
+                simulator._row.address,
+                planned.address,
+                self._rule,
+                self._weight,
+                drawn,
+                chance,
+            )
+
+    def cost(self, order: int) -> float:
+        """Predict what waiting costs under an order.
+
+        Args:
+            order: Number of the order.
+
+        Returns:
+            Mean over the samples.
+
+        Source:
+            Smith 1956; specification, section 8, "dynP".
+        """
+        row, plan, column = self.simulator._row.address, self._plan.address, self._column[order]
+        total = 0.0
+        for planned, n_coming in zip(self._planned, self._n_coming, strict=True):
+            total += entry_points.cost_of_plan(planned.address, row, plan, column, n_coming)
+        return total / len(self._planned)
+
+    def keys(self, jobs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the keys of waiting jobs in the trial order, shape (n_jobs,)."""
+        keys: NDArray[np.float64] = self._tables[0].keys[jobs, FIRST_ORDER + self.trial]
+        return keys
+
+    def try_on(self, order: int) -> None:
+        """Let the trial order begin as another one.
+
+        Args:
+            order: Number of that.
+
+        Source:
+            House rule: an order is as many keys as there are jobs at hand.
+        """
+        first = int(self.simulator.state.counter[0, s.NEXT_JOB])
+        for table, n_coming in zip(self._tables, self._n_coming, strict=True):
+            for jobs in (self.waiting, slice(first, first + n_coming)):
+                table.keys[jobs, FIRST_ORDER + self.trial] = table.keys[jobs, FIRST_ORDER + order]
+
+    def set_key(self, job: int, key: float) -> None:
+        """Give a waiting job another key in the trial order.
+
+        Args:
+            job: Index of the job.
+            key: The key.
+
+        Source:
+            House rule: a move costs one number.
+        """
+        for table in self._tables:
+            table.keys[job, FIRST_ORDER + self.trial] = key
+
+    def by_promise(self) -> NDArray[np.int64]:
+        """List jobs that might better go first in the trial order, most promising first.
+
+        Returns:
+            Those within the threshold behind its first, in its order, but those that fit now before
+            those that do not; shape (n_listed,).
+
+        Source:
+            House rule: only a job that fits can gain by going first now.
+        """
+        state = self.simulator.state
+        open_to_order = self.waiting[self.waiting >= state.counter[0, s.NEXT_OVERDUE]]
+        behind = open_to_order[np.lexsort((open_to_order, self.keys(open_to_order)))][1:]
+        fits = self._tables[0].processors[behind] <= self.simulator.free_processors
+        return np.concatenate([behind[fits], behind[~fits]])
+
+
+def _table_for(n_jobs: int, n_keys: int) -> JobTable:
+    """Allocate a job table; its rows are written as they are needed."""
+    return JobTable(
+        submit_time=np.empty(n_jobs, dtype=np.int64),
+        run_time=np.empty(n_jobs, dtype=np.int64),
+        estimate=np.empty(n_jobs, dtype=np.int64),
+        requested_time=np.empty(n_jobs, dtype=np.int64),
+        processors=np.empty(n_jobs, dtype=np.int64),
+        size_class=np.empty(n_jobs, dtype=np.int64),
+        feature=np.empty((n_jobs, s.N_FEATURES)),
+        user=np.empty(n_jobs, dtype=np.int64),
+        keys=np.empty((n_jobs, n_keys)),
+        reward_rate=np.empty(n_jobs),
+        reward_onset=np.empty(0, dtype=np.int64),
+        field=np.empty((0, s.N_STATIC_FIELDS), dtype=np.float32),
+    )
+
+
+def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
+    """Return policies whose orders can be worked out for jobs at hand and to come.
+
+    Args:
+        candidates: Names or policies.
+
+    Returns:
+        The policies.
+
+    Raises:
+        PolicyError: One is unknown, or neither an index by records nor a sum of features without
+            the wait.
+
+    Source:
+        House rule: an order of one decision stays as it is while a copy runs on.
+
+    Example:
+        >>> checked_orders(["F1"])
+        Traceback (most recent call last):
+        hpcgym.errors.PolicyError: F1 cannot be planned with: an order is FCFS, LCFS, a sum of ...
+    """
+    chosen = tuple(as_policy(candidate) for candidate in candidates)
+    for policy in chosen:
+        is_index = policy.rule == s.RULE_INDEX and not policy.parameters[s.NETWORK_SHARE :].any()
+        is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.keeps_order
+        if not (is_index or is_sum):
+            raise PolicyError(
+                f"{policy.name} cannot be planned with: an order is FCFS, LCFS, a sum of features "
+                "without the wait, as SAF, or an index by records, as SMITH-HISTORY"
+            )
+    return chosen

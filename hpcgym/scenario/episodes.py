@@ -1,0 +1,329 @@
+"""From a scenario to its episodes: the log is read once and cut beforehand, then drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.workload import Workload
+from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.scenario.load import load_scenario
+from hpcgym.scenario.slicing import Cut, Part, cut_apart, cut_log, cut_workload
+from hpcgym.scenario.spec import Scenario, SchedulerSpec, WeekEpisodes
+from hpcgym.scenario.week_ranges import number_ranges, parse_numbers
+from hpcgym.trace.clean import CleaningReport
+
+
+class Episodes:
+    """The episodes of a scenario, in time order, numbered from 1.
+
+    A log is read and cut once in a process, however many objects ask for it. Pickling carries the
+    scenario only, unless the jobs were handed in; unpickling reads the log again. What `set_apart`
+    gives carries its weeks and never reads the log.
+
+    Args:
+        scenario: A name, a path, or a scenario.
+        workload: Jobs to use in place of the scenario's log.
+
+    Attributes:
+        scenario: The scenario.
+        settings: The scheduler that agents and baselines share.
+        largest_request: Largest request of the scenario, s.
+        numbers: Number of each episode, ascending.
+        labels: Name of each episode, such as "week 7".
+        report: What the cleaning of the log changed, or None where the jobs were handed in.
+
+    Raises:
+        ScenarioError: No such scenario or no such episode, or a request is larger than stated, or
+            jobs of the log are wider than the machine and the scenario does not drop them.
+        TraceError: The log cannot be found, read, cleaned or cut.
+
+    Source:
+        Specification, section 10, "Episodes".
+
+    Example:
+        >>> episodes = Episodes("tiny")
+        >>> episodes.labels, episodes.workload(0)
+        (('whole',), Workload('tiny', 8 jobs, 4 processors))
+    """
+
+    def __init__(
+        self, scenario: str | Path | Scenario, *, workload: Workload | None = None
+    ) -> None:
+        self.scenario = load_scenario(scenario)
+        self._given = workload
+        self._apart: Cut | None = None
+        self._build(None)
+
+    def _build(self, numbers: tuple[int, ...] | None) -> None:
+        """Read and cut the log; keep the episodes of these numbers, or those of the scenario."""
+        scenario = self.scenario
+        self.report: CleaningReport | None = None
+        if self._apart is not None:
+            assert numbers is not None
+            labels, parts = self._apart.labels, self._apart.parts
+            self._apart = Cut({n: labels[n] for n in numbers}, {n: parts[n] for n in numbers})
+            self._keep(self._apart, numbers)
+            return
+        if self._given is None:
+            log, self.report, cut = cut_log(scenario)
+            _refuse_wide_jobs(scenario, self.report)
+        else:
+            log, cut = self._given, cut_workload(self._given, scenario.episode)
+        if log.machine_processors != scenario.machine.processors:
+            raise ScenarioError(
+                f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet "
+                f"{log.name} was made for {log.machine_processors}"
+            )
+        if log.largest_request > scenario.machine.largest_request_s:
+            raise ScenarioError(
+                f"{scenario.name}: requests reach {log.largest_request} s, yet [machine] "
+                f"largest_request_s is {scenario.machine.largest_request_s}; state "
+                f"{log.largest_request}, or cut the requests with [trace] max_request_s"
+            )
+        stated = scenario.episode.weeks if isinstance(scenario.episode, WeekEpisodes) else None
+        if numbers is None and stated is not None:
+            what = f"{scenario.name}: [episode] weeks"
+            numbers = parse_numbers(stated, tuple(cut.labels), what=what)
+        self._keep(cut, tuple(cut.labels) if numbers is None else numbers)
+
+    def _keep(self, cut: Cut, numbers: tuple[int, ...]) -> None:
+        """Take the episodes of these numbers, and what the scenario says of the scheduler."""
+        self.numbers = numbers
+        self.labels = tuple(cut.labels[number] for number in numbers)
+        self.settings = scheduler_settings(self.scenario.scheduler)
+        self.largest_request = self.scenario.machine.largest_request_s
+        self._cut = cut
+
+    def __len__(self) -> int:
+        """Return the number of episodes."""
+        return len(self.numbers)
+
+    def workload(self, index: int) -> Workload:
+        """Return the jobs of one episode.
+
+        Args:
+            index: Position among the episodes, from 0.
+
+        Returns:
+            The job table; the same object at every call.
+
+        Source:
+            House rule: cut beforehand, so that a reset costs nothing.
+        """
+        return self._cut.workload(self.numbers[index])
+
+    def position(self, episode: int | str) -> int:
+        """Return where an episode stands.
+
+        Args:
+            episode: Its number, or its label, such as "week 7".
+
+        Returns:
+            Position among the episodes, from 0.
+
+        Raises:
+            ScenarioError: There is no such episode.
+
+        Source:
+            House rule: an error names the nearest valid name.
+
+        Example:
+            >>> Episodes("tiny").position("whole")
+            0
+        """
+        among: tuple[int | str, ...] = self.labels if isinstance(episode, str) else self.numbers
+        if episode not in among:
+            raise ScenarioError(
+                f"{self.scenario.name}: {unknown_name('episode', episode, map(str, among))}"
+            )
+        return among.index(episode)
+
+    def draw(self, generator: np.random.Generator) -> Part:
+        """Draw an episode at random.
+
+        Weeks and windows are drawn uniformly from those there are; random windows and resampled
+        logs are made anew, unless episodes were selected.
+
+        Args:
+            generator: Source of randomness, moved on.
+
+        Returns:
+            Label and jobs of the episode.
+
+        Source:
+            House rule: a draw depends on the state of the generator alone.
+        """
+        if self._cut.make is not None and len(self.numbers) == len(self._cut.labels):
+            return self._cut.make(generator)
+        index = int(generator.integers(len(self.numbers)))
+        return self.labels[index], self.workload(index)
+
+    def select(self, text: str) -> Episodes:
+        """Keep some episodes, by their numbers.
+
+        Args:
+            text: Numbers and ranges, such as "65-100" or "1,3,5-7".
+
+        Returns:
+            Those episodes, in time order.
+
+        Raises:
+            ScenarioError: The text is not understood, or names an episode there is not.
+
+        Source:
+            House rule: a selection that cannot be met is an error, never a shorter selection.
+
+        Example:
+            >>> Episodes("tiny").select("2")
+            Traceback (most recent call last):
+            hpcgym.errors.ScenarioError: tiny: episodes "2": there is no 2; allowed are 1
+        """
+        what = "weeks" if isinstance(self.scenario.episode, WeekEpisodes) else "episodes"
+        numbers = parse_numbers(text, self.numbers, what=f"{self.scenario.name}: {what}")
+        chosen = object.__new__(type(self))
+        chosen.__setstate__(self.__getstate__() | {"numbers": numbers})
+        return chosen
+
+    def set_apart(self, numbers: Sequence[int], *, held_out: Sequence[int] = ()) -> Episodes:
+        """Return episodes that carry the jobs of some weeks and can reach no other job of the log.
+
+        Their scenario names no log, so that what is made of it cannot read the rest either. Their
+        histories hold no job that touches a held-out week.
+
+        Args:
+            numbers: Numbers of the weeks.
+            held_out: Numbers of weeks whose jobs no history may hold.
+
+        Returns:
+            Those weeks, in time order.
+
+        Raises:
+            ScenarioError: The episodes are not weeks, or are set apart already; no week is named,
+                one there is not, or one both to keep and to hold out.
+
+        Source:
+            Specification, section 10, "Evaluation protocol", step 1.
+
+        Example:
+            >>> weeks = Episodes("synthetic-256-weeks")
+            >>> weeks.set_apart([1, 2, 3], held_out=[5]).select("3-4")
+            Traceback (most recent call last):
+            hpcgym.errors.ScenarioError: synthetic-256-weeks: weeks "3-4": there is no 4; allowed \
+are 1-3
+        """
+        name, episode = self.scenario.name, self.scenario.episode
+        if self._apart is not None or not isinstance(episode, WeekEpisodes):
+            why = "are set apart already" if self._apart is not None else f"are {episode.kind}"
+            raise ScenarioError(
+                f"{name}: only weeks of a log can be set apart, and these episodes {why}"
+            )
+        missing = sorted({*numbers, *held_out} - set(self.numbers))
+        if missing or not numbers or set(numbers) & set(held_out):
+            raise ScenarioError(
+                f"{name}: weeks {number_ranges(sorted(numbers))} cannot be set apart from "
+                f"{number_ranges(sorted(held_out))}; give at least one, none twice, of "
+                f"{number_ranges(self.numbers)}"
+            )
+        log = cut_log(self.scenario)[0] if self._given is None else self._given
+        ordered = tuple(sorted(set(numbers)))
+        apart = object.__new__(Episodes)
+        apart.__setstate__(
+            {
+                "scenario": _without_log(self.scenario),
+                "given": None,
+                "apart": cut_apart(log, episode, ordered, held_out),
+                "numbers": ordered,
+            }
+        )
+        return apart
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what the episodes can be made from again."""
+        return {
+            "scenario": self.scenario,
+            "given": self._given,
+            "apart": self._apart,
+            "numbers": self.numbers,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read and cut the log again, or take what this process already holds of it."""
+        self.scenario, self._given = state["scenario"], state["given"]
+        self._apart = state["apart"]
+        self._build(state["numbers"])
+
+    def __repr__(self) -> str:
+        """Show the scenario and the number of episodes."""
+        return f"Episodes({self.scenario.name!r}, {len(self)} of kind {self.scenario.episode.kind})"
+
+
+def _without_log(scenario: Scenario) -> Scenario:
+    """Return a scenario from which its log cannot be found."""
+    name = f"weeks set apart from {scenario.name}"
+    trace = replace(scenario.trace, name=name, file=None)
+    return replace(scenario, trace=trace)
+
+
+def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:
+    """Refuse a machine too small for some of its log's jobs, unless they are dropped by choice."""
+    n_wide = report.count("larger than the machine")
+    if n_wide and scenario.trace.on_wide_job == "raise":
+        raise ScenarioError(
+            f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet {n_wide} "
+            f"of {report.records} jobs of {report.name} ask for more, the widest for "
+            f"{report.widest}; state {report.widest}, or leave such jobs out with [trace] "
+            'on_wide_job = "drop"'
+        )
+
+
+def scheduler_settings(spec: SchedulerSpec) -> SchedulerSettings:
+    """Turn a scenario's scheduler table into settings of the simulator.
+
+    Args:
+        spec: The table.
+
+    Returns:
+        The settings.
+
+    Source:
+        House rule: units stand in the names of files, not in those of code.
+
+    Example:
+        >>> scheduler_settings(SchedulerSpec(threshold_s=72_000)).threshold
+        72000
+    """
+    return SchedulerSettings(
+        policy=spec.policy,
+        backfill=spec.backfill,
+        backfill_order=spec.backfill_order,
+        threshold=spec.threshold_s,
+        kill_at_limit=spec.kill_at_limit,
+        estimates=spec.estimates,
+        correction=spec.correction,
+        event_semantics=spec.event_semantics,
+    )
+
+
+def settings_but_policy(settings: SchedulerSettings) -> dict[str, Any]:
+    """Return what orders that are tried on the same episodes share of the scheduler.
+
+    Args:
+        settings: Those of the scenario.
+
+    Returns:
+        Keywords of `simulate_many`.
+
+    Source:
+        House rule: the scenario's settings hold for all that are compared.
+
+    Example:
+        >>> settings_but_policy(Episodes("tiny").settings)["backfill"]
+        'easy'
+    """
+    return {key: value for key, value in vars(settings).items() if key != "policy"}

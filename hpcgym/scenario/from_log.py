@@ -1,0 +1,91 @@
+"""A person's own log as a scenario, without writing a scenario file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.slicing import cleaned_log
+from hpcgym.scenario.spec import (
+    EpisodeSpec,
+    MachineSpec,
+    MissingRequest,
+    OnBadLine,
+    Scenario,
+    SchedulerSpec,
+    TraceSpec,
+    WeekEpisodes,
+    WholeEpisode,
+)
+from hpcgym.trace.catalogue import find_trace
+from hpcgym.trace.clean import CleaningReport
+from hpcgym.trace.split import WEEK_S
+
+THRESHOLD_S = 200_000
+"""Wait beyond which a job goes first in the weekly scenarios, s."""
+
+
+def episodes_of_log(
+    name_or_path: str | Path,
+    *,
+    processors: int | None = None,
+    missing_request: MissingRequest = "max",
+    threshold: int | None = THRESHOLD_S,
+    seed: int = 0,
+    on_bad_line: OnBadLine = "raise",
+) -> tuple[Episodes, CleaningReport]:
+    """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
+
+    A log without a whole week after its first is one episode, whole. Jobs that are wider than the
+    machine are dropped, and counted in the report.
+
+    Args:
+        name_or_path: A log in SWF, or the name of one.
+        processors: Processors of the machine; default what the log's header states.
+        missing_request: What stands in for a requested time the log lacks: "max", "tsafrir" or
+            "drop".
+        threshold: Wait beyond which a job goes first, s; None = never.
+        seed: Seed of the synthetic requests of "tsafrir".
+        on_bad_line: "raise", or "drop" to leave malformed lines out.
+
+    Returns:
+        The episodes, of a scenario named after the log, and the report of the cleaning.
+
+    Raises:
+        TraceError: The log cannot be found, read or cleaned.
+        ScenarioError: `missing_request` is "run", which would show true run times to the agent, or
+            an option is not allowed.
+
+    Source:
+        Specification, section 10, "Episodes".
+
+    Example:
+        >>> episodes, report = episodes_of_log("tiny")
+        >>> episodes.scenario.machine, report.jobs
+        (MachineSpec(processors=4, largest_request_s=120), 8)
+    """
+    synthetic = missing_request == "tsafrir"
+    trace = TraceSpec(
+        missing_request=missing_request,
+        file=str(find_trace(name_or_path).absolute()),
+        tsafrir_seed=seed if synthetic else None,
+        on_bad_line=on_bad_line,
+        on_wide_job="drop",
+    )
+    workload, report = cleaned_log(trace, processors)
+    has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S
+    episode: EpisodeSpec = WeekEpisodes() if has_weeks else WholeEpisode()
+    scenario = Scenario(
+        name=workload.name,
+        description=f"{'Weeks' if has_weeks else 'The whole'} of {workload.name}."
+        + (
+            f" SYNTHETIC requests (Tsafrir 2005, seed {seed}) stand in for missing ones."
+            if synthetic
+            else ""
+        ),
+        trace=trace,
+        machine=MachineSpec(workload.machine_processors, workload.largest_request),
+        episode=episode,
+        scheduler=SchedulerSpec(threshold_s=threshold),
+    )
+    return Episodes(scenario), report

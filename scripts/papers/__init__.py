@@ -1,0 +1,1 @@
+"""Reruns of published papers on real logs, one package each."""

@@ -1,0 +1,1 @@
+"""Carastan-Santos et al. 2019: simple policies with EASY backfilling."""

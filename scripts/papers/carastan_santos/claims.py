@@ -1,0 +1,355 @@
+"""Carastan-Santos 2019: what the samples come to, and what becomes of the paper's claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from papers.carastan_santos.run import METRICS, POLICIES, PREMATURE, SHARES, Rerun, Setting
+from papers.common.page import Claim, counted, near
+
+TITLES = {"bsld": "slowdown", "wait_time": "wait (s)", "pp_bsld": "pp-slowdown"}
+BEST_GAIN = {"bsld": 83.4, "wait_time": 61.4, "pp_bsld": 85.1}
+"""Section V-A: best gain over FCFS, %."""
+
+TABLE_4 = {
+    "FCFS": (17.84, 3.59, 3.94, 5.58, 8.69),
+    "SPF": (17.29, 7.17, 4.36, 5.04, 12.09),
+    "SQF": (14.02, 2.96, 2.04, 1.67, 9.31),
+    "SAF": (17.88, 7.41, 3.79, 2.61, 11.41),
+}
+"""Table IV: mean slowdown of premature jobs over that of the others, by policy, logs in order."""
+
+BACKFILLED = {"SAF": -78.0, "SPF": -56.0}
+"""Section V-D: change of the number of backfilled jobs against FCFS, %."""
+
+
+def inner(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Leave the best and the worst of several samples out.
+
+    Args:
+        values: One figure per sample, shape (n_samples,).
+
+    Returns:
+        The others, ascending; all where there are fewer than three.
+
+    Source:
+        Carastan-Santos et al. 2019, section V-A.
+
+    Example:
+        >>> inner(np.array([4.0, 1.0, 9.0, 2.0]))
+        array([2., 4.])
+    """
+    ordered = np.sort(values)
+    return ordered[1:-1] if len(ordered) > 2 else ordered
+
+
+def means(rerun: Rerun, setting: Setting, metric: str) -> pd.DataFrame:
+    """Average a metric over the samples that count.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+        metric: One of `METRICS`.
+
+    Returns:
+        One row per log, in the paper's order, one column per policy.
+
+    Source:
+        Carastan-Santos et al. 2019, figure 1, at the last week.
+    """
+    values = runs_of(rerun, setting).groupby(["log", "policy"])[f"mean_{metric}"]
+    averaged = values.agg(lambda column: inner(column.to_numpy()).mean()).unstack()
+    return averaged.loc[[name for name, _ in setting.logs], list(POLICIES)]
+
+
+def premature_ratios(rerun: Rerun, setting: Setting) -> pd.DataFrame:
+    """Divide the mean slowdown of premature jobs by that of the others.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+
+    Returns:
+        One row per policy, one column per log, averaged over the samples.
+
+    Source:
+        Carastan-Santos et al. 2019, table IV.
+    """
+    runs = runs_of(rerun, setting)
+    ratio = (runs["bsld_premature"] / runs["bsld_standard"]).groupby([runs["policy"], runs["log"]])
+    return ratio.mean().unstack().loc[list(POLICIES), [name for name, _ in setting.logs]]
+
+
+def shares(rerun: Rerun, setting: Setting) -> pd.DataFrame:
+    """Return the share of jobs in each class of slowdown, averaged over the samples.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+
+    Returns:
+        Rows (log, policy), one column per class of `SHARES`.
+
+    Source:
+        Carastan-Santos et al. 2019, figure 3.
+    """
+    columns = [f"share_{name}" for name in SHARES]
+    averaged = runs_of(rerun, setting).groupby(["log", "policy"])[columns].mean()
+    averaged.columns = pd.Index(SHARES)
+    return averaged.loc[[(name, policy) for name, _ in setting.logs for policy in POLICIES]]
+
+
+def backfilled(rerun: Rerun, setting: Setting) -> pd.DataFrame:
+    """Return the number of backfilled jobs, averaged over the samples.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+
+    Returns:
+        One row per log, one column per policy.
+
+    Source:
+        Carastan-Santos et al. 2019, figure 4.
+    """
+    counts = runs_of(rerun, setting).groupby(["log", "policy"])["n_backfilled"].mean().unstack()
+    return counts.loc[[name for name, _ in setting.logs], list(POLICIES)]
+
+
+def claims(rerun: Rerun, setting: Setting) -> list[Claim]:
+    """Judge the paper's claims under one reading.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading, one of `SHOWN`.
+
+    Returns:
+        The claims, in the paper's order.
+
+    Source:
+        Carastan-Santos et al. 2019, sections V and VI; specification, section 3.
+    """
+    by_metric = {metric: means(rerun, setting, metric) for metric in METRICS}
+    return [
+        *_performance(by_metric),
+        *_worst_jobs(rerun, setting),
+        *_premature(rerun, setting),
+        *_classes(shares(rerun, setting)),
+        *_backfilling(rerun, setting),
+    ]
+
+
+def _performance(by_metric: dict[str, pd.DataFrame]) -> list[Claim]:
+    """Judge what section V-A says of figure 1."""
+    found = []
+    for metric, frame in by_metric.items():
+        wins = [
+            (frame[aware] < frame[oblivious]).sum()
+            for aware in ("SPF", "SAF")
+            for oblivious in ("FCFS", "SQF")
+        ]
+        text = f"SPF and SAF are better than FCFS and SQF, {TITLES[metric]}"
+        found.append(counted(text, "V-A, Fig. 1", int(sum(wins)), 4 * len(frame)))
+    for metric, frame in by_metric.items():
+        gain = 100 * (1 - frame.div(frame["FCFS"], axis=0))
+        log, policy = gain.stack().idxmax()
+        text = f"best gain over FCFS, {TITLES[metric]}"
+        best = near(text, "V-A", BEST_GAIN[metric], float(gain.to_numpy().max()), " %")
+        found.append(best._replace(figure=f"{best.figure} ({policy} on {log})"))
+    pp = by_metric["pp_bsld"]
+    is_best = int((pp.idxmin(axis=1) == "SAF").sum())
+    found.append(counted("SAF is best in pp-slowdown", "V-B, Fig. 1", is_best, len(pp)))
+    others = [by_metric["bsld"], by_metric["wait_time"]]
+    excess = np.concatenate([(f["SAF"] / f.min(axis=1)).to_numpy() for f in others])
+    return [
+        *found,
+        counted(
+            "SAF is within a tenth of the best in slowdown and wait",
+            "V-B, Fig. 1",
+            int((excess <= 1.1).sum()),
+            len(excess),
+            f"at worst {100 * (excess.max() - 1):.0f} % above",
+        ),
+    ]
+
+
+def _worst_jobs(rerun: Rerun, setting: Setting) -> list[Claim]:
+    """Judge what is said of figure 2 and of the threshold."""
+    worst = rerun.worst[rerun.worst["setting"] == setting.name]
+    median = worst.groupby(["log", "policy"])["worst"].median().unstack()
+    runs = runs_of(rerun, setting)
+    large = (
+        runs.groupby("policy")[["n_thresholded_large", "n_thresholded"]].sum().loc[["SPF", "SAF"]]
+    )
+    share = 100 * large["n_thresholded_large"].sum() / max(large["n_thresholded"].sum(), 1)
+    return [
+        counted(
+            "SPF delays narrower jobs than SAF (median width of the 100 worst jobs)",
+            "V-B, Fig. 2",
+            int((median["SPF"] < median["SAF"]).sum()),
+            len(median),
+        ),
+        Claim(
+            "most jobs that reach the threshold are larger ones (area above the median)",
+            "III-C",
+            "holds" if share > 50 else "does not hold here",
+            f"{share:.0f} % under SPF and SAF",
+        ),
+    ]
+
+
+def _premature(rerun: Rerun, setting: Setting) -> list[Claim]:
+    """Judge tables III and IV."""
+    facts = rerun.facts.set_index("log")["premature"]
+    close = sum(abs(facts[log] / PREMATURE[log] - 1) <= 0.1 for log in facts.index)
+    ratio = premature_ratios(rerun, setting)
+    printed = pd.DataFrame(TABLE_4, index=ratio.columns).T
+    off = np.abs(np.log(ratio / printed)).to_numpy()
+    amplified = int((ratio.loc[["SPF", "SAF"]] > ratio.loc["FCFS"]).to_numpy().sum())
+    return [
+        counted("share of premature jobs, within a tenth", "Table III", int(close), len(facts)),
+        counted(
+            "premature jobs have the larger slowdown under every policy",
+            "Table IV",
+            int((ratio > 1).to_numpy().sum()),
+            ratio.size,
+        ),
+        counted(
+            "the ratios of Table IV, within a third",
+            "Table IV",
+            int((off <= np.log(4 / 3)).sum()),
+            off.size,
+            f"off by a factor of {np.exp(off.mean()):.2f} on average",
+        ),
+        counted("SPF and SAF widen that gap", "V-C", amplified, 10),
+    ]
+
+
+def _classes(frame: pd.DataFrame) -> list[Claim]:
+    """Judge what is said of figure 3."""
+    wide = frame.unstack("log")
+    held, of = 0, 0
+    exceptions = 0
+    for share in SHARES[1:]:
+        for policy in ("SPF", "SQF", "SAF"):
+            shrunk = int((wide[share].loc[policy] < wide[share].loc["FCFS"]).sum())
+            if policy == "SPF" and share == "1-10":
+                exceptions = 5 - shrunk
+            else:
+                held, of = held + shrunk, of + 5
+    at_once, poor = wide["1"], wide["100+"]
+    more = 100 * (at_once.loc["SAF"] / at_once.loc["FCFS"] - 1)
+    points = 100 * (at_once.loc["SAF"] - at_once.loc["FCFS"])
+    fewer = poor.loc["FCFS"] / poor.loc["SAF"]
+    return [
+        counted(
+            "every class of jobs that waited shrinks against FCFS (SPF in 1-10 apart)",
+            "V-C, Fig. 3",
+            held,
+            of,
+        ),
+        counted("the exception: SPF in 1-10 grows", "V-C, Fig. 3", exceptions, 5),
+        near("SAF starts up to 9 % more jobs at once", "VI", 9.0, float(more.max()), " %")._replace(
+            figure=f"+{more.min():.0f} to +{more.max():.0f} % of FCFS's; "
+            f"{points.min():.0f} to {points.max():.0f} points"
+        ),
+        near(
+            "SAF has up to 2.8 times fewer jobs of slowdown 100 and more",
+            "V-C, VI",
+            2.8,
+            float(fewer.max()),
+            " times",
+        ),
+    ]
+
+
+def _backfilling(rerun: Rerun, setting: Setting) -> list[Claim]:
+    """Judge what is said of figure 4."""
+    counts = backfilled(rerun, setting)
+    change = 100 * (counts.div(counts["FCFS"], axis=0) - 1).mean()
+    runs = rerun.runs
+    free = runs[(runs["setting"] == "no threshold") & (runs["policy"] == "SQF")]["n_backfilled"]
+    return [
+        near(
+            f"{policy} backfills {-printed:.0f} % fewer jobs than FCFS, on average",
+            "V-D",
+            -printed,
+            float(-change[policy]),
+            " %",
+        )
+        for policy, printed in BACKFILLED.items()
+    ] + [
+        counted(
+            "SQF backfills no job without a threshold (Proposition 1)",
+            "V-D",
+            int((free == 0).sum()),
+            len(free),
+            "and on random workloads, by a property test",
+        ),
+        counted(
+            "SQF backfills no job with the threshold either",
+            "V-D, Fig. 4",
+            int((counts["SQF"] == 0).sum()),
+            len(counts),
+            f"{100 * (counts['SQF'] / counts['FCFS']).min():.0f} to "
+            f"{100 * (counts['SQF'] / counts['FCFS']).max():.0f} % of FCFS's",
+        ),
+    ]
+
+
+def wins(rerun: Rerun, setting: Setting) -> int:
+    """Count the cases in which SPF or SAF beats FCFS or SQF.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+
+    Returns:
+        The number, of 12 per log.
+
+    Source:
+        Carastan-Santos et al. 2019, figure 1.
+    """
+    frames = (means(rerun, setting, metric) for metric in METRICS)
+    return sum(
+        int((frame[aware] < frame[oblivious]).sum())
+        for frame in frames
+        for aware in ("SPF", "SAF")
+        for oblivious in ("FCFS", "SQF")
+    )
+
+
+def off_table_4(rerun: Rerun, setting: Setting) -> float:
+    """Return by which factor the ratios differ from Table IV, on the geometric mean.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+
+    Returns:
+        The factor, >= 1.
+
+    Source:
+        Carastan-Santos et al. 2019, table IV.
+    """
+    ratio = premature_ratios(rerun, setting)
+    printed = pd.DataFrame(TABLE_4, index=list(PREMATURE)).T[ratio.columns]
+    return float(np.exp(np.abs(np.log(ratio / printed)).to_numpy().mean()))
+
+
+def runs_of(rerun: Rerun, setting: Setting) -> pd.DataFrame:
+    """Return the runs of one reading.
+
+    Args:
+        rerun: The figures.
+        setting: Which reading.
+
+    Returns:
+        One row per log, sample and policy.
+
+    Source:
+        House rule: one table holds all runs.
+    """
+    return rerun.runs[rerun.runs["setting"] == setting.name]

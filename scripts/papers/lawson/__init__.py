@@ -1,0 +1,1 @@
+"""Lawson, Smirni, Puiu 2002: multiple-queue backfilling."""

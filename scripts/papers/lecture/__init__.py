@@ -1,0 +1,1 @@
+"""The tables of a lecture on batch scheduling."""

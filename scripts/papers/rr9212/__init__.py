@@ -1,0 +1,1 @@
+"""Legrand, Trystram, Zrigui 2018 (Inria RR-9212): mixed policies."""

@@ -1,0 +1,164 @@
+"""What each option of the learnability kit is worth: one at a time against one preset, by PPO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import EvaluationError, unknown_name
+from hpcgym.evaluation.cross_validation import Weeks, judge
+from hpcgym.evaluation.cv_result import Judgement
+from hpcgym.evaluation.folds import FOLDS
+from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
+from hpcgym.scenario.augment import Augmentation
+from hpcgym.trace.resample import JITTER_S
+
+if TYPE_CHECKING:
+    from hpcgym.agent.ppo import PPOConfig, PPOTrainer
+
+PRESET = "preset"
+"""What the options are compared with."""
+
+DAY_S = 86_400
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    PRESET: {},
+    "untrained": {"minutes": 1e-9},
+    "no baseline": {"reward": "bsld", "baseline": ""},
+    "a baseline, but not in its units": {"reward": "bsld"},
+    "SAF as baseline": {"baseline": "SAF"},
+    "all of the reward at the end": {"reward": "log_ratio"},
+    "no groups": {"group_size": 1},
+    "groups of 24": {"group_size": 24},
+    "starts at SAF": {"start": "saf"},
+    "warmer": {"temperature": 0.5},
+    "farther from its start": {"bound": 4.0},
+    "no residual": {"residual": False},
+    "clones its start, no residual": {"residual": False, "clone_updates": 300},
+    "clones SAF, no residual": {"start": "saf", "residual": False, "clone_updates": 300},
+    "attention": {"network": "attention"},
+    "no average": {"averaging": 0.0},
+    "the best by validation": {"gives": "best"},
+}
+"""Options that are hyper-parameters."""
+
+AUGMENTATIONS: Mapping[str, Augmentation] = {
+    "trivial and hopeless weeks left out": Augmentation(easiest=2.0, hardest=200.0),
+    "jitter": Augmentation(jitter=600),
+    "load": Augmentation(load=(0.8, 1.25)),
+    "half of the weeks resampled": Augmentation(resampled=0.5),
+    "half of the weeks generated": Augmentation(generated=0.5),
+    "short windows": Augmentation(window=(DAY_S, 3 * DAY_S)),
+    "short windows before long ones": Augmentation(window=(DAY_S, 7 * DAY_S), growing=True),
+}
+"""Options that change the episodes."""
+
+MIXTURE = "mixture of logs"
+"""The preset, trained on other logs, too."""
+
+
+def kit_trainers(config: PPOConfig, names: Sequence[str]) -> list[PPOTrainer]:
+    """Return a trainer for each option, all but one thing as in the preset.
+
+    Args:
+        config: The preset.
+        names: Options, of `SETTINGS` and `AUGMENTATIONS`.
+
+    Returns:
+        The trainers, under the options' names.
+
+    Raises:
+        EvaluationError: No such option.
+
+    Source:
+        Specification, section 10, "Learnability kit".
+    """
+    from hpcgym.agent.ppo import PPOTrainer
+
+    for name in names:
+        if name not in (*SETTINGS, *AUGMENTATIONS):
+            raise EvaluationError(unknown_name("option", name, (*SETTINGS, *AUGMENTATIONS)))
+    return [
+        PPOTrainer(replace(config, **SETTINGS.get(name, {})), AUGMENTATIONS.get(name), name)
+        for name in names
+    ]
+
+
+def ablate(
+    config: PPOConfig,
+    scenario: Weeks,
+    names: Sequence[str] = (*SETTINGS, *AUGMENTATIONS),
+    *,
+    mixed_with: Sequence[Weeks] = (),
+    seeds: int = 2,
+    replicas: int = 3,
+    resume: str | Path | None = None,
+) -> Judgement:
+    """Train with each option and judge what comes out on the last block of a log.
+
+    Args:
+        config: The preset.
+        scenario: Weeks of a log.
+        names: Options, of `SETTINGS` and `AUGMENTATIONS`.
+        mixed_with: Weeks of other logs; with any, these and the log are trained on together.
+        seeds: Trainings of each option.
+        replicas: Jittered copies of each week, besides the original.
+        resume: File in which finished trainings and runs are kept.
+
+    Returns:
+        Every option and the preset's start against SAF, on the log, and on the others where there
+        are any.
+
+    Raises:
+        EvaluationError: No such option, or what `hpcgym.evaluation.judge` refuses.
+
+    Source:
+        Specification, section 10, "Learnability kit" and "Evaluation protocol".
+    """
+    trainers = kit_trainers(config, names)
+    if mixed_with:
+        trainers = [replace(one, name=MIXTURE) for one in trainers]
+    return judge(
+        [*trainers, config.start.upper()],
+        [scenario, *mixed_with],
+        blocks=[FOLDS],
+        seeds=seeds,
+        jitter=JITTER_S if replicas else 0,
+        replicas=replicas,
+        references=[],
+        resume=resume,
+    )
+
+
+def table_of(judgements: Sequence[Judgement]) -> str:
+    """Write a table of options as markdown, best ratio first.
+
+    Args:
+        judgements: What `ablate` gave; of each the first log counts, the same one in all. What is
+            called `PRESET` is compared with, too.
+
+    Returns:
+        The table.
+
+    Source:
+        House rule: what a page shows is what a command prints.
+    """
+    logs = [judgement.evaluations[0] for judgement in judgements]
+    preset = next((log.values(PRESET) for log in logs if PRESET in log.agents), None)
+    rows = {}
+    for judgement, log in zip(judgements, logs, strict=True):
+        draws = draw_weeks(len(log.weeks), seed=log.seed)
+        by_seed = judgement.seed_ratios_on(log)
+        for one in log.summaries:
+            seeds = [f"{ratio:.3f}" for ratio in by_seed.get(one.agent, ())]
+            cells = [one.agent, f"{one.ratio}", ", ".join(seeds), f"{one.log_ratio.value:+.3f}"]
+            if preset is not None:
+                cells.append(f"{ratio_of_sums(log.values(one.agent), preset, draws)}")
+            rows[one.agent] = (one.ratio.value, cells)
+    heads = ["", "ratio to SAF", "by seed", "mean log ratio"]
+    heads += ["ratio to the preset"] if preset is not None else []
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    lines += [f"| {' | '.join(cells)} |" for _, cells in sorted(rows.values())]
+    return "\n".join(lines)

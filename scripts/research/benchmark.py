@@ -1,0 +1,422 @@
+"""How fast the simulator is, as tables; `research.step_benchmark` is of the environment.
+
+Rates are per CPU second, the best of several runs, because machines are shared: compare ratios
+taken in one run, not rates.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from hpcgym.batch import simulate_many
+from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import in_use
+from hpcgym.core.workload import Workload
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.schedule import simulate
+from hpcgym.trace.resample import scale_load
+from hpcgym.trace.synthetic import synthetic_workload
+
+Judge = Callable[[list[list[int]], int, str], object]
+"""Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
+
+REPLAY = (
+    "import json; from hpcgym.evaluation import benchmark; "
+    "print(json.dumps(benchmark.replayed({n_jobs}, {repeats})))"
+)
+"""What a new process does to measure a long log."""
+
+BACKFILLS = (
+    "easy",
+    "depth:k=1",
+    "depth:k=2",
+    "depth:k=8",
+    "conservative",
+    "conservative:compress=shift",
+    "look-ahead",
+    "look-ahead:window=inf",
+    "relaxed",
+    "slack:c=1",
+)
+"""Backfilling modes that are compared."""
+
+FIRST_LENGTH = 100_000
+"""Jobs of the log that longer ones are compared with."""
+
+
+def _nothing() -> None:
+    """Prepare nothing."""
+
+
+def cpu_seconds(
+    work: Callable[[], object], *, before: Callable[[], object] = _nothing, repeats: int = 1
+) -> float:
+    """Measure the CPU time of the quickest of several runs.
+
+    Args:
+        work: What is measured.
+        before: What is done before each run, unmeasured.
+        repeats: Runs.
+
+    Returns:
+        CPU time, s.
+
+    Source:
+        House rule: machines are shared and noisy.
+    """
+    taken = []
+    for _ in range(repeats):
+        before()
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+def measured(
+    workload: Workload, policy: str, repeats: int, backfill: str = "easy"
+) -> tuple[float, Simulator]:
+    """Measure a whole simulation.
+
+    Args:
+        workload: The jobs.
+        policy: Name of a policy.
+        repeats: Runs.
+        backfill: Text of a backfilling mode.
+
+    Returns:
+        CPU time, s, and the simulator at its end.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    simulator = Simulator(workload, SchedulerSettings(policy=policy, backfill=backfill))
+    return cpu_seconds(simulator.run, before=simulator.reset, repeats=repeats), simulator
+
+
+def against_judge(log: Workload, judge: Judge, repeats: int) -> Table:
+    """Compare with a plain-Python simulation of the same log.
+
+    Args:
+        log: The jobs.
+        judge: The plain-Python simulation.
+        repeats: Runs of each.
+
+    Returns:
+        Jobs per second of both, and their ratio.
+
+    Source:
+        House rule: benchmarks are ratios against something in the same run.
+    """
+    table = Table("policy", "million jobs/s", "judge, jobs/s", "ratio", title=f"{log.name}, EASY")
+    fields = (log.submit_time, log.run_time, log.requested_time, log.processors, log.user)
+    rows = np.stack(fields, axis=1).tolist()
+    for policy in ("FCFS", "SAF"):
+        ours, _ = measured(log, policy, repeats)
+        judged = partial(judge, rows, log.machine_processors, policy)
+        theirs = cpu_seconds(judged, repeats=repeats)
+        n = len(log)
+        ratio = f"{theirs / ours:.0f}x"
+        table.add_row(policy, f"{n / ours / 1e6:.2f}", f"{n / theirs:,.0f}", ratio)
+    return table
+
+
+def over_logs(logs: Sequence[Workload], repeats: int) -> Table:
+    """Measure FCFS and SAF on whole logs.
+
+    Args:
+        logs: The logs.
+        repeats: Runs of each.
+
+    Returns:
+        Rates, and the queue lengths behind them.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    columns = ("log", "policy", "jobs", "Mjobs/s", "Mevents/s", "waiting", "at most")
+    table = Table(*columns, title="Whole logs, EASY")
+    for log in logs:
+        for policy in ("FCFS", "SAF"):
+            seconds, simulator = measured(log, policy, repeats)
+            counts = simulator.counts()
+            rates = (len(log) / seconds / 1e6, counts["events"] / seconds / 1e6)
+            queue = (f"{counts['mean_waiting']:.0f}", f"{counts['max_waiting']:,.0f}")
+            name = log.name.removesuffix("-cln")
+            table.add_row(name, policy, f"{len(log):,}", *(f"{r:.2f}" for r in rates), *queue)
+    return table
+
+
+def over_modes(logs: Sequence[Workload], repeats: int) -> Table:
+    """Measure FCFS and SAF on whole logs in every backfilling mode.
+
+    Args:
+        logs: The logs.
+        repeats: Runs of each.
+
+    Returns:
+        Seconds of a whole log and, in brackets, jobs waiting at a pass.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    columns = [f"{policy}, s (waiting)" for policy in ("FCFS", "SAF")]
+    table = Table("log", "backfill", *columns, title="Whole logs, backfilling modes")
+    for log in logs:
+        for backfill in BACKFILLS:
+            cells = []
+            for policy in ("FCFS", "SAF"):
+                seconds, simulator = measured(log, policy, repeats, backfill)
+                cells.append(f"{seconds:.3f} ({simulator.counts()['mean_waiting']:,.0f})")
+            table.add_row(log.name.removesuffix("-cln"), backfill, *cells)
+    return table
+
+
+def saturated(waiting: int, n_jobs: int) -> Workload:
+    """Make a workload whose queue stays about as long as its first burst.
+
+    Args:
+        waiting: Jobs submitted at time 0.
+        n_jobs: Jobs submitted after them, as fast as the machine works.
+
+    Returns:
+        The jobs, on 256 processors.
+
+    Source:
+        House rule: cost is shown as the queue doubles.
+    """
+    generator = np.random.default_rng(0)
+    n = waiting + n_jobs
+    run = generator.integers(600, 7_200, n)
+    width = generator.integers(1, 65, n)
+    gap = float((run * width).mean()) / 256
+    submit = np.concatenate([np.zeros(waiting), np.arange(n_jobs) * gap]).astype(np.int64)
+    name = f"burst of {waiting}"
+    return Workload.from_arrays(submit, run, 2 * run, width, machine_processors=256, name=name)
+
+
+def _costs(log: Workload, repeats: int) -> list[str]:
+    """Return the mean queue length at passes and the CPU time per job, ns, of FCFS and of SAF."""
+    cells = []
+    for policy in ("FCFS", "SAF"):
+        seconds, simulator = measured(log, policy, repeats)
+        waiting = simulator.counts()["mean_waiting"]
+        cells += [f"{waiting:,.0f}", f"{seconds / len(log) * 1e9:.0f}"]
+    return cells
+
+
+def over_loads(log: Workload, repeats: int) -> Table:
+    """Measure the cost of a job while the load of a log doubles.
+
+    Args:
+        log: The jobs.
+        repeats: Runs of each.
+
+    Returns:
+        CPU time per job, with the mean queue length at passes.
+
+    Source:
+        House rule: cost per job is near flat.
+    """
+    columns = ("load", "FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
+    table = Table(*columns, title=f"{log.name}: cost as the load doubles")
+    for factor in (0.5, 1.0, 2.0, 4.0):
+        table.add_row(f"x {factor:g}", *_costs(scale_load(log, factor), repeats))
+    return table
+
+
+def over_queue_lengths(longest: int, repeats: int) -> Table:
+    """Measure the cost of a job while the queue doubles.
+
+    Args:
+        longest: Longest burst.
+        repeats: Runs of each.
+
+    Returns:
+        CPU time per job, with the mean queue length at passes.
+
+    Source:
+        House rule: cost per job is near flat.
+    """
+    columns = ("FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
+    table = Table(*columns, title="Cost as the queue grows")
+    burst = 125
+    while burst <= longest:
+        table.add_row(*_costs(saturated(burst, 50_000), repeats))
+        burst *= 2
+    return table
+
+
+class Replayed(NamedTuple):
+    """What a log of some length costs in a process of its own.
+
+    Attributes:
+        fcfs_s: CPU time of a replay under FCFS, s.
+        saf_s: CPU time of a replay under SAF, s.
+        most_waiting: Longest queue of both.
+        state_bytes: What the simulators held in the end beyond the schedule, of both the larger.
+        bytes_before: Most memory the process had taken before there was a log.
+        bytes_after: Most memory it has taken in the end.
+    """
+
+    fcfs_s: float
+    saf_s: float
+    most_waiting: int
+    state_bytes: int
+    bytes_before: int
+    bytes_after: int
+
+
+def peak_memory() -> int:
+    """Return the most memory that this process has held at once.
+
+    Returns:
+        Resident bytes.
+
+    Source:
+        House rule: of Linux's two figures the one that a parent's memory does not enter.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        figures = dict(line.split(":", 1) for line in status.read_text().splitlines())
+        return int(figures["VmHWM"].split()[0]) * 1024
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def replayed(n_jobs: int, repeats: int) -> Replayed:
+    """Generate a log with users and estimates, replay it and sum its schedule up.
+
+    The memory is that of all of it: the generator, the job table, `simulate` and the metrics.
+
+    Args:
+        n_jobs: Jobs of the log.
+        repeats: Runs of each measurement of time.
+
+    Returns:
+        What it costs.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    simulate(synthetic_workload(100, np.random.default_rng(0))).metrics()
+    before = peak_memory()
+    log = synthetic_workload(n_jobs, np.random.default_rng(0), load=0.7)
+    taken, waiting, held = [], 0, 0
+    for policy in ("FCFS", "SAF"):
+        seconds, simulator = measured(log, policy, repeats)
+        taken.append(seconds)
+        waiting = max(waiting, int(simulator.counts()["max_waiting"]))
+        held = max(held, held_beyond_schedule(simulator))
+        del simulator
+        simulate(log, policy).metrics()
+    return Replayed(taken[0], taken[1], waiting, held, before, peak_memory())
+
+
+def held_beyond_schedule(simulator: Simulator) -> int:
+    """Return how much a simulation holds beyond the start and the flag of each job.
+
+    Args:
+        simulator: The simulation.
+
+    Returns:
+        Bytes in use, now or earlier since the reset.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    state = in_use(simulator.state)
+    whole = sum(array.nbytes for array in state)
+    return int(whole - state.start_time.nbytes - state.flag.nbytes)
+
+
+def over_lengths(longest: int, repeats: int) -> Table:
+    """Measure time and memory as a generated log grows, each length in a process of its own.
+
+    Args:
+        longest: Jobs of the longest log.
+        repeats: Runs of each measurement of time.
+
+    Returns:
+        Rates, and their ratios to the shortest log's; what the simulator holds beyond the schedule;
+        the most memory that the process held at once, generating and metrics included, and how much
+        of that each job adds.
+
+    Source:
+        House rule: state grows with the jobs that wait, not with the log.
+    """
+    columns = ("jobs", "FCFS, Mjobs/s", "ratio", "SAF, Mjobs/s", "ratio")
+    memory = ("waiting, at most", "state, kB", "peak, MB", "bytes/job")
+    table = Table(*columns, *memory, title="Generated logs, load 0.7: cost as the log grows")
+    n_jobs, first = FIRST_LENGTH, None
+    while n_jobs <= longest:
+        command = [sys.executable, "-c", REPLAY.format(n_jobs=n_jobs, repeats=repeats)]
+        run = subprocess.run(command, check=True, env=os.environ, capture_output=True, text=True)
+        it = Replayed(*json.loads(run.stdout))
+        first = first or it
+        cells = [f"{n_jobs:,}"]
+        for ours, theirs in ((it.fcfs_s, first.fcfs_s), (it.saf_s, first.saf_s)):
+            rate = n_jobs / ours
+            cells += [f"{rate / 1e6:.2f}", f"{rate / (FIRST_LENGTH / theirs):.2f}"]
+        grown = (it.bytes_after - it.bytes_before) / n_jobs
+        cells += [f"{it.most_waiting:,}", f"{it.state_bytes / 1e3:,.0f}"]
+        table.add_row(*cells, f"{it.bytes_after / 1e6:,.0f}", f"{grown:.0f}")
+        n_jobs *= 10
+    return table
+
+
+def many(scenario: str, n_vectors: int) -> Table:
+    """Measure `simulate_many` on the first hundred weeks of a scenario.
+
+    Vectors are drawn from the unit sphere; a weight on the wait, or on the expansion factor,
+    makes an order that changes with time.
+
+    Args:
+        scenario: Name of a scenario of weeks.
+        n_vectors: Weight vectors of each kind.
+
+    Returns:
+        Jobs per CPU second, which is per core; the wall time on all cores; and the CPU time that
+        ten thousand vectors would take at this rate, in minutes of one core.
+
+    Source:
+        RR-9212, section 4: policies that cover the space of weights.
+    """
+    episodes = Episodes(scenario)
+    workloads = [episodes.workload(index) for index in range(min(len(episodes), 100))]
+    drawn = np.random.default_rng(0).normal(size=(n_vectors, 6))
+    drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
+    pure = np.zeros_like(drawn)
+    pure[::2, 1] = pure[1::2, 5] = 1.0
+    still = np.array([1, 1, 0, 1, 0, 1])
+    kinds = {
+        "pure: SPF and SAF": pure,
+        "q, e, rho, area": drawn * still,
+        "with wait": drawn * (still + np.array([0, 0, 1, 0, 0, 0])),
+        "all six": drawn,
+    }
+    columns = ("weights", "million jobs/s per core", "wall, s", "10,000 vectors, core-min")
+    title = f"simulate_many, {scenario}: {len(workloads)} weeks, {n_vectors:,} vectors"
+    table = Table(*columns, title=title)
+    simulate_many(workloads[:1], weights=drawn[:1])
+    for kind, weights in kinds.items():
+        start, cpu = time.perf_counter(), time.process_time()
+        result = simulate_many(workloads, weights=weights, metrics=("sum_bsld",))
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+        rate = int(result.n_jobs.sum()) * n_vectors / cpu / 1e6
+        minutes = cpu / 60 * 10_000 / n_vectors
+        table.add_row(kind, f"{rate:.2f}", f"{wall:.1f}", f"{minutes:.1f}")
+    return table

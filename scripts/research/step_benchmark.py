@@ -1,0 +1,360 @@
+"""How fast the environment is, alone and in vectors, as tables.
+
+Wall time, the best of several runs, because threads are what is measured and machines are shared:
+compare ratios taken in one run, not rates.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+from rich.table import Table
+
+from hpcgym.core import state as s
+from hpcgym.core.state import in_use
+from hpcgym.core.threads import cores
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WholeEpisode
+from research.benchmark import saturated
+
+FIRST_STEP = (
+    "import hpcgym, gymnasium as g; e = g.make('HPCBatch-v0'); e.reset(); e.step([0.0] * 6)"
+)
+"""What a new process does up to its first step."""
+
+PEERS = (
+    ("deep-batch-scheduler, 128 slots", "5,970 to 8,210"),
+    ("schedgym, CompactRM", "1,310 to 5,970"),
+    ("CQGym, 50 slots", "1,072 to 1,246"),
+)
+"""Peers, and the steps per CPU second measured of them in November 2026; none has vectors."""
+
+N_ACTIONS = 64
+"""Batches of actions drawn beforehand and taken in turn."""
+
+
+def stepping(scenario: str, episodes: int) -> Table:
+    """Measure steps and resets of the environment, unwrapped, and a new process.
+
+    Args:
+        scenario: Name of a scenario.
+        episodes: Episodes measured, after as many unmeasured.
+
+    Returns:
+        Steps per CPU second, resets, and the wall time of a new process up to its first step.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    env: Any = SchedulingEnv(scenario)
+    saf = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)
+    for _ in range(2):  # the second round finds its episodes prepared
+        env.reset(seed=0)
+        n_steps, resetting, stepped = 0, 0.0, 0.0
+        for _ in range(episodes):
+            start = time.process_time()
+            env.reset()
+            resetting += time.process_time() - start
+            start, over = time.process_time(), False
+            while not over:
+                over = env.step(saf)[2]
+                n_steps += 1
+            stepped += time.process_time() - start
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=os.environ)
+    first = time.perf_counter() - start
+    table = Table("figure", "value", title=f"HPCBatch-v0, {scenario}, default keywords")
+    table.add_row("steps/s, unwrapped", f"{n_steps / stepped:,.0f}")
+    table.add_row("steps/s with resets", f"{n_steps / (stepped + resetting):,.0f}")
+    table.add_row("reset of a prepared episode, ms", f"{resetting / episodes * 1e3:.2f}")
+    table.add_row("new process to its first step, s (wall)", f"{first:.2f}")
+    return table
+
+
+def random_actions(envs: gymnasium.vector.VectorEnv[Any, Any, Any]) -> list[Any]:
+    """Draw actions from the action space, so that drawing them is not measured.
+
+    Args:
+        envs: The vector environment.
+
+    Returns:
+        `N_ACTIONS` batches.
+
+    Source:
+        House rule: measure one thing.
+    """
+    envs.action_space.seed(0)
+    return [envs.action_space.sample() for _ in range(N_ACTIONS)]
+
+
+def quickest(envs: Any, actions: Sequence[Any], n_calls: int, repeats: int) -> float:
+    """Step a vector environment and time the quickest of several rounds.
+
+    Args:
+        envs: The vector environment, reset.
+        actions: Batches of actions, taken in turn.
+        n_calls: Calls of a round.
+        repeats: Rounds.
+
+    Returns:
+        Wall time per call, s.
+
+    Source:
+        House rule: machines are shared and noisy.
+    """
+    taken = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for call in range(n_calls):
+            envs.step(actions[call % len(actions)])
+        taken.append((time.perf_counter() - start) / n_calls)
+    return min(taken)
+
+
+class _Clock:
+    """Times the compiled part of each call of a vector environment.
+
+    Args:
+        envs: The vector environment.
+    """
+
+    def __init__(self, envs: SchedulingVectorEnv) -> None:
+        self.seconds = 0.0
+        self._step = envs.stack.step
+        envs.stack.step = self.step  # type: ignore[method-assign]
+
+    def step(self, resting: NDArray[np.int64] | None = None) -> int:
+        """Step, and add the time it took."""
+        start = time.perf_counter()
+        ended = self._step(resting)
+        self.seconds += time.perf_counter() - start
+        return ended
+
+
+def prepared_vector(
+    scenario: str | Episodes, num_envs: int, switched_off: Sequence[int] = (), **keywords: Any
+) -> Any:
+    """Make a vector environment whose episodes are all prepared, as after some rounds of training.
+
+    Args:
+        scenario: A scenario.
+        num_envs: Environments.
+        switched_off: Columns of `State.setting` to set to 0, to see what they cost.
+        **keywords: Others of `SchedulingVectorEnv`.
+
+    Returns:
+        The vector environment, reset.
+
+    Source:
+        House rule: a reset in steady state costs no Python per job.
+    """
+    envs = SchedulingVectorEnv(
+        scenario, num_envs=num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **keywords
+    )
+    wiring = envs.wirings[0]
+    for position in range(len(wiring.episodes)):
+        prepared = wiring.preparer.of(wiring.episodes.workload(position))
+        prepared.episode.setting[list(switched_off)] = 0
+        _ = prepared.bill
+    envs.reset(seed=0)
+    return envs
+
+
+def over_numbers(scenario: str, most: int, repeats: int) -> Table:
+    """Measure the vector environment while the number of environments doubles.
+
+    Args:
+        scenario: Name of a scenario.
+        most: Most environments.
+        repeats: Rounds of each.
+
+    Returns:
+        Steps per second on all cores and on one, what the compiled step takes on one thread, what
+        Python takes per call, and the memory of an environment: its buffers, and what of its state
+        is in use.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    columns = ("envs", f"steps/s, {cores()} threads", "1 thread", "compiled, us/step")
+    table = Table(
+        *columns,
+        "Python, us/call",
+        "kB/env",
+        title=f"Vector environment, {scenario}, random weights, copy=False",
+    )
+    num_envs = 1
+    while num_envs <= most:
+        n_calls = max(80_000 // num_envs, 100)
+        rates = []
+        for threads in (cores(), 1):
+            envs = prepared_vector(scenario, num_envs, threads=threads, copy=False)
+            actions = random_actions(envs)
+            quickest(envs, actions, max(n_calls // 4, 10), 1)
+            rates.append(num_envs / quickest(envs, actions, n_calls, repeats))
+        clock = _Clock(envs)
+        per_call = quickest(envs, actions, n_calls, 1)
+        compiled = clock.seconds / n_calls
+        table.add_row(
+            f"{num_envs:,}",
+            *(f"{rate:,.0f}" for rate in rates),
+            f"{compiled / num_envs * 1e6:.2f}",
+            f"{(per_call - compiled) * 1e6:.0f}",
+            f"{held(envs) / num_envs / 1e3:,.0f}",
+        )
+        num_envs *= 4
+    return table
+
+
+def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
+    """Measure the compiled step with parts of it left out, which changes no start of any job.
+
+    Args:
+        scenario: Name of a scenario.
+        num_envs: Environments, on one thread.
+        repeats: Rounds of each.
+
+    Returns:
+        What the compiled step takes, and what is saved by leaving a part out.
+
+    Source:
+        House rule: know the cost of every step.
+    """
+    parts: dict[str, dict[str, Any]] = {
+        "as it is": {},
+        "one slot, not 128": {"n_slots": 1},
+        "no users' records": {"switched_off": [s.KEEP_HISTORY]},
+        "no rewards": {"switched_off": [s.KEEP_REWARD]},
+    }
+    table = Table("compiled step", "us", "saved", title=f"{num_envs} environments, {scenario}")
+    whole = 0.0
+    for part, keywords in parts.items():
+        envs = prepared_vector(scenario, num_envs, threads=1, copy=False, **keywords)
+        actions = random_actions(envs)
+        quickest(envs, actions, 500, 1)
+        clock, taken = _Clock(envs), []
+        for _ in range(repeats):
+            before = clock.seconds
+            quickest(envs, actions, 1_000, 1)
+            taken.append((clock.seconds - before) / 1_000 / num_envs * 1e6)
+        whole = whole or min(taken)
+        table.add_row(part, f"{min(taken):.2f}", f"{whole - min(taken):.2f}")
+    return table
+
+
+def held(envs: SchedulingVectorEnv) -> int:
+    """Return what a vector environment holds besides the episodes that it plays.
+
+    Args:
+        envs: The vector environment, reset.
+
+    Returns:
+        Bytes of its buffers, and of its state in use.
+
+    Source:
+        House rule: state grows with the jobs that wait.
+    """
+    arrays: list[NDArray[Any]] = [*in_use(envs.stack.state), *envs.stack.fields]
+    return sum(array.nbytes for array in arrays)
+
+
+def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
+    """Compare the vector environment with Gymnasium's own of the same scalar environment.
+
+    Args:
+        scenario: Name of a scenario.
+        num_envs: Environments.
+        repeats: Rounds of each.
+
+    Returns:
+        Steps per second and ratios, the peers' measured rates below.
+
+    Source:
+        Gymnasium's `SyncVectorEnv`; the peers' rates were measured one by one, with their resets.
+    """
+    actions = random_actions(SchedulingVectorEnv(scenario, num_envs=num_envs))
+    sync = gymnasium.make_vec(
+        "HPCBatch-v0",
+        num_envs=num_envs,
+        vectorization_mode="sync",
+        vector_kwargs={"autoreset_mode": AutoresetMode.SAME_STEP},
+        scenario=Episodes(scenario),
+    )
+    sync.reset(seed=0)
+    quickest(sync, actions, 100, 1)
+    slow = num_envs / quickest(sync, actions, 100, repeats)
+    table = Table(
+        "as", "steps/s", "ratio", title=f"{num_envs} environments, {scenario}, random weights"
+    )
+    table.add_row("Gymnasium's SyncVectorEnv", f"{slow:,.0f}", "1")
+    for copy in (True, False):
+        envs = prepared_vector(scenario, num_envs, copy=copy)
+        quickest(envs, actions, 500, 1)
+        rate = num_envs / quickest(envs, actions, 2_000, repeats)
+        table.add_row(f"make_vec, copy={copy}", f"{rate:,.0f}", f"{rate / slow:.1f}")
+    for peer, rate_of_peer in PEERS:
+        table.add_row(peer, rate_of_peer, "")
+    return table
+
+
+def over_waiting(longest: int, repeats: int) -> Table:
+    """Measure a step while the queue grows tenfold.
+
+    Args:
+        longest: Longest queue.
+        repeats: Rounds of each.
+
+    Returns:
+        Time per step by kind of action, on one thread, and the memory of an environment.
+
+    Source:
+        House rule: cost is shown as work grows.
+    """
+    kinds: dict[str, dict[str, Any]] = {
+        "SAF": {"action": "policy", "policies": ["SAF"]},
+        "weights": {"action": "weights"},
+        "order": {"action": "order"},
+        "job": {"action": "job"},
+    }
+    columns = (f"{kind}, us/step" for kind in kinds)
+    table = Table("waiting", *columns, "kB/env", title="A step as the queue grows, 128 slots")
+    waiting = 10
+    while waiting <= longest:
+        log = saturated(waiting, 2_000)
+        episodes = Episodes(_scenario_of(log.largest_request), workload=log)
+        cells, memory = [], 0
+        for keywords in kinds.values():
+            envs = SchedulingVectorEnv(episodes, num_envs=4, threads=1, copy=False, **keywords)
+            actions = random_actions(envs)
+            taken = []
+            for _ in range(1 + repeats):  # the first round compiles what has not been yet
+                envs.reset(seed=0)
+                taken.append(quickest(envs, actions, 100, 1))
+            cells.append(f"{min(taken[1:]) / 4 * 1e6:,.1f}")
+            memory = max(memory, held(envs) // 4)
+        table.add_row(f"{waiting:,}", *cells, f"{memory / 1e3:,.0f}")
+        waiting *= 10
+    return table
+
+
+def _scenario_of(largest_request: int) -> Scenario:
+    """Return a scenario whose only episode is a workload on 256 processors."""
+    return Scenario(
+        name="a long queue",
+        description="As many jobs wait as a first burst brings.",
+        trace=TraceSpec(name="tiny", missing_request="drop"),
+        machine=MachineSpec(processors=256, largest_request_s=largest_request),
+        episode=WholeEpisode(),
+        scheduler=SchedulerSpec(),
+    )

@@ -1,0 +1,251 @@
+"""What information is worth: how well run times are foreseen, what order that gives, what bsld.
+
+The chain is measured link by link on the same contested passes: the error of what is expected of
+each waiting job, the share of pairs of waiting jobs that an order has as the clairvoyant index
+q p max(p, 10 s) has them, and the bounded slowdown of the schedules that the order makes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
+from hpcgym.core.episode import executed_run_time
+from hpcgym.core.index_policy import TERMS, index_policy
+from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.policy import as_policy
+from hpcgym.core.simulator import Simulator
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.baselines import clairvoyant
+from hpcgym.evaluation.runner import evaluate
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.week_ranges import number_ranges
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FloatArray = NDArray[np.float64]
+
+SOURCES: dict[str, tuple[str, ...]] = {
+    "request": (),
+    "last two jobs": ("recent_share",),
+    "records": ("share", "speed"),
+    "network": ("network_share", "network_speed"),
+    "regression": ("regressed_share", "regressed_speed"),
+}
+"""What is known of a waiting job, and the terms that say it: share and speed, or the share alone,
+where the speed is its reciprocal."""
+
+ORDERS = ("area", "smith")
+"""Orders that are made of it: least expected area, and least expected work over the rate at which
+waiting costs; of the request alone both are SAF and its product with the request once more."""
+
+_NAMES = {"last two jobs": "RECENT", "records": "HISTORY", "regression": "REGRESSION"}
+"""Sources whose orders have names."""
+
+
+def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
+    """Return the agents that order by what one source says.
+
+    Args:
+        source: One of `SOURCES`.
+        network: Parameters of a network; needed for "network" only.
+
+    Returns:
+        An agent for each of `ORDERS`.
+
+    Source:
+        Smith 1956; specification, section 10, "Information".
+
+    Example:
+        >>> list(orders_by("records", None))
+        ['area by records', 'smith by records']
+    """
+    if source in _NAMES:
+        policies = [as_policy(f"{rule}-{_NAMES[source]}") for rule in ("SAF", "SMITH")]
+    elif source == "network":
+        policies = [
+            index_policy(weights, network) for weights in ([1, 1, 0, 0, 1, 0], [1, 2, 0, 0, 1, -1])
+        ]
+    else:
+        policies = [index_policy([1, power, 0, 0, 0, 0]) for power in (1, 2)]
+    names = [f"{order} by {source}" for order in ORDERS]
+    return {
+        name: RuleAgent(policy, name=name) for name, policy in zip(names, policies, strict=True)
+    }
+
+
+def _expected(source: str, term: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the logarithms of share and speed that one source expects, each shape (n_waiting,)."""
+    said = [term[:, TERMS.index(name)] for name in SOURCES[source]] or [np.zeros(len(term))]
+    return said[0], said[1] if len(said) > 1 else -said[0]
+
+
+def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
+    """Measure the errors of what is expected, and the orders made of it, at contested passes.
+
+    The passes are those of schedules under Smith's rule by records, the same for every source.
+
+    Args:
+        episodes: The weeks.
+        network: Parameters of a network that was fitted on other weeks, shape (N_NETWORK,).
+
+    Returns:
+        A row per source and order: `source`, `order`; `log_error`, the mean over waiting jobs and
+        passes of |log(expected D / D)|, D = max(run time, 10 s); `bias`, the same without the bars;
+        `agreement`, the share of pairs of waiting jobs in the clairvoyant order, pairs that tie
+        in either left out; `passes`.
+
+    Raises:
+        EvaluationError: No pass was contested.
+
+    Source:
+        Specification, section 10, "Information".
+    """
+    import pandas as pd
+
+    by_records = as_policy("SMITH-HISTORY").parameters
+    settings = replace(episodes.settings, policy=index_policy(by_records, network))
+    learns = as_policy("SMITH-REGRESSION")
+    errors = {source: np.zeros(3) for source in SOURCES}
+    pairs = {(source, order): np.zeros(2) for source in SOURCES for order in ORDERS}
+    passes = 0
+    for week in range(len(episodes)):
+        workload = episodes.workload(week)
+        executed = executed_run_time(workload, settings.kill_at_limit).astype(np.float64)
+        bounded = np.maximum(executed, BSLD_BOUND_S)
+        known = np.log(workload.processors * np.maximum(executed, 1.0) * bounded)
+        simulator = Simulator(workload, settings, decide="contested", extra_policies=[learns])
+        while simulator.run():
+            waiting, term = simulator.terms()
+            passes += 1
+            behind = pairs_behind(known[waiting])
+            for source in SOURCES:
+                share, speed = _expected(source, term)
+                error = term[:, 1] + share - np.log(bounded[waiting])
+                errors[source] += (abs(error).sum(), error.sum(), len(waiting))
+                area = term[:, 0] + term[:, 1] + share
+                scores = {"area": area, "smith": area + term[:, 1] - speed}
+                for order, score in scores.items():
+                    pairs[source, order] += agreement(pairs_behind(score), behind)
+    if passes == 0:
+        raise EvaluationError("no pass of these weeks was contested: nothing to measure")
+    rows = []
+    for (source, order), (agreed, counted) in pairs.items():
+        absolute, signed, n = errors[source]
+        rows.append(
+            {
+                "source": source,
+                "order": order,
+                "log_error": absolute / n,
+                "bias": signed / n,
+                "agreement": agreed / max(counted, 1.0),
+                "passes": passes,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def pairs_behind(score: FloatArray) -> FloatArray:
+    """Tell for every pair of jobs which of the two goes first.
+
+    Args:
+        score: Scores, shape (n,), lowest first.
+
+    Returns:
+        1 where the row's job is behind the column's, -1 where it is ahead, 0 where they tie, shape
+        (n, n).
+
+    Source:
+        Kendall 1938.
+    """
+    return np.sign(score[:, np.newaxis] - score)
+
+
+def agreement(one: FloatArray, other: FloatArray) -> tuple[float, float]:
+    """Count the pairs that two orders have the same way round.
+
+    Args:
+        one: What `pairs_behind` gives of one order, shape (n, n).
+        other: Likewise of the other.
+
+    Returns:
+        Pairs that agree, and pairs in all; those that tie in either are left out.
+
+    Source:
+        Kendall 1938: concordant pairs.
+
+    Example:
+        >>> one, other = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
+        >>> agreement(pairs_behind(one), pairs_behind(other))
+        (2.0, 3.0)
+    """
+    same = one * other
+    return float((same > 0).sum() / 2), float((same != 0).sum() / 2)
+
+
+def chain(
+    agent: RuleAgent | NamedAgent,
+    scenario: str | Episodes,
+    *,
+    jitter: int = 0,
+    replicas: int = 0,
+    processes: int = 1,
+    progress: bool = True,
+) -> pd.DataFrame:
+    """Measure every link from what is known to bounded slowdown, on weeks an agent never saw.
+
+    Args:
+        agent: An index with a network; the weeks are those that its training leaves open.
+        scenario: A name, or its episodes; weeks of a log.
+        jitter: As `hpcgym.evaluate`, like the following.
+        replicas: Likewise.
+        processes: Likewise.
+        progress: Likewise.
+
+    Returns:
+        `foresight`, and two rows of clairvoyant orders, with `ratio`, the sum of bounded slowdowns
+        over SAF's, its interval `ratio_low` and `ratio_high`, and
+        `log_ratio`.
+
+    Raises:
+        EvaluationError: The agent is no index with a network, or no pass was contested.
+        CardError: No week is open.
+
+    Source:
+        Specification, section 10, "Information" and "Evaluation protocol".
+    """
+    import pandas as pd
+
+    network = agent.policy.network if isinstance(agent, RuleAgent) else None
+    if network is None:
+        raise EvaluationError(f"{agent.name} is no index with a network; name one that is")
+    episodes = Episodes(scenario) if isinstance(scenario, str) else scenario
+    if agent.training is not None:
+        numbers = open_weeks(agent.training, episodes)
+        if not numbers:
+            refuse_training_weeks(agent, episodes, episodes.numbers)
+        episodes = episodes.select(number_ranges(numbers))
+    seen = foresight(episodes, network)
+    names = (seen["order"] + " by " + seen["source"]).tolist()
+    known = [{"source": "run time", "order": order, "agreement": np.nan} for order in ORDERS]
+    lines = [clairvoyant(f"clairvoyant {name}", episodes.settings) for name in ("SAF", "SMITH")]
+    orders = [one for source in SOURCES for one in orders_by(source, network).values()]
+    found = evaluate(
+        [*orders, *lines],
+        episodes,
+        jitter=jitter,
+        replicas=replicas,
+        processes=processes,
+        progress=progress,
+    ).summary()
+    table = pd.concat([seen, pd.DataFrame(known)], ignore_index=True)
+    table.index = pd.Index([*names, *(line.name for line in lines)])
+    columns = found.set_index("agent")[["ratio", "ratio_low", "ratio_high", "log_ratio"]]
+    return table.join(columns).reset_index(names="agent")

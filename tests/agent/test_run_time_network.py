@@ -1,0 +1,152 @@
+"""A network learns what users' last jobs tell of a run time, and is kept without pickles."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hpcgym.agent.run_time_network import (
+    Fitting,
+    Samples,
+    fit_network,
+    read_expecting,
+    samples_of,
+    write_expecting,
+)
+from hpcgym.core.index_policy import index_policy
+from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import (
+    N_HIDDEN,
+    N_LAST,
+    N_NETWORK,
+    N_SIGNS,
+    NETWORK_SHARE,
+    NETWORK_SPEED,
+)
+from hpcgym.errors import CardError, HpcgymError, OutputError
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.load import load_scenario
+
+
+def forward(network, sign):
+    """Apply a network to signs, in numpy."""
+    thought, first = sign, 0
+    for n_in, n_out in ((N_SIGNS, N_HIDDEN), (N_HIDDEN, N_LAST), (N_LAST, 2)):
+        weight = network[first : first + n_in * n_out].reshape(n_out, n_in)
+        bias = network[first + n_in * n_out : first + (n_in + 1) * n_out]
+        thought = thought @ weight.T + bias
+        if n_out > 2:
+            thought = thought / (1 + abs(thought))
+        first += (n_in + 1) * n_out
+    return thought
+
+
+@pytest.fixture(scope="module")
+def weeks():
+    """Three weeks of the bundled log."""
+    return Episodes("synthetic-256-weeks").select("1-3")
+
+
+@pytest.fixture(scope="module")
+def samples(weeks):
+    """What is learnt from in them."""
+    return samples_of(weeks)
+
+
+def test_samples_are_what_became_of_jobs_that_waited(weeks, samples):
+    assert len(samples) % 2 == 0
+    assert 0 < len(samples) <= 2 * sum(len(weeks.workload(week)) for week in range(3))
+    assert samples.sign.shape == (len(samples), N_SIGNS)
+    assert np.isfinite(samples.sign).all()
+    assert ((samples.share > 0) & (samples.share <= 1)).all()
+    assert ((samples.speed > 0) & (samples.speed <= 1)).all()
+    # share D/E times speed 10/D is 10/E
+    assert np.allclose(np.log(samples.share * samples.speed), -samples.log_bound)
+
+
+@pytest.mark.parametrize(("estimates", "correction"), [("doubled", "none"), ("recent", "tsafrir")])
+def test_shares_and_speeds_are_those_of_the_estimate_that_the_network_sees(estimates, correction):
+    scenario = load_scenario("synthetic-256-weeks")
+    scheduler = replace(scenario.scheduler, estimates=estimates, correction=correction)
+    found = samples_of(Episodes(replace(scenario, scheduler=scheduler)).select("1"))
+    assert found.log_bound + np.log(10.0) == pytest.approx(12.0 * found.sign[:, 0])  # log E
+    assert np.log(found.share * found.speed) == pytest.approx(-found.log_bound)
+
+
+def test_users_records_are_among_the_signs(weeks):
+    first, last = np.split(samples_of(weeks.select("1")).sign, 2)
+    assert (last[:, 2] >= first[:, 2]).all()  # jobs the user has completed
+    assert (last[:, 2] > first[:, 2]).any()
+
+
+def test_network_begins_at_the_request(samples):
+    network = fit_network([samples], 0, Fitting(epochs=0))
+    assert np.array_equal(forward(network, samples.sign), np.zeros((len(samples), 2)))
+
+
+def test_network_learns_the_mean_of_what_it_cannot_tell_apart():
+    generator = np.random.default_rng(0)
+    n = 4_000
+    sign = np.zeros((n, N_SIGNS))
+    sign[:, 1] = generator.integers(2, size=n)  # two kinds of jobs, whose shares have other means
+    share = np.where(sign[:, 1] == 1, 0.8, 0.1) * generator.choice([0.5, 1.5], size=n)
+    known = Samples(sign, np.minimum(share, 1.0), np.full(n, 0.01), np.full(n, np.log(100.0)))
+    said = forward(fit_network([known], 1, Fitting(epochs=30)), sign)
+    for kind in (0, 1):
+        chosen = sign[:, 1] == kind
+        assert np.exp(said[chosen, 0]).mean() == pytest.approx(known.share[chosen].mean(), rel=0.1)
+    # speed is E/D = (10/D) (E/10)
+    assert np.exp(said[:, 1]).mean() == pytest.approx(0.01 * 100.0, rel=0.1)
+
+
+def test_same_seed_gives_the_same_network(samples):
+    brief = Fitting(epochs=1)
+    assert np.array_equal(fit_network([samples], 3, brief), fit_network([samples], 3, brief))
+    assert not np.array_equal(fit_network([samples], 3, brief), fit_network([samples], 4, brief))
+
+
+def test_kernel_expects_what_the_network_says(weeks):
+    """At every decision of a week, the terms of the index are those worked out in numpy."""
+    network = np.random.default_rng(0).normal(0.0, 0.5, N_NETWORK)
+    by_network = replace(weeks.settings, policy=index_policy([1, 2, 0, 0, 1, -1], network))
+    simulator = Simulator(weeks.workload(0), by_network, decide="event")
+    said, expected = [], []
+    while simulator.run():
+        said.append(simulator.terms()[1][:, [NETWORK_SHARE, NETWORK_SPEED]])
+        expected.append(forward(network, simulator.signs()[1]))
+    said, expected = np.concatenate(said), np.concatenate(expected)
+    assert np.allclose(said, expected, rtol=1e-9, atol=1e-12)
+    assert (np.std(said, axis=0) > 0.1).all()
+
+
+def test_no_samples_are_refused():
+    nothing = Samples(np.empty((0, N_SIGNS)), np.empty(0), np.empty(0), np.empty(0))
+    with pytest.raises(HpcgymError, match="nothing to fit"):
+        fit_network([nothing], 0)
+
+
+def test_network_is_written_and_read(tmp_path, samples):
+    network = fit_network([samples], 0, Fitting(epochs=1))
+    write_expecting(network, tmp_path / "one.npz")
+    assert np.array_equal(read_expecting(tmp_path / "one.npz"), network)
+    with pytest.raises(OutputError):
+        write_expecting(network, tmp_path / "one.npz")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: None,
+        lambda path: path.write_text("not a file of numpy"),
+        lambda path: np.savez(path, other=np.zeros(N_NETWORK)),
+        lambda path: np.savez(path, expecting=np.zeros(3)),
+        lambda path: np.savez(path, expecting=np.full(N_NETWORK, np.nan)),
+        lambda path: np.savez(path, expecting=np.array([None] * N_NETWORK)),
+    ],
+    ids=["absent", "text", "other", "short", "nan", "pickle"],
+)
+def test_files_that_hold_no_network_are_refused(tmp_path, write):
+    path = tmp_path / "weights.npz"
+    write(path)
+    with pytest.raises(CardError, match=r"weights\.npz"):
+        read_expecting(path)

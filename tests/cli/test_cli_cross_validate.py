@@ -1,0 +1,148 @@
+"""`hpcgym judge`: one command makes the whole table."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hpcgym.agent.trainers import TRAINERS
+from hpcgym.agent.weight_search import WeightsTrainer
+from hpcgym.cli.cross_validate import FILES
+from hpcgym.cli.results import UNFINISHED
+
+Command = Callable[..., str]
+
+QUICK = ("--folds", 2, "--seeds", 2, "--replicas", 1)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A scenario of six weeks, and searches that are short."""
+    monkeypatch.setitem(TRAINERS, "weights", lambda: WeightsTrainer(evaluations=24))
+    monkeypatch.setattr("hpcgym.evaluation.baselines.HINDSIGHT_EVALUATIONS", 24)
+    from hpcgym.registry import find_entry
+
+    text = find_entry("scenarios", "synthetic-256-weeks").read_text(encoding="utf-8")
+    path = tmp_path / "six-weeks.toml"
+    path.write_text(text.replace('kind = "week"', 'kind = "week"\nweeks = "1-6"'))
+    return path
+
+
+def test_one_command_makes_the_whole_table_and_its_files(
+    run: Command, refuse: Command, quick: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "judged"
+    command = ("judge", "weights", "--scenario", quick, *QUICK, "--output", folder)
+    printed = run(*command)
+    assert "six-weeks: 6 weeks, each with 1 copy jittered by ±600 s" in printed
+    for line in ("w*train", "w* on copies", "DYNP", "clairvoyant SMITH", "hindsight"):
+        assert line in printed
+    assert "w*train: trained without the block; ratio by training seed" in printed
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted(FILES)
+    runs = pd.read_csv(folder / "runs.csv")
+    own = runs[runs["agent"] == "w*train"]
+    assert sorted(own["seed"].unique()) == [0, 1]
+    assert sorted(own["replica"].unique()) == [0, 1]
+    summary = pd.read_csv(folder / "summary.csv").set_index("agent")
+    assert summary.loc["clairvoyant SAF", "kind"] == "clairvoyant"
+    assert summary.loc["SAF", "ratio"] == 1.0
+    assert len(pd.read_csv(folder / "trainings.csv")) == 4
+    assert (folder / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert "exists already" in refuse(*command)
+
+
+def test_help_names_every_trainer(run: Command) -> None:
+    assert set(TRAINERS) <= set(re.findall(r"[a-z-]+", run("judge", "--help")))
+
+
+def test_families_are_compared_over_several_logs(
+    run: Command, refuse: Command, quick: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("matplotlib")
+    folder = tmp_path / "judged"
+    names = ("SMITH", "SPF", "area=1")
+    logs = ("-s", "tiny", "-s", quick)
+    printed = run("judge", *names, *logs, *QUICK, "--no-references", "--output", folder)
+    assert "2 logs: tiny, six-weeks" in printed
+    assert "clairvoyant SAF" not in printed
+    pictures = ["comparison-six-weeks.png", "comparison-tiny.png"]
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *pictures])
+    runs = pd.read_csv(folder / "runs.csv")
+    assert runs["scenario"].unique().tolist() == ["tiny", "six-weeks"]
+    assert runs["agent"].unique().tolist() == [*names, "SAF"]
+    summary = pd.read_csv(folder / "summary.csv")
+    assert summary["scenario"].tolist() == [
+        name for name in ("tiny", "six-weeks", "all logs") for _ in range(4)
+    ]
+    message = refuse("judge", "SPF", "-s", quick, "-s", "synthetic-256-weeks", *QUICK)
+    assert "six-weeks and synthetic-256-weeks cut one log" in message
+
+
+def test_interrupted_judgement_goes_on_with_resume(
+    run: Command, refuse: Command, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from hpcgym.cli import app
+    from hpcgym.evaluation import cross_validation
+
+    folder = tmp_path / "judged"
+    command = [*map(str, ("judge", "weights", "-s", quick, *QUICK, "--output", folder))]
+
+    def stop(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_validation, "run_tasks", stop)
+        result = CliRunner().invoke(app, command)
+    assert result.exit_code == 130
+    assert "add --resume to go on from there" in result.stderr
+    assert [entry.name for entry in folder.iterdir()] == [UNFINISHED]
+    assert "--resume" in refuse(*command)
+    trained: list[object] = []
+    monkeypatch.setattr(WeightsTrainer, "train", lambda *arguments: trained.append(arguments))
+    assert "w*train" in run(*command, "--resume")
+    assert trained == []
+    assert UNFINISHED not in [entry.name for entry in folder.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (["wieghts"], "did you mean 'weights'"),
+        (["weights", "--scenario", "tinny"], "did you mean 'tiny'"),
+        (["weights", "--scenario", "tiny"], "too few for 5 blocks"),
+        (["weights", "--replicas", "0"], "need both above 0"),
+        (["SAF", "--seeds", "0"], "at least 1 training seed"),
+        (["SAF", "--resume"], "--resume goes with --output"),
+    ],
+)
+def test_what_cannot_be_judged_is_one_line(
+    refuse: Command, mistake: list[str], message: str
+) -> None:
+    assert message in refuse("judge", *mistake)
+
+
+def test_trained_card_is_refused_where_it_was_trained(
+    run: Command, refuse: Command, quick: Path, tmp_path: Path
+) -> None:
+    from hpcgym.agent import load_card
+    from hpcgym.agent.shelf import RESULTS_MARK
+
+    text = load_card("spf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+    card = tmp_path / "mine.toml"
+    card.write_text(
+        text.replace('name = "SPF"', 'name = "mine"')
+        + '[training]\nweeks = { six-weeks = "1-2" }\nseed = 0\nseconds = 1.0\n'
+        'commit = "863cff6"\ncommand = "make it"\n'
+    )
+    shown = run("agents", "info", card)
+    assert "training.weeks.six-weeks" in shown and "make it" in shown
+    message = refuse("evaluate", "-s", quick, "-a", card)
+    assert "mine was trained on weeks 1-2 of six-weeks" in message
+    assert "it may be judged on 4-6" in message
+    assert "six-weeks: 3 weeks" in run("evaluate", "-s", quick, "-a", card, "--weeks", "4-6")
+    assert "six-weeks: 3 weeks" in run("judge", card, "-s", quick, *QUICK)

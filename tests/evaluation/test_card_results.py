@@ -1,0 +1,60 @@
+"""The figures on the cards are those their commands print."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpcgym.agent import load_cards
+from hpcgym.evaluation import evaluate
+from hpcgym.evaluation.card_results import merged, shelf_results
+from hpcgym.scenario.week_ranges import parse_numbers
+
+BUNDLED = "synthetic-256-weeks"
+
+
+def test_every_card_quotes_the_bundled_scenario_and_its_figures_are_current() -> None:
+    cards = load_cards()
+    found = shelf_results(cards, BUNDLED, progress=False)
+    for name, card in cards.items():
+        quoted = [result for result in card.results if result.scenario == BUNDLED]
+        assert quoted == [found[name]], name
+
+
+def test_figures_on_a_real_log_are_current(real_log: Callable[[str], Path]) -> None:
+    real_log("KTH-SP2-1996-2.1-cln")
+    cards = {name: card for name, card in load_cards().items() if name in ("SAF", "SMITH")}
+    found = shelf_results(cards, "kth-sp2-weeks", progress=False)
+    for name, card in cards.items():
+        assert found[name] in card.results
+
+
+def test_new_result_takes_the_place_of_the_old_one_on_its_scenario() -> None:
+    card = load_cards()["FCFS"]
+    new = shelf_results({"FCFS": card}, "tiny", replicas=1, progress=False)["FCFS"]
+    once = merged(card, new)
+    assert merged(once, new).results == once.results
+    assert [result.scenario for result in once.results].count("tiny") == 1
+    assert set(card.results) <= set(once.results)
+
+
+def test_results_without_copies_name_a_command_without_jitter() -> None:
+    card = load_cards()["SPF"]
+    found = shelf_results({"SPF": card}, "tiny", replicas=0, progress=False)["SPF"]
+    assert found.command == "hpcgym evaluate --agents SPF --scenario tiny --jitter 0 --replicas 0"
+    plain = evaluate(["SPF"], "tiny", progress=False).summary().set_index("agent")
+    assert found.ratio_to_saf == round(plain.loc["SPF", "ratio"], 3)
+
+
+@pytest.mark.parametrize("name", list(load_cards()))
+def test_command_on_a_card_names_what_it_was_run_on(name: str) -> None:
+    for result in load_cards()[name].results:
+        before, weeks, after = result.command.partition("--weeks ")
+        if weeks:  # those that its training leaves open
+            numbers, _, after = after.partition(" ")
+            assert len(parse_numbers(numbers, range(1, 10_000))) == result.n_weeks
+            assert load_cards()[name].training is not None
+        assert f"{before}{after}" == (
+            f"hpcgym evaluate --agents {name} --scenario {result.scenario} "
+            f"--jitter 600 --replicas {result.replicas}"
+        )
