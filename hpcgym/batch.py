@@ -33,7 +33,7 @@ from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
 from hpcgym.core.predictor import Correction, Predictor
-from hpcgym.core.rows import jobs_of, own_table, row_of
+from hpcgym.core.rows import jobs_of, own_table, sim_of
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -148,7 +148,7 @@ class _Worker:
 
     def __init__(self, episodes: Sequence[Episode]) -> None:
         self.state = state_for(episodes)
-        self.row = row_of(self.state, 0)
+        self.sim = sim_of(self.state, 0)
         self.keys = np.empty((max(len(episode.workload) for episode in episodes), 2))
 
     def run(self, ready: _Ready, orders: _Orders, block: _Block) -> FloatArray:
@@ -169,9 +169,9 @@ class _Worker:
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
         np.maximum(given, np.finfo(np.float64).min, out=given)  # -inf is the threshold's
         figure = np.empty((block.end - block.first, N_FIGURES))
-        entry_points.run_cells(
+        entry_points.sweep_policies(
             jobs.address,
-            self.row.address,
+            self.sim.address,
             episode.start.address,
             setting,
             orders.weight[part],

@@ -254,14 +254,14 @@ class _MoldingSimulator(Simulator):
         for job in range(first, end):
             self._mold(job)
         requests = self.molded.requested_time[first:end]
-        entry_points.give_predictions(self._jobs.address, self._row.address, requests)
+        entry_points.give_predictions(self._jobs.address, self._sim.address, requests)
 
     def _mold(self, job: int) -> None:
         """Choose the shape of a job and write it into the table."""
         processors, requests, run_times = np.array(self.shapes[job], dtype=np.int64).T.copy()
         wait = np.zeros(len(processors), dtype=np.int64)
         entry_points.plan_newcomer(
-            self._jobs.address, self._row.address, processors, requests, wait
+            self._jobs.address, self._sim.address, processors, requests, wait
         )
         which = choose_shape(processors, requests, wait, self.alpha)
         self.chosen[job], self.predicted_wait[job] = which, wait[which]

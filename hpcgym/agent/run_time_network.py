@@ -1,6 +1,7 @@
 """Networks that expect run times: what they learn from, and how they are fitted.
 
-A network sees the signs of `hpcgym.core.kernels.scoring.user_estimates.read_signs` and says two
+A network sees the signs of `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs` and
+says two
 logarithms: of
 the share D/E of its estimate that a job runs, and of its speed E/D. Both are expectations, so the
 loss of each is that of a Poisson regression, which a mean alone minimises.
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from hpcgym.core.episode import executed_run_time
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_SIGNS
+from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_NETWORK_INPUTS
 from hpcgym.errors import CardError, HpcgymError
 from hpcgym.output import writing
 from hpcgym.scenario.episodes import Episodes
@@ -44,21 +45,21 @@ class Samples:
     """What a network learns from.
 
     Attributes:
-        sign: What it sees, shape (n_samples, N_SIGNS).
+        sign: What it sees, shape (n_samples, N_NETWORK_INPUTS).
         share: What the job's D/E came to, shape (n_samples,).
         speed: 10 s / D likewise: the speed over its largest value, so that jobs with long estimates
             count no more than others.
         log_bound: log(E / 10 s), shape (n_samples,).
     """
 
-    sign: FloatArray
-    share: FloatArray
+    inputs: FloatArray
+    run_time_ratio: FloatArray
     speed: FloatArray
     log_bound: FloatArray
 
     def __len__(self) -> int:
         """Return the number of samples."""
-        return len(self.share)
+        return len(self.run_time_ratio)
 
 
 @dataclass(frozen=True)
@@ -100,13 +101,13 @@ def samples_of(episodes: Episodes) -> Samples:
     for week in range(len(episodes)):
         workload = episodes.workload(week)
         simulator = Simulator(workload, settings, decide="event")
-        first = np.full((len(workload), N_SIGNS), np.nan)
+        first = np.full((len(workload), N_NETWORK_INPUTS), np.nan)
         last = first.copy()
         while simulator.run():
-            waiting, sign = simulator.signs()
-            last[waiting] = sign
+            waiting, inputs = simulator.network_inputs()
+            last[waiting] = inputs
             is_new = np.isnan(first[waiting, 0])
-            first[waiting[is_new]] = sign[is_new]
+            first[waiting[is_new]] = inputs[is_new]
         executed = executed_run_time(workload, settings.kill_at_limit)
         parts.append(_noted(simulator.predicted_time, executed, first, last))
     return _together(parts)
@@ -143,8 +144,14 @@ def fit_network(
     fitting = Fitting() if fitting is None else fitting
     every = _together(samples)
     weight = np.concatenate([np.full(len(one), 1 / max(len(one), 1)) for one in samples])
-    columns = (every.sign, every.share, every.speed, every.log_bound, weight / weight.mean())
-    sign, share, speed, log_bound, scale = (
+    columns = (
+        every.inputs,
+        every.run_time_ratio,
+        every.speed,
+        every.log_bound,
+        weight / weight.mean(),
+    )
+    inputs, run_time_ratio, speed, log_bound, scale = (
         torch.from_numpy(column.astype(np.float32)) for column in columns
     )
     generator = torch.Generator().manual_seed(seed)
@@ -160,12 +167,12 @@ def fit_network(
         order = torch.randperm(len(every), generator=generator)
         for first in range(0, len(order) - batch + 1, batch):
             part = order[first : first + batch]
-            said = _forward(layers, sign[part])
-            log_share = said[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
+            said = _forward(layers, inputs[part])
+            log_run_time_ratio = said[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
             log_speed = (said[:, 1] - log_bound[part]).clamp(SMALLEST_LOG, LARGEST_LOG)
             losses = (
-                log_share.exp()
-                - share[part] * log_share
+                log_run_time_ratio.exp()
+                - run_time_ratio[part] * log_run_time_ratio
                 + log_speed.exp()
                 - speed[part] * log_speed
             )
@@ -231,21 +238,21 @@ def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor
     import torch
 
     layers = []
-    for n_in, n_out in pairwise((N_SIGNS, N_HIDDEN, N_LAST, 2)):
+    for n_in, n_out in pairwise((N_NETWORK_INPUTS, N_HIDDEN, N_LAST, 2)):
         reach = n_in**-0.5 if n_out > 2 else 0.0
         weight = (2 * torch.rand(n_out, n_in, generator=generator) - 1) * reach
         layers.append((weight.requires_grad_(), torch.zeros(n_out).requires_grad_()))
     return layers
 
 
-def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], sign: torch.Tensor) -> torch.Tensor:
+def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tensor) -> torch.Tensor:
     """Return what the network says, shape (n_samples, 2)."""
-    thought = sign
+    activations = inputs
     for place, (weight, bias) in enumerate(layers):
-        thought = thought @ weight.T + bias
+        activations = activations @ weight.T + bias
         if place < len(layers) - 1:
-            thought = thought / (1 + thought.abs())
-    return thought
+            activations = activations / (1 + activations.abs())
+    return activations
 
 
 def _noted(

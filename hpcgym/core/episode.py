@@ -15,7 +15,7 @@ from hpcgym.core import metrics
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, order_refused
 from hpcgym.core.history import empty_history
-from hpcgym.core.kernels.types import Start
+from hpcgym.core.kernels.types import InitialState
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import (
     CORRECTIONS,
@@ -27,7 +27,7 @@ from hpcgym.core.predictor import (
     as_predictor,
 )
 from hpcgym.core.state import JobTable, State
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
@@ -199,13 +199,13 @@ class Episode:
         )
 
     @cached_property
-    def start(self) -> Record[Start]:
+    def start(self) -> Struct[InitialState]:
         """Return what a simulation of the episode begins with, as kernels see it."""
         keeps = self.setting[s.KEEP_HISTORY] != 0
         history = self.workload.history if keeps else empty_history(0)
         moves = self.setting[s.PREDICT] != 0 or self.setting[s.CORRECT] != 0
-        return Record(
-            Start(
+        return Struct(
+            InitialState(
                 setting=self.setting,
                 weight=self.weight,
                 backfill_parameter=self.backfill_parameter,

@@ -19,8 +19,8 @@ from hpcgym.core.state import (
     EXPECT_NOTHING,
     N_WEIGHTS,
     PROCESSORS,
-    RECENT_SHARE,
-    REGRESSED_SHARE,
+    RECENT_RUN_TIME_RATIO,
+    REGRESSED_RUN_TIME_RATIO,
     REGRESSED_SPEED,
     REQUEST,
     RULE_F1,
@@ -35,7 +35,7 @@ from hpcgym.core.state import (
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
-    SHARE,
+    RUN_TIME_RATIO,
     SPEED,
 )
 from hpcgym.errors import PolicyError, unknown_name
@@ -179,7 +179,7 @@ class Policy:
         if self.rule != RULE_INDEX:
             return EXPECT_NOTHING
         by_network = EXPECT_NOTHING if self.network is None else EXPECT_BY_NETWORK
-        learns = self.parameters[REGRESSED_SHARE] or self.parameters[REGRESSED_SPEED]
+        learns = self.parameters[REGRESSED_RUN_TIME_RATIO] or self.parameters[REGRESSED_SPEED]
         return EXPECT_BY_RECORDS | by_network | (EXPECT_BY_REGRESSION if learns else EXPECT_NOTHING)
 
     def __repr__(self) -> str:
@@ -200,21 +200,21 @@ def _weighted(name: str, weights: Sequence[float], source: str) -> Policy:
     return Policy(name, RULE_WEIGHTS, _parameters(*weights), source)
 
 
-def _vertex(name: str, feature: str, sign: float) -> Policy:
+def _vertex(name: str, feature: str, inputs: float) -> Policy:
     """Return a pure policy: a vertex of the weights' unit ball."""
     if feature == "wait":
-        return Policy(name, RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
-    weights = [sign if other == feature else 0.0 for other in FEATURES]
+        return Policy(name, RULE_SUBMIT, _parameters(-inputs), "RR-9212, section 4.2")
+    weights = [inputs if other == feature else 0.0 for other in FEATURES]
     return _weighted(name, weights, "RR-9212, section 4.2")
 
 
-def _indexes(source: str, share: int, speed: int | None, cites: str) -> list[Policy]:
+def _indexes(source: str, run_time_ratio: int, speed: int | None, cites: str) -> list[Policy]:
     """Return SPF, SAF and Smith's rule by what a source expects; without a speed, 1/share is it."""
     made = []
     for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
         weight = np.zeros(N_WEIGHTS)
-        weight[PROCESSORS], weight[REQUEST], weight[share] = processors, 1.0 + smith, 1.0
-        weight[share if speed is None else speed] += smith if speed is None else -smith
+        weight[PROCESSORS], weight[REQUEST], weight[run_time_ratio] = processors, 1.0 + smith, 1.0
+        weight[run_time_ratio if speed is None else speed] += smith if speed is None else -smith
         made.append(Policy(f"{name}-{source}", RULE_INDEX, _parameters(*weight), cites))
     return made
 
@@ -252,9 +252,9 @@ _POLICIES: dict[str, Policy] = {
             "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
         ),
         Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
-        *_indexes("RECENT", RECENT_SHARE, None, _RECENT),
-        *_indexes("HISTORY", SHARE, SPEED, _RECORDS),
-        *_indexes("REGRESSION", REGRESSED_SHARE, REGRESSED_SPEED, _REGRESSION),
+        *_indexes("RECENT", RECENT_RUN_TIME_RATIO, None, _RECENT),
+        *_indexes("HISTORY", RUN_TIME_RATIO, SPEED, _RECORDS),
+        *_indexes("REGRESSION", REGRESSED_RUN_TIME_RATIO, REGRESSED_SPEED, _REGRESSION),
     )
 }
 _CHOOSERS = {

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import JobTable, State
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 
 
-def row_of(state: State, env: int) -> Record[Row]:
+def sim_of(state: State, env: int) -> Struct[Sim]:
     """Return one simulation of the stack.
 
     Args:
@@ -22,7 +22,7 @@ def row_of(state: State, env: int) -> Record[Row]:
         House rule: struct of arrays.
     """
     view: Iterator[Any] = (array[env] for array in state)
-    return Record(Row(*view))
+    return Struct(Sim(*view))
 
 
 def own_table(table: JobTable, state: State, env: int) -> JobTable:
@@ -46,7 +46,7 @@ def own_table(table: JobTable, state: State, env: int) -> JobTable:
     return table._replace(estimate=state.estimate[env, :n], feature=state.feature[env, :n])
 
 
-def jobs_of(table: JobTable, first: int, n_jobs: int) -> Record[Jobs]:
+def jobs_of(table: JobTable, first: int, n_jobs: int) -> Struct[Jobs]:
     """Return the jobs of one episode out of the scenario's table.
 
     Args:
@@ -61,4 +61,4 @@ def jobs_of(table: JobTable, first: int, n_jobs: int) -> Record[Jobs]:
         House rule: episodes are cut beforehand; a reset moves an offset.
     """
     part: Iterator[Any] = (array[first : first + n_jobs] for array in table)
-    return Record(Jobs(*part))
+    return Struct(Jobs(*part))

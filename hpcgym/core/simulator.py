@@ -18,11 +18,11 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.policy import Policy, Run, as_policy, features_of
 from hpcgym.core.predictor import Submission
-from hpcgym.core.rows import jobs_of, own_table, row_of
-from hpcgym.core.struct import Record
+from hpcgym.core.rows import jobs_of, own_table, sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError
 from hpcgym.policies.dynp import checked_candidates
@@ -96,9 +96,9 @@ class Simulator:
     def _open(self) -> None:
         """Allocate a state and take hold of it the way kernels see it."""
         self.state = state_for([self.episode])
-        self._row: Record[Row] = row_of(self.state, 0)
+        self._sim: Struct[Sim] = sim_of(self.state, 0)
         self._table = own_table(self.episode.table, self.state, 0)
-        self._jobs: Record[Jobs] = jobs_of(self._table, 0, len(self.workload))
+        self._jobs: Struct[Jobs] = jobs_of(self._table, 0, len(self.workload))
 
     @property
     def workload(self) -> Workload:
@@ -107,7 +107,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Set the clock back to 0: an empty machine, no job submitted."""
-        entry_points.begin(self._row.address, self.episode.start.address)
+        entry_points.begin(self._sim.address, self.episode.start.address)
         chooser = self.episode.policy.chooser
         self._choosing: Run | None = None if chooser is None else chooser.begin()
 
@@ -125,7 +125,7 @@ class Simulator:
             Specification, section 1.
         """
         while True:
-            status = entry_points.run(self._jobs.address, self._row.address)
+            status = entry_points.run(self._jobs.address, self._sim.address)
             if status < 0:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
             if status == s.PREDICTION:
@@ -166,7 +166,7 @@ class Simulator:
         chosen = as_policy(policy)
         self._refuse_unserved(chosen)
         entry_points.order_by_rule(
-            self._jobs.address, self._row.address, chosen.rule, chosen.parameters
+            self._jobs.address, self._sim.address, chosen.rule, chosen.parameters
         )
 
     def order_by_keys(self, keys: ArrayLike) -> None:
@@ -187,7 +187,7 @@ class Simulator:
             raise PolicyError(
                 f"{len(waiting)} jobs wait: give as many keys, none NaN; got shape {array.shape}"
             )
-        entry_points.order_by_keys(self._jobs.address, self._row.address, s.ORDER, waiting, array)
+        entry_points.order_by_keys(self._jobs.address, self._sim.address, s.ORDER, waiting, array)
 
     def _follow(self, policy: Policy) -> None:
         """Let a policy order this pass, or all passes until the next decision of an interval."""
@@ -233,7 +233,7 @@ class Simulator:
             jobs, plan = self._planned
             entry_points.predict_each(
                 jobs.address,
-                self._row.address,
+                self._sim.address,
                 plan.address,
                 np.array([policy.rule for policy in policies], dtype=np.int64),
                 np.stack([policy.parameters for policy in policies]),
@@ -242,17 +242,18 @@ class Simulator:
         return predicted
 
     @cached_property
-    def _planned(self) -> tuple[Record[Jobs], Record[Row]]:
+    def _planned(self) -> tuple[Struct[Jobs], Struct[Sim]]:
         """Return the jobs with estimates for run times, and a row for rollouts."""
         table = self._table._replace(run_time=self._table.estimate)
-        return jobs_of(table, 0, len(self.workload)), row_of(state_for([self.episode]), 0)
+        return jobs_of(table, 0, len(self.workload)), sim_of(state_for([self.episode]), 0)
 
-    def signs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def network_inputs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return what a network that expects run times sees of the waiting jobs at this instant.
 
         Returns:
             Their indices in base order, shape (n_waiting,), and their signs, shape (n_waiting,
-            N_SIGNS), as `hpcgym.core.kernels.scoring.user_estimates.read_signs` says.
+            N_NETWORK_INPUTS), as `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`
+            says.
 
         Raises:
             PolicyError: The policy expects nothing, so that not all it takes is kept.
@@ -265,9 +266,9 @@ class Simulator:
                 f"{self.episode.policy.name} expects nothing of users; SMITH-HISTORY does"
             )
         listed = self.waiting
-        sign = np.empty((len(listed), s.N_SIGNS))
-        entry_points.describe_listed(self._jobs.address, self._row.address, listed, sign)
-        return listed, sign
+        inputs = np.empty((len(listed), s.N_NETWORK_INPUTS))
+        entry_points.describe_listed(self._jobs.address, self._sim.address, listed, inputs)
+        return listed, inputs
 
     def terms(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the terms of the index of each waiting job at this instant.
@@ -288,7 +289,7 @@ class Simulator:
             )
         listed = self.waiting
         term = np.empty((len(listed), s.N_TERMS))
-        entry_points.copy_terms(self._jobs.address, self._row.address, listed, term)
+        entry_points.copy_terms(self._jobs.address, self._sim.address, listed, term)
         return listed, term
 
     def pick(self, job: int) -> None:
@@ -311,7 +312,7 @@ class Simulator:
             raise PolicyError(f"job {job} does not wait; waiting: {self.waiting.tolist()}")
         base = int(self.episode.setting[s.BASE_RULE])
         weight = self.episode.weight[s.BASE]
-        entry_points.order_picked_first(self._jobs.address, self._row.address, job, base, weight)
+        entry_points.order_picked_first(self._jobs.address, self._sim.address, job, base, weight)
 
     def _predict(self) -> None:
         """Ask the predictor for the run time of each job submitted now."""
@@ -319,7 +320,7 @@ class Simulator:
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
         predicted = [self._ask(job) for job in range(first, end)]
         given = np.array(predicted, dtype=np.int64)
-        entry_points.give_predictions(self._jobs.address, self._row.address, given)
+        entry_points.give_predictions(self._jobs.address, self._sim.address, given)
 
     def _ask(self, job: int) -> int:
         """Ask the predictor for the run time of a job that is being submitted."""
@@ -364,7 +365,7 @@ class Simulator:
                 f"a formula must give {len(waiting)} scores that are not NaN; got {keys.shape}"
             )
         keys = np.maximum(keys, np.finfo(np.float64).min)
-        entry_points.order_by_keys(self._jobs.address, self._row.address, which, waiting, keys)
+        entry_points.order_by_keys(self._jobs.address, self._sim.address, which, waiting, keys)
 
     @property
     def now(self) -> int:
@@ -380,7 +381,7 @@ class Simulator:
     def waiting(self) -> NDArray[np.int64]:
         """Return the waiting jobs' indices in base order, shape (n_waiting,)."""
         listed = np.empty(int(self.state.counter[0, s.N_WAITING]), dtype=np.int64)
-        entry_points.list_waiting(self._row.address, listed)
+        entry_points.list_waiting(self._sim.address, listed)
         return listed
 
     @property

@@ -30,7 +30,7 @@ SingleTable = Annotated[NDArray[np.float32], "float32", 2]
 NEVER = 2**62
 """An instant that does not come, s."""
 
-FIRST_SEAT = -2
+FIRST_ENTRY = -2
 """Entry of `State.start_time` of the waiting job in seat 0; seat k is that less k."""
 
 NODE_CHILDREN = 32
@@ -94,7 +94,7 @@ CHECKED_HEAD = 26
 CHECKED_SHADOW = 27
 N_STEPS = 28  # steps of the environment in this episode
 N_INVALID = 29  # actions that named an empty slot
-N_SEATS = 30  # seats ever taken; those not in use stand in `spare_seat`
+N_ENTRIES = 30  # seats ever taken; those not in use stand in `spare_entry`
 N_PROFILE = 31  # steps of the profile, within a pass
 N_PLANNED = 32  # seats whose `planned_start` means something, in modes that keep reservations
 FIRST_UNPLANNED = 33  # first job that came after reservations were last made
@@ -171,22 +171,22 @@ all terms."""
 # What `hpcgym.core.kernels.scoring.user_estimates` works with.
 EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
 """By what run times of jobs are expected, as bits; whatever expects, reads users' records, too."""
-N_SIGNS = 27
+N_NETWORK_INPUTS = 27
 """Numbers that a network sees of a job."""
 N_HIDDEN, N_LAST = 32, 16
 """Units of its two hidden layers."""
-N_NETWORK = N_HIDDEN * (N_SIGNS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
+N_NETWORK = N_HIDDEN * (N_NETWORK_INPUTS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
 """Its parameters, layer by layer, weights before biases."""
 (
     PROCESSORS,
     REQUEST,
-    SHARE,
+    RUN_TIME_RATIO,
     SPEED,
-    NETWORK_SHARE,
+    NETWORK_RUN_TIME_RATIO,
     NETWORK_SPEED,
-    REGRESSED_SHARE,
+    REGRESSED_RUN_TIME_RATIO,
     REGRESSED_SPEED,
-    RECENT_SHARE,
+    RECENT_RUN_TIME_RATIO,
 ) = range(N_WEIGHTS)
 N_TERMS = N_WEIGHTS
 """What an index weighs: log processors, log E, log share and log speed by records, and the latter
@@ -262,8 +262,9 @@ class State(NamedTuple):
             the column names.
         counter: Whole numbers that move, shape (N_COUNTERS,), see the column names.
         gauge: Real numbers, shape (N_GAUGES,).
-        start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_SEAT` and less
-            = waiting, see `hpcgym.core.kernels.queue.waiting_rows`.
+        start_time: Start of each job, shape (n_jobs,), s; -1 = not submitted, `FIRST_ENTRY` and
+        less
+            = waiting, see `hpcgym.core.kernels.queue.entries`.
         flag: `BACKFILLED`, `THRESHOLDED` and `HELD` bits, shape (n_jobs,).
         ending_time: True ends of the running jobs, descending, shape (n_running_max,), s.
         ending_job: The jobs that end then, shape (n_running_max,).
@@ -271,7 +272,7 @@ class State(NamedTuple):
         release_job: The jobs released then, shape (n_running_max,).
         key: Key of the waiting job in each seat in each order, -inf beyond the threshold, shape
             (N_ORDERS, n_jobs).
-        spare_seat: Seats given back and not taken again, shape (n_jobs,).
+        spare_entry: Seats given back and not taken again, shape (n_jobs,).
         queue_used: What each queue has in use, shape (N_QUEUES, 3), see the column names.
         group_order: Groups in queue order, shape (N_QUEUES, n_groups).
         node_size: Children of each node, shape (n_nodes,); those of a queue are every second.
@@ -308,7 +309,8 @@ class State(NamedTuple):
         coefficient: The regression's models of share and speed, shape (2, N_REGRESSORS).
         squares: Summed squares of the gradients of each coefficient, shape (2, N_REGRESSORS).
         network: Parameters of the network that expects, shape (N_NETWORK,).
-        thought: Room for what a network works out, shape (N_SIGNS + N_HIDDEN + N_LAST + 2,).
+        thought: Room for what a network works out, shape (N_NETWORK_INPUTS + N_HIDDEN + N_LAST +
+        2,).
         planned_start: Reservation of the job in each seat, in modes that keep reservations, shape
             (n_jobs,), s.
         promise: Latest start of the job in each seat, in slack-based backfilling, shape (n_jobs,),
@@ -344,7 +346,7 @@ class State(NamedTuple):
     release_time: Int
     release_job: Int
     key: Float
-    spare_seat: Int
+    spare_entry: Int
     queue_used: Int
     group_order: Int
     node_size: Int
@@ -371,7 +373,7 @@ class State(NamedTuple):
     coefficient: Float
     squares: Float
     network: Float
-    thought: Float
+    activations: Float
     planned_start: Int
     promise: Int
     trial_job: Int
@@ -448,7 +450,7 @@ def allocate(
         release_time=np.empty((n_envs, n_running), dtype=np.int64),
         release_job=np.empty((n_envs, n_running), dtype=np.int64),
         key=np.empty((n_envs, N_ORDERS, n_jobs)),
-        spare_seat=np.empty((n_envs, n_jobs), dtype=np.int64),
+        spare_entry=np.empty((n_envs, n_jobs), dtype=np.int64),
         queue_used=np.zeros((n_envs, N_QUEUES, 3), dtype=np.int64),
         group_order=np.empty((n_envs, N_QUEUES, n_groups), dtype=np.int64),
         node_size=np.empty((n_envs, n_nodes), dtype=np.int64),
@@ -477,7 +479,9 @@ def allocate(
         coefficient=np.zeros((n_envs, 2 if expectations else 0, N_REGRESSORS)),
         squares=np.zeros((n_envs, 2 if expectations else 0, N_REGRESSORS)),
         network=np.zeros((n_envs, N_NETWORK if expectations else 0)),
-        thought=np.empty((n_envs, N_SIGNS + N_HIDDEN + N_LAST + 2 if expectations else 0)),
+        activations=np.empty(
+            (n_envs, N_NETWORK_INPUTS + N_HIDDEN + N_LAST + 2 if expectations else 0)
+        ),
         planned_start=np.empty((n_envs, n_jobs), dtype=np.int64),
         promise=np.empty((n_envs, n_promised), dtype=np.int64),
         trial_job=np.empty((n_envs, n_promised), dtype=np.int64),
@@ -514,7 +518,7 @@ def in_use(state: State) -> State:
     counter, queue_used = state.counter, state.queue_used
     running = slice(int(counter[:, N_RUNNING].max()))
     releases = slice(int(counter[:, N_RELEASES].max()))
-    seats = slice(int(counter[:, N_SEATS].max()))
+    seats = slice(int(counter[:, N_ENTRIES].max()))
     nodes = slice(int(queue_used[:, :, N_NODES].max()))
     planned = slice(int(counter[:, N_PLANNED].max()))
     held = slice(int(counter[:, N_HELD].max()))
@@ -524,7 +528,7 @@ def in_use(state: State) -> State:
         release_time=state.release_time[:, releases],
         release_job=state.release_job[:, releases],
         key=state.key[:, :, seats],
-        spare_seat=state.spare_seat[:, seats],
+        spare_entry=state.spare_entry[:, seats],
         group_order=state.group_order[:, :, : int(queue_used[:, :, N_GROUPS].max())],
         node_size=state.node_size[:, nodes],
         node_child=state.node_child[:, nodes],
@@ -536,7 +540,7 @@ def in_use(state: State) -> State:
         expected=state.expected[:, seats],
         expected_at=state.expected_at[:, seats],
         regressor=state.regressor[:, seats],
-        thought=state.thought[:, :0],
+        activations=state.activations[:, :0],
         planned_start=state.planned_start[:, planned],
         promise=state.promise[:, planned],
         trial_job=state.trial_job[:, :0],

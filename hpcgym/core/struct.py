@@ -109,7 +109,7 @@ def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     return context.get_dummy_value()
 
 
-class RecordType(types.Type):
+class StructType(types.Type):
     """Type of a record: the name and type of each of its arrays, in order."""
 
     def __init__(self, name: str, arrays: dict[str, UncountedArray]) -> None:
@@ -118,24 +118,24 @@ class RecordType(types.Type):
         super().__init__(name=f"{name}({', '.join(f'{k}: {v}' for k, v in arrays.items())})")
 
 
-@register_model(RecordType)
-class RecordModel(models.OpaqueModel):
+@register_model(StructType)
+class StructModel(models.OpaqueModel):
     """A record is one pointer."""
 
 
 @infer_getattr
-class RecordAttribute(AttributeTemplate):
+class StructAttribute(AttributeTemplate):
     """Fields of a record are its arrays."""
 
-    key = RecordType
+    key = StructType
 
-    def generic_resolve(self, record: RecordType, name: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, record: StructType, name: str) -> Any:  # type: ignore[override]
         """Return the type of a field."""
         return record.arrays.get(name)
 
 
-@lower_getattr_generic(RecordType)
-def _load_field(context: Any, builder: Any, record: RecordType, pointer: Any, name: str) -> Any:
+@lower_getattr_generic(StructType)
+def _load_field(context: Any, builder: Any, record: StructType, pointer: Any, name: str) -> Any:
     """Load the descriptor of an array out of the table, number by number.
 
     The table does not change while a record lives, which each load states: so the compiler keeps
@@ -161,7 +161,7 @@ def _load_field(context: Any, builder: Any, record: RecordType, pointer: Any, na
     return loaded([which], types_in_table[which])
 
 
-class Record(Generic[FieldsT]):
+class Struct(Generic[FieldsT]):
     """A record as Python holds it.
 
     Attributes:
@@ -210,7 +210,7 @@ def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:
     for name, hint in get_type_hints(fields, include_extras=True).items():
         _, element, n_axes = get_args(hint)
         arrays[name] = UncountedArray(getattr(types, element), n_axes, "C")
-    record = RecordType(fields.__name__, arrays)
+    record = StructType(fields.__name__, arrays)
 
     def typed(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

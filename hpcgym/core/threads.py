@@ -75,7 +75,7 @@ def checked_threads(threads: int | None) -> int:
     return int(threads)
 
 
-def step_rows(stack: Any, threads: int) -> int:
+def step_batch(stack: Any, threads: int) -> int:
     """Step a stack of environments on so many threads, or as many as numba has.
 
     The parallel regions of a process take turns. A forked process steps on one thread, since the
@@ -86,7 +86,7 @@ def step_rows(stack: Any, threads: int) -> int:
         threads: Threads to use.
 
     Returns:
-        As `hpcgym.core.kernels.env.step_batch.step_rows`.
+        As `hpcgym.core.kernels.env.step_batch.step_batch`.
 
     Writes:
         As it does.
@@ -95,15 +95,15 @@ def step_rows(stack: Any, threads: int) -> int:
         House rule: threads and forks are known to go wrong together.
     """
     if threads == 1 or _team_was_left_behind:
-        return kernels.step_rows(stack)
+        return kernels.step_batch(stack)
     with _team_is_busy:
         before = numba.get_num_threads()
         threads = min(threads, cast(Any, numba.config).NUMBA_NUM_THREADS)
         if threads == before:
-            return kernels.step_rows_abreast(stack)
+            return kernels.step_batch_in_parallel(stack)
         numba.set_num_threads(threads)
         try:
-            return kernels.step_rows_abreast(stack)
+            return kernels.step_batch_in_parallel(stack)
         finally:
             numba.set_num_threads(before)
 

@@ -11,9 +11,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.kernels.types import Choice
+from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import FEATURES, Policy
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
 ActionKind = Literal["weights", "policy", "order", "job"]
@@ -216,12 +216,12 @@ def unit_divisors(
     return np.array([m, e, t, e, 1.0 + t / 3600.0, m * e])
 
 
-def choice_of(
+def action_spec_of(
     kind: str,
     policies: Sequence[Policy],
     base: Policy,
     divisor: NDArray[np.float64],
-) -> Record[Choice]:
+) -> Struct[ActionSpec]:
     """Gather how actions are read into the record that kernels take.
 
     Args:
@@ -251,7 +251,7 @@ def choice_of(
         rule_weight[row] = policy.parameters
         if policy.rule == s.RULE_KEYS:
             rule_weight[row, 0] = 2.0 + row
-    fields = Choice(
+    fields = ActionSpec(
         np.array([KINDS[kind]], dtype=np.int64),
         np.array([policy.rule for policy in policies] or [0], dtype=np.int64),
         rule_weight,
@@ -259,4 +259,4 @@ def choice_of(
         np.array([base.rule], dtype=np.int64),
         np.array(base.parameters),
     )
-    return Record(fields)
+    return Struct(fields)

@@ -13,15 +13,15 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_FIGURES
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
-from hpcgym.core.kernels.types import Stack
-from hpcgym.core.rows import row_of
-from hpcgym.core.struct import IS_COMPILED, Record
-from hpcgym.core.threads import step_rows
+from hpcgym.core.kernels.types import Batch
+from hpcgym.core.rows import sim_of
+from hpcgym.core.struct import IS_COMPILED, Struct
+from hpcgym.core.threads import step_batch
 from hpcgym.env.config import Wiring
 from hpcgym.env.episode import Prepared
 
 
-class EnvStack:
+class EnvBuffers:
     """N environments in one struct of arrays, with the buffers they read from and write to.
 
     The state grows when an episode comes that does not fit into it, by doubling.
@@ -48,7 +48,7 @@ class EnvStack:
         self._state: s.State | None = None
         self._room = (0, 0)  # jobs and users that fit
         self.prepared: list[Prepared | None] = [None] * n_envs
-        self.fields = Stack(
+        self.fields = Batch(
             address=np.zeros((n_envs, 5), dtype=np.int64 if IS_COMPILED else object),
             resting=np.zeros(n_envs, dtype=np.uint8),
             horizon=np.array([horizon or 0]),
@@ -90,7 +90,7 @@ class EnvStack:
         for env, prepared in zip(envs.tolist(), episodes, strict=True):
             self.prepared[env] = prepared
             self._show(env, prepared)
-        kernels.begin_rows(self._record.address, envs)
+        kernels.begin_batch(self._struct.address, envs)
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
         """Take the actions that stand in `fields`.
@@ -99,16 +99,16 @@ class EnvStack:
             resting: Environments that are left alone, shape (n_resting,); None = none.
 
         Returns:
-            As `hpcgym.core.kernels.env.step_batch.step_rows`.
+            As `hpcgym.core.kernels.env.step_batch.step_batch`.
 
         Source:
             House rule: one compiled step behind every face.
         """
         if resting is None:
-            return step_rows(self._record.address, self.threads)
+            return step_batch(self._struct.address, self.threads)
         self.fields.resting[resting] = 1
         try:
-            return step_rows(self._record.address, self.threads)
+            return step_batch(self._struct.address, self.threads)
         finally:
             self.fields.resting[:] = 0
 
@@ -126,7 +126,7 @@ class EnvStack:
         """
         self.fields.resting[resting] = 1
         try:
-            return kernels.find_refused(self._record.address)
+            return kernels.find_refused(self._struct.address)
         finally:
             self.fields.resting[:] = 0
 
@@ -159,10 +159,10 @@ class EnvStack:
     def _open(self) -> None:
         """Take hold of all arrays the way kernels see them."""
         choices = {id(wiring): wiring.choice() for wiring in self._wirings}
-        self._choices = [choices[id(wiring)] for wiring in self._wirings]
+        self._action_specs = [choices[id(wiring)] for wiring in self._wirings]
         n_rows = 0 if self._state is None else len(self.prepared)
-        self.rows = [row_of(self.state, env) for env in range(n_rows)]
-        self._record = Record(self.fields)
+        self.rows = [sim_of(self.state, env) for env in range(n_rows)]
+        self._struct = Struct(self.fields)
         buffers = self.fields.shown_jobs, self.fields.shown_cluster, self.fields.mask
         self.shown = dict(zip(("jobs", "cluster", "action_mask"), buffers, strict=True))
         for key, buffer in self.shown.items():
@@ -170,8 +170,8 @@ class EnvStack:
             self.shown[key].flags.writeable = False
         address: Any = self.fields.address
         for env in range(n_rows):
-            address[env, kernels.ROW] = self.rows[env].address
-            address[env, kernels.CHOICE] = self._choices[env].address
+            address[env, kernels.SIM] = self.rows[env].address
+            address[env, kernels.ACTION_SPEC] = self._action_specs[env].address
         for env, prepared in enumerate(self.prepared):
             if prepared is not None:
                 self._show(env, prepared)
@@ -180,8 +180,8 @@ class EnvStack:
         """Tell the kernels where the records of an environment's episode are."""
         address: Any = self.fields.address
         address[env, kernels.JOBS] = prepared.jobs.address
-        address[env, kernels.START] = prepared.episode.start.address
-        address[env, kernels.BILL] = prepared.bill.address
+        address[env, kernels.INITIAL_STATE] = prepared.episode.start.address
+        address[env, kernels.REWARD_PLAN] = prepared.reward_plan.address
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the records of kernels, which only this process can hold."""

@@ -14,11 +14,11 @@ from hpcgym.core import metrics
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, order_refused
 from hpcgym.core.episode import SchedulerSettings, executed_run_time, network_of
-from hpcgym.core.kernels.types import Choice
+from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import as_policy
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionKind, ActionReader, Scale, choice_of, unit_divisors
+from hpcgym.env.action import ActionKind, ActionReader, Scale, action_spec_of, unit_divisors
 from hpcgym.env.episode import EXPECTATIONS, Expectations, Prepared, Preparer, steppable_policies
 from hpcgym.env.observation import N_SLOTS, observation_space
 from hpcgym.env.reward import TERMINAL_REWARDS, Reward
@@ -136,17 +136,19 @@ class Wiring:
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self._choice_parts = (action, chosen, base, divisor)
-        choice_of(*self._choice_parts)  # raises what it has to say before any episode begins
+        self._action_spec_parts = (action, chosen, base, divisor)
+        action_spec_of(
+            *self._action_spec_parts
+        )  # raises what it has to say before any episode begins
         self.observation_space = observation_space(n_slots)
         self.n_slots = n_slots
         self.reward_terms = ("agent",) if baseline is None else ("agent", "baseline")
         if reward in TERMINAL_REWARDS:
             self.reward_terms = ("compared",)
 
-    def choice(self) -> Record[Choice]:
+    def choice(self) -> Struct[ActionSpec]:
         """Return how actions are read, as kernels see it."""
-        return choice_of(*self._choice_parts)
+        return action_spec_of(*self._action_spec_parts)
 
     def draw(self, options: dict[str, Any], generator: np.random.Generator) -> tuple[str, Prepared]:
         """Draw an episode, or take the one that the options of a reset name, and make it ready.
@@ -180,7 +182,9 @@ class Wiring:
         else:
             label, workload = self.episodes.draw(generator)
         prepared = self.preparer.of(workload)
-        _ = prepared.bill  # may simulate a baseline: what can fail fails before anything begins
+        _ = (
+            prepared.reward_plan
+        )  # may simulate a baseline: what can fail fails before anything begins
         return label, prepared
 
     def schedule(self, state: s.State, env: int, prepared: Prepared) -> Schedule:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
-from hpcgym.core.kernels.types import Bill, Jobs
+from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.policy import Policy, as_policy, policy_names
 from hpcgym.core.rows import jobs_of
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import static_fields
-from hpcgym.env.reward import COMPARING_REWARDS, Cost, Reward, bill_of, cost_of, in_units_of
+from hpcgym.env.reward import COMPARING_REWARDS, Cost, Reward, cost_of, in_units_of, reward_plan_of
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
@@ -62,17 +62,17 @@ class Prepared:
         return len(self.episode.workload.history.completed)
 
     @cached_property
-    def jobs(self) -> Record[Jobs]:
+    def jobs(self) -> Struct[Jobs]:
         """Return the episode's jobs as kernels see them."""
         return jobs_of(self.episode.table, 0, len(self.episode.workload))
 
     @cached_property
-    def bill(self) -> Record[Bill]:
+    def reward_plan(self) -> Struct[RewardPlan]:
         """Return how rewards are paid; simulates the baseline on this episode, once, if any."""
         workload, start_time = self.episode.workload, None
         if self.baseline_settings is not None:
             start_time = _starts_under(self.baseline_settings, workload)
-        return bill_of(self.reward, self.cost, workload.submit_time, start_time)
+        return reward_plan_of(self.reward, self.cost, workload.submit_time, start_time)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold."""

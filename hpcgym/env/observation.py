@@ -31,7 +31,7 @@ FIELDS = (
     "user_mean_run_by_request",
     "user_log_expected_bound",
     "user_log_recency",
-    "log_expected_share",
+    "log_expected_run_time_ratio",
     "log_expected_speed",
     "log_expected_index",
 )

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.kernels.types import Bill
+from hpcgym.core.kernels.types import RewardPlan
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 
 Reward = Literal[
     "bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "ratio", "log_ratio", "relative"
@@ -101,12 +101,12 @@ def in_units_of(cost: Cost, baseline_start_time: IntArray) -> Cost:
     return Cost(cost.at_submission / unit, cost.rate / unit, cost.onset)
 
 
-def bill_of(
+def reward_plan_of(
     reward: str,
     cost: Cost,
     submit_time: IntArray,
     baseline_start_time: IntArray | None,
-) -> Record[Bill]:
+) -> Struct[RewardPlan]:
     """Gather how the rewards of an episode are paid into the record that kernels take.
 
     Args:
@@ -132,7 +132,7 @@ def bill_of(
     by_start = np.argsort(start, kind="stable")
     started_cost = np.concatenate([[0.0], np.cumsum(own[by_start])])
     form = [FORMS.get(reward, s.PAY_AS_ACCRUED), baseline_start_time is not None, len(start)]
-    fields = Bill(
+    fields = RewardPlan(
         form=np.array(form, dtype=np.int64),
         amount=np.array([cost.at_submission, started_cost[-1]]),
         submit_time=submit_time,
@@ -142,4 +142,4 @@ def bill_of(
         started=start[by_start],
         started_cost=started_cost,
     )
-    return Record(fields)
+    return Struct(fields)

@@ -15,7 +15,7 @@ from hpcgym.core.episode import state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_FIGURES
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
-from hpcgym.core.rows import row_of
+from hpcgym.core.rows import sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
 from hpcgym.env.config import Wiring
@@ -97,7 +97,7 @@ at most 1; -1 = none | -1 | 1 |
         | 13 `user_log_expected_bound` | E[1/D], D = max(p, 10 s), 1/s | -log E[1/D] / log E, at \
 most 1 | 0 | 1 |
         | 14 `user_log_recency` | time since the user's last end, s | as 4; -1 = none | -1 | 1 |
-        | 15 `log_expected_share` | expected share of the estimate that the job runs | log share / \
+        | 15 `log_expected_run_time_ratio` | expected share of the estimate run | log share / \
 log E, at least -1 | -1 | 0 |
         | 16 `log_expected_speed` | its expected speed | log speed / log E, at most 1 | 0 | 1 |
         | 17 `log_expected_index` | index i of Smith's rule | log i / log(E^2 M), at most \
@@ -224,7 +224,7 @@ log E, at least -1 | -1 | 0 |
         self.action_space = self._wiring.reader.space
         self.observation_space = self._wiring.observation_space
         self._slot = np.full(n_slots, -1, dtype=np.int64)
-        self._choice = self._wiring.choice()
+        self._action_spec = self._wiring.choice()
         self._state: s.State | None = None
         self._prepared: Prepared | None = None
         self._is_over = True
@@ -254,7 +254,7 @@ log E, at least -1 | -1 | 0 |
         super().reset(seed=seed)
         self._label, self._prepared = self._wiring.draw(options or {}, self.np_random)
         self._make_room(self._prepared)
-        jobs, row = self._prepared.jobs.address, self._row.address
+        jobs, row = self._prepared.jobs.address, self._sim.address
         entry_points.begin(row, self._prepared.episode.start.address)
         entry_points.run(jobs, row)
         self._is_over = False
@@ -289,9 +289,9 @@ log E, at least -1 | -1 | 0 |
         shown = self._empty()
         status = entry_points.step(
             prepared.jobs.address,
-            self._row.address,
-            self._choice.address,
-            prepared.bill.address,
+            self._sim.address,
+            self._action_spec.address,
+            prepared.reward_plan.address,
             self._slot,
             index,
             values,
@@ -331,14 +331,14 @@ log E, at least -1 | -1 | 0 |
         if self._prepared is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         self._is_over = True
-        entry_points.pay_at_horizon(self._row.address, self._prepared.bill.address)
+        entry_points.pay_at_horizon(self._sim.address, self._prepared.reward_plan.address)
         reward, terms = self._payment()
         return reward, {"reward_terms": terms, **self._closing()}
 
     def _closing(self) -> dict[str, Any]:
         """Return what the info at the end of an episode says of it."""
         figure = np.empty(N_FIGURES)
-        entry_points.measure(self._begun.jobs.address, self._row.address, figure)
+        entry_points.measure(self._begun.jobs.address, self._sim.address, figure)
         return {"label": self._label, "metrics": metrics_of(figure)}
 
     def _payment(self) -> tuple[float, dict[str, float]]:
@@ -418,7 +418,7 @@ log E, at least -1 | -1 | 0 |
 
         made, prepared = self.schedule(), self._begun
         title, table = f"{self.episodes.scenario.name}, {self._label}", prepared.episode.table
-        frame = frame_of(title, made, table, self._stack, 0, prepared.jobs, self._row)
+        frame = frame_of(title, made, table, self._stack, 0, prepared.jobs, self._sim)
         if self._viewer is None:
             self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])  # type: ignore[arg-type]
         return self._viewer.render(frame)
@@ -454,7 +454,7 @@ log E, at least -1 | -1 | 0 |
             or state.history_completed.shape[1] < len(workload.history.completed)
         ):
             self._state = state_for([prepared.episode], fields=True)
-            self._row = row_of(self._state, 0)
+            self._sim = sim_of(self._state, 0)
 
     def _empty(self) -> Observation:
         """Make room for an observation."""
@@ -474,6 +474,6 @@ log E, at least -1 | -1 | 0 |
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Take hold of state and jobs again the way kernels see them."""
         self.__dict__.update(kept)
-        self._choice = self._wiring.choice()
+        self._action_spec = self._wiring.choice()
         if self._state is not None:
-            self._row = row_of(self._state, 0)
+            self._sim = sim_of(self._state, 0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.action import masks_of
-from hpcgym.env.buffers import EnvStack
+from hpcgym.env.buffers import EnvBuffers
 from hpcgym.env.config import AnyScenario, Keywords, Wiring
 from hpcgym.env.episode import Prepared
 from hpcgym.env.info import metrics_where
@@ -110,7 +110,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.single_observation_space = first.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.stack = EnvStack(self.wirings, max_episode_steps, checked_threads(threads))
+        self.stack = EnvBuffers(self.wirings, max_episode_steps, checked_threads(threads))
         self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
         self.viewers: dict[int, Any] = {}
         self._generators: list[np.random.Generator | None] = [None] * num_envs

@@ -13,7 +13,7 @@ from hpcgym.core.episode import state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.policy import Policy, as_policy
-from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.state import JobTable
 from hpcgym.errors import PolicyError
 
@@ -52,7 +52,7 @@ class Plans:
             _table_for(n_jobs, FIRST_ORDER + self.trial + 1) for _ in range(max(n_samples, 1))
         ]
         self._planned = [jobs_of(table, 0, n_jobs) for table in self._tables]
-        self._plan = row_of(state_for([simulator.episode], room=room), 0)
+        self._plan = sim_of(state_for([simulator.episode], room=room), 0)
         self._rule = np.array([policy.rule for policy in policies], dtype=np.int64)
         self._weight = np.stack([policy.parameters for policy in policies])
         self._column = np.zeros((self.trial + 1, s.N_WEIGHTS))
@@ -86,7 +86,7 @@ class Plans:
                 drawn[1], chance = int(chances[sample, 0] * length), chances[sample, 1:]
             self._n_coming[sample] = entry_points.foresee(
                 simulator._jobs.address,
-                simulator._row.address,
+                simulator._sim.address,
                 planned.address,
                 self._rule,
                 self._weight,
@@ -106,7 +106,7 @@ class Plans:
         Source:
             Smith 1956; specification, section 8, "dynP".
         """
-        row, plan, column = self.simulator._row.address, self._plan.address, self._column[order]
+        row, plan, column = self.simulator._sim.address, self._plan.address, self._column[order]
         total = 0.0
         for planned, n_coming in zip(self._planned, self._n_coming, strict=True):
             total += entry_points.cost_of_plan(planned.address, row, plan, column, n_coming)
@@ -202,7 +202,9 @@ def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
     """
     chosen = tuple(as_policy(candidate) for candidate in candidates)
     for policy in chosen:
-        is_index = policy.rule == s.RULE_INDEX and not policy.parameters[s.NETWORK_SHARE :].any()
+        is_index = (
+            policy.rule == s.RULE_INDEX and not policy.parameters[s.NETWORK_RUN_TIME_RATIO :].any()
+        )
         is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.keeps_order
         if not (is_index or is_sum):
             raise PolicyError(

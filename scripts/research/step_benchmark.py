@@ -166,7 +166,7 @@ def prepared_vector(
     for position in range(len(wiring.episodes)):
         prepared = wiring.preparer.of(wiring.episodes.workload(position))
         prepared.episode.setting[list(switched_off)] = 0
-        _ = prepared.bill
+        _ = prepared.reward_plan
     envs.reset(seed=0)
     return envs
 

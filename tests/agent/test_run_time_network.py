@@ -19,8 +19,8 @@ from hpcgym.core.state import (
     N_HIDDEN,
     N_LAST,
     N_NETWORK,
-    N_SIGNS,
-    NETWORK_SHARE,
+    N_NETWORK_INPUTS,
+    NETWORK_RUN_TIME_RATIO,
     NETWORK_SPEED,
 )
 from hpcgym.errors import CardError, HpcgymError, OutputError
@@ -28,17 +28,17 @@ from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
 
 
-def forward(network, sign):
+def forward(network, inputs):
     """Apply a network to signs, in numpy."""
-    thought, first = sign, 0
-    for n_in, n_out in ((N_SIGNS, N_HIDDEN), (N_HIDDEN, N_LAST), (N_LAST, 2)):
+    activations, first = inputs, 0
+    for n_in, n_out in ((N_NETWORK_INPUTS, N_HIDDEN), (N_HIDDEN, N_LAST), (N_LAST, 2)):
         weight = network[first : first + n_in * n_out].reshape(n_out, n_in)
         bias = network[first + n_in * n_out : first + (n_in + 1) * n_out]
-        thought = thought @ weight.T + bias
+        activations = activations @ weight.T + bias
         if n_out > 2:
-            thought = thought / (1 + abs(thought))
+            activations = activations / (1 + abs(activations))
         first += (n_in + 1) * n_out
-    return thought
+    return activations
 
 
 @pytest.fixture(scope="module")
@@ -56,12 +56,12 @@ def samples(weeks):
 def test_samples_are_what_became_of_jobs_that_waited(weeks, samples):
     assert len(samples) % 2 == 0
     assert 0 < len(samples) <= 2 * sum(len(weeks.workload(week)) for week in range(3))
-    assert samples.sign.shape == (len(samples), N_SIGNS)
-    assert np.isfinite(samples.sign).all()
-    assert ((samples.share > 0) & (samples.share <= 1)).all()
+    assert samples.inputs.shape == (len(samples), N_NETWORK_INPUTS)
+    assert np.isfinite(samples.inputs).all()
+    assert ((samples.run_time_ratio > 0) & (samples.run_time_ratio <= 1)).all()
     assert ((samples.speed > 0) & (samples.speed <= 1)).all()
     # share D/E times speed 10/D is 10/E
-    assert np.allclose(np.log(samples.share * samples.speed), -samples.log_bound)
+    assert np.allclose(np.log(samples.run_time_ratio * samples.speed), -samples.log_bound)
 
 
 @pytest.mark.parametrize(("estimates", "correction"), [("doubled", "none"), ("recent", "tsafrir")])
@@ -69,32 +69,36 @@ def test_shares_and_speeds_are_those_of_the_estimate_that_the_network_sees(estim
     scenario = load_scenario("synthetic-256-weeks")
     scheduler = replace(scenario.scheduler, estimates=estimates, correction=correction)
     found = samples_of(Episodes(replace(scenario, scheduler=scheduler)).select("1"))
-    assert found.log_bound + np.log(10.0) == pytest.approx(12.0 * found.sign[:, 0])  # log E
-    assert np.log(found.share * found.speed) == pytest.approx(-found.log_bound)
+    assert found.log_bound + np.log(10.0) == pytest.approx(12.0 * found.inputs[:, 0])  # log E
+    assert np.log(found.run_time_ratio * found.speed) == pytest.approx(-found.log_bound)
 
 
 def test_users_records_are_among_the_signs(weeks):
-    first, last = np.split(samples_of(weeks.select("1")).sign, 2)
+    first, last = np.split(samples_of(weeks.select("1")).inputs, 2)
     assert (last[:, 2] >= first[:, 2]).all()  # jobs the user has completed
     assert (last[:, 2] > first[:, 2]).any()
 
 
 def test_network_begins_at_the_request(samples):
     network = fit_network([samples], 0, Fitting(epochs=0))
-    assert np.array_equal(forward(network, samples.sign), np.zeros((len(samples), 2)))
+    assert np.array_equal(forward(network, samples.inputs), np.zeros((len(samples), 2)))
 
 
 def test_network_learns_the_mean_of_what_it_cannot_tell_apart():
     generator = np.random.default_rng(0)
     n = 4_000
-    sign = np.zeros((n, N_SIGNS))
-    sign[:, 1] = generator.integers(2, size=n)  # two kinds of jobs, whose shares have other means
-    share = np.where(sign[:, 1] == 1, 0.8, 0.1) * generator.choice([0.5, 1.5], size=n)
-    known = Samples(sign, np.minimum(share, 1.0), np.full(n, 0.01), np.full(n, np.log(100.0)))
-    said = forward(fit_network([known], 1, Fitting(epochs=30)), sign)
+    inputs = np.zeros((n, N_NETWORK_INPUTS))
+    inputs[:, 1] = generator.integers(2, size=n)  # two kinds of jobs, whose shares have other means
+    run_time_ratio = np.where(inputs[:, 1] == 1, 0.8, 0.1) * generator.choice([0.5, 1.5], size=n)
+    known = Samples(
+        inputs, np.minimum(run_time_ratio, 1.0), np.full(n, 0.01), np.full(n, np.log(100.0))
+    )
+    said = forward(fit_network([known], 1, Fitting(epochs=30)), inputs)
     for kind in (0, 1):
-        chosen = sign[:, 1] == kind
-        assert np.exp(said[chosen, 0]).mean() == pytest.approx(known.share[chosen].mean(), rel=0.1)
+        chosen = inputs[:, 1] == kind
+        assert np.exp(said[chosen, 0]).mean() == pytest.approx(
+            known.run_time_ratio[chosen].mean(), rel=0.1
+        )
     # speed is E/D = (10/D) (E/10)
     assert np.exp(said[:, 1]).mean() == pytest.approx(0.01 * 100.0, rel=0.1)
 
@@ -112,15 +116,15 @@ def test_kernel_expects_what_the_network_says(weeks):
     simulator = Simulator(weeks.workload(0), by_network, decide="event")
     said, expected = [], []
     while simulator.run():
-        said.append(simulator.terms()[1][:, [NETWORK_SHARE, NETWORK_SPEED]])
-        expected.append(forward(network, simulator.signs()[1]))
+        said.append(simulator.terms()[1][:, [NETWORK_RUN_TIME_RATIO, NETWORK_SPEED]])
+        expected.append(forward(network, simulator.network_inputs()[1]))
     said, expected = np.concatenate(said), np.concatenate(expected)
     assert np.allclose(said, expected, rtol=1e-9, atol=1e-12)
     assert (np.std(said, axis=0) > 0.1).all()
 
 
 def test_no_samples_are_refused():
-    nothing = Samples(np.empty((0, N_SIGNS)), np.empty(0), np.empty(0), np.empty(0))
+    nothing = Samples(np.empty((0, N_NETWORK_INPUTS)), np.empty(0), np.empty(0), np.empty(0))
     with pytest.raises(HpcgymError, match="nothing to fit"):
         fit_network([nothing], 0)
 

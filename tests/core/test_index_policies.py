@@ -158,7 +158,7 @@ def test_a_whole_log_under_a_network_starts_as_the_judge_says(real_log):
 # --- What is kept with a seat ---------------------------------------------------------------------
 
 
-def seat_of(state, job):
+def entry_of(state, job):
     """Return the seat of a waiting job, which stands in its place of `start_time`."""
     return -2 - int(state.start_time[0, job])
 
@@ -177,12 +177,12 @@ def check_what_is_kept(workload, seed):
             completed=state.history_completed[0],
         )
         known = records_of_users(replace(workload, history=history))
-        listed, sign = simulator.signs()
-        for job, seen in zip(listed.tolist(), sign.tolist(), strict=True):
+        listed, inputs = simulator.network_inputs()
+        for job, seen in zip(listed.tolist(), inputs.tolist(), strict=True):
             row = table[job]
             user = known[row.user]
-            assert seen == reference_index.signs(row, row.requested_time, user)
-            seat = seat_of(state, job)
+            assert seen == reference_index.network_inputs(row, row.requested_time, user)
+            seat = entry_of(state, job)
             if state.expected_at[0, seat] == user.completed:
                 assert state.expected[0, seat, :6].tolist() == [
                     math.log(row.processors),
@@ -289,10 +289,10 @@ def test_a_ring_forgets_what_lies_further_back():
     simulator = Simulator(jobs, SchedulerSettings("SPF-HISTORY"), decide="event")
     for _ in range(n):
         assert simulator.run()
-    [sign] = simulator.signs()[1]
-    assert sign[2] == pytest.approx(np.log(1 + n - 1) / 7)
-    assert sign[3] == pytest.approx(np.log(1 + RING_JOBS) / 3)
-    assert sign[4] * 5 == pytest.approx(np.log(0.1))
+    [inputs] = simulator.network_inputs()[1]
+    assert inputs[2] == pytest.approx(np.log(1 + n - 1) / 7)
+    assert inputs[3] == pytest.approx(np.log(1 + RING_JOBS) / 3)
+    assert inputs[4] * 5 == pytest.approx(np.log(0.1))
 
 
 # --- Copies, vectors of cells, and decisions ------------------------------------------------------
@@ -471,4 +471,4 @@ def test_signs_are_refused_where_nothing_is_expected():
     simulator = Simulator(saturated(20, 20), SchedulerSettings("SMITH"), decide="contested")
     assert simulator.run()
     with pytest.raises(PolicyError, match="SMITH expects nothing of users"):
-        simulator.signs()
+        simulator.network_inputs()

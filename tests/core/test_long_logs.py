@@ -12,7 +12,7 @@ from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.reward import STARTED_KEPT
-from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of
@@ -86,7 +86,7 @@ def written(log, settings, **extra):
     state = state_for([episode], fields=True)
     for array in state:
         array.fill(0 if array is state.flag else UNTOUCHED)
-    row, jobs = row_of(state, 0), jobs_of(episode.table, 0, len(log))
+    row, jobs = sim_of(state, 0), jobs_of(episode.table, 0, len(log))
     entry_points.begin(row.address, episode.start.address)
     assert entry_points.run(jobs.address, row.address) == s.DONE
     touched = {key: array != UNTOUCHED for key, array in state._asdict().items()}
@@ -106,7 +106,7 @@ def test_what_is_known_and_what_waiting_costs_grow_with_the_jobs_that_wait(once,
     for log in (once, again_and_again(once, 4)):
         counted = written(log, SchedulerSettings(policy), keep_history=True, **reward_of(log))
         counts.append({key: n for key, n in counted.items() if key not in RINGS})
-        most = counted["spare_seat"]
+        most = counted["spare_entry"]
         assert 0 < counted["onset"] <= 2 * most + STARTED_KEPT + 1
         assert counted["expected"] in (0, most * s.N_WEIGHTS)
         assert (counted["expected"] > 0) == (policy == "SMITH-HISTORY")
@@ -131,7 +131,7 @@ def test_as_many_seats_are_taken_as_jobs_ever_waited_at_once(once, settings):
     simulator = Simulator(once, settings)
     simulator.run()
     most = simulator.counts()["max_waiting"]
-    assert simulator.state.counter[0, s.N_SEATS] == most
+    assert simulator.state.counter[0, s.N_ENTRIES] == most
     assert 50 < most < len(once) / 4
     assert held_beyond_schedule(simulator) < 5_000 + 250 * most * s.N_QUEUES
 

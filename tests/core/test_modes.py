@@ -306,7 +306,7 @@ def test_no_job_starts_later_than_promised(workload, policy, estimates, c):
     while simulator.run():
         first = simulator.state.counter[0, s.FIRST_UNPLANNED]
         for job in simulator.waiting[simulator.waiting < first]:
-            seat = s.FIRST_SEAT - simulator.state.start_time[0, job]
+            seat = s.FIRST_ENTRY - simulator.state.start_time[0, job]
             promised.setdefault(int(job), int(simulator.state.promise[0, seat]))
             assert simulator.state.promise[0, seat] == promised[int(job)]
             assert simulator.state.planned_start[0, seat] <= promised[int(job)]

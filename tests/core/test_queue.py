@@ -7,8 +7,8 @@ from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import btree, ordered_queue
-from hpcgym.core.kernels.types import open_jobs, open_row
-from hpcgym.core.rows import jobs_of, row_of
+from hpcgym.core.kernels.types import open_jobs, open_sim
+from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.workload import Workload
 
 N_JOBS = 4_000
@@ -16,22 +16,22 @@ N_JOBS = 4_000
 
 @kernel
 def clear(row: int, which: int) -> None:
-    ordered_queue.clear_queue(open_row(row), which)
+    ordered_queue.clear_queue(open_sim(row), which)
 
 
 @kernel
 def put_in(jobs: int, row: int, which: int, job: int) -> None:
-    ordered_queue.put_in(open_jobs(jobs), open_row(row), which, job)
+    ordered_queue.put_in(open_jobs(jobs), open_sim(row), which, job)
 
 
 @kernel
 def take_out(jobs: int, row: int, which: int, job: int) -> None:
-    ordered_queue.take_out(open_jobs(jobs), open_row(row), which, job)
+    ordered_queue.take_out(open_jobs(jobs), open_sim(row), which, job)
 
 
 @kernel
 def list_jobs(row: int, which: int, listed: s.Int) -> int:
-    return ordered_queue.list_jobs(open_row(row), which, listed)
+    return ordered_queue.list_jobs(open_sim(row), which, listed)
 
 
 @kernel
@@ -52,9 +52,9 @@ class Twin:
         )
         episode = prepare(self.workload, SchedulerSettings())
         self.state = state_for([episode])
-        self.row, self.jobs = row_of(self.state, 0), jobs_of(episode.table, 0, N_JOBS)
+        self.row, self.jobs = sim_of(self.state, 0), jobs_of(episode.table, 0, N_JOBS)
         self.which, self.key, self.waiting = which, key, set()
-        self.state.start_time[0] = s.FIRST_SEAT - np.arange(N_JOBS)
+        self.state.start_time[0] = s.FIRST_ENTRY - np.arange(N_JOBS)
         self.state.key[0, which] = key
         clear(self.row.address, which)
 

@@ -120,7 +120,7 @@ def promises(simulator):
         counter, start_time = simulator.state.counter[0], simulator.state.start_time[0]
         for job in simulator.waiting.tolist():
             if job < counter[s.FIRST_UNPLANNED]:
-                seat = s.FIRST_SEAT - start_time[job]
+                seat = s.FIRST_ENTRY - start_time[job]
                 promised.setdefault(job, int(simulator.state.planned_start[0, seat]))
     return [promised.get(job, start) for job, start in enumerate(simulator.start_time.tolist())]
 

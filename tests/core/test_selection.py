@@ -7,14 +7,14 @@ from hpcgym.core import state as s
 from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import selection
-from hpcgym.core.kernels.types import open_row
-from hpcgym.core.rows import row_of
+from hpcgym.core.kernels.types import open_sim
+from hpcgym.core.rows import sim_of
 from hpcgym.core.workload import Workload
 
 
 @kernel
 def take_first(row: int, which: int, n: int, taken: int) -> int:
-    return selection.take_first(open_row(row), which, n, taken)
+    return selection.take_first(open_sim(row), which, n, taken)
 
 
 @pytest.mark.parametrize("n_keys", [1, 7, 10_000])
@@ -23,11 +23,11 @@ def test_jobs_are_taken_in_the_order_of_key_and_index(n, n_keys):
     ones = np.ones(n, dtype=int)
     workload = Workload.from_arrays(ones, ones, ones, ones, machine_processors=1)
     state = state_for([prepare(workload, SchedulerSettings())])
-    row = row_of(state, 0)
+    row = sim_of(state, 0)
     generator = np.random.default_rng(n)
     key = generator.integers(0, n_keys, n).astype(float)
     key[generator.random(n) < 0.05] = -np.inf
-    state.start_time[0] = s.FIRST_SEAT - np.arange(n)  # each job waits in the seat of its number
+    state.start_time[0] = s.FIRST_ENTRY - np.arange(n)  # each job waits in the seat of its number
     state.key[0, s.ORDER] = key
     state.scratch[0] = generator.permutation(n)
     taken = [take_first(row.address, s.ORDER, n - place, place) for place in range(n)]

@@ -34,7 +34,7 @@ BUSY = busy_workload(6, n=400)
 def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
     shown = env._empty()
-    jobs, row = env._prepared.jobs.address, env._row.address
+    jobs, row = env._prepared.jobs.address, env._sim.address
     entry_points.observe(jobs, row, env._slot.copy(), *shown.values())
     return shown
 
@@ -211,7 +211,7 @@ def test_observation_by_hand() -> None:
             "user_mean_run_by_request": -1.0,
             "user_log_expected_bound": 1.0,
             "user_log_recency": -1.0,
-            "log_expected_share": 0.0,
+            "log_expected_run_time_ratio": 0.0,
             "log_expected_speed": 0.0,
             "log_expected_index": 1.0,
         },
@@ -234,7 +234,7 @@ def test_observation_by_hand() -> None:
             "user_mean_run_by_request": -1.0,
             "user_log_expected_bound": math.log(600) / log_e,
             "user_log_recency": -1.0,
-            "log_expected_share": 0.0,
+            "log_expected_run_time_ratio": 0.0,
             "log_expected_speed": 0.0,
             "log_expected_index": math.log(2 * 600**2) / math.log(8 * 7_200**2),
         },
@@ -280,7 +280,7 @@ def test_history_by_hand() -> None:
             "user_mean_run_by_request": (0.5 + 0.2) / 2,
             "user_log_expected_bound": -math.log(expected) / log_e,
             "user_log_recency": math.log(1 + 800 / 60) / math.log(43_201),
-            "log_expected_share": math.log(share) / log_e,
+            "log_expected_run_time_ratio": math.log(share) / log_e,
             "log_expected_speed": math.log(speed) / log_e,
             "log_expected_index": math.log(60**2 * share / speed) / math.log(8 * 7_200**2),
         },

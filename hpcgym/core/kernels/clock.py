@@ -15,8 +15,8 @@ from hpcgym.core.kernels.env.reward import accrue, begin_cost
 from hpcgym.core.kernels.invariants import find_violation
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import admit_job, hold_job, is_held, next_eligible
+from hpcgym.core.kernels.queue.entries import entry_of, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import precedes, put_in, take_out
-from hpcgym.core.kernels.queue.waiting_rows import seat_of, take_seat
 from hpcgym.core.kernels.running_jobs import (
     complete_job,
     next_completion,
@@ -33,7 +33,7 @@ from hpcgym.core.kernels.scoring.estimates import (
 )
 from hpcgym.core.kernels.scoring.score import first_key
 from hpcgym.core.kernels.scoring.user_history import meet_user
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     AT_PASS,
     AT_SUBMISSIONS,
@@ -89,7 +89,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def submit_job(jobs: Jobs, row: Row) -> None:
+def submit_job(jobs: Jobs, sim: Sim) -> None:
     """Let the next job come in; the queues take it in later.
 
     Args:
@@ -103,27 +103,27 @@ def submit_job(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    job = row.counter[NEXT_JOB]
-    seat = take_seat(row, job)
-    row.counter[NEXT_JOB] = job + 1
-    row.counter[N_EVENTS] += 1
-    if row.setting[PREDICT] == PREDICT_RECENT:
-        write_prediction(jobs, job, predict_recent(jobs, row, job))
-    if row.setting[KEEP_HISTORY] == HISTORY_FOR_KEYS:
-        meet_user(jobs, row, job)
-    row.key[BASE, seat] = first_key(jobs, row, BASE, job)
-    if row.setting[FILL_KEEPS] == 1:
-        row.key[FILL, seat] = first_key(jobs, row, FILL, job)
-    row.counter[WAITING_PROCESSORS] += jobs.processors[job]
-    row.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
-    if row.setting[KEEP_REWARD] == 1:
-        begin_cost(jobs, row, job)
-    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
-        hold_job(jobs, row, job)
+    job = sim.counter[NEXT_JOB]
+    entry = take_entry(sim, job)
+    sim.counter[NEXT_JOB] = job + 1
+    sim.counter[N_EVENTS] += 1
+    if sim.setting[PREDICT] == PREDICT_RECENT:
+        write_prediction(jobs, job, predict_recent(jobs, sim, job))
+    if sim.setting[KEEP_HISTORY] == HISTORY_FOR_KEYS:
+        meet_user(jobs, sim, job)
+    sim.key[BASE, entry] = first_key(jobs, sim, BASE, job)
+    if sim.setting[FILL_KEEPS] == 1:
+        sim.key[FILL, entry] = first_key(jobs, sim, FILL, job)
+    sim.counter[WAITING_PROCESSORS] += jobs.processors[job]
+    sim.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
+    if sim.setting[KEEP_REWARD] == 1:
+        begin_cost(jobs, sim, job)
+    if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        hold_job(jobs, sim, job)
 
 
 @kernel(inlined=True)
-def next_submission(jobs: Jobs, row: Row) -> int:
+def next_submission(jobs: Jobs, sim: Sim) -> int:
     """Return the instant of the next submission.
 
     Args:
@@ -136,13 +136,13 @@ def next_submission(jobs: Jobs, row: Row) -> int:
     Source:
         House rule: one word per thing.
     """
-    if row.counter[NEXT_JOB] == row.setting[N_JOBS]:
+    if sim.counter[NEXT_JOB] == sim.setting[N_JOBS]:
         return NEVER
-    return jobs.submit_time[row.counter[NEXT_JOB]]
+    return jobs.submit_time[sim.counter[NEXT_JOB]]
 
 
 @kernel
-def cross_threshold(jobs: Jobs, row: Row, first: int) -> bool:
+def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
     """Move waiting jobs that have passed the threshold to the front of every order.
 
     Args:
@@ -159,29 +159,29 @@ def cross_threshold(jobs: Jobs, row: Row, first: int) -> bool:
     Source:
         Specification, section 1, "Queue order" and "Threshold scope".
     """
-    threshold = row.setting[THRESHOLD]
+    threshold = sim.setting[THRESHOLD]
     if threshold < 0:
         return False
     moved = False
-    job = row.counter[NEXT_OVERDUE]
-    while job < first and row.counter[NOW] - jobs.submit_time[job] > threshold:
-        if row.start_time[job] < 0:
-            take_out(jobs, row, BASE, job)
-            row.key[BASE, seat_of(row, job)] = -float("inf")
-            put_in(jobs, row, BASE, job)
-            if row.setting[FILL_KEEPS] == 1:
-                take_out(jobs, row, FILL, job)
-                row.key[FILL, seat_of(row, job)] = -float("inf")
-                put_in(jobs, row, FILL, job)
-            row.counter[N_OVERDUE] += 1
+    job = sim.counter[NEXT_OVERDUE]
+    while job < first and sim.counter[NOW] - jobs.submit_time[job] > threshold:
+        if sim.start_time[job] < 0:
+            take_out(jobs, sim, BASE, job)
+            sim.key[BASE, entry_of(sim, job)] = -float("inf")
+            put_in(jobs, sim, BASE, job)
+            if sim.setting[FILL_KEEPS] == 1:
+                take_out(jobs, sim, FILL, job)
+                sim.key[FILL, entry_of(sim, job)] = -float("inf")
+                put_in(jobs, sim, FILL, job)
+            sim.counter[N_OVERDUE] += 1
             moved = True
         job += 1
-    row.counter[NEXT_OVERDUE] = job
+    sim.counter[NEXT_OVERDUE] = job
     return moved
 
 
 @kernel(inlined=True)
-def queue_jobs(jobs: Jobs, row: Row, first: int) -> None:
+def queue_jobs(jobs: Jobs, sim: Sim, first: int) -> None:
     """Put the jobs submitted now into the queues.
 
     Args:
@@ -195,16 +195,16 @@ def queue_jobs(jobs: Jobs, row: Row, first: int) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    for job in range(first, row.counter[NEXT_JOB]):
-        if row.setting[KEEP_HISTORY] == HISTORY_FOR_VIEWS:
-            meet_user(jobs, row, job)
-        put_in(jobs, row, BASE, job)
-        if row.setting[FILL_KEEPS] == 1:
-            put_in(jobs, row, FILL, job)
+    for job in range(first, sim.counter[NEXT_JOB]):
+        if sim.setting[KEEP_HISTORY] == HISTORY_FOR_VIEWS:
+            meet_user(jobs, sim, job)
+        put_in(jobs, sim, BASE, job)
+        if sim.setting[FILL_KEEPS] == 1:
+            put_in(jobs, sim, FILL, job)
 
 
 @kernel(inlined=True)
-def is_settled(row: Row, newcomer: int) -> bool:
+def is_settled(sim: Sim, newcomer: int) -> bool:
     """Tell whether a newcomer is the only job that can start now.
 
     Every other waiting job was refused under the same head and reservation with as many processors
@@ -220,16 +220,16 @@ def is_settled(row: Row, newcomer: int) -> bool:
     Source:
         House rule: no work per event that grows with the queue where it need not.
     """
-    head = row.counter[SETTLED_HEAD]
+    head = sim.counter[SETTLED_HEAD]
     return (
         head >= 0
-        and not precedes(row, BASE, newcomer, head)
-        and next_release(row) > row.counter[NOW]
+        and not precedes(sim, BASE, newcomer, head)
+        and next_release(sim) > sim.counter[NOW]
     )
 
 
 @kernel(inlined=True)
-def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
+def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Make the pass over the only newcomer, which need not be queued if it starts.
 
     Args:
@@ -248,33 +248,33 @@ def pass_newcomer(jobs: Jobs, row: Row, job: int) -> bool:
     Source:
         House rule: equal to a full pass; a test compares them.
     """
-    if row.setting[FULL_PASSES] == 1 or row.setting[DECIDE] > DECIDE_CONTESTED:
+    if sim.setting[FULL_PASSES] == 1 or sim.setting[DECIDE] > DECIDE_CONTESTED:
         return False
-    fits = jobs.processors[job] <= row.counter[FREE] and not is_held(row, job)
-    if row.counter[N_WAITING] == 1:
+    fits = jobs.processors[job] <= sim.counter[FREE] and not is_held(sim, job)
+    if sim.counter[N_WAITING] == 1:
         if not fits:
             return False
-        count_pass(row)
-        row.counter[CHECKED_HEAD] = -1
-        row.counter[FIRST_UNPLANNED] = row.counter[NEXT_JOB]
-        start_job(jobs, row, job, False)
+        count_pass(sim)
+        sim.counter[CHECKED_HEAD] = -1
+        sim.counter[FIRST_UNPLANNED] = sim.counter[NEXT_JOB]
+        start_job(jobs, sim, job, False)
         return True
-    if not is_settled(row, job):
+    if not is_settled(sim, job):
         return False
-    count_pass(row)
-    if fits and row.setting[BACKFILL] == BACKFILL_EASY:
-        if row.counter[SHADOW] < 0:
-            reserve(jobs, row, row.counter[SETTLED_HEAD])
-        if backfills(jobs, row, job):
-            charge_extra(jobs, row, job)
-            start_job(jobs, row, job, True)
+    count_pass(sim)
+    if fits and sim.setting[BACKFILL] == BACKFILL_EASY:
+        if sim.counter[SHADOW] < 0:
+            reserve(jobs, sim, sim.counter[SETTLED_HEAD])
+        if backfills(jobs, sim, job):
+            charge_extra(jobs, sim, job)
+            start_job(jobs, sim, job, True)
             return True
-    queue_jobs(jobs, row, job)
+    queue_jobs(jobs, sim, job)
     return True
 
 
 @kernel(inlined=True)
-def advance_clock(jobs: Jobs, row: Row) -> None:
+def advance_clock(jobs: Jobs, sim: Sim) -> None:
     """Move to the next instant and handle its completions, but for `pyss` semantics.
 
     Args:
@@ -288,22 +288,22 @@ def advance_clock(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    now = min(next_submission(jobs, row), next_completion(row), next_eligible(row))
-    if row.setting[DECIDE] == DECIDE_INTERVAL:
-        now = min(now, row.counter[NEXT_DECISION])
-    if row.setting[KEEP_REWARD] == 1:
-        accrue(jobs, row, now)
-    row.counter[NOW] = now
-    row.counter[PASS_DUE] = 0
-    if row.setting[SEMANTICS] == BATCH:
-        while next_completion(row) == now:
-            complete_job(jobs, row)
-            row.counter[SETTLED_HEAD] = -1
-            row.counter[PASS_DUE] = 1
+    now = min(next_submission(jobs, sim), next_completion(sim), next_eligible(sim))
+    if sim.setting[DECIDE] == DECIDE_INTERVAL:
+        now = min(now, sim.counter[NEXT_DECISION])
+    if sim.setting[KEEP_REWARD] == 1:
+        accrue(jobs, sim, now)
+    sim.counter[NOW] = now
+    sim.counter[PASS_DUE] = 0
+    if sim.setting[SEMANTICS] == BATCH:
+        while next_completion(sim) == now:
+            complete_job(jobs, sim)
+            sim.counter[SETTLED_HEAD] = -1
+            sim.counter[PASS_DUE] = 1
 
 
 @kernel(inlined=True)
-def take_submissions(jobs: Jobs, row: Row) -> None:
+def take_submissions(jobs: Jobs, sim: Sim) -> None:
     """Handle submissions and ends of delays, and correct estimates that have run out.
 
     In `pyss` semantics one event is handled, submissions and ends of delays before completions.
@@ -319,36 +319,36 @@ def take_submissions(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    now = row.counter[NOW]
-    events = row.counter[N_EVENTS]
-    first = row.counter[NEXT_JOB]
-    if row.setting[SEMANTICS] == BATCH:
-        while next_submission(jobs, row) == now:
-            submit_job(jobs, row)
-        while next_eligible(row) == now:
-            admit_job(row)
-    elif next_submission(jobs, row) == now:
-        submit_job(jobs, row)
-    elif next_eligible(row) == now:
-        admit_job(row)
-    elif next_completion(row) == now:
-        complete_job(jobs, row)
-    if row.counter[N_EVENTS] > events:
-        row.counter[PASS_DUE] = 1
-    if row.setting[CORRECT] != 0 and next_release(row) <= now:
-        correct_releases(jobs, row)
-    if row.counter[PASS_DUE] == 1:
-        release_estimated(jobs, row)
-    if cross_threshold(jobs, row, first):
-        row.counter[SETTLED_HEAD] = -1
-    if row.counter[NEXT_JOB] == first + 1 and pass_newcomer(jobs, row, first):
-        row.counter[PASS_DUE] = 0
+    now = sim.counter[NOW]
+    events = sim.counter[N_EVENTS]
+    first = sim.counter[NEXT_JOB]
+    if sim.setting[SEMANTICS] == BATCH:
+        while next_submission(jobs, sim) == now:
+            submit_job(jobs, sim)
+        while next_eligible(sim) == now:
+            admit_job(sim)
+    elif next_submission(jobs, sim) == now:
+        submit_job(jobs, sim)
+    elif next_eligible(sim) == now:
+        admit_job(sim)
+    elif next_completion(sim) == now:
+        complete_job(jobs, sim)
+    if sim.counter[N_EVENTS] > events:
+        sim.counter[PASS_DUE] = 1
+    if sim.setting[CORRECT] != 0 and next_release(sim) <= now:
+        correct_releases(jobs, sim)
+    if sim.counter[PASS_DUE] == 1:
+        release_estimated(jobs, sim)
+    if cross_threshold(jobs, sim, first):
+        sim.counter[SETTLED_HEAD] = -1
+    if sim.counter[NEXT_JOB] == first + 1 and pass_newcomer(jobs, sim, first):
+        sim.counter[PASS_DUE] = 0
     else:
-        queue_jobs(jobs, row, first)
+        queue_jobs(jobs, sim, first)
 
 
 @kernel(inlined=True)
-def decision_due(row: Row) -> bool:
+def decision_due(sim: Sim) -> bool:
     """Tell whether the agent is to decide before this pass.
 
     Args:
@@ -363,19 +363,19 @@ def decision_due(row: Row) -> bool:
     Source:
         Specification, section 10, "Decision epochs".
     """
-    decide = row.setting[DECIDE]
+    decide = sim.setting[DECIDE]
     if decide == DECIDE_CONTESTED:
-        return row.counter[PASS_DUE] == 1 and is_contested(row)
+        return sim.counter[PASS_DUE] == 1 and is_contested(sim)
     if decide == DECIDE_EVENT:
-        return row.counter[PASS_DUE] == 1 and row.counter[N_WAITING] > 0
-    if decide == DECIDE_INTERVAL and row.counter[NOW] == row.counter[NEXT_DECISION]:
-        row.counter[NEXT_DECISION] += row.setting[DECIDE_SECONDS]
+        return sim.counter[PASS_DUE] == 1 and sim.counter[N_WAITING] > 0
+    if decide == DECIDE_INTERVAL and sim.counter[NOW] == sim.counter[NEXT_DECISION]:
+        sim.counter[NEXT_DECISION] += sim.setting[DECIDE_SECONDS]
         return True
     return False
 
 
 @kernel
-def run(jobs: Jobs, row: Row) -> int:
+def run(jobs: Jobs, sim: Sim) -> int:
     """Run to the next decision, or until every job has started.
 
     Args:
@@ -392,26 +392,26 @@ def run(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1.
     """
-    while row.counter[N_STARTED] < row.setting[N_JOBS]:
-        if row.counter[PHASE] == BETWEEN:
-            advance_clock(jobs, row)
-            row.counter[PHASE] = AT_SUBMISSIONS
-        if row.counter[PHASE] == AT_SUBMISSIONS:
-            if asks_python(jobs, row):
+    while sim.counter[N_STARTED] < sim.setting[N_JOBS]:
+        if sim.counter[PHASE] == BETWEEN:
+            advance_clock(jobs, sim)
+            sim.counter[PHASE] = AT_SUBMISSIONS
+        if sim.counter[PHASE] == AT_SUBMISSIONS:
+            if asks_python(jobs, sim):
                 return PREDICTION
-            take_submissions(jobs, row)
-            row.counter[PHASE] = AT_PASS
-            if decision_due(row):
+            take_submissions(jobs, sim)
+            sim.counter[PHASE] = AT_PASS
+            if decision_due(sim):
                 return DECISION
-        finished = row.counter[PASS_DUE] == 0 or make_pass(jobs, row)
-        row.counter[ORDERED] = 0
-        row.counter[PICK] = -1
+        finished = sim.counter[PASS_DUE] == 0 or make_pass(jobs, sim)
+        sim.counter[ORDERED] = 0
+        sim.counter[PICK] = -1
         if finished:
-            row.counter[PHASE] = BETWEEN
-        if row.setting[CHECK] == 1:
-            violation = find_violation(jobs, row, finished)
+            sim.counter[PHASE] = BETWEEN
+        if sim.setting[CHECK] == 1:
+            violation = find_violation(jobs, sim, finished)
             if violation < 0:
                 return violation
-        if not finished and decision_due(row):
+        if not finished and decision_due(sim):
             return DECISION
     return DONE

@@ -5,10 +5,10 @@ from hpcgym.core.kernels.passes.easy import backfills, reserve
 from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import first_job, list_jobs
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
 from hpcgym.core.kernels.running_jobs import next_release
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
@@ -49,7 +49,7 @@ PARTITION_BROKEN = -8
 
 
 @kernel
-def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
+def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
     """Look for a broken invariant, in O(n_waiting + n_running) steps.
 
     Args:
@@ -67,39 +67,39 @@ def find_violation(jobs: Jobs, row: Row, finished: bool) -> int:
         Specification, section 1, "Invariants".
     """
     used = 0
-    for place in range(row.counter[N_RUNNING]):
-        job = row.ending_job[place]
+    for place in range(sim.counter[N_RUNNING]):
+        job = sim.ending_job[place]
         used += jobs.processors[job]
-        if row.start_time[job] < jobs.submit_time[job]:
+        if sim.start_time[job] < jobs.submit_time[job]:
             return STARTED_EARLY
-    if row.setting[SEMANTICS] == BATCH and (
-        row.counter[FREE] < 0 or used + row.counter[FREE] != row.setting[MACHINE_PROCESSORS]
+    if sim.setting[SEMANTICS] == BATCH and (
+        sim.counter[FREE] < 0 or used + sim.counter[FREE] != sim.setting[MACHINE_PROCESSORS]
     ):
         return CAPACITY_BROKEN
     if (
-        row.counter[N_STARTED] + row.counter[N_WAITING] != row.counter[NEXT_JOB]
-        or list_jobs(row, BASE, row.scratch) != row.counter[N_WAITING]
+        sim.counter[N_STARTED] + sim.counter[N_WAITING] != sim.counter[NEXT_JOB]
+        or list_jobs(sim, BASE, sim.scratch) != sim.counter[N_WAITING]
     ):
         return COUNT_BROKEN
     if (
         finished
-        and (row.setting[BACKFILL] == BACKFILL_SHIFT or row.setting[BACKFILL] == BACKFILL_SLACK)
-        and next_release(row) > row.counter[NOW]
+        and (sim.setting[BACKFILL] == BACKFILL_SHIFT or sim.setting[BACKFILL] == BACKFILL_SLACK)
+        and next_release(sim) > sim.counter[NOW]
     ):
-        return find_plan_violation(jobs, row)
-    has_classes = row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
-    if has_classes and not are_partitions_whole(row):
+        return find_plan_violation(jobs, sim)
+    has_classes = sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
+    if has_classes and not are_partitions_whole(sim):
         return PARTITION_BROKEN
-    keeps_head = row.setting[ORDER_RULE] == BY_BASE and row.setting[DECIDE] == DECIDE_NEVER
+    keeps_head = sim.setting[ORDER_RULE] == BY_BASE and sim.setting[DECIDE] == DECIDE_NEVER
     if finished and keeps_head and has_classes:
-        return find_multi_queue_violation(jobs, row)
-    if finished and keeps_head and row.setting[BACKFILL] == BACKFILL_EASY:
-        return find_pass_violation(jobs, row)
+        return find_multi_queue_violation(jobs, sim)
+    if finished and keeps_head and sim.setting[BACKFILL] == BACKFILL_EASY:
+        return find_pass_violation(jobs, sim)
     return 0
 
 
 @kernel
-def are_partitions_whole(row: Row) -> bool:
+def are_partitions_whole(sim: Sim) -> bool:
     """Tell whether the partitions add up.
 
     Args:
@@ -113,17 +113,17 @@ def are_partitions_whole(row: Row) -> bool:
     """
     processors, idle, least = 0, 0, 0
     for number in range(MOST_CLASSES):
-        processors += row.partition[number]
-        idle += row.partition_idle[number]
-        occupied = row.partition[number] - row.partition_idle[number]
-        least = min(least, row.partition_idle[number], occupied)
+        processors += sim.partition[number]
+        idle += sim.partition_idle[number]
+        occupied = sim.partition[number] - sim.partition_idle[number]
+        least = min(least, sim.partition_idle[number], occupied)
     return (
-        processors == row.setting[MACHINE_PROCESSORS] and idle == row.counter[FREE] and least == 0
+        processors == sim.setting[MACHINE_PROCESSORS] and idle == sim.counter[FREE] and least == 0
     )
 
 
 @kernel
-def find_multi_queue_violation(jobs: Jobs, row: Row) -> int:
+def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
     """Look for a job that the pass should have started, and for the first one moved later.
 
     Args:
@@ -141,23 +141,23 @@ def find_multi_queue_violation(jobs: Jobs, row: Row) -> int:
         never moves later.
     """
     head = -1
-    for place in range(row.counter[N_WAITING]):
-        if head < 0 and not is_held(row, row.scratch[place]):
-            head = row.scratch[place]
-    started = row.counter[N_STARTED]
-    multi_queue_pass(jobs, row, False)
-    if row.counter[N_STARTED] != started:
+    for place in range(sim.counter[N_WAITING]):
+        if head < 0 and not is_held(sim, sim.scratch[place]):
+            head = sim.scratch[place]
+    started = sim.counter[N_STARTED]
+    multi_queue_pass(jobs, sim, False)
+    if sim.counter[N_STARTED] != started:
         return NOT_MAXIMAL
     if head < 0:
-        row.counter[CHECKED_HEAD] = -1
+        sim.counter[CHECKED_HEAD] = -1
         return 0
-    later = find_delay(jobs, row, head)
-    row.counter[SHADOW] = -1
+    later = find_delay(jobs, sim, head)
+    sim.counter[SHADOW] = -1
     return HEAD_DELAYED if later else 0
 
 
 @kernel
-def find_delay(jobs: Jobs, row: Row, head: int) -> bool:
+def find_delay(jobs: Jobs, sim: Sim, head: int) -> bool:
     """Reserve for the head, and tell whether its reservation is later than at the last check.
 
     Args:
@@ -174,17 +174,17 @@ def find_delay(jobs: Jobs, row: Row, head: int) -> bool:
     Source:
         Specification, section 1, "Invariants": the head's shadow time.
     """
-    reserve(jobs, row, head)
-    later = row.counter[CHECKED_HEAD] == head and row.counter[SHADOW] > max(
-        row.counter[CHECKED_SHADOW], row.counter[NOW]
+    reserve(jobs, sim, head)
+    later = sim.counter[CHECKED_HEAD] == head and sim.counter[SHADOW] > max(
+        sim.counter[CHECKED_SHADOW], sim.counter[NOW]
     )
-    row.counter[CHECKED_HEAD] = head
-    row.counter[CHECKED_SHADOW] = row.counter[SHADOW]
+    sim.counter[CHECKED_HEAD] = head
+    sim.counter[CHECKED_SHADOW] = sim.counter[SHADOW]
     return later
 
 
 @kernel
-def find_pass_violation(jobs: Jobs, row: Row) -> int:
+def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
     """Look for a job that the pass should have started, and for a head moved later.
 
     A correction moves the head later, and rightly so; where there are any, that is not looked at.
@@ -202,26 +202,26 @@ def find_pass_violation(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "Invariants": maximality; the head's shadow time.
     """
-    head = first_job(row, BASE)
+    head = first_job(sim, BASE)
     if head < 0:
-        row.counter[CHECKED_HEAD] = -1
+        sim.counter[CHECKED_HEAD] = -1
         return 0
-    if jobs.processors[head] <= row.counter[FREE]:
+    if jobs.processors[head] <= sim.counter[FREE]:
         return NOT_MAXIMAL
-    shadow = row.counter[SHADOW]
-    extra = row.counter[EXTRA]
-    later = find_delay(jobs, row, head)
-    for place in range(row.counter[N_WAITING]):
-        job = row.scratch[place]
-        if job != head and backfills(jobs, row, job):
+    shadow = sim.counter[SHADOW]
+    extra = sim.counter[EXTRA]
+    later = find_delay(jobs, sim, head)
+    for place in range(sim.counter[N_WAITING]):
+        job = sim.scratch[place]
+        if job != head and backfills(jobs, sim, job):
             return NOT_MAXIMAL
-    row.counter[SHADOW] = shadow
-    row.counter[EXTRA] = extra
-    return HEAD_DELAYED if later and row.setting[CORRECT] == 0 else 0
+    sim.counter[SHADOW] = shadow
+    sim.counter[EXTRA] = extra
+    return HEAD_DELAYED if later and sim.setting[CORRECT] == 0 else 0
 
 
 @kernel
-def find_plan_violation(jobs: Jobs, row: Row) -> int:
+def find_plan_violation(jobs: Jobs, sim: Sim) -> int:
     """Look for a reservation that was missed, and for processors that are promised twice.
 
     Args:
@@ -238,14 +238,14 @@ def find_plan_violation(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 4, "Conservative": every waiting job has a reservation.
     """
-    make_profile(jobs, row)
-    for place in range(row.counter[N_WAITING]):
-        job = row.scratch[place]
-        planned = row.planned_start[seat_of(row, job)]
-        if planned <= row.counter[NOW]:
+    make_profile(jobs, sim)
+    for place in range(sim.counter[N_WAITING]):
+        job = sim.scratch[place]
+        planned = sim.planned_start[entry_of(sim, job)]
+        if planned <= sim.counter[NOW]:
             return PLAN_PASSED
-        take_interval(jobs, row, job, planned)
-    for step in range(row.counter[N_PROFILE]):
-        if row.profile_free[step] < 0:
+        take_interval(jobs, sim, job, planned)
+    for step in range(sim.counter[N_PROFILE]):
+        if sim.profile_free[step] < 0:
             return PLAN_BROKEN
     return 0

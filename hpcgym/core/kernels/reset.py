@@ -6,7 +6,7 @@ from hpcgym.core.kernels.passes.multi_queue_partitions import begin_partitions
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue
 from hpcgym.core.kernels.scoring.online_regression import forget_lessons
 from hpcgym.core.kernels.scoring.user_history import log_bounded
-from hpcgym.core.kernels.types import Row, Start
+from hpcgym.core.kernels.types import InitialState, Sim
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_MULTI_QUEUE,
@@ -37,7 +37,7 @@ from hpcgym.core.state import (
 
 
 @kernel
-def set_rules(row: Row, setting: Int, weight: Float, backfill_parameter: Float) -> None:
+def set_rules(sim: Sim, setting: Int, weight: Float, backfill_parameter: Float) -> None:
     """Set what is fixed of an episode.
 
     Args:
@@ -53,16 +53,16 @@ def set_rules(row: Row, setting: Int, weight: Float, backfill_parameter: Float) 
         House rule: allocate once, reset often.
     """
     for column in range(N_SETTINGS):
-        row.setting[column] = setting[column]
+        sim.setting[column] = setting[column]
     for which in range(N_ORDERS):
         for column in range(N_WEIGHTS):
-            row.weight[which, column] = weight[which, column]
+            sim.weight[which, column] = weight[which, column]
     for column in range(N_BACKFILL_PARAMETERS):
-        row.backfill_parameter[column] = backfill_parameter[column]
+        sim.backfill_parameter[column] = backfill_parameter[column]
 
 
 @kernel
-def recall_users(row: Row, start: Start) -> None:
+def recall_users(sim: Sim, initial: InitialState) -> None:
     """Set what is known of each user back to what was known at time 0.
 
     Args:
@@ -75,26 +75,28 @@ def recall_users(row: Row, start: Start) -> None:
     Source:
         Specification, section 10, "Episodes".
     """
-    for user in range(len(start.history_completed)):
-        for spot in range(min(start.history_completed[user], RING_JOBS)):
-            row.history_run_time[user, spot] = start.history_run_time[user, spot]
-            row.history_requested_time[user, spot] = start.history_requested_time[user, spot]
-            row.history_processors[user, spot] = start.history_processors[user, spot]
-            row.history_inverse[user, spot] = start.history_inverse[user, spot]
-            if len(row.history_log_bound) > 0:
-                row.history_log_bound[user, spot] = log_bounded(start.history_run_time[user, spot])
-        if len(row.history_alike) > 0:
-            row.history_alike[user, 0] = -1
-        row.history_completed[user] = start.history_completed[user]
-        row.history_last_end_time[user] = start.history_last_end_time[user]
-        row.history_shown_at[user] = -1
-    for place in range(len(start.network)):
-        row.network[place] = start.network[place]
-    forget_lessons(row)
+    for user in range(len(initial.history_completed)):
+        for spot in range(min(initial.history_completed[user], RING_JOBS)):
+            sim.history_run_time[user, spot] = initial.history_run_time[user, spot]
+            sim.history_requested_time[user, spot] = initial.history_requested_time[user, spot]
+            sim.history_processors[user, spot] = initial.history_processors[user, spot]
+            sim.history_inverse[user, spot] = initial.history_inverse[user, spot]
+            if len(sim.history_log_bound) > 0:
+                sim.history_log_bound[user, spot] = log_bounded(
+                    initial.history_run_time[user, spot]
+                )
+        if len(sim.history_alike) > 0:
+            sim.history_alike[user, 0] = -1
+        sim.history_completed[user] = initial.history_completed[user]
+        sim.history_last_end_time[user] = initial.history_last_end_time[user]
+        sim.history_shown_at[user] = -1
+    for place in range(len(initial.network)):
+        sim.network[place] = initial.network[place]
+    forget_lessons(sim)
 
 
 @kernel
-def recall_estimates(row: Row, start: Start) -> None:
+def recall_estimates(sim: Sim, initial: InitialState) -> None:
     """Set estimates of the simulation's own back to those it begins with.
 
     Args:
@@ -107,14 +109,14 @@ def recall_estimates(row: Row, start: Start) -> None:
     Source:
         Specification, section 8, "EASY++".
     """
-    for job in range(len(start.estimate)):
-        row.estimate[job] = start.estimate[job]
+    for job in range(len(initial.estimate)):
+        sim.estimate[job] = initial.estimate[job]
         for column in range(N_FEATURES):
-            row.feature[job, column] = start.feature[job, column]
+            sim.feature[job, column] = initial.feature[job, column]
 
 
 @kernel
-def clear_machine(row: Row, log_largest: float) -> None:
+def clear_machine(sim: Sim, log_largest: float) -> None:
     """Empty the machine and the queue, and set the clock to 0.
 
     Args:
@@ -128,22 +130,22 @@ def clear_machine(row: Row, log_largest: float) -> None:
         Specification, section 10, "Episodes".
     """
     for column in range(N_COUNTERS):
-        row.counter[column] = 0
+        sim.counter[column] = 0
     for column in range(N_GAUGES):
-        row.gauge[column] = 0.0
-    row.gauge[LOG_LARGEST] = log_largest
-    row.counter[FREE] = row.setting[MACHINE_PROCESSORS]
+        sim.gauge[column] = 0.0
+    sim.gauge[LOG_LARGEST] = log_largest
+    sim.counter[FREE] = sim.setting[MACHINE_PROCESSORS]
     for column in (SETTLED_HEAD, SHADOW, PICK, CHECKED_HEAD, LIMITED_HEAD):
-        row.counter[column] = -1
-    clear_queue(row, BASE)
-    clear_queue(row, FILL)
-    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
-        begin_partitions(row)
-        row.gauge[DELAY] = row.backfill_parameter[FIRST_DELAY]
+        sim.counter[column] = -1
+    clear_queue(sim, BASE)
+    clear_queue(sim, FILL)
+    if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        begin_partitions(sim)
+        sim.gauge[DELAY] = sim.backfill_parameter[FIRST_DELAY]
 
 
 @kernel
-def clear(row: Row, log_largest: float) -> None:
+def clear(sim: Sim, log_largest: float) -> None:
     """Empty the machine and the queue, and let no job have been submitted.
 
     Args:
@@ -156,14 +158,14 @@ def clear(row: Row, log_largest: float) -> None:
     Source:
         Specification, section 10, "Episodes".
     """
-    clear_machine(row, log_largest)
-    for job in range(row.setting[N_JOBS]):
-        row.start_time[job] = -1
-        row.flag[job] = 0
+    clear_machine(sim, log_largest)
+    for job in range(sim.setting[N_JOBS]):
+        sim.start_time[job] = -1
+        sim.flag[job] = 0
 
 
 @kernel
-def begin(row: Row, start: Start) -> None:
+def begin(sim: Sim, initial: InitialState) -> None:
     """Set one simulation to the start of an episode.
 
     Args:
@@ -176,8 +178,8 @@ def begin(row: Row, start: Start) -> None:
     Source:
         Specification, section 10, "Episodes".
     """
-    set_rules(row, start.setting, start.weight, start.backfill_parameter)
-    if row.setting[KEEP_HISTORY] != 0:
-        recall_users(row, start)
-    recall_estimates(row, start)
-    clear(row, start.log_largest[0])
+    set_rules(sim, initial.setting, initial.weight, initial.backfill_parameter)
+    if sim.setting[KEEP_HISTORY] != 0:
+        recall_users(sim, initial)
+    recall_estimates(sim, initial)
+    clear(sim, initial.log_largest[0])

@@ -9,12 +9,12 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.reward import end_cost
 from hpcgym.core.kernels.passes.multi_queue_delay import record_slowdown
 from hpcgym.core.kernels.passes.multi_queue_partitions import occupy_partition, vacate_partition
+from hpcgym.core.kernels.queue.entries import leave_entry
 from hpcgym.core.kernels.queue.ordered_queue import take_out
-from hpcgym.core.kernels.queue.waiting_rows import leave_seat
 from hpcgym.core.kernels.scoring.regression_update import learn_from
 from hpcgym.core.kernels.scoring.user_estimates import is_expected
 from hpcgym.core.kernels.scoring.user_history import record_completion
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_MULTI_QUEUE,
@@ -45,7 +45,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def is_overdue(row: Row, job: int) -> bool:
+def is_overdue(sim: Sim, job: int) -> bool:
     """Tell whether a waiting job is beyond the threshold.
 
     Args:
@@ -58,11 +58,11 @@ def is_overdue(row: Row, job: int) -> bool:
     Source:
         Specification, section 1, "Queue order": crossing is not an event.
     """
-    return job < row.counter[NEXT_OVERDUE]
+    return job < sim.counter[NEXT_OVERDUE]
 
 
 @kernel(inlined=True)
-def add_running(jobs: Jobs, row: Row, job: int) -> None:
+def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
     """Enter a job that starts now into both lists.
 
     Args:
@@ -77,34 +77,34 @@ def add_running(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         House rule: struct of arrays.
     """
-    now = row.counter[NOW]
+    now = sim.counter[NOW]
     end = now + jobs.run_time[job]
-    place = row.counter[N_RUNNING]
-    row.counter[N_RUNNING] = place + 1
-    in_turn = row.setting[SEMANTICS] == PYSS
+    place = sim.counter[N_RUNNING]
+    sim.counter[N_RUNNING] = place + 1
+    in_turn = sim.setting[SEMANTICS] == PYSS
     while place > 0 and (
-        row.ending_time[place - 1] < end
-        or (row.ending_time[place - 1] == end and (in_turn or row.ending_job[place - 1] < job))
+        sim.ending_time[place - 1] < end
+        or (sim.ending_time[place - 1] == end and (in_turn or sim.ending_job[place - 1] < job))
     ):
-        row.ending_time[place] = row.ending_time[place - 1]
-        row.ending_job[place] = row.ending_job[place - 1]
+        sim.ending_time[place] = sim.ending_time[place - 1]
+        sim.ending_job[place] = sim.ending_job[place - 1]
         place -= 1
-    row.ending_time[place] = end
-    row.ending_job[place] = job
+    sim.ending_time[place] = end
+    sim.ending_job[place] = job
 
     release = now + jobs.estimate[job]
-    place = row.counter[N_RELEASES]
-    row.counter[N_RELEASES] = place + 1
-    while place > 0 and row.release_time[place - 1] < release:
-        row.release_time[place] = row.release_time[place - 1]
-        row.release_job[place] = row.release_job[place - 1]
+    place = sim.counter[N_RELEASES]
+    sim.counter[N_RELEASES] = place + 1
+    while place > 0 and sim.release_time[place - 1] < release:
+        sim.release_time[place] = sim.release_time[place - 1]
+        sim.release_job[place] = sim.release_job[place - 1]
         place -= 1
-    row.release_time[place] = release
-    row.release_job[place] = job
+    sim.release_time[place] = release
+    sim.release_job[place] = job
 
 
 @kernel(inlined=True)
-def remove_release(jobs: Jobs, row: Row, job: int) -> bool:
+def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Strike a job out of the list of estimated ends.
 
     Args:
@@ -121,24 +121,24 @@ def remove_release(jobs: Jobs, row: Row, job: int) -> bool:
     Source:
         House rule: struct of arrays.
     """
-    release = row.start_time[job] + jobs.estimate[job]
-    last = row.counter[N_RELEASES] - 1
+    release = sim.start_time[job] + jobs.estimate[job]
+    last = sim.counter[N_RELEASES] - 1
     place = last
-    while place >= 0 and (row.release_time[place] < release or row.release_job[place] != job):
-        if row.release_time[place] > release:
+    while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):
+        if sim.release_time[place] > release:
             return False
         place -= 1
     if place < 0:
         return False
     for other in range(place, last):
-        row.release_time[other] = row.release_time[other + 1]
-        row.release_job[other] = row.release_job[other + 1]
-    row.counter[N_RELEASES] = last
+        sim.release_time[other] = sim.release_time[other + 1]
+        sim.release_job[other] = sim.release_job[other + 1]
+    sim.counter[N_RELEASES] = last
     return True
 
 
 @kernel(inlined=True)
-def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
+def start_job(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a job now that stands in no queue.
 
     Args:
@@ -154,25 +154,25 @@ def start_job(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
         Specification, section 1, "EASY pass".
     """
     flag = BACKFILLED if backfilled else 0
-    if is_overdue(row, job):
+    if is_overdue(sim, job):
         flag |= THRESHOLDED
-        row.counter[N_OVERDUE] -= 1
-    leave_seat(row, job)
-    row.start_time[job] = row.counter[NOW]
-    row.flag[job] = flag
-    row.counter[FREE] -= jobs.processors[job]
-    row.counter[N_STARTED] += 1
-    row.counter[WAITING_PROCESSORS] -= jobs.processors[job]
-    row.counter[WAITING_AREA] -= jobs.processors[job] * jobs.estimate[job]
-    add_running(jobs, row, job)
-    if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
-        occupy_partition(jobs, row, job)
-    if row.setting[KEEP_REWARD] == 1:
-        end_cost(jobs, row, job)
+        sim.counter[N_OVERDUE] -= 1
+    leave_entry(sim, job)
+    sim.start_time[job] = sim.counter[NOW]
+    sim.flag[job] = flag
+    sim.counter[FREE] -= jobs.processors[job]
+    sim.counter[N_STARTED] += 1
+    sim.counter[WAITING_PROCESSORS] -= jobs.processors[job]
+    sim.counter[WAITING_AREA] -= jobs.processors[job] * jobs.estimate[job]
+    add_running(jobs, sim, job)
+    if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        occupy_partition(jobs, sim, job)
+    if sim.setting[KEEP_REWARD] == 1:
+        end_cost(jobs, sim, job)
 
 
 @kernel
-def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
+def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a job of the queues now.
 
     Args:
@@ -187,14 +187,14 @@ def start_waiting(jobs: Jobs, row: Row, job: int, backfilled: bool) -> None:
     Source:
         Specification, section 1, "EASY pass".
     """
-    take_out(jobs, row, BASE, job)
-    if row.setting[FILL_KEEPS] == 1:
-        take_out(jobs, row, FILL, job)
-    start_job(jobs, row, job, backfilled)
+    take_out(jobs, sim, BASE, job)
+    if sim.setting[FILL_KEEPS] == 1:
+        take_out(jobs, sim, FILL, job)
+    start_job(jobs, sim, job, backfilled)
 
 
 @kernel(inlined=True)
-def next_completion(row: Row) -> int:
+def next_completion(sim: Sim) -> int:
     """Return the instant at which the next running job ends.
 
     Args:
@@ -206,13 +206,13 @@ def next_completion(row: Row) -> int:
     Source:
         House rule: one word per thing.
     """
-    if row.counter[N_RUNNING] == 0:
+    if sim.counter[N_RUNNING] == 0:
         return NEVER
-    return row.ending_time[row.counter[N_RUNNING] - 1]
+    return sim.ending_time[sim.counter[N_RUNNING] - 1]
 
 
 @kernel(inlined=True)
-def next_release(row: Row) -> int:
+def next_release(sim: Sim) -> int:
     """Return the instant at which the next running job is estimated to end.
 
     Args:
@@ -224,13 +224,13 @@ def next_release(row: Row) -> int:
     Source:
         House rule: one word per thing.
     """
-    if row.counter[N_RELEASES] == 0:
+    if sim.counter[N_RELEASES] == 0:
         return NEVER
-    return row.release_time[row.counter[N_RELEASES] - 1]
+    return sim.release_time[sim.counter[N_RELEASES] - 1]
 
 
 @kernel(inlined=True)
-def complete_job(jobs: Jobs, row: Row) -> None:
+def complete_job(jobs: Jobs, sim: Sim) -> None:
     """Let the next running job end.
 
     Args:
@@ -245,27 +245,27 @@ def complete_job(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, "One instant".
     """
-    last = row.counter[N_RUNNING] - 1
-    job = row.ending_job[last]
-    row.counter[N_RUNNING] = last
-    row.counter[N_EVENTS] += 1
-    has_classes = row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
-    if remove_release(jobs, row, job):
-        row.counter[FREE] += jobs.processors[job]
+    last = sim.counter[N_RUNNING] - 1
+    job = sim.ending_job[last]
+    sim.counter[N_RUNNING] = last
+    sim.counter[N_EVENTS] += 1
+    has_classes = sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
+    if remove_release(jobs, sim, job):
+        sim.counter[FREE] += jobs.processors[job]
         if has_classes:
-            vacate_partition(jobs, row, job)
-        if row.start_time[job] + jobs.estimate[job] != row.counter[NOW]:
-            row.counter[REPLAN] = 1
-    if has_classes and row.backfill_parameter[FIRST_DELAY] > 0.0:
-        record_slowdown(jobs, row, job)
-    if row.setting[KEEP_HISTORY] != 0:
-        if is_expected(row, EXPECT_BY_REGRESSION):
-            learn_from(jobs, row, job)
-        record_completion(jobs, row, job)
+            vacate_partition(jobs, sim, job)
+        if sim.start_time[job] + jobs.estimate[job] != sim.counter[NOW]:
+            sim.counter[REPLAN] = 1
+    if has_classes and sim.backfill_parameter[FIRST_DELAY] > 0.0:
+        record_slowdown(jobs, sim, job)
+    if sim.setting[KEEP_HISTORY] != 0:
+        if is_expected(sim, EXPECT_BY_REGRESSION):
+            learn_from(jobs, sim, job)
+        record_completion(jobs, sim, job)
 
 
 @kernel(inlined=True)
-def release_estimated(jobs: Jobs, row: Row) -> None:
+def release_estimated(jobs: Jobs, sim: Sim) -> None:
     """Count as free the processors of every job whose estimated end has come (`pyss` semantics).
 
     Args:
@@ -278,12 +278,12 @@ def release_estimated(jobs: Jobs, row: Row) -> None:
     Source:
         Specification, section 1, `event_semantics="pyss"`.
     """
-    if row.setting[SEMANTICS] != PYSS:
+    if sim.setting[SEMANTICS] != PYSS:
         return
-    last = row.counter[N_RELEASES] - 1
-    while last >= 0 and row.release_time[last] <= row.counter[NOW]:
-        row.counter[FREE] += jobs.processors[row.release_job[last]]
-        if row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
-            vacate_partition(jobs, row, row.release_job[last])
+    last = sim.counter[N_RELEASES] - 1
+    while last >= 0 and sim.release_time[last] <= sim.counter[NOW]:
+        sim.counter[FREE] += jobs.processors[sim.release_job[last]]
+        if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+            vacate_partition(jobs, sim, sim.release_job[last])
         last -= 1
-    row.counter[N_RELEASES] = last + 1
+    sim.counter[N_RELEASES] = last + 1

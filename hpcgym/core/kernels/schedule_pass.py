@@ -8,13 +8,13 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import depth_pass
 from hpcgym.core.kernels.passes.conservative_kept import plans_are_due, shift_pass
 from hpcgym.core.kernels.passes.easy import easy_pass
-from hpcgym.core.kernels.passes.easy_dynamic import contested_pass
+from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass
 from hpcgym.core.kernels.passes.look_ahead import look_ahead_pass
 from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.passes.relaxed import relaxed_pass
 from hpcgym.core.kernels.passes.slack import slack_pass
 from hpcgym.core.kernels.queue.ordered_queue import first_job, least_processors
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_DEPTH,
@@ -48,7 +48,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def count_pass(row: Row) -> None:
+def count_pass(sim: Sim) -> None:
     """Count a pass and the jobs that wait at it.
 
     Args:
@@ -60,13 +60,13 @@ def count_pass(row: Row) -> None:
     Source:
         House rule: know the cost of every step.
     """
-    row.counter[N_PASSES] += 1
-    row.counter[SUM_WAITING] += row.counter[N_WAITING]
-    row.counter[MOST_WAITING] = max(row.counter[MOST_WAITING], row.counter[N_WAITING])
+    sim.counter[N_PASSES] += 1
+    sim.counter[SUM_WAITING] += sim.counter[N_WAITING]
+    sim.counter[MOST_WAITING] = max(sim.counter[MOST_WAITING], sim.counter[N_WAITING])
 
 
 @kernel(inlined=True)
-def must_plan(row: Row) -> bool:
+def must_plan(sim: Sim) -> bool:
     """Tell whether a pass matters though no job may fit.
 
     Args:
@@ -78,12 +78,12 @@ def must_plan(row: Row) -> bool:
     Source:
         Specification, section 10, "Decision epochs": modes that keep reservations.
     """
-    keeps = row.setting[BACKFILL] == BACKFILL_SHIFT or row.setting[BACKFILL] == BACKFILL_SLACK
-    return keeps and plans_are_due(row)
+    keeps = sim.setting[BACKFILL] == BACKFILL_SHIFT or sim.setting[BACKFILL] == BACKFILL_SLACK
+    return keeps and plans_are_due(sim)
 
 
 @kernel(inlined=True)
-def is_contested(row: Row) -> bool:
+def is_contested(sim: Sim) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass.
 
     Args:
@@ -97,14 +97,14 @@ def is_contested(row: Row) -> bool:
         Specification, section 10, "Decision epochs".
     """
     return (
-        row.counter[N_WAITING] - row.counter[N_OVERDUE] >= 2
-        and row.counter[WAITING_PROCESSORS] > row.counter[FREE]
-        and (least_processors(row, BASE) <= row.counter[FREE] or must_plan(row))
+        sim.counter[N_WAITING] - sim.counter[N_OVERDUE] >= 2
+        and sim.counter[WAITING_PROCESSORS] > sim.counter[FREE]
+        and (least_processors(sim, BASE) <= sim.counter[FREE] or must_plan(sim))
     )
 
 
 @kernel(inlined=True)
-def orders_keep(row: Row) -> bool:
+def orders_keep(sim: Sim) -> bool:
     """Tell whether both orders stay from pass to pass.
 
     Args:
@@ -116,13 +116,13 @@ def orders_keep(row: Row) -> bool:
     Source:
         House rule: an order that stays is kept, not made anew.
     """
-    return row.setting[ORDER_RULE] == BY_BASE and (
-        row.setting[BACKFILL_RULE] == BY_BASE or row.setting[FILL_KEEPS] == 1
+    return sim.setting[ORDER_RULE] == BY_BASE and (
+        sim.setting[BACKFILL_RULE] == BY_BASE or sim.setting[FILL_KEEPS] == 1
     )
 
 
 @kernel(inlined=True)
-def make_pass(jobs: Jobs, row: Row) -> bool:
+def make_pass(jobs: Jobs, sim: Sim) -> bool:
     """Make the pass of this instant, as much of it as can start a job.
 
     Args:
@@ -138,45 +138,45 @@ def make_pass(jobs: Jobs, row: Row) -> bool:
     Source:
         Specification, section 1, "EASY pass".
     """
-    count_pass(row)
-    if row.counter[N_WAITING] == 0:
+    count_pass(sim)
+    if sim.counter[N_WAITING] == 0:
         return True
-    keep = orders_keep(row)
+    keep = orders_keep(sim)
     if (
-        row.setting[FULL_PASSES] == 0
-        and row.counter[ORDERED] == 0
-        and least_processors(row, BASE) > row.counter[FREE]
-        and not must_plan(row)
+        sim.setting[FULL_PASSES] == 0
+        and sim.counter[ORDERED] == 0
+        and least_processors(sim, BASE) > sim.counter[FREE]
+        and not must_plan(sim)
     ):
-        row.counter[SHADOW] = -1
-        row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
+        sim.counter[SHADOW] = -1
+        sim.counter[SETTLED_HEAD] = head_to_settle(sim, keep)
         return True
-    contested = row.counter[ORDERED] == 1 or (
-        not keep and (row.setting[FULL_PASSES] == 1 or is_contested(row))
+    contested = sim.counter[ORDERED] == 1 or (
+        not keep and (sim.setting[FULL_PASSES] == 1 or is_contested(sim))
     )
     finished = True
-    if row.setting[BACKFILL] == BACKFILL_DEPTH:
-        finished = depth_pass(jobs, row, contested)
-    elif row.setting[BACKFILL] == BACKFILL_SHIFT:
-        shift_pass(jobs, row, contested)
-    elif row.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
-        finished = multi_queue_pass(jobs, row, contested)
-    elif row.setting[BACKFILL] == BACKFILL_LOOK_AHEAD:
-        finished = look_ahead_pass(jobs, row, contested)
-    elif row.setting[BACKFILL] == BACKFILL_RELAXED:
-        finished = relaxed_pass(jobs, row, contested)
-    elif row.setting[BACKFILL] == BACKFILL_SLACK:
-        slack_pass(jobs, row, contested)
+    if sim.setting[BACKFILL] == BACKFILL_DEPTH:
+        finished = depth_pass(jobs, sim, contested)
+    elif sim.setting[BACKFILL] == BACKFILL_SHIFT:
+        shift_pass(jobs, sim, contested)
+    elif sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+        finished = multi_queue_pass(jobs, sim, contested)
+    elif sim.setting[BACKFILL] == BACKFILL_LOOK_AHEAD:
+        finished = look_ahead_pass(jobs, sim, contested)
+    elif sim.setting[BACKFILL] == BACKFILL_RELAXED:
+        finished = relaxed_pass(jobs, sim, contested)
+    elif sim.setting[BACKFILL] == BACKFILL_SLACK:
+        slack_pass(jobs, sim, contested)
     elif contested:
-        finished = contested_pass(jobs, row)
+        finished = easy_dynamic_pass(jobs, sim)
     else:
-        easy_pass(jobs, row)
-    row.counter[SETTLED_HEAD] = head_to_settle(row, keep)
+        easy_pass(jobs, sim)
+    sim.counter[SETTLED_HEAD] = head_to_settle(sim, keep)
     return finished
 
 
 @kernel(inlined=True)
-def head_to_settle(row: Row, keep: bool) -> int:
+def head_to_settle(sim: Sim, keep: bool) -> int:
     """Return the head under which every job now waiting has been refused.
 
     Args:
@@ -193,11 +193,11 @@ def head_to_settle(row: Row, keep: bool) -> int:
     """
     if (
         keep
-        and row.setting[BACKFILL] <= BACKFILL_EASY
-        and row.counter[ORDERED] == 0
-        and row.setting[FULL_PASSES] == 0
-        and row.setting[SEMANTICS] == BATCH
-        and row.setting[DECIDE] == DECIDE_NEVER
+        and sim.setting[BACKFILL] <= BACKFILL_EASY
+        and sim.counter[ORDERED] == 0
+        and sim.setting[FULL_PASSES] == 0
+        and sim.setting[SEMANTICS] == BATCH
+        and sim.setting[DECIDE] == DECIDE_NEVER
     ):
-        return first_job(row, BASE)
+        return first_job(sim, BASE)
     return -1

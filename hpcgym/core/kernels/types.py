@@ -34,7 +34,7 @@ class Jobs(NamedTuple):
     field: SingleTable
 
 
-class Row(NamedTuple):
+class Sim(NamedTuple):
     """One simulation out of a stack; fields as in `hpcgym.core.state.State`, without n_envs."""
 
     setting: IntVector
@@ -49,7 +49,7 @@ class Row(NamedTuple):
     release_time: IntVector
     release_job: IntVector
     key: FloatTable
-    spare_seat: IntVector
+    spare_entry: IntVector
     queue_used: IntTable
     group_order: IntTable
     node_size: IntVector
@@ -76,7 +76,7 @@ class Row(NamedTuple):
     coefficient: FloatTable
     squares: FloatTable
     network: FloatVector
-    thought: FloatVector
+    activations: FloatVector
     planned_start: IntVector
     promise: IntVector
     trial_job: IntVector
@@ -93,7 +93,7 @@ class Row(NamedTuple):
     held_job: IntVector
 
 
-class Start(NamedTuple):
+class InitialState(NamedTuple):
     """What a simulation of an episode begins with.
 
     Attributes:
@@ -127,7 +127,7 @@ class Start(NamedTuple):
     feature: FloatTable
 
 
-class Choice(NamedTuple):
+class ActionSpec(NamedTuple):
     """How an environment reads actions.
 
     Attributes:
@@ -147,7 +147,7 @@ class Choice(NamedTuple):
     base_weight: FloatVector
 
 
-class Bill(NamedTuple):
+class RewardPlan(NamedTuple):
     """How the rewards of an episode are paid, and what its baseline has cost by each instant.
 
     Attributes:
@@ -173,7 +173,7 @@ class Bill(NamedTuple):
     started_cost: FloatVector
 
 
-class Stack(NamedTuple):
+class Batch(NamedTuple):
     """Environments side by side: where each finds its records, what it is told and what it shows.
 
     Attributes:
@@ -211,8 +211,8 @@ class Stack(NamedTuple):
 
 
 open_jobs = opener(Jobs)
-open_row = opener(Row)
-open_start = opener(Start)
-open_choice = opener(Choice)
-open_bill = opener(Bill)
-open_stack = opener(Stack)
+open_sim = opener(Sim)
+open_initial_state = opener(InitialState)
+open_action_spec = opener(ActionSpec)
+open_reward_plan = opener(RewardPlan)
+open_batch = opener(Batch)

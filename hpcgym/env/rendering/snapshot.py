@@ -6,9 +6,9 @@ import numpy as np
 
 from hpcgym.core import state as s
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import JobTable, State
-from hpcgym.core.struct import Record
+from hpcgym.core.struct import Struct
 from hpcgym.env.rendering.frame import Frame, Reservation, StartedJobs, WaitingJobs
 from hpcgym.schedule import Schedule
 
@@ -19,8 +19,8 @@ def frame_of(
     table: JobTable,
     state: State,
     env: int,
-    jobs: Record[Jobs],
-    row: Record[Row],
+    jobs: Struct[Jobs],
+    row: Struct[Sim],
 ) -> Frame:
     """Gather what a picture shows of an episode; ends of running jobs by estimate.
 

@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue, list_jobs, put_in
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.score import score_listed
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BASE,
     BASE_RULE,
@@ -25,7 +25,7 @@ from hpcgym.core.state import (
 
 
 @kernel
-def set_rule_parameters(row: Row, weight: Float) -> None:
+def set_rule_parameters(sim: Sim, weight: Float) -> None:
     """Set the parameters of the rule that makes the order of this pass.
 
     Args:
@@ -39,11 +39,11 @@ def set_rule_parameters(row: Row, weight: Float) -> None:
         House rule: an order's rule finds its parameters in one place.
     """
     for column in range(N_WEIGHTS):
-        row.weight[ORDER, column] = weight[column]
+        sim.weight[ORDER, column] = weight[column]
 
 
 @kernel
-def score_waiting(jobs: Jobs, row: Row, rule: int) -> None:
+def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
     """Order this pass by a rule whose parameters are set.
 
     Args:
@@ -57,12 +57,12 @@ def score_waiting(jobs: Jobs, row: Row, rule: int) -> None:
     Source:
         Specification, section 1, "Queue order": scores are evaluated at t.
     """
-    score_listed(jobs, row, ORDER, rule, list_jobs(row, BASE, row.scratch))
-    row.counter[ORDERED] = 1
+    score_listed(jobs, sim, ORDER, rule, list_jobs(sim, BASE, sim.scratch))
+    sim.counter[ORDERED] = 1
 
 
 @kernel(inlined=True)
-def is_rule_of_base(row: Row, rule: int, weight: Float) -> bool:
+def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
     """Tell whether a rule is the one that the base queue is kept in order by.
 
     Args:
@@ -76,14 +76,14 @@ def is_rule_of_base(row: Row, rule: int, weight: Float) -> bool:
     Source:
         House rule: an order that stays is kept, not made anew.
     """
-    is_same = rule == row.setting[BASE_RULE]
+    is_same = rule == sim.setting[BASE_RULE]
     for column in range(N_WEIGHTS):
-        is_same = is_same and row.weight[BASE, column] == weight[column]
+        is_same = is_same and sim.weight[BASE, column] == weight[column]
     return is_same
 
 
 @kernel
-def rank_waiting(jobs: Jobs, row: Row, rule: int, weight: Float, lowest: float) -> int:
+def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) -> int:
     """Order this pass by a rule, in keys that other keys can be set against.
 
     Args:
@@ -103,26 +103,26 @@ def rank_waiting(jobs: Jobs, row: Row, rule: int, weight: Float, lowest: float) 
     Source:
         Specification, section 1, "Queue order".
     """
-    n = list_jobs(row, BASE, row.scratch)
-    is_kept = is_rule_of_base(row, rule, weight)
+    n = list_jobs(sim, BASE, sim.scratch)
+    is_kept = is_rule_of_base(sim, rule, weight)
     if not is_kept:
-        set_rule_parameters(row, weight)
-        score_listed(jobs, row, ORDER, rule, n)
-    first = row.scratch[0]
+        set_rule_parameters(sim, weight)
+        score_listed(jobs, sim, ORDER, rule, n)
+    first = sim.scratch[0]
     for taken in range(n):
-        job = row.scratch[taken] if is_kept else take_first(row, ORDER, n - taken, taken)
+        job = sim.scratch[taken] if is_kept else take_first(sim, ORDER, n - taken, taken)
         if taken == 0:
             first = job
-        if not is_overdue(row, job):
-            row.key[ORDER, seat_of(row, job)] = lowest + taken
+        if not is_overdue(sim, job):
+            sim.key[ORDER, entry_of(sim, job)] = lowest + taken
         else:
-            row.key[ORDER, seat_of(row, job)] = -np.inf
-    row.counter[ORDERED] = 1
+            sim.key[ORDER, entry_of(sim, job)] = -np.inf
+    sim.counter[ORDERED] = 1
     return first
 
 
 @kernel
-def order_by_rule(jobs: Jobs, row: Row, rule: int, weight: Float) -> None:
+def order_by_rule(jobs: Jobs, sim: Sim, rule: int, weight: Float) -> None:
     """Order this pass by a rule.
 
     Args:
@@ -137,12 +137,12 @@ def order_by_rule(jobs: Jobs, row: Row, rule: int, weight: Float) -> None:
     Source:
         Specification, "Action semantics", `weights` and `policy`.
     """
-    set_rule_parameters(row, weight)
-    score_waiting(jobs, row, rule)
+    set_rule_parameters(sim, weight)
+    score_waiting(jobs, sim, rule)
 
 
 @kernel
-def order_by_keys(jobs: Jobs, row: Row, which: int, listed: NDArray[np.int64], key: Float) -> None:
+def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], key: Float) -> None:
     """Order this pass by the keys given with the listed jobs.
 
     Args:
@@ -160,20 +160,20 @@ def order_by_keys(jobs: Jobs, row: Row, which: int, listed: NDArray[np.int64], k
         Specification, "Action semantics": thresholded jobs precede in every kind.
     """
     if which == ORDER:
-        row.counter[ORDERED] = 1
+        sim.counter[ORDERED] = 1
     else:
-        clear_queue(row, which)
+        clear_queue(sim, which)
     for place in range(len(listed)):
         job = listed[place]
-        row.key[which, seat_of(row, job)] = -np.inf if is_overdue(row, job) else key[place]
+        sim.key[which, entry_of(sim, job)] = -np.inf if is_overdue(sim, job) else key[place]
         if which == FILL:
-            put_in(jobs, row, which, job)
+            put_in(jobs, sim, which, job)
 
 
 @kernel
 def order_visible_first(
     jobs: Jobs,
-    row: Row,
+    sim: Sim,
     slot: NDArray[np.int64],
     score: NDArray[np.float32],
     rule: int,
@@ -196,18 +196,18 @@ def order_visible_first(
         Specification, "Action semantics", `order`.
     """
     shown = count_visible(slot)
-    if shown < row.counter[N_WAITING]:
-        rank_waiting(jobs, row, rule, weight, 2.0)  # scores are at most 1
+    if shown < sim.counter[N_WAITING]:
+        rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1
     for place in range(shown):
         job = slot[place]
-        row.key[ORDER, seat_of(row, job)] = (
-            -np.inf if is_overdue(row, job) else np.float64(score[place])
+        sim.key[ORDER, entry_of(sim, job)] = (
+            -np.inf if is_overdue(sim, job) else np.float64(score[place])
         )
-    row.counter[ORDERED] = 1
+    sim.counter[ORDERED] = 1
 
 
 @kernel
-def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float) -> None:
+def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float) -> None:
     """Let one job go first in this pass, the others in the order of a rule.
 
     If the job starts, the pass stops there and a new decision may be due at the same instant; if it
@@ -226,9 +226,9 @@ def order_picked_first(jobs: Jobs, row: Row, job: int, rule: int, weight: Float)
     Source:
         Specification, "Action semantics", `job`.
     """
-    first = rank_waiting(jobs, row, rule, weight, 0.0)
+    first = rank_waiting(jobs, sim, rule, weight, 0.0)
     if job < 0:
         job = first
-    if not is_overdue(row, job):
-        row.key[ORDER, seat_of(row, job)] = -1.0
-    row.counter[PICK] = job
+    if not is_overdue(sim, job):
+        sim.key[ORDER, entry_of(sim, job)] = -1.0
+    sim.counter[PICK] = job

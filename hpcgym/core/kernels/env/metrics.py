@@ -3,7 +3,7 @@
 import math
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
     BACKFILLED,
@@ -41,7 +41,7 @@ COUNT_BACKFILLED, COUNT_THRESHOLDED, MAKESPAN, UTILISATION = 11, 12, 13, 14
 
 
 @kernel
-def count_job(jobs: Jobs, row: Row, job: int, start_time: int, figure: Float) -> None:
+def count_job(jobs: Jobs, sim: Sim, job: int, start_time: int, figure: Float) -> None:
     """Add a job to the sums and maxima.
 
     Args:
@@ -68,13 +68,13 @@ def count_job(jobs: Jobs, row: Row, job: int, start_time: int, figure: Float) ->
     figure[BSLD + 2] = max(figure[BSLD + 2], bsld)
     figure[PP_BSLD] += pp_bsld
     figure[PP_BSLD + 2] = max(figure[PP_BSLD + 2], pp_bsld)
-    figure[COUNT_BACKFILLED] += int(row.flag[job] & BACKFILLED != 0)
-    figure[COUNT_THRESHOLDED] += int(row.flag[job] & THRESHOLDED != 0)
+    figure[COUNT_BACKFILLED] += int(sim.flag[job] & BACKFILLED != 0)
+    figure[COUNT_THRESHOLDED] += int(sim.flag[job] & THRESHOLDED != 0)
     figure[N_COUNTED] += 1.0
 
 
 @kernel
-def measure(jobs: Jobs, row: Row, figure: Float) -> None:
+def measure(jobs: Jobs, sim: Sim, figure: Float) -> None:
     """Measure the schedule made so far.
 
     Jobs that wait count as if they started now, jobs to come are left out; makespan and utilisation
@@ -96,22 +96,22 @@ def measure(jobs: Jobs, row: Row, figure: Float) -> None:
     first_submit = -1
     last_end = 0
     work = 0.0
-    for job in range(row.setting[N_JOBS]):
-        start_time = row.start_time[job]
+    for job in range(sim.setting[N_JOBS]):
+        start_time = sim.start_time[job]
         if start_time >= 0:
             if first_submit < 0:
                 first_submit = jobs.submit_time[job]
             last_end = max(last_end, start_time + jobs.run_time[job])
             work += jobs.run_time[job] * jobs.processors[job]
-            count_job(jobs, row, job, start_time, figure)
-        elif jobs.submit_time[job] <= row.counter[NOW]:
-            count_job(jobs, row, job, row.counter[NOW], figure)
+            count_job(jobs, sim, job, start_time, figure)
+        elif jobs.submit_time[job] <= sim.counter[NOW]:
+            count_job(jobs, sim, job, sim.counter[NOW], figure)
     for column in (WAIT_TIME, BSLD, PP_BSLD):
         figure[column + 1] = figure[column] / figure[N_COUNTED]
         if figure[N_COUNTED] == 0.0:
             figure[column + 2] = math.nan
-    figure[COMPLETE] = int(row.counter[N_STARTED] == row.setting[N_JOBS])
+    figure[COMPLETE] = int(sim.counter[N_STARTED] == sim.setting[N_JOBS])
     if first_submit >= 0:
         figure[MAKESPAN] = last_end - first_submit
     if figure[MAKESPAN] > 0.0:
-        figure[UTILISATION] = work / (row.setting[MACHINE_PROCESSORS] * figure[MAKESPAN])
+        figure[UTILISATION] = work / (sim.setting[MACHINE_PROCESSORS] * figure[MAKESPAN])

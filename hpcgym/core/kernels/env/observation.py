@@ -2,7 +2,7 @@
 
 Every number lies in [-1, 1]; the data sheet in `hpcgym.env.scheduling` gives each formula. What
 does not change is worked out before the episode (`JobTable.field`) or at a job's submission
-(`Row.history_field`), what is expected when a job of the user ends; left are two logarithms per
+(`Sim.history_field`), what is expected when a job of the user ends; left are two logarithms per
 visible job. Run times of jobs that have not ended are read nowhere here.
 """
 
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BASE,
     DAY_AGO,
@@ -38,11 +38,11 @@ from hpcgym.core.state import (
     NEXT_JOB,
     NOW,
     PROCESSORS,
-    REGRESSED_SHARE,
+    REGRESSED_RUN_TIME_RATIO,
     REGRESSED_SPEED,
     REQUEST,
+    RUN_TIME_RATIO,
     SHADOW,
-    SHARE,
     SHOW_EXPECTED,
     SPEED,
     WAITING_AREA,
@@ -118,7 +118,7 @@ def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> No
 
 
 @kernel
-def fill_slots(row: Row, slot: NDArray[np.int64], mask: Floats, before: int) -> int:
+def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> int:
     """Choose the visible jobs: the first of the base order, then the oldest of the rest.
 
     Three quarters of the slots go to the first jobs of the base order; of the others, the last
@@ -140,12 +140,12 @@ def fill_slots(row: Row, slot: NDArray[np.int64], mask: Floats, before: int) -> 
         Specification, section 10, "Observation": never the first-come ones only.
     """
     n_slots = len(slot)
-    n_first = min(n_slots - n_slots // OLDEST_SHARE, row.counter[N_WAITING])
+    n_first = min(n_slots - n_slots // OLDEST_SHARE, sim.counter[N_WAITING])
     for place in range(n_first):
-        fill_slot(slot, mask, place, row.scratch[place])
+        fill_slot(slot, mask, place, sim.scratch[place])
     shown = n_first
-    for place in range(n_first, row.counter[N_WAITING]):
-        job = row.scratch[place]
+    for place in range(n_first, sim.counter[N_WAITING]):
+        job = sim.scratch[place]
         if shown < n_slots:
             shown += 1
         elif shown == n_first or slot[n_slots - 1] < job:
@@ -161,7 +161,7 @@ def fill_slots(row: Row, slot: NDArray[np.int64], mask: Floats, before: int) -> 
 
 
 @kernel
-def shadow_of_base(jobs: Jobs, row: Row) -> int:
+def shadow_of_base(jobs: Jobs, sim: Sim) -> int:
     """Find the shadow time of the first job of the base order that does not fit now.
 
     Args:
@@ -177,17 +177,17 @@ def shadow_of_base(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 10, "Observation": ends before the shadow.
     """
-    free = row.counter[FREE]
-    for place in range(row.counter[N_WAITING]):
-        job = row.scratch[place]
+    free = sim.counter[FREE]
+    for place in range(sim.counter[N_WAITING]):
+        job = sim.scratch[place]
         if jobs.processors[job] > free:
-            reserve(jobs, row, job)
-            return row.counter[SHADOW]
+            reserve(jobs, sim, job)
+            return sim.counter[SHADOW]
     return -1
 
 
 @kernel(inlined=True)
-def show_newcomer(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> None:
+def show_newcomer(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
     """Write the fields of a job that do not change while it waits.
 
     Args:
@@ -205,13 +205,13 @@ def show_newcomer(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> 
     """
     for column in range(N_STATIC_FIELDS):
         shown[first + column] = jobs.field[job, column]
-    seat = seat_of(row, job)
+    entry = entry_of(sim, job)
     for column in range(N_HISTORY_FIELDS):
-        shown[first + 9 + column] = row.history_field[seat, column]
+        shown[first + 9 + column] = sim.history_field[entry, column]
 
 
 @kernel(inlined=True)
-def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first: int) -> None:
+def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first: int) -> None:
     """Write the fields of a job that move.
 
     The features that a pass has just weighed are at hand, so the job's estimate and processors are
@@ -231,7 +231,7 @@ def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first:
     Source:
         Specification, section 10, "Observation".
     """
-    now = row.counter[NOW]
+    now = sim.counter[NOW]
     wait = now - jobs.submit_time[job]
     estimate = jobs.feature[job, E]
     waited = -1.0
@@ -240,14 +240,14 @@ def show_wait(jobs: Jobs, row: Row, job: int, shadow: int, shown: Floats, first:
         shown[first + 4] = np.float32(min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0))
         waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
     shown[first + 5] = np.float32(waited)
-    held = row.counter[N_HELD] > 0 and is_held(row, job)
-    shown[first + 6] = np.float32(jobs.feature[job, Q] <= row.counter[FREE] and not held)
+    held = sim.counter[N_HELD] > 0 and is_held(sim, job)
+    shown[first + 6] = np.float32(jobs.feature[job, Q] <= sim.counter[FREE] and not held)
     shown[first + 7] = np.float32(shadow < 0 or now + estimate <= shadow)
-    shown[first + 8] = np.float32(row.counter[N_OVERDUE] > 0 and is_overdue(row, job))
+    shown[first + 8] = np.float32(sim.counter[N_OVERDUE] > 0 and is_overdue(sim, job))
 
 
 @kernel(inlined=True)
-def show_expected(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> None:
+def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
     """Write the fields of a job that change when a job of its user ends, or any job.
 
     Args:
@@ -263,14 +263,14 @@ def show_expected(jobs: Jobs, row: Row, job: int, shown: Floats, first: int) -> 
     Source:
         Specification, section 10, "Information".
     """
-    term = row.expected[expect_now(jobs, row, job)]
-    share, speed = term[SHARE], term[SPEED]
-    if row.setting[SHOW_EXPECTED] == EXPECT_BY_REGRESSION:
-        share, speed = term[REGRESSED_SHARE], term[REGRESSED_SPEED]
-    log_largest = row.gauge[LOG_LARGEST]
-    index = term[PROCESSORS] + 2.0 * term[REQUEST] + share - speed
-    largest_index = 2.0 * log_largest + math.log(row.setting[MACHINE_PROCESSORS])
-    shown[first + 15] = np.float32(max(share / log_largest, -1.0))
+    term = sim.expected[expect_now(jobs, sim, job)]
+    run_time_ratio, speed = term[RUN_TIME_RATIO], term[SPEED]
+    if sim.setting[SHOW_EXPECTED] == EXPECT_BY_REGRESSION:
+        run_time_ratio, speed = term[REGRESSED_RUN_TIME_RATIO], term[REGRESSED_SPEED]
+    log_largest = sim.gauge[LOG_LARGEST]
+    index = term[PROCESSORS] + 2.0 * term[REQUEST] + run_time_ratio - speed
+    largest_index = 2.0 * log_largest + math.log(sim.setting[MACHINE_PROCESSORS])
+    shown[first + 15] = np.float32(max(run_time_ratio / log_largest, -1.0))
     shown[first + 16] = np.float32(min(speed / log_largest, 1.0))
     shown[first + 17] = np.float32(min(index / largest_index, 1.0))
 
@@ -293,7 +293,7 @@ def squash(value: float, half: float) -> np.float32:
 
 
 @kernel
-def count_since(jobs: Jobs, row: Row, pointer: int, span: int) -> int:
+def count_since(jobs: Jobs, sim: Sim, pointer: int, span: int) -> int:
     """Count the submissions of the last `span` seconds, in amortised constant time.
 
     Args:
@@ -311,15 +311,15 @@ def count_since(jobs: Jobs, row: Row, pointer: int, span: int) -> int:
     Source:
         Specification, section 10, "Observation".
     """
-    first = row.counter[pointer]
-    while first < row.counter[NEXT_JOB] and jobs.submit_time[first] <= row.counter[NOW] - span:
+    first = sim.counter[pointer]
+    while first < sim.counter[NEXT_JOB] and jobs.submit_time[first] <= sim.counter[NOW] - span:
         first += 1
-    row.counter[pointer] = first
-    return row.counter[NEXT_JOB] - first
+    sim.counter[pointer] = first
+    return sim.counter[NEXT_JOB] - first
 
 
 @kernel
-def show_free(jobs: Jobs, row: Row, shown: Floats) -> None:
+def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
     """Write the processors free now and at each horizon, by estimates.
 
     Args:
@@ -333,20 +333,20 @@ def show_free(jobs: Jobs, row: Row, shown: Floats) -> None:
     Source:
         Specification, section 10, "Observation".
     """
-    machine = row.setting[MACHINE_PROCESSORS]
-    free = row.counter[FREE]
+    machine = sim.setting[MACHINE_PROCESSORS]
+    free = sim.counter[FREE]
     shown[0] = np.float32(free / machine)
-    place = row.counter[N_RELEASES] - 1
+    place = sim.counter[N_RELEASES] - 1
     for ahead in range(len(HORIZONS_S)):
-        until = row.counter[NOW] + HORIZONS_S[ahead]
-        while place >= 0 and row.release_time[place] <= until:
-            free += jobs.processors[row.release_job[place]]
+        until = sim.counter[NOW] + HORIZONS_S[ahead]
+        while place >= 0 and sim.release_time[place] <= until:
+            free += jobs.processors[sim.release_job[place]]
             place -= 1
         shown[1 + ahead] = np.float32(free / machine)
 
 
 @kernel
-def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) -> None:
+def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
     """Write what is known of the waiting jobs without a slot.
 
     Args:
@@ -361,19 +361,19 @@ def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) ->
     Source:
         Specification, section 10, "Observation".
     """
-    hidden = row.counter[N_WAITING] - len(slot)
+    hidden = sim.counter[N_WAITING] - len(slot)
     for column in range(4):
         shown[column] = np.float32(0.0)
     if hidden <= 0:
         return
-    hour_of_machine = float(row.setting[MACHINE_PROCESSORS] * HOUR_S)
+    hour_of_machine = float(sim.setting[MACHINE_PROCESSORS] * HOUR_S)
     n_first = len(slot) - len(slot) // OLDEST_SHARE
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
     total = 0
     least = np.float32(1.0)
     most = np.float32(0.0)
-    for place in range(n_first, row.counter[N_WAITING]):
-        job = row.scratch[place]
+    for place in range(n_first, sim.counter[N_WAITING]):
+        job = sim.scratch[place]
         if job <= youngest:
             continue
         total += jobs.processors[job] * jobs.estimate[job]
@@ -386,7 +386,7 @@ def show_hidden(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) ->
 
 
 @kernel
-def show_cluster(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) -> None:
+def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
     """Write the state of the cluster.
 
     Args:
@@ -401,23 +401,23 @@ def show_cluster(jobs: Jobs, row: Row, slot: NDArray[np.int64], shown: Floats) -
     Source:
         Specification, section 10, "Observation".
     """
-    machine = row.setting[MACHINE_PROCESSORS]
-    show_free(jobs, row, shown[:9])
-    shown[9] = squash(float(row.counter[WAITING_PROCESSORS]), float(machine))
-    shown[10] = squash(float(row.counter[WAITING_AREA]), float(machine * HOUR_S))
-    shown[11] = squash(float(count_since(jobs, row, HOUR_AGO, HOUR_S)), 10.0)
-    shown[12] = squash(float(count_since(jobs, row, DAY_AGO, DAY_S)), 100.0)
-    moment = (row.setting[WEEK_START] + row.counter[NOW]) % WEEK_S
+    machine = sim.setting[MACHINE_PROCESSORS]
+    show_free(jobs, sim, shown[:9])
+    shown[9] = squash(float(sim.counter[WAITING_PROCESSORS]), float(machine))
+    shown[10] = squash(float(sim.counter[WAITING_AREA]), float(machine * HOUR_S))
+    shown[11] = squash(float(count_since(jobs, sim, HOUR_AGO, HOUR_S)), 10.0)
+    shown[12] = squash(float(count_since(jobs, sim, DAY_AGO, DAY_S)), 100.0)
+    moment = (sim.setting[WEEK_START] + sim.counter[NOW]) % WEEK_S
     angle = 2.0 * math.pi * moment / WEEK_S
     shown[13] = np.float32(math.sin(angle))
     shown[14] = np.float32(math.cos(angle))
-    show_hidden(jobs, row, slot, shown[15:])
+    show_hidden(jobs, sim, slot, shown[15:])
 
 
 @kernel
 def observe(
     jobs: Jobs,
-    row: Row,
+    sim: Sim,
     slot: NDArray[np.int64],
     shown_jobs: Floats,
     shown_cluster: Floats,
@@ -444,18 +444,18 @@ def observe(
     Source:
         Specification, section 10, "Observation".
     """
-    list_jobs(row, BASE, row.scratch)
+    list_jobs(sim, BASE, sim.scratch)
     before = count_visible(slot)
-    shown = fill_slots(row, slot, mask, before)
-    shadow = shadow_of_base(jobs, row)
+    shown = fill_slots(sim, slot, mask, before)
+    shadow = shadow_of_base(jobs, sim)
     for place in range(shown):
         if mask[place] == 0.0:
-            show_newcomer(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
+            show_newcomer(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
             mask[place] = np.float32(1.0)
-        show_wait(jobs, row, slot[place], shadow, shown_jobs, place * N_FIELDS)
-        if row.setting[SHOW_EXPECTED] != EXPECT_NOTHING:
-            show_expected(jobs, row, slot[place], shown_jobs, place * N_FIELDS)
+        show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * N_FIELDS)
+        if sim.setting[SHOW_EXPECTED] != EXPECT_NOTHING:
+            show_expected(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
     if before > shown:
         shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)
         mask[shown:before] = np.float32(0.0)
-    show_cluster(jobs, row, slot, shown_cluster)
+    show_cluster(jobs, sim, slot, shown_cluster)

@@ -7,7 +7,7 @@ onset stays in the heap until that passes, or until such jobs are more than thos
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import ACCRUED, N_ONSETS, N_WAITING, NOW, RATE, STARTED_COST
 
 STARTED_KEPT = 32
@@ -15,7 +15,7 @@ STARTED_KEPT = 32
 
 
 @kernel
-def push_onset(jobs: Jobs, row: Row, job: int) -> None:
+def push_onset(jobs: Jobs, sim: Sim, job: int) -> None:
     """Put a job into the heap of onsets to come.
 
     Args:
@@ -29,19 +29,19 @@ def push_onset(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         House rule: binary heap, O(log n).
     """
-    place = row.counter[N_ONSETS]
-    row.counter[N_ONSETS] = place + 1
+    place = sim.counter[N_ONSETS]
+    sim.counter[N_ONSETS] = place + 1
     while place > 0:
         parent = (place - 1) // 2
-        if jobs.reward_onset[row.onset[parent]] <= jobs.reward_onset[job]:
+        if jobs.reward_onset[sim.onset[parent]] <= jobs.reward_onset[job]:
             break
-        row.onset[place] = row.onset[parent]
+        sim.onset[place] = sim.onset[parent]
         place = parent
-    row.onset[place] = job
+    sim.onset[place] = job
 
 
 @kernel
-def drop_started(jobs: Jobs, row: Row) -> None:
+def drop_started(jobs: Jobs, sim: Sim) -> None:
     """Make the heap of onsets to come anew of the jobs that have not started.
 
     Args:
@@ -54,15 +54,15 @@ def drop_started(jobs: Jobs, row: Row) -> None:
     Source:
         House rule: state grows with the jobs that wait, not with the log.
     """
-    n = row.counter[N_ONSETS]
-    row.counter[N_ONSETS] = 0
+    n = sim.counter[N_ONSETS]
+    sim.counter[N_ONSETS] = 0
     for place in range(n):  # at least as many places are read as written
-        if row.start_time[row.onset[place]] < 0:
-            push_onset(jobs, row, row.onset[place])
+        if sim.start_time[sim.onset[place]] < 0:
+            push_onset(jobs, sim, sim.onset[place])
 
 
 @kernel
-def pop_onset(jobs: Jobs, row: Row) -> int:
+def pop_onset(jobs: Jobs, sim: Sim) -> int:
     """Take the job with the earliest onset out of the heap.
 
     Args:
@@ -78,28 +78,28 @@ def pop_onset(jobs: Jobs, row: Row) -> int:
     Source:
         House rule: binary heap, O(log n).
     """
-    first = row.onset[0]
-    size = row.counter[N_ONSETS] - 1
-    row.counter[N_ONSETS] = size
-    moved = row.onset[size]
+    first = sim.onset[0]
+    size = sim.counter[N_ONSETS] - 1
+    sim.counter[N_ONSETS] = size
+    moved = sim.onset[size]
     place = 0
     while 2 * place + 1 < size:
         child = 2 * place + 1
         if (
             child + 1 < size
-            and jobs.reward_onset[row.onset[child + 1]] < jobs.reward_onset[row.onset[child]]
+            and jobs.reward_onset[sim.onset[child + 1]] < jobs.reward_onset[sim.onset[child]]
         ):
             child += 1
-        if jobs.reward_onset[moved] <= jobs.reward_onset[row.onset[child]]:
+        if jobs.reward_onset[moved] <= jobs.reward_onset[sim.onset[child]]:
             break
-        row.onset[place] = row.onset[child]
+        sim.onset[place] = sim.onset[child]
         place = child
-    row.onset[place] = moved
+    sim.onset[place] = moved
     return first
 
 
 @kernel(inlined=True)
-def begin_cost(jobs: Jobs, row: Row, job: int) -> None:
+def begin_cost(jobs: Jobs, sim: Sim, job: int) -> None:
     """Let a newcomer's wait cost from its onset on.
 
     Args:
@@ -113,16 +113,16 @@ def begin_cost(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 10, "Reward identity".
     """
-    if jobs.reward_onset[job] <= row.counter[NOW]:
-        row.gauge[RATE] += jobs.reward_rate[job]
+    if jobs.reward_onset[job] <= sim.counter[NOW]:
+        sim.gauge[RATE] += jobs.reward_rate[job]
         return
-    if row.counter[N_ONSETS] > 2 * row.counter[N_WAITING] + STARTED_KEPT:
-        drop_started(jobs, row)
-    push_onset(jobs, row, job)
+    if sim.counter[N_ONSETS] > 2 * sim.counter[N_WAITING] + STARTED_KEPT:
+        drop_started(jobs, sim)
+    push_onset(jobs, sim, job)
 
 
 @kernel(inlined=True)
-def end_cost(jobs: Jobs, row: Row, job: int) -> None:
+def end_cost(jobs: Jobs, sim: Sim, job: int) -> None:
     """Let a job that starts cost no more.
 
     Args:
@@ -137,16 +137,16 @@ def end_cost(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 10, "Reward identity".
     """
-    waited = row.counter[NOW] - jobs.reward_onset[job]
+    waited = sim.counter[NOW] - jobs.reward_onset[job]
     if waited >= 0:
-        row.gauge[RATE] -= jobs.reward_rate[job]
-        row.gauge[STARTED_COST] += jobs.reward_rate[job] * waited
-    if row.counter[N_WAITING] == 0:
-        row.gauge[RATE] = 0.0  # no rounding is carried from one busy period to the next
+        sim.gauge[RATE] -= jobs.reward_rate[job]
+        sim.gauge[STARTED_COST] += jobs.reward_rate[job] * waited
+    if sim.counter[N_WAITING] == 0:
+        sim.gauge[RATE] = 0.0  # no rounding is carried from one busy period to the next
 
 
 @kernel
-def accrue(jobs: Jobs, row: Row, until: int) -> None:
+def accrue(jobs: Jobs, sim: Sim, until: int) -> None:
     """Add up what the waiting jobs cost while the clock moves on.
 
     Args:
@@ -160,12 +160,12 @@ def accrue(jobs: Jobs, row: Row, until: int) -> None:
     Source:
         Specification, section 10, "Reward identity".
     """
-    since = row.counter[NOW]
-    while row.counter[N_ONSETS] > 0 and jobs.reward_onset[row.onset[0]] <= until:
-        job = pop_onset(jobs, row)
-        if row.start_time[job] < 0:
+    since = sim.counter[NOW]
+    while sim.counter[N_ONSETS] > 0 and jobs.reward_onset[sim.onset[0]] <= until:
+        job = pop_onset(jobs, sim)
+        if sim.start_time[job] < 0:
             onset = jobs.reward_onset[job]
-            row.gauge[ACCRUED] += row.gauge[RATE] * (onset - since)
-            row.gauge[RATE] += jobs.reward_rate[job]
+            sim.gauge[ACCRUED] += sim.gauge[RATE] * (onset - since)
+            sim.gauge[RATE] += jobs.reward_rate[job]
             since = onset
-    row.gauge[ACCRUED] += row.gauge[RATE] * (until - since)
+    sim.gauge[ACCRUED] += sim.gauge[RATE] * (until - since)

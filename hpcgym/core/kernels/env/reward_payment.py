@@ -3,7 +3,7 @@
 import math
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Bill, Row
+from hpcgym.core.kernels.types import RewardPlan, Sim
 from hpcgym.core.state import (
     ACCRUED,
     AGENT_TERM,
@@ -48,7 +48,7 @@ def count_before(instant: Int, now: int) -> int:
 
 
 @kernel
-def baseline_accrued(bill: Bill, now: int) -> float:
+def baseline_accrued(reward_plan: RewardPlan, now: int) -> float:
     """Return what the baseline's schedule has cost the jobs submitted by an instant.
 
     Args:
@@ -62,10 +62,12 @@ def baseline_accrued(bill: Bill, now: int) -> float:
         Specification, section 10, "Paired reward".
     """
     waited = 0.0
-    place = count_before(bill.moment, now + 1) - 1
+    place = count_before(reward_plan.moment, now + 1) - 1
     if place >= 0:
-        waited = bill.passed[place] + bill.slope[place] * (now - bill.moment[place])
-    return bill.amount[0] * count_before(bill.submit_time, now + 1) + waited
+        waited = reward_plan.passed[place] + reward_plan.slope[place] * (
+            now - reward_plan.moment[place]
+        )
+    return reward_plan.amount[0] * count_before(reward_plan.submit_time, now + 1) + waited
 
 
 @kernel
@@ -114,7 +116,7 @@ def compared(form: int, agent: float, baseline: float) -> float:
 
 
 @kernel
-def pay(row: Row, bill: Bill, over: bool, truncated: bool) -> None:
+def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
     """Pay what the agent's schedule, and the baseline's, have come to owe since the last step.
 
     A baseline has started, by a decision, the jobs it starts before that instant, as an agent has.
@@ -131,30 +133,30 @@ def pay(row: Row, bill: Bill, over: bool, truncated: bool) -> None:
     Source:
         Specification, section 10, "Reward identity" and "Paired reward".
     """
-    form = bill.form[0]
-    first = bill.amount[0]
-    accrued = first * row.counter[NEXT_JOB] + row.gauge[ACCRUED]
-    due = owed(form, accrued, first * row.counter[N_STARTED] + row.gauge[STARTED_COST], over)
+    form = reward_plan.form[0]
+    first = reward_plan.amount[0]
+    accrued = first * sim.counter[NEXT_JOB] + sim.gauge[ACCRUED]
+    due = owed(form, accrued, first * sim.counter[N_STARTED] + sim.gauge[STARTED_COST], over)
     baseline_due = 0.0
-    if bill.form[1] == 1:
-        now = row.counter[NOW]
+    if reward_plan.form[1] == 1:
+        now = sim.counter[NOW]
         if over and not truncated:
-            baseline_due = bill.amount[1]
+            baseline_due = reward_plan.amount[1]
         else:
-            started = bill.started_cost[count_before(bill.started, now)]
-            baseline_due = owed(form, baseline_accrued(bill, now), started, over)
+            started = reward_plan.started_cost[count_before(reward_plan.started, now)]
+            baseline_due = owed(form, baseline_accrued(reward_plan, now), started, over)
     if form >= PAY_LOG_RATIO:
-        row.gauge[AGENT_TERM] = compared(form, due, baseline_due) if over else 0.0
+        sim.gauge[AGENT_TERM] = compared(form, due, baseline_due) if over else 0.0
     else:
-        row.gauge[AGENT_TERM] = (row.gauge[PAID] - due) / bill.form[2]
-        row.gauge[BASELINE_TERM] = (baseline_due - row.gauge[PAID_BASELINE]) / bill.form[2]
-        row.gauge[PAID] = due
-        row.gauge[PAID_BASELINE] = baseline_due
-    row.gauge[REWARD] = row.gauge[AGENT_TERM] + row.gauge[BASELINE_TERM]
+        sim.gauge[AGENT_TERM] = (sim.gauge[PAID] - due) / reward_plan.form[2]
+        sim.gauge[BASELINE_TERM] = (baseline_due - sim.gauge[PAID_BASELINE]) / reward_plan.form[2]
+        sim.gauge[PAID] = due
+        sim.gauge[PAID_BASELINE] = baseline_due
+    sim.gauge[REWARD] = sim.gauge[AGENT_TERM] + sim.gauge[BASELINE_TERM]
 
 
 @kernel
-def pay_at_horizon(row: Row, bill: Bill) -> None:
+def pay_at_horizon(sim: Sim, reward_plan: RewardPlan) -> None:
     """Add to the latest reward what is still owed where a horizon cuts the episode short.
 
     Args:
@@ -167,10 +169,10 @@ def pay_at_horizon(row: Row, bill: Bill) -> None:
     Source:
         Specification, section 10: at a truncation all forms of the reward have one sum.
     """
-    reward = row.gauge[REWARD]
-    agent = row.gauge[AGENT_TERM]
-    baseline = row.gauge[BASELINE_TERM]
-    pay(row, bill, True, True)
-    row.gauge[REWARD] += reward
-    row.gauge[AGENT_TERM] += agent
-    row.gauge[BASELINE_TERM] += baseline
+    reward = sim.gauge[REWARD]
+    agent = sim.gauge[AGENT_TERM]
+    baseline = sim.gauge[BASELINE_TERM]
+    pay(sim, reward_plan, True, True)
+    sim.gauge[REWARD] += reward
+    sim.gauge[AGENT_TERM] += agent
+    sim.gauge[BASELINE_TERM] += baseline

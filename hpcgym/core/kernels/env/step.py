@@ -13,7 +13,7 @@ from hpcgym.core.kernels.env.actions import (
 )
 from hpcgym.core.kernels.env.observation import observe
 from hpcgym.core.kernels.env.reward_payment import pay
-from hpcgym.core.kernels.types import Bill, Choice, Jobs, Row
+from hpcgym.core.kernels.types import ActionSpec, Jobs, RewardPlan, Sim
 from hpcgym.core.state import (
     ACTION_JOB,
     ACTION_ORDER,
@@ -34,7 +34,9 @@ from hpcgym.core.state import (
 
 
 @kernel
-def set_weights(choice: Choice, weights: NDArray[np.float32], weight: NDArray[np.float64]) -> int:
+def set_weights(
+    action_spec: ActionSpec, weights: NDArray[np.float32], weight: NDArray[np.float64]
+) -> int:
     """Turn a weight vector into a rule: L1-normalised, the zero vector means FCFS.
 
     Args:
@@ -58,15 +60,15 @@ def set_weights(choice: Choice, weights: NDArray[np.float32], weight: NDArray[np
         weight[0] = 1.0
         return RULE_SUBMIT
     for feature in range(6):
-        weight[feature] = np.float64(weights[feature]) / norm / choice.divisor[feature]
+        weight[feature] = np.float64(weights[feature]) / norm / action_spec.divisor[feature]
     return RULE_WEIGHTS
 
 
 @kernel
 def take_action(
     jobs: Jobs,
-    row: Row,
-    choice: Choice,
+    sim: Sim,
+    action_spec: ActionSpec,
     slot: NDArray[np.int64],
     index: int,
     values: NDArray[np.float32],
@@ -87,30 +89,34 @@ def take_action(
     Source:
         Specification, "Action semantics".
     """
-    kind = choice.kind[0]
+    kind = action_spec.kind[0]
     if kind == ACTION_ORDER:
-        order_visible_first(jobs, row, slot, values, choice.base_rule[0], choice.base_weight)
+        order_visible_first(
+            jobs, sim, slot, values, action_spec.base_rule[0], action_spec.base_weight
+        )
         return
     if kind == ACTION_JOB:
-        order_picked_first(jobs, row, slot[index], choice.base_rule[0], choice.base_weight)
+        order_picked_first(
+            jobs, sim, slot[index], action_spec.base_rule[0], action_spec.base_weight
+        )
         return
     if kind == ACTION_WEIGHTS:
-        rule = set_weights(choice, values, row.weight[ORDER])
+        rule = set_weights(action_spec, values, sim.weight[ORDER])
     else:
-        rule = choice.rule[index]
-        set_rule_parameters(row, choice.rule_weight[index])
-    if row.setting[DECIDE] == DECIDE_INTERVAL:
-        row.setting[ORDER_RULE] = rule
+        rule = action_spec.rule[index]
+        set_rule_parameters(sim, action_spec.rule_weight[index])
+    if sim.setting[DECIDE] == DECIDE_INTERVAL:
+        sim.setting[ORDER_RULE] = rule
     else:
-        score_waiting(jobs, row, rule)
+        score_waiting(jobs, sim, rule)
 
 
 @kernel
 def step(
     jobs: Jobs,
-    row: Row,
-    choice: Choice,
-    bill: Bill,
+    sim: Sim,
+    action_spec: ActionSpec,
+    reward_plan: RewardPlan,
     slot: NDArray[np.int64],
     index: int,
     values: NDArray[np.float32],
@@ -147,12 +153,12 @@ def step(
     for value in values:
         if not abs(value) <= 1.0:
             return BAD_ACTION
-    row.counter[N_STEPS] += 1
-    if choice.kind[0] == ACTION_JOB and slot[index] < 0:
-        row.counter[N_INVALID] += 1
-    if row.counter[PHASE] == AT_PASS:
-        take_action(jobs, row, choice, slot, index, values)
-    status = run(jobs, row)
-    observe(jobs, row, slot, shown_jobs, shown_cluster, mask)
-    pay(row, bill, status == DONE, False)
+    sim.counter[N_STEPS] += 1
+    if action_spec.kind[0] == ACTION_JOB and slot[index] < 0:
+        sim.counter[N_INVALID] += 1
+    if sim.counter[PHASE] == AT_PASS:
+        take_action(jobs, sim, action_spec, slot, index, values)
+    status = run(jobs, sim)
+    observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
+    pay(sim, reward_plan, status == DONE, False)
     return status

@@ -13,13 +13,13 @@ from hpcgym.core.kernels.env.reward_payment import pay_at_horizon
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.reset import begin
 from hpcgym.core.kernels.types import (
-    Stack,
-    open_bill,
-    open_choice,
+    Batch,
+    open_action_spec,
+    open_batch,
+    open_initial_state,
     open_jobs,
-    open_row,
-    open_stack,
-    open_start,
+    open_reward_plan,
+    open_sim,
 )
 from hpcgym.core.state import (
     AGENT_TERM,
@@ -33,11 +33,11 @@ from hpcgym.core.state import (
 )
 
 # Columns of `Stack.address`.
-JOBS, START, BILL, ROW, CHOICE = 0, 1, 2, 3, 4
+JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4
 
 
 @kernel
-def first_refused(stack: Stack) -> int:
+def first_refused(batch: Batch) -> int:
     """Find an environment whose action is none.
 
     Args:
@@ -49,19 +49,19 @@ def first_refused(stack: Stack) -> int:
     Source:
         House rule: bad input is refused before anything has been done with it.
     """
-    for env in range(len(stack.resting)):
-        if stack.resting[env] == 1:
+    for env in range(len(batch.resting)):
+        if batch.resting[env] == 1:
             continue
-        if not 0 <= stack.number[env] < stack.n_choices[0]:
+        if not 0 <= batch.number[env] < batch.n_choices[0]:
             return env
-        for place in range(stack.values.shape[1]):
-            if not abs(stack.values[env, place]) <= 1.0:
+        for place in range(batch.values.shape[1]):
+            if not abs(batch.values[env, place]) <= 1.0:
                 return env
     return -1
 
 
 @kernel
-def count_ended(stack: Stack) -> int:
+def count_ended(batch: Batch) -> int:
     """Count the episodes that ended by the latest step.
 
     Args:
@@ -74,14 +74,14 @@ def count_ended(stack: Stack) -> int:
         House rule: most steps end none, and need not look for any.
     """
     ended = 0
-    for env in range(len(stack.resting)):
-        if stack.resting[env] == 0:
-            ended += int(stack.ended[0, env] | stack.ended[1, env])
+    for env in range(len(batch.resting)):
+        if batch.resting[env] == 0:
+            ended += int(batch.ended[0, env] | batch.ended[1, env])
     return ended
 
 
 @kernel
-def step_row(stack: Stack, env: int) -> None:
+def step_one(batch: Batch, env: int) -> None:
     """Step one environment, unless it rests.
 
     Args:
@@ -94,39 +94,39 @@ def step_row(stack: Stack, env: int) -> None:
     Source:
         House rule: one dynamics; the step is `hpcgym.core.kernels.env.step.step`.
     """
-    if stack.resting[env] == 1:
+    if batch.resting[env] == 1:
         return
-    jobs = open_jobs(stack.address[env, JOBS])
-    row = open_row(stack.address[env, ROW])
-    bill = open_bill(stack.address[env, BILL])
+    jobs = open_jobs(batch.address[env, JOBS])
+    sim = open_sim(batch.address[env, SIM])
+    reward_plan = open_reward_plan(batch.address[env, REWARD_PLAN])
     status = step(
         jobs,
-        row,
-        open_choice(stack.address[env, CHOICE]),
-        bill,
-        stack.slot[env],
-        stack.number[env],
-        stack.values[env],
-        stack.shown_jobs[env],
-        stack.shown_cluster[env],
-        stack.mask[env],
+        sim,
+        open_action_spec(batch.address[env, ACTION_SPEC]),
+        reward_plan,
+        batch.slot[env],
+        batch.number[env],
+        batch.values[env],
+        batch.shown_jobs[env],
+        batch.shown_cluster[env],
+        batch.mask[env],
     )
-    is_cut = 0 < stack.horizon[0] <= row.counter[N_STEPS]
+    is_cut = 0 < batch.horizon[0] <= sim.counter[N_STEPS]
     if is_cut and status != DONE:
-        pay_at_horizon(row, bill)
+        pay_at_horizon(sim, reward_plan)
     if is_cut or status == DONE:
-        measure(jobs, row, stack.figure[env])
-    stack.payment[0, env] = row.gauge[REWARD]
-    stack.payment[1, env] = row.gauge[AGENT_TERM]
-    stack.payment[2, env] = row.gauge[BASELINE_TERM]
-    stack.tally[0, env] = row.counter[NOW]
-    stack.tally[1, env] = row.counter[N_INVALID]
-    stack.ended[0, env] = status == DONE
-    stack.ended[1, env] = is_cut
+        measure(jobs, sim, batch.figure[env])
+    batch.payment[0, env] = sim.gauge[REWARD]
+    batch.payment[1, env] = sim.gauge[AGENT_TERM]
+    batch.payment[2, env] = sim.gauge[BASELINE_TERM]
+    batch.tally[0, env] = sim.counter[NOW]
+    batch.tally[1, env] = sim.counter[N_INVALID]
+    batch.ended[0, env] = status == DONE
+    batch.ended[1, env] = is_cut
 
 
 @kernel
-def find_refused(stack: int) -> int:
+def find_refused(batch: int) -> int:
     """Find an environment whose action is none.
 
     Args:
@@ -138,11 +138,11 @@ def find_refused(stack: int) -> int:
     Source:
         House rule: bad input is refused before anything has been done with it.
     """
-    return first_refused(open_stack(stack))
+    return first_refused(open_batch(batch))
 
 
 @kernel
-def step_rows(stack: int) -> int:
+def step_batch(batch: int) -> int:
     """Step every environment that does not rest, one after the other.
 
     Args:
@@ -153,45 +153,45 @@ def step_rows(stack: int) -> int:
         refused, and then nothing has been done.
 
     Writes:
-        As `step_row`.
+        As `step_one`.
 
     Source:
         House rule: one compiled step behind every face.
     """
-    refused = first_refused(open_stack(stack))
+    refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
-    for env in range(len(open_stack(stack).resting)):
-        step_row(open_stack(stack), env)
-    return count_ended(open_stack(stack))
+    for env in range(len(open_batch(batch).resting)):
+        step_one(open_batch(batch), env)
+    return count_ended(open_batch(batch))
 
 
 @kernel(parallel=True)
-def step_rows_abreast(stack: int) -> int:
+def step_batch_in_parallel(batch: int) -> int:
     """Step every environment that does not rest, on the threads that numba has been given.
 
     Args:
         stack: Address of the environments.
 
     Returns:
-        As `step_rows`.
+        As `step_batch`.
 
     Writes:
-        As `step_row`.
+        As `step_one`.
 
     Source:
         House rule: threads over environments only, each writing its own rows.
     """
-    refused = first_refused(open_stack(stack))
+    refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
-    for env in prange(len(open_stack(stack).resting)):
-        step_row(open_stack(stack), env)
-    return count_ended(open_stack(stack))
+    for env in prange(len(open_batch(batch).resting)):
+        step_one(open_batch(batch), env)
+    return count_ended(open_batch(batch))
 
 
 @kernel
-def begin_rows(stack: int, envs: Int) -> None:
+def begin_batch(batch: int, envs: Int) -> None:
     """Begin episodes in some environments, run them to their first decisions, and observe.
 
     Args:
@@ -204,24 +204,24 @@ def begin_rows(stack: int, envs: Int) -> None:
     Source:
         Specification, section 10, "Episodes".
     """
-    opened = open_stack(stack)
+    opened = open_batch(batch)
     for env in envs:
         jobs = open_jobs(opened.address[env, JOBS])
-        row = open_row(opened.address[env, ROW])
-        begin(row, open_start(opened.address[env, START]))
-        run(jobs, row)
+        sim = open_sim(opened.address[env, SIM])
+        begin(sim, open_initial_state(opened.address[env, INITIAL_STATE]))
+        run(jobs, sim)
         opened.slot[env, :] = -1  # jobs of the episode before may have had the same numbers
         opened.shown_jobs[env, :] = 0.0
         opened.mask[env, :] = 0.0
         observe(
             jobs,
-            row,
+            sim,
             opened.slot[env],
             opened.shown_jobs[env],
             opened.shown_cluster[env],
             opened.mask[env],
         )
         opened.payment[:, env] = 0.0
-        opened.tally[0, env] = row.counter[NOW]
+        opened.tally[0, env] = sim.counter[NOW]
         opened.tally[1, env] = 0
         opened.ended[:, env] = 0

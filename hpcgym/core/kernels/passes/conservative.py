@@ -19,7 +19,7 @@ from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_pro
 from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BACKFILL_RULE,
     BASE,
@@ -32,7 +32,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def starts_now(jobs: Jobs, row: Row, job: int) -> bool:
+def starts_now(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying a reservation.
 
     Args:
@@ -47,11 +47,11 @@ def starts_now(jobs: Jobs, row: Row, job: int) -> bool:
         Specification, section 8, "Reservation depth k".
     """
     wanted = jobs.processors[job]
-    return wanted <= row.counter[FREE] and is_free_now(row, wanted, jobs.estimate[job])
+    return wanted <= sim.counter[FREE] and is_free_now(sim, wanted, jobs.estimate[job])
 
 
 @kernel(inlined=True)
-def reserve_hole(jobs: Jobs, row: Row, job: int) -> int:
+def reserve_hole(jobs: Jobs, sim: Sim, job: int) -> int:
     """Give a waiting job the earliest hole.
 
     Args:
@@ -68,13 +68,13 @@ def reserve_hole(jobs: Jobs, row: Row, job: int) -> int:
     Source:
         Specification, section 4, "Conservative".
     """
-    start = find_start(row, jobs.processors[job], jobs.estimate[job])
-    take_interval(jobs, row, job, start)
+    start = find_start(sim, jobs.processors[job], jobs.estimate[job])
+    take_interval(jobs, sim, job, start)
     return start
 
 
 @kernel(inlined=True)
-def start_behind(jobs: Jobs, row: Row, job: int) -> None:
+def start_behind(jobs: Jobs, sim: Sim, job: int) -> None:
     """Start a job behind one that keeps waiting.
 
     Args:
@@ -88,12 +88,12 @@ def start_behind(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 4, "Conservative".
     """
-    take_interval(jobs, row, job, row.counter[NOW])
-    start_waiting(jobs, row, job, True)
+    take_interval(jobs, sim, job, sim.counter[NOW])
+    start_waiting(jobs, sim, job, True)
 
 
 @kernel(inlined=True)
-def count_narrow(jobs: Jobs, row: Row, first: int, n: int) -> int:
+def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
     """Count the listed jobs that are narrow enough to start now.
 
     Args:
@@ -110,12 +110,12 @@ def count_narrow(jobs: Jobs, row: Row, first: int, n: int) -> int:
     """
     narrow = 0
     for place in range(first, first + n):
-        narrow += int(jobs.processors[row.scratch[place]] <= row.counter[FREE])
+        narrow += int(jobs.processors[sim.scratch[place]] <= sim.counter[FREE])
     return narrow
 
 
 @kernel(inlined=True)
-def walk_queue(jobs: Jobs, row: Row, primary: int, first: int, n: int) -> int:
+def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
     """Start what fits in queue order, and reserve for misfits as long as there are reservations.
 
     Args:
@@ -135,31 +135,31 @@ def walk_queue(jobs: Jobs, row: Row, primary: int, first: int, n: int) -> int:
     Source:
         Specification, section 8, "Reservation depth k".
     """
-    most = row.backfill_parameter[DEPTH]
-    is_walked_whole = row.setting[BACKFILL_RULE] == BY_BASE
-    free = row.counter[FREE]
-    narrow = count_narrow(jobs, row, first, n)
+    most = sim.backfill_parameter[DEPTH]
+    is_walked_whole = sim.setting[BACKFILL_RULE] == BY_BASE
+    free = sim.counter[FREE]
+    narrow = count_narrow(jobs, sim, first, n)
     misfits = 1
     walked = 0
-    while narrow > 0 and least_processors(row, BASE) <= row.counter[FREE]:
+    while narrow > 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
         if misfits >= most and not is_walked_whole:
             break
         if first > 0:
-            job = row.scratch[first + walked]
+            job = sim.scratch[first + walked]
         else:
-            job = take_first(row, primary, n - walked, walked)
+            job = take_first(sim, primary, n - walked, walked)
         walked += 1
         narrow -= int(jobs.processors[job] <= free)
-        if starts_now(jobs, row, job):
-            start_behind(jobs, row, job)
+        if starts_now(jobs, sim, job):
+            start_behind(jobs, sim, job)
         elif misfits < most:
-            reserve_hole(jobs, row, job)
+            reserve_hole(jobs, sim, job)
             misfits += 1
     return walked
 
 
 @kernel(inlined=True)
-def fill_up(jobs: Jobs, row: Row, primary: int, first: int, n: int) -> None:
+def fill_up(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
     """Start what fits beside all reservations, in backfill order.
 
     Args:
@@ -178,21 +178,21 @@ def fill_up(jobs: Jobs, row: Row, primary: int, first: int, n: int) -> None:
     """
     left = 0
     for place in range(first, first + n):
-        job = row.scratch[place]
-        if starts_now(jobs, row, job):
-            row.scratch[left] = job
+        job = sim.scratch[place]
+        if starts_now(jobs, sim, job):
+            sim.scratch[left] = job
             left += 1
-    which = make_backfill_order(jobs, row, primary, left)
+    which = make_backfill_order(jobs, sim, primary, left)
     for taken in range(left):
-        job = take_first(row, which, left - taken, taken)
-        if starts_now(jobs, row, job):
-            start_behind(jobs, row, job)
-            if least_processors(row, BASE) > row.counter[FREE]:
+        job = take_first(sim, which, left - taken, taken)
+        if starts_now(jobs, sim, job):
+            start_behind(jobs, sim, job)
+            if least_processors(sim, BASE) > sim.counter[FREE]:
                 return
 
 
 @kernel
-def depth_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
+def depth_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make one scheduling pass with reservations for the first k misfits.
 
     Args:
@@ -212,16 +212,16 @@ def depth_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="rebuild"`,
         and section 8, "Reservation depth k".
     """
-    primary, head = start_front(jobs, row, contested)
+    primary, head = start_front(jobs, sim, contested)
     first = 0
     if not contested:
-        list_jobs(row, BASE, row.scratch)
+        list_jobs(sim, BASE, sim.scratch)
         first = 1  # the head is listed before the others; it was not taken out of the list
-    if head >= 0 and row.counter[N_WAITING] > 1 and row.counter[FREE] > 0:
-        make_profile(jobs, row)
-        reserve_hole(jobs, row, head)
-        n = row.counter[N_WAITING] - 1
-        walked = walk_queue(jobs, row, primary, first, n)
-        if walked < n and row.setting[BACKFILL_RULE] != BY_BASE:
-            fill_up(jobs, row, primary, first and first + walked, n - walked)
+    if head >= 0 and sim.counter[N_WAITING] > 1 and sim.counter[FREE] > 0:
+        make_profile(jobs, sim)
+        reserve_hole(jobs, sim, head)
+        n = sim.counter[N_WAITING] - 1
+        walked = walk_queue(jobs, sim, primary, first, n)
+        if walked < n and sim.setting[BACKFILL_RULE] != BY_BASE:
+            fill_up(jobs, sim, primary, first and first + walked, n - walked)
     return head != -2

@@ -20,15 +20,15 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import reserve_hole
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import give_back_interval, make_profile, take_interval
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.running_jobs import next_release, start_waiting
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     CORRECT,
     FIRST_UNPLANNED,
     FREE,
+    N_ENTRIES,
     N_PLANNED,
-    N_SEATS,
     NEXT_JOB,
     NOW,
     REPLAN,
@@ -37,7 +37,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def plans_are_due(row: Row) -> bool:
+def plans_are_due(sim: Sim) -> bool:
     """Tell whether reservations are to be made or may have to move at this pass.
 
     Args:
@@ -50,14 +50,14 @@ def plans_are_due(row: Row) -> bool:
         Specification, section 4, "Conservative", `compress="shift"`.
     """
     return (
-        row.counter[REPLAN] == 1
-        or row.counter[FIRST_UNPLANNED] < row.counter[NEXT_JOB]
-        or next_release(row) <= row.counter[NOW]
+        sim.counter[REPLAN] == 1
+        or sim.counter[FIRST_UNPLANNED] < sim.counter[NEXT_JOB]
+        or next_release(sim) <= sim.counter[NOW]
     )
 
 
 @kernel(inlined=True)
-def take_reservations(jobs: Jobs, row: Row, n: int) -> None:
+def take_reservations(jobs: Jobs, sim: Sim, n: int) -> None:
     """Take the reservations that are kept out of the profile of the running jobs.
 
     Args:
@@ -73,19 +73,19 @@ def take_reservations(jobs: Jobs, row: Row, n: int) -> None:
         Specification, section 4, "Conservative", `compress="shift"`.
     """
     for place in range(n):
-        job = row.scratch[place]
-        if job >= row.counter[FIRST_UNPLANNED]:
+        job = sim.scratch[place]
+        if job >= sim.counter[FIRST_UNPLANNED]:
             continue
-        seat = seat_of(row, job)
-        if row.planned_start[seat] < row.counter[NOW]:
-            row.planned_start[seat] = -1
-            row.counter[REPLAN] = 1
+        entry = entry_of(sim, job)
+        if sim.planned_start[entry] < sim.counter[NOW]:
+            sim.planned_start[entry] = -1
+            sim.counter[REPLAN] = 1
         else:
-            take_interval(jobs, row, job, row.planned_start[seat])
+            take_interval(jobs, sim, job, sim.planned_start[entry])
 
 
 @kernel(inlined=True)
-def shift_reservations(jobs: Jobs, row: Row, n: int) -> bool:
+def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
     """Let each job with a reservation move to the earliest hole, in queue order.
 
     Args:
@@ -105,22 +105,22 @@ def shift_reservations(jobs: Jobs, row: Row, n: int) -> bool:
     """
     moved = False
     for place in range(n):
-        job = row.scratch[place]
-        if job >= row.counter[FIRST_UNPLANNED]:
+        job = sim.scratch[place]
+        if job >= sim.counter[FIRST_UNPLANNED]:
             continue
-        seat = seat_of(row, job)
-        before = row.planned_start[seat]
-        if before == row.counter[NOW] and row.setting[CORRECT] == 0:
+        entry = entry_of(sim, job)
+        before = sim.planned_start[entry]
+        if before == sim.counter[NOW] and sim.setting[CORRECT] == 0:
             continue
         if before >= 0:
-            give_back_interval(jobs, row, job, before)
-        row.planned_start[seat] = reserve_hole(jobs, row, job)
-        moved = moved or row.planned_start[seat] != before
+            give_back_interval(jobs, sim, job, before)
+        sim.planned_start[entry] = reserve_hole(jobs, sim, job)
+        moved = moved or sim.planned_start[entry] != before
     return moved
 
 
 @kernel
-def plan_starts(jobs: Jobs, row: Row, n: int) -> None:
+def plan_starts(jobs: Jobs, sim: Sim, n: int) -> None:
     """Shift the reservations there are, then make those of the newcomers, each in queue order.
 
     Args:
@@ -134,20 +134,20 @@ def plan_starts(jobs: Jobs, row: Row, n: int) -> None:
     Source:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="shift"`.
     """
-    make_profile(jobs, row)
-    take_reservations(jobs, row, n)
-    while row.counter[REPLAN] == 1:
-        row.counter[REPLAN] = int(shift_reservations(jobs, row, n))
+    make_profile(jobs, sim)
+    take_reservations(jobs, sim, n)
+    while sim.counter[REPLAN] == 1:
+        sim.counter[REPLAN] = int(shift_reservations(jobs, sim, n))
     for place in range(n):
-        job = row.scratch[place]
-        if job >= row.counter[FIRST_UNPLANNED]:
-            row.planned_start[seat_of(row, job)] = reserve_hole(jobs, row, job)
-    row.counter[N_PLANNED] = row.counter[N_SEATS]
-    row.counter[FIRST_UNPLANNED] = row.counter[NEXT_JOB]
+        job = sim.scratch[place]
+        if job >= sim.counter[FIRST_UNPLANNED]:
+            sim.planned_start[entry_of(sim, job)] = reserve_hole(jobs, sim, job)
+    sim.counter[N_PLANNED] = sim.counter[N_ENTRIES]
+    sim.counter[FIRST_UNPLANNED] = sim.counter[NEXT_JOB]
 
 
 @kernel(inlined=True)
-def start_planned(jobs: Jobs, row: Row, n: int) -> None:
+def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
     """Start the jobs whose reservation is now, in queue order.
 
     Args:
@@ -164,16 +164,16 @@ def start_planned(jobs: Jobs, row: Row, n: int) -> None:
     """
     some_wait = False
     for place in range(n):
-        job = row.scratch[place]
-        is_now = row.planned_start[seat_of(row, job)] == row.counter[NOW]
-        if is_now and jobs.processors[job] <= row.counter[FREE]:
-            start_waiting(jobs, row, job, some_wait)
+        job = sim.scratch[place]
+        is_now = sim.planned_start[entry_of(sim, job)] == sim.counter[NOW]
+        if is_now and jobs.processors[job] <= sim.counter[FREE]:
+            start_waiting(jobs, sim, job, some_wait)
         else:
             some_wait = True
 
 
 @kernel
-def shift_pass(jobs: Jobs, row: Row, contested: bool) -> None:
+def shift_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
     """Make one scheduling pass with reservations that are kept.
 
     Args:
@@ -189,8 +189,8 @@ def shift_pass(jobs: Jobs, row: Row, contested: bool) -> None:
     Source:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="shift"`.
     """
-    row.counter[SHADOW] = -1
-    n = list_in_order(jobs, row, contested)
-    if plans_are_due(row):
-        plan_starts(jobs, row, n)
-    start_planned(jobs, row, n)
+    sim.counter[SHADOW] = -1
+    n = list_in_order(jobs, sim, contested)
+    if plans_are_due(sim):
+        plan_starts(jobs, sim, n)
+    start_planned(jobs, sim, n)

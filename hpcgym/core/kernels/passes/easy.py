@@ -4,7 +4,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
 from hpcgym.core.kernels.queue.ordered_queue import first_job
 from hpcgym.core.kernels.running_jobs import start_waiting
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BACKFILL,
     BACKFILL_EASY,
@@ -24,7 +24,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def start_in_order(jobs: Jobs, row: Row) -> int:
+def start_in_order(jobs: Jobs, sim: Sim) -> int:
     """Start jobs from the front of the base order while they fit (step 1).
 
     Args:
@@ -40,17 +40,17 @@ def start_in_order(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "EASY pass", step 1.
     """
-    while row.counter[N_WAITING] > 0:
-        job = first_job(row, BASE)
-        if jobs.processors[job] > row.counter[FREE]:
+    while sim.counter[N_WAITING] > 0:
+        job = first_job(sim, BASE)
+        if jobs.processors[job] > sim.counter[FREE]:
             return job
-        start_waiting(jobs, row, job, False)
-        row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
+        start_waiting(jobs, sim, job, False)
+        sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
     return -1
 
 
 @kernel(inlined=True)
-def reserve(jobs: Jobs, row: Row, head: int) -> None:
+def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
     """Find the head's reservation (step 2), in as many steps as releases come before it.
 
     A running job past its estimate is taken to end now, never in the past.
@@ -67,18 +67,18 @@ def reserve(jobs: Jobs, row: Row, head: int) -> None:
     Source:
         Specification, section 1, "EASY pass", step 2.
     """
-    now = row.counter[NOW]
-    free = row.counter[FREE]
+    now = sim.counter[NOW]
+    free = sim.counter[FREE]
     wanted = jobs.processors[head]
     shadow = now
-    for place in range(row.counter[N_RELEASES] - 1, -1, -1):
-        release = max(row.release_time[place], now)
+    for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+        release = max(sim.release_time[place], now)
         if free >= wanted and release > shadow:
             break
         shadow = release
-        free += jobs.processors[row.release_job[place]]
-    row.counter[SHADOW] = shadow
-    row.counter[EXTRA] = free - wanted
+        free += jobs.processors[sim.release_job[place]]
+    sim.counter[SHADOW] = shadow
+    sim.counter[EXTRA] = free - wanted
 
 
 @kernel(inlined=True)
@@ -103,7 +103,7 @@ def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool
 
 
 @kernel(inlined=True)
-def backfills(jobs: Jobs, row: Row, job: int) -> bool:
+def backfills(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying the head.
 
     Args:
@@ -117,12 +117,12 @@ def backfills(jobs: Jobs, row: Row, job: int) -> bool:
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
-    slack = row.counter[SHADOW] - row.counter[NOW]
-    return fits_behind(jobs, job, row.counter[FREE], row.counter[EXTRA], slack)
+    slack = sim.counter[SHADOW] - sim.counter[NOW]
+    return fits_behind(jobs, job, sim.counter[FREE], sim.counter[EXTRA], slack)
 
 
 @kernel(inlined=True)
-def charge_extra(jobs: Jobs, row: Row, job: int) -> None:
+def charge_extra(jobs: Jobs, sim: Sim, job: int) -> None:
     """Keep the head's reservation true to a job that starts behind it (step 3).
 
     Args:
@@ -136,12 +136,12 @@ def charge_extra(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
-    if row.counter[NOW] + jobs.estimate[job] > row.counter[SHADOW]:
-        row.counter[EXTRA] -= jobs.processors[job]
+    if sim.counter[NOW] + jobs.estimate[job] > sim.counter[SHADOW]:
+        sim.counter[EXTRA] -= jobs.processors[job]
 
 
 @kernel(inlined=True)
-def is_ruled_out(row: Row, node: int, free: int, extra: int, slack: int, fitting: int) -> bool:
+def is_ruled_out(sim: Sim, node: int, free: int, extra: int, slack: int, fitting: int) -> bool:
     """Tell by its bounds that no job of a node may start behind the head.
 
     Args:
@@ -159,14 +159,14 @@ def is_ruled_out(row: Row, node: int, free: int, extra: int, slack: int, fitting
     Source:
         House rule: no work per event that grows with the queue where it need not.
     """
-    least = row.node_processors[node]
-    return least > free or (least > extra and row.node_estimate[node, fitting] > slack)
+    least = sim.node_processors[node]
+    return least > free or (least > extra and sim.node_estimate[node, fitting] > slack)
 
 
 @kernel(inlined=True)
 def choose_from_block(
     jobs: Jobs,
-    row: Row,
+    sim: Sim,
     block: int,
     head: int,
     free: int,
@@ -198,8 +198,8 @@ def choose_from_block(
         Specification, section 1, "EASY pass", step 3.
     """
     shortest = NEVER  # of the jobs that stay, of the class or narrower
-    for spot in range(row.node_size[block]):
-        job = row.node_child[block, spot]
+    for spot in range(sim.node_size[block]):
+        job = sim.node_child[block, spot]
         wanted = jobs.processors[job]
         outlasts = jobs.estimate[job] > slack
         if wanted > free or job == head or (outlasts and wanted > extra):
@@ -209,16 +209,16 @@ def choose_from_block(
         free -= wanted
         if outlasts:
             extra -= wanted
-        row.scratch[chosen] = job
+        sim.scratch[chosen] = job
         chosen += 1
-        if free < row.node_processors[block]:
+        if free < sim.node_processors[block]:
             return free, extra, chosen
-    raise_estimate(row, block, fitting, shortest)
+    raise_estimate(sim, block, fitting, shortest)
     return free, extra, chosen
 
 
 @kernel(inlined=True)
-def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
+def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
     """Start every job that may start behind the head, in backfill order (step 3).
 
     One sweep suffices: a start never makes an earlier refused job eligible. The jobs are chosen
@@ -236,33 +236,33 @@ def backfill(jobs: Jobs, row: Row, which: int, head: int) -> None:
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
-    free = row.counter[FREE]
-    extra = row.counter[EXTRA]
-    slack = row.counter[SHADOW] - row.counter[NOW]
+    free = sim.counter[FREE]
+    extra = sim.counter[EXTRA]
+    slack = sim.counter[SHADOW] - sim.counter[NOW]
     fitting = size_class_of(free)
     chosen = 0
-    for at in range(row.queue_used[which, N_GROUPS]):
-        group = row.group_order[which, at]
-        if is_ruled_out(row, group, free, extra, slack, fitting):
+    for at in range(sim.queue_used[which, N_GROUPS]):
+        group = sim.group_order[which, at]
+        if is_ruled_out(sim, group, free, extra, slack, fitting):
             continue
         shortest_of_group = NEVER
-        for place in range(row.node_size[group]):
-            block = row.node_child[group, place]
-            if not is_ruled_out(row, block, free, extra, slack, fitting):
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            if not is_ruled_out(sim, block, free, extra, slack, fitting):
                 free, extra, chosen = choose_from_block(
-                    jobs, row, block, head, free, extra, slack, fitting, chosen
+                    jobs, sim, block, head, free, extra, slack, fitting, chosen
                 )
-            shortest_of_group = min(shortest_of_group, row.node_estimate[block, fitting])
-        raise_estimate(row, group, fitting, shortest_of_group)
+            shortest_of_group = min(shortest_of_group, sim.node_estimate[block, fitting])
+        raise_estimate(sim, group, fitting, shortest_of_group)
         if free == 0:
             break
     for place in range(chosen):
-        charge_extra(jobs, row, row.scratch[place])
-        start_waiting(jobs, row, row.scratch[place], True)
+        charge_extra(jobs, sim, sim.scratch[place])
+        start_waiting(jobs, sim, sim.scratch[place], True)
 
 
 @kernel(inlined=True)
-def may_backfill(row: Row, head: int) -> bool:
+def may_backfill(sim: Sim, head: int) -> bool:
     """Tell whether a job may start behind the head.
 
     Args:
@@ -277,14 +277,14 @@ def may_backfill(row: Row, head: int) -> bool:
     """
     return (
         head >= 0
-        and row.setting[BACKFILL] == BACKFILL_EASY
-        and row.counter[N_WAITING] > 1
-        and row.counter[FREE] > 0
+        and sim.setting[BACKFILL] == BACKFILL_EASY
+        and sim.counter[N_WAITING] > 1
+        and sim.counter[FREE] > 0
     )
 
 
 @kernel(inlined=True)
-def easy_pass(jobs: Jobs, row: Row) -> None:
+def easy_pass(jobs: Jobs, sim: Sim) -> None:
     """Make one scheduling pass in orders that are kept.
 
     Args:
@@ -297,8 +297,8 @@ def easy_pass(jobs: Jobs, row: Row) -> None:
     Source:
         Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
     """
-    row.counter[SHADOW] = -1
-    head = start_in_order(jobs, row)
-    if may_backfill(row, head):
-        reserve(jobs, row, head)
-        backfill(jobs, row, FILL if row.setting[FILL_KEEPS] == 1 else BASE, head)
+    sim.counter[SHADOW] = -1
+    head = start_in_order(jobs, sim)
+    if may_backfill(sim, head):
+        reserve(jobs, sim, head)
+        backfill(jobs, sim, FILL if sim.setting[FILL_KEEPS] == 1 else BASE, head)

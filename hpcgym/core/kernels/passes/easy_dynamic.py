@@ -19,7 +19,7 @@ from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import sort_listed, take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.scoring.score import score_listed
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BACKFILL_RULE,
     BASE,
@@ -40,7 +40,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def make_primary_order(jobs: Jobs, row: Row) -> int:
+def make_primary_order(jobs: Jobs, sim: Sim) -> int:
     """Make the keys of the primary order, where no decision and no queue has them.
 
     Args:
@@ -56,16 +56,16 @@ def make_primary_order(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "Queue order".
     """
-    if row.counter[ORDERED] == 1:
+    if sim.counter[ORDERED] == 1:
         return ORDER
-    if row.setting[ORDER_RULE] == BY_BASE:
+    if sim.setting[ORDER_RULE] == BY_BASE:
         return BASE
-    score_listed(jobs, row, ORDER, row.setting[ORDER_RULE], row.counter[N_WAITING])
+    score_listed(jobs, sim, ORDER, sim.setting[ORDER_RULE], sim.counter[N_WAITING])
     return ORDER
 
 
 @kernel(inlined=True)
-def list_in_order(jobs: Jobs, row: Row, contested: bool) -> int:
+def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the waiting jobs in queue order.
 
     Args:
@@ -82,16 +82,16 @@ def list_in_order(jobs: Jobs, row: Row, contested: bool) -> int:
     Source:
         Specification, section 1, "Queue order".
     """
-    n = list_jobs(row, BASE, row.scratch)
+    n = list_jobs(sim, BASE, sim.scratch)
     if contested:
-        primary = make_primary_order(jobs, row)
+        primary = make_primary_order(jobs, sim)
         if primary != BASE:
-            sort_listed(row, primary, n)
+            sort_listed(sim, primary, n)
     return n
 
 
 @kernel(inlined=True)
-def make_backfill_order(jobs: Jobs, row: Row, primary: int, n: int) -> int:
+def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
     """Make the keys of the backfill order, where no queue has them.
 
     Args:
@@ -109,16 +109,16 @@ def make_backfill_order(jobs: Jobs, row: Row, primary: int, n: int) -> int:
     Source:
         Specification, section 1, "Queue order".
     """
-    rule = row.setting[BACKFILL_RULE]
+    rule = sim.setting[BACKFILL_RULE]
     if rule == BY_BASE:
         return primary
-    if row.setting[FILL_KEEPS] == 0:
-        score_listed(jobs, row, FILL, rule, n)
+    if sim.setting[FILL_KEEPS] == 0:
+        score_listed(jobs, sim, FILL, rule, n)
     return FILL
 
 
 @kernel(inlined=True)
-def start_first(jobs: Jobs, row: Row, primary: int) -> int:
+def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
     """Start jobs from the front of the primary order while they fit (step 1).
 
     Args:
@@ -136,14 +136,14 @@ def start_first(jobs: Jobs, row: Row, primary: int) -> int:
     Source:
         Specification, section 1, "EASY pass", step 1.
     """
-    pick = row.counter[PICK]
+    pick = sim.counter[PICK]
     taken = 0
-    while least_processors(row, BASE) <= row.counter[FREE]:
-        job = take_first(row, primary, row.counter[N_WAITING], taken)
-        if jobs.processors[job] > row.counter[FREE]:
+    while least_processors(sim, BASE) <= sim.counter[FREE]:
+        job = take_first(sim, primary, sim.counter[N_WAITING], taken)
+        if jobs.processors[job] > sim.counter[FREE]:
             return job
-        start_waiting(jobs, row, job, False)
-        row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
+        start_waiting(jobs, sim, job, False)
+        sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
         if job == pick:
             return -2
         taken += 1
@@ -151,7 +151,7 @@ def start_first(jobs: Jobs, row: Row, primary: int) -> int:
 
 
 @kernel(inlined=True)
-def start_front(jobs: Jobs, row: Row, contested: bool) -> tuple[int, int]:
+def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
     """Start jobs from the front of the queue while they fit (step 1).
 
     Args:
@@ -170,16 +170,16 @@ def start_front(jobs: Jobs, row: Row, contested: bool) -> tuple[int, int]:
     Source:
         Specification, section 1, "EASY pass", step 1.
     """
-    row.counter[SHADOW] = -1
+    sim.counter[SHADOW] = -1
     if contested:
-        list_jobs(row, BASE, row.scratch)
-        primary = make_primary_order(jobs, row)
-        return primary, start_first(jobs, row, primary)
-    return BASE, start_in_order(jobs, row)
+        list_jobs(sim, BASE, sim.scratch)
+        primary = make_primary_order(jobs, sim)
+        return primary, start_first(jobs, sim, primary)
+    return BASE, start_in_order(jobs, sim)
 
 
 @kernel(inlined=True)
-def list_candidates(jobs: Jobs, row: Row) -> int:
+def list_candidates(jobs: Jobs, sim: Sim) -> int:
     """List the jobs that may start behind the head, were each the first to be tried.
 
     Args:
@@ -195,20 +195,20 @@ def list_candidates(jobs: Jobs, row: Row) -> int:
     Source:
         Specification, section 1, "EASY pass", step 3: a start makes no refused job eligible.
     """
-    free = row.counter[FREE]
-    extra = row.counter[EXTRA]
-    slack = row.counter[SHADOW] - row.counter[NOW]
+    free = sim.counter[FREE]
+    extra = sim.counter[EXTRA]
+    slack = sim.counter[SHADOW] - sim.counter[NOW]
     n = 0
-    for place in range(row.counter[N_WAITING] - 1):
-        job = row.scratch[place]
+    for place in range(sim.counter[N_WAITING] - 1):
+        job = sim.scratch[place]
         if fits_behind(jobs, job, free, extra, slack):
-            row.scratch[n] = job
+            sim.scratch[n] = job
             n += 1
     return n
 
 
 @kernel(inlined=True)
-def backfill_first(jobs: Jobs, row: Row, which: int, n: int) -> None:
+def backfill_first(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
     """Start every candidate that may start behind the head, in backfill order (step 3).
 
     Args:
@@ -224,16 +224,16 @@ def backfill_first(jobs: Jobs, row: Row, which: int, n: int) -> None:
         Specification, section 1, "EASY pass", step 3.
     """
     for taken in range(n):
-        job = take_first(row, which, n - taken, taken)
-        if backfills(jobs, row, job):
-            charge_extra(jobs, row, job)
-            start_waiting(jobs, row, job, True)
-            if least_processors(row, BASE) > row.counter[FREE]:
+        job = take_first(sim, which, n - taken, taken)
+        if backfills(jobs, sim, job):
+            charge_extra(jobs, sim, job)
+            start_waiting(jobs, sim, job, True)
+            if least_processors(sim, BASE) > sim.counter[FREE]:
                 return
 
 
 @kernel
-def contested_pass(jobs: Jobs, row: Row) -> bool:
+def easy_dynamic_pass(jobs: Jobs, sim: Sim) -> bool:
     """Make one scheduling pass in orders of this instant.
 
     Args:
@@ -250,9 +250,9 @@ def contested_pass(jobs: Jobs, row: Row) -> bool:
     Source:
         Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
     """
-    primary, head = start_front(jobs, row, True)
-    if may_backfill(row, head):
-        reserve(jobs, row, head)
-        n = list_candidates(jobs, row)
-        backfill_first(jobs, row, make_backfill_order(jobs, row, primary, n), n)
+    primary, head = start_front(jobs, sim, True)
+    if may_backfill(sim, head):
+        reserve(jobs, sim, head)
+        n = list_candidates(jobs, sim)
+        backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
     return head != -2

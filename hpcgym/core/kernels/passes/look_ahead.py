@@ -25,7 +25,7 @@ from hpcgym.core.kernels.passes.easy_dynamic import start_front
 from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BASE,
     EXTRA,
@@ -42,7 +42,7 @@ BACK, OUTLASTS = 0, 1
 
 
 @kernel(inlined=True)
-def put_window_last(row: Row, which: int, n: int, width: int) -> int:
+def put_window_last(sim: Sim, which: int, n: int, width: int) -> int:
     """Put the first of the listed jobs, in order, at the end of the list.
 
     Args:
@@ -61,18 +61,18 @@ def put_window_last(row: Row, which: int, n: int, width: int) -> int:
         House rule: no order is worked out further than it is asked for.
     """
     for taken in range(width):
-        job = take_first(row, which, n - taken, taken)
-        row.scratch[n - 1 - taken] = job
+        job = take_first(sim, which, n - taken, taken)
+        sim.scratch[n - 1 - taken] = job
     first = n - width
     for place in range(width // 2):
-        job = row.scratch[first + place]
-        row.scratch[first + place] = row.scratch[n - 1 - place]
-        row.scratch[n - 1 - place] = job
+        job = sim.scratch[first + place]
+        sim.scratch[first + place] = sim.scratch[n - 1 - place]
+        sim.scratch[n - 1 - place] = job
     return first
 
 
 @kernel(inlined=True)
-def list_fitting(jobs: Jobs, row: Row, first: int, width: int) -> int:
+def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
     """List the jobs of the window that may start behind the head, were each the only one.
 
     Args:
@@ -90,18 +90,18 @@ def list_fitting(jobs: Jobs, row: Row, first: int, width: int) -> int:
     Source:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
-    slack = row.counter[SHADOW] - row.counter[NOW]
+    slack = sim.counter[SHADOW] - sim.counter[NOW]
     n = 0
     for place in range(first, first + width):
-        job = row.scratch[place]
-        if fits_behind(jobs, job, row.counter[FREE], row.counter[EXTRA], slack):
-            row.scratch[n] = job
+        job = sim.scratch[place]
+        if fits_behind(jobs, job, sim.counter[FREE], sim.counter[EXTRA], slack):
+            sim.scratch[n] = job
             n += 1
     return n
 
 
 @kernel(inlined=True)
-def outlasts(jobs: Jobs, row: Row, job: int) -> int:
+def outlasts(jobs: Jobs, sim: Sim, job: int) -> int:
     """Return the row of `reach` that a job belongs to.
 
     Args:
@@ -115,11 +115,11 @@ def outlasts(jobs: Jobs, row: Row, job: int) -> int:
     Source:
         Specification, section 1, "EASY pass", step 3.
     """
-    return int(row.counter[NOW] + jobs.estimate[job] > row.counter[SHADOW])
+    return int(sim.counter[NOW] + jobs.estimate[job] > sim.counter[SHADOW])
 
 
 @kernel(inlined=True)
-def all_fit(jobs: Jobs, row: Row, n: int) -> bool:
+def all_fit(jobs: Jobs, sim: Sim, n: int) -> bool:
     """Tell whether all listed jobs may start behind the head together.
 
     Args:
@@ -136,14 +136,14 @@ def all_fit(jobs: Jobs, row: Row, n: int) -> bool:
     wanted = 0
     wanted_extra = 0
     for place in range(n):
-        job = row.scratch[place]
+        job = sim.scratch[place]
         wanted += jobs.processors[job]
-        wanted_extra += jobs.processors[job] * outlasts(jobs, row, job)
-    return wanted <= row.counter[FREE] and wanted_extra <= row.counter[EXTRA]
+        wanted_extra += jobs.processors[job] * outlasts(jobs, sim, job)
+    return wanted <= sim.counter[FREE] and wanted_extra <= sim.counter[EXTRA]
 
 
 @kernel
-def can_use(row: Row, processors: int, extra: int, n: int) -> bool:
+def can_use(sim: Sim, processors: int, extra: int, n: int) -> bool:
     """Tell whether the first listed jobs can use exactly so many processors.
 
     Args:
@@ -159,13 +159,13 @@ def can_use(row: Row, processors: int, extra: int, n: int) -> bool:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
     for beyond in range(min(extra, processors) + 1):
-        if row.reach[OUTLASTS, beyond] <= n and row.reach[BACK, processors - beyond] <= n:
+        if sim.reach[OUTLASTS, beyond] <= n and sim.reach[BACK, processors - beyond] <= n:
             return True
     return False
 
 
 @kernel
-def make_reach(jobs: Jobs, row: Row, extra: int, n: int) -> int:
+def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
     """Work out with how many of the listed jobs each number of processors can be used.
 
     Args:
@@ -183,27 +183,27 @@ def make_reach(jobs: Jobs, row: Row, extra: int, n: int) -> int:
     Source:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
-    free = row.counter[FREE]
+    free = sim.counter[FREE]
     for processors in range(1, free + 1):
-        row.reach[BACK, processors] = NEVER
+        sim.reach[BACK, processors] = NEVER
     for processors in range(1, extra + 1):
-        row.reach[OUTLASTS, processors] = NEVER
-    row.reach[BACK, 0] = 0
-    row.reach[OUTLASTS, 0] = 0
+        sim.reach[OUTLASTS, processors] = NEVER
+    sim.reach[BACK, 0] = 0
+    sim.reach[OUTLASTS, 0] = 0
     for place in range(n):
-        job = row.scratch[place]
-        kind = outlasts(jobs, row, job)
+        job = sim.scratch[place]
+        kind = outlasts(jobs, sim, job)
         wanted = jobs.processors[job]
         for processors in range(extra if kind == OUTLASTS else free, wanted - 1, -1):
-            if row.reach[kind, processors] == NEVER and row.reach[kind, processors - wanted] <= n:
-                row.reach[kind, processors] = place + 1
-        if can_use(row, free, extra, place + 1):
+            if sim.reach[kind, processors] == NEVER and sim.reach[kind, processors - wanted] <= n:
+                sim.reach[kind, processors] = place + 1
+        if can_use(sim, free, extra, place + 1):
             return place + 1
     return n
 
 
 @kernel(inlined=True)
-def find_most(row: Row, extra: int) -> int:
+def find_most(sim: Sim, extra: int) -> int:
     """Find the most processors that the listed jobs can use, in O(free) steps.
 
     Args:
@@ -217,18 +217,18 @@ def find_most(row: Row, extra: int) -> int:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
     most = 0
-    back = row.counter[FREE]
+    back = sim.counter[FREE]
     for beyond in range(extra + 1):
-        if row.reach[OUTLASTS, beyond] == NEVER:
+        if sim.reach[OUTLASTS, beyond] == NEVER:
             continue
-        while back + beyond > row.counter[FREE] or row.reach[BACK, back] == NEVER:
+        while back + beyond > sim.counter[FREE] or sim.reach[BACK, back] == NEVER:
             back -= 1
         most = max(most, back + beyond)
     return most
 
 
 @kernel
-def choose_fullest(jobs: Jobs, row: Row, n: int) -> int:
+def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
     """Choose the listed jobs that together use most processors, ties as the first lines here say.
 
     Args:
@@ -245,25 +245,25 @@ def choose_fullest(jobs: Jobs, row: Row, n: int) -> int:
     Source:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
-    if all_fit(jobs, row, n):
+    if all_fit(jobs, sim, n):
         return 0
-    extra = min(row.counter[EXTRA], row.counter[FREE])
-    place = make_reach(jobs, row, extra, n)
-    left = find_most(row, extra)
+    extra = min(sim.counter[EXTRA], sim.counter[FREE])
+    place = make_reach(jobs, sim, extra, n)
+    left = find_most(sim, extra)
     first = n
     while left > 0:
         place -= 1
-        if not can_use(row, left, extra, place):
-            job = row.scratch[place]
+        if not can_use(sim, left, extra, place):
+            job = sim.scratch[place]
             left -= jobs.processors[job]
-            extra -= jobs.processors[job] * outlasts(jobs, row, job)
+            extra -= jobs.processors[job] * outlasts(jobs, sim, job)
             first -= 1
-            row.scratch[first] = job
+            sim.scratch[first] = job
     return first
 
 
 @kernel
-def look_ahead_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
+def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make one scheduling pass that looks ahead.
 
     Args:
@@ -282,18 +282,18 @@ def look_ahead_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
     Source:
         Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
     """
-    primary, head = start_front(jobs, row, contested)
-    if head >= 0 and least_processors(row, BASE) <= row.counter[FREE]:
-        reserve(jobs, row, head)
-        n = row.counter[N_WAITING] - 1
-        width = int(min(row.backfill_parameter[WINDOW], float(n)))
+    primary, head = start_front(jobs, sim, contested)
+    if head >= 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
+        reserve(jobs, sim, head)
+        n = sim.counter[N_WAITING] - 1
+        width = int(min(sim.backfill_parameter[WINDOW], float(n)))
         first = 1  # the head is listed before the others, unless it was taken out of the list
         if contested:
-            first = put_window_last(row, primary, n, width)
+            first = put_window_last(sim, primary, n, width)
         else:
-            list_jobs(row, BASE, row.scratch)
-        n = list_fitting(jobs, row, first, width)
-        for place in range(choose_fullest(jobs, row, n), n):
-            charge_extra(jobs, row, row.scratch[place])
-            start_waiting(jobs, row, row.scratch[place], True)
+            list_jobs(sim, BASE, sim.scratch)
+        n = list_fitting(jobs, sim, first, width)
+        for place in range(choose_fullest(jobs, sim, n), n):
+            charge_extra(jobs, sim, sim.scratch[place])
+            start_waiting(jobs, sim, sim.scratch[place], True)
     return head != -2

@@ -36,12 +36,12 @@ from hpcgym.core.kernels.passes.profile import make_profile
 from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import sort_listed
 from hpcgym.core.kernels.running_jobs import start_waiting
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import BASE, CHECKED_HEAD, FREE, N_HELD, NOW, PICK, SHADOW
 
 
 @kernel(inlined=True)
-def drop_held(row: Row, n: int) -> int:
+def drop_held(sim: Sim, n: int) -> int:
     """Leave the jobs out of a list that are out of sight.
 
     Args:
@@ -59,15 +59,15 @@ def drop_held(row: Row, n: int) -> int:
     """
     left = 0
     for place in range(n):
-        job = row.scratch[place]
-        if not is_held(row, job):
-            row.scratch[left] = job
+        job = sim.scratch[place]
+        if not is_held(sim, job):
+            sim.scratch[left] = job
             left += 1
     return left
 
 
 @kernel(inlined=True)
-def list_eligible(jobs: Jobs, row: Row, contested: bool) -> int:
+def list_eligible(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the waiting jobs that can be seen, in queue order.
 
     Args:
@@ -84,17 +84,17 @@ def list_eligible(jobs: Jobs, row: Row, contested: bool) -> int:
     Source:
         Specification, section 1, "Queue order".
     """
-    n = list_jobs(row, BASE, row.scratch)
-    primary = make_primary_order(jobs, row) if contested else BASE
-    if row.counter[N_HELD] > 0:
-        n = drop_held(row, n)
+    n = list_jobs(sim, BASE, sim.scratch)
+    primary = make_primary_order(jobs, sim) if contested else BASE
+    if sim.counter[N_HELD] > 0:
+        n = drop_held(sim, n)
     if primary != BASE:
-        sort_listed(row, primary, n)
+        sort_listed(sim, primary, n)
     return n
 
 
 @kernel(inlined=True)
-def walk_pivots(jobs: Jobs, row: Row, n: int, narrow: int) -> int:
+def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
     """Start the pivots that fit now, and reserve for those that do not (steps 1 and 2).
 
     Args:
@@ -113,33 +113,33 @@ def walk_pivots(jobs: Jobs, row: Row, n: int, narrow: int) -> int:
     Source:
         Lawson, Smirni, Puiu 2002, figure 4; specification, section 7, steps 1 and 2.
     """
-    free = row.counter[FREE]
+    free = sim.counter[FREE]
     waiting = 0  # classes whose pivot waits, a bit each
     left = 0
     for place in range(n):
-        job = row.scratch[place]
-        bit = 1 << class_of(jobs, row, job)
+        job = sim.scratch[place]
+        bit = 1 << class_of(jobs, sim, job)
         if waiting & bit != 0:
-            row.scratch[left] = job
+            sim.scratch[left] = job
             left += 1
             continue
-        start = reserve_hole(jobs, row, job)
-        if start > row.counter[NOW] or jobs.processors[job] > row.counter[FREE]:
+        start = reserve_hole(jobs, sim, job)
+        if start > sim.counter[NOW] or jobs.processors[job] > sim.counter[FREE]:
             waiting |= bit
         else:
-            start_waiting(jobs, row, job, waiting != 0)
+            start_waiting(jobs, sim, job, waiting != 0)
             if waiting == 0:
-                row.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
-            if job == row.counter[PICK]:
+                sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
+            if job == sim.counter[PICK]:
                 return -1
         narrow -= int(jobs.processors[job] <= free)
-        if narrow == 0 or least_processors(row, BASE) > row.counter[FREE]:
+        if narrow == 0 or least_processors(sim, BASE) > sim.counter[FREE]:
             return 0
     return left
 
 
 @kernel
-def multi_queue_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
+def multi_queue_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make one scheduling pass with a reservation for the pivot of each class.
 
     Args:
@@ -158,14 +158,14 @@ def multi_queue_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
     Source:
         Lawson, Smirni, Puiu 2002, figure 4; specification, section 7, "Multiple queue".
     """
-    row.counter[SHADOW] = -1
-    n = list_eligible(jobs, row, contested)
-    narrow = count_narrow(jobs, row, 0, n)
+    sim.counter[SHADOW] = -1
+    n = list_eligible(jobs, sim, contested)
+    narrow = count_narrow(jobs, sim, 0, n)
     if narrow == 0:
         return True
-    make_profile(jobs, row)
-    left = walk_pivots(jobs, row, n, narrow)
+    make_profile(jobs, sim)
+    left = walk_pivots(jobs, sim, n, narrow)
     for place in range(left):  # step 3
-        if starts_now(jobs, row, row.scratch[place]):
-            start_behind(jobs, row, row.scratch[place])
+        if starts_now(jobs, sim, sim.scratch[place]):
+            start_behind(jobs, sim, sim.scratch[place])
     return left >= 0

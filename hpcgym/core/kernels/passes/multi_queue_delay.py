@@ -11,7 +11,7 @@ import math
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.multi_queue_partitions import class_of
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BATCH_JOBS,
     BATCH_SLOWDOWN,
@@ -31,7 +31,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def is_held(row: Row, job: int) -> bool:
+def is_held(sim: Sim, job: int) -> bool:
     """Tell whether a waiting job is out of sight.
 
     Args:
@@ -44,11 +44,11 @@ def is_held(row: Row, job: int) -> bool:
     Source:
         Lawson, Smirni, Puiu 2002, section 4.2.
     """
-    return row.flag[job] & HELD != 0
+    return sim.flag[job] & HELD != 0
 
 
 @kernel(inlined=True)
-def next_eligible(row: Row) -> int:
+def next_eligible(sim: Sim) -> int:
     """Return the instant at which the next delay is over.
 
     Args:
@@ -60,13 +60,13 @@ def next_eligible(row: Row) -> int:
     Source:
         Specification, section 7: the expiry is an event.
     """
-    if row.counter[N_HELD] == 0:
+    if sim.counter[N_HELD] == 0:
         return NEVER
-    return row.held_time[row.counter[N_HELD] - 1]
+    return sim.held_time[sim.counter[N_HELD] - 1]
 
 
 @kernel
-def hold_job(jobs: Jobs, row: Row, job: int) -> None:
+def hold_job(jobs: Jobs, sim: Sim, job: int) -> None:
     """Hold a newcomer back if it is of the last class and there is a delay now.
 
     Args:
@@ -80,23 +80,23 @@ def hold_job(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Lawson, Smirni, Puiu 2002, section 4.2: not before t_s + D, the D of its submission.
     """
-    is_last = class_of(jobs, row, job) == int(row.backfill_parameter[N_CLASSES]) - 1
-    if not is_last or row.gauge[DELAY] <= 0.0:
+    is_last = class_of(jobs, sim, job) == int(sim.backfill_parameter[N_CLASSES]) - 1
+    if not is_last or sim.gauge[DELAY] <= 0.0:
         return
-    end = jobs.submit_time[job] + math.ceil(row.gauge[DELAY])
-    place = row.counter[N_HELD]
-    row.counter[N_HELD] = place + 1
-    while place > 0 and row.held_time[place - 1] <= end:
-        row.held_time[place] = row.held_time[place - 1]
-        row.held_job[place] = row.held_job[place - 1]
+    end = jobs.submit_time[job] + math.ceil(sim.gauge[DELAY])
+    place = sim.counter[N_HELD]
+    sim.counter[N_HELD] = place + 1
+    while place > 0 and sim.held_time[place - 1] <= end:
+        sim.held_time[place] = sim.held_time[place - 1]
+        sim.held_job[place] = sim.held_job[place - 1]
         place -= 1
-    row.held_time[place] = end
-    row.held_job[place] = job
-    row.flag[job] = HELD
+    sim.held_time[place] = end
+    sim.held_job[place] = job
+    sim.flag[job] = HELD
 
 
 @kernel(inlined=True)
-def admit_job(row: Row) -> None:
+def admit_job(sim: Sim) -> None:
     """Let the job whose delay is over next be seen.
 
     Args:
@@ -108,13 +108,13 @@ def admit_job(row: Row) -> None:
     Source:
         Specification, section 7: the expiry is an event.
     """
-    row.counter[N_HELD] -= 1
-    row.counter[N_EVENTS] += 1
-    row.flag[row.held_job[row.counter[N_HELD]]] = 0
+    sim.counter[N_HELD] -= 1
+    sim.counter[N_EVENTS] += 1
+    sim.flag[sim.held_job[sim.counter[N_HELD]]] = 0
 
 
 @kernel
-def record_slowdown(jobs: Jobs, row: Row, job: int) -> None:
+def record_slowdown(jobs: Jobs, sim: Sim, job: int) -> None:
     """Count a completed job into its batch, and close the batch if it is the last one.
 
     Args:
@@ -130,17 +130,17 @@ def record_slowdown(jobs: Jobs, row: Row, job: int) -> None:
         jobs without a run time have no slowdown.
     """
     run_time = jobs.run_time[job]
-    if run_time > 0 and class_of(jobs, row, job) == 0:
-        wait = row.start_time[job] - jobs.submit_time[job]
-        row.gauge[BATCH_SLOWDOWN] += 1.0 + wait / run_time
-        row.counter[N_BATCH_SHORT] += 1
-    row.counter[N_BATCH] += 1
-    if row.counter[N_BATCH] >= row.backfill_parameter[BATCH_JOBS]:
-        close_batch(row)
+    if run_time > 0 and class_of(jobs, sim, job) == 0:
+        wait = sim.start_time[job] - jobs.submit_time[job]
+        sim.gauge[BATCH_SLOWDOWN] += 1.0 + wait / run_time
+        sim.counter[N_BATCH_SHORT] += 1
+    sim.counter[N_BATCH] += 1
+    if sim.counter[N_BATCH] >= sim.backfill_parameter[BATCH_JOBS]:
+        close_batch(sim)
 
 
 @kernel
-def close_batch(row: Row) -> None:
+def close_batch(sim: Sim) -> None:
     """Change the delay by how much the slowdown of short jobs has changed (steps 1 to 3).
 
     A batch without short jobs changes nothing; the first batch with some is the first of all.
@@ -154,18 +154,18 @@ def close_batch(row: Row) -> None:
     Source:
         Lawson, Smirni, Puiu 2002, section 4.2; specification, section 7, "Adaptive delay".
     """
-    if row.counter[N_BATCH_SHORT] > 0:
-        slowdown = row.gauge[BATCH_SLOWDOWN] / row.counter[N_BATCH_SHORT]
-        last = row.gauge[LAST_SLOWDOWN]
+    if sim.counter[N_BATCH_SHORT] > 0:
+        slowdown = sim.gauge[BATCH_SLOWDOWN] / sim.counter[N_BATCH_SHORT]
+        last = sim.gauge[LAST_SLOWDOWN]
         change = 0.0
         if last > 0.0:
             change = (slowdown - last) / max(slowdown, last)  # step 1
-        elif row.backfill_parameter[PRINTED_DELTA] == 1.0:
+        elif sim.backfill_parameter[PRINTED_DELTA] == 1.0:
             change = slowdown
-        if abs(change) > row.backfill_parameter[TOLERANCE]:  # step 2, else step 3
-            changed = row.gauge[DELAY] + change * row.backfill_parameter[FIRST_DELAY]
-            row.gauge[DELAY] = max(changed, 0.0)
-        row.gauge[LAST_SLOWDOWN] = slowdown
-    row.gauge[BATCH_SLOWDOWN] = 0.0
-    row.counter[N_BATCH] = 0
-    row.counter[N_BATCH_SHORT] = 0
+        if abs(change) > sim.backfill_parameter[TOLERANCE]:  # step 2, else step 3
+            changed = sim.gauge[DELAY] + change * sim.backfill_parameter[FIRST_DELAY]
+            sim.gauge[DELAY] = max(changed, 0.0)
+        sim.gauge[LAST_SLOWDOWN] = slowdown
+    sim.gauge[BATCH_SLOWDOWN] = 0.0
+    sim.counter[N_BATCH] = 0
+    sim.counter[N_BATCH_SHORT] = 0

@@ -7,12 +7,12 @@ has them, not who may have them. O(classes) for a start, O(1) for an end.
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import FIRST_BOUND, MACHINE_PROCESSORS, MOST_CLASSES, N_CLASSES, E
 
 
 @kernel(inlined=True)
-def class_of(jobs: Jobs, row: Row, job: int) -> int:
+def class_of(jobs: Jobs, sim: Sim, job: int) -> int:
     """Return the class of a job, in a step per class.
 
     Args:
@@ -27,15 +27,15 @@ def class_of(jobs: Jobs, row: Row, job: int) -> int:
         Lawson, Smirni, Puiu 2002, section 3.2.
     """
     estimate = jobs.feature[job, E]
-    last = int(row.backfill_parameter[N_CLASSES]) - 1
+    last = int(sim.backfill_parameter[N_CLASSES]) - 1
     for number in range(last):
-        if estimate <= row.backfill_parameter[FIRST_BOUND + number]:
+        if estimate <= sim.backfill_parameter[FIRST_BOUND + number]:
             return number
     return last
 
 
 @kernel(inlined=True)
-def begin_partitions(row: Row) -> None:
+def begin_partitions(sim: Sim) -> None:
     """Part the empty machine evenly, the first classes taking what is left over.
 
     Args:
@@ -47,16 +47,16 @@ def begin_partitions(row: Row) -> None:
     Source:
         Lawson, Smirni, Puiu 2002, section 3.2; specification, section 7.
     """
-    n = int(row.backfill_parameter[N_CLASSES])
-    machine = row.setting[MACHINE_PROCESSORS]
+    n = int(sim.backfill_parameter[N_CLASSES])
+    machine = sim.setting[MACHINE_PROCESSORS]
     for number in range(MOST_CLASSES):
         size = machine // n + int(number < machine % n) if number < n else 0
-        row.partition[number] = size
-        row.partition_idle[number] = size
+        sim.partition[number] = size
+        sim.partition_idle[number] = size
 
 
 @kernel(inlined=True)
-def most_idle(row: Row, taker: int) -> int:
+def most_idle(sim: Sim, taker: int) -> int:
     """Find the partition that gives to another.
 
     Args:
@@ -70,16 +70,16 @@ def most_idle(row: Row, taker: int) -> int:
         Specification, section 7: largest idle first.
     """
     giver = -1
-    for number in range(int(row.backfill_parameter[N_CLASSES])):
+    for number in range(int(sim.backfill_parameter[N_CLASSES])):
         if number != taker and (
-            giver < 0 or row.partition_idle[number] > row.partition_idle[giver]
+            giver < 0 or sim.partition_idle[number] > sim.partition_idle[giver]
         ):
             giver = number
     return giver
 
 
 @kernel
-def occupy_partition(jobs: Jobs, row: Row, job: int) -> None:
+def occupy_partition(jobs: Jobs, sim: Sim, job: int) -> None:
     """Give a job that starts its processors out of its class's partition.
 
     Args:
@@ -93,19 +93,19 @@ def occupy_partition(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Lawson, Smirni, Puiu 2002, section 3.2; specification, section 7.
     """
-    taker = class_of(jobs, row, job)
-    while row.partition_idle[taker] < jobs.processors[job]:
-        giver = most_idle(row, taker)
-        given = min(row.partition_idle[giver], jobs.processors[job] - row.partition_idle[taker])
-        row.partition[giver] -= given
-        row.partition_idle[giver] -= given
-        row.partition[taker] += given
-        row.partition_idle[taker] += given
-    row.partition_idle[taker] -= jobs.processors[job]
+    taker = class_of(jobs, sim, job)
+    while sim.partition_idle[taker] < jobs.processors[job]:
+        giver = most_idle(sim, taker)
+        given = min(sim.partition_idle[giver], jobs.processors[job] - sim.partition_idle[taker])
+        sim.partition[giver] -= given
+        sim.partition_idle[giver] -= given
+        sim.partition[taker] += given
+        sim.partition_idle[taker] += given
+    sim.partition_idle[taker] -= jobs.processors[job]
 
 
 @kernel(inlined=True)
-def vacate_partition(jobs: Jobs, row: Row, job: int) -> None:
+def vacate_partition(jobs: Jobs, sim: Sim, job: int) -> None:
     """Let the processors of a job be idle in its class's partition.
 
     Args:
@@ -119,4 +119,4 @@ def vacate_partition(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 7.
     """
-    row.partition_idle[class_of(jobs, row, job)] += jobs.processors[job]
+    sim.partition_idle[class_of(jobs, sim, job)] += jobs.processors[job]

@@ -10,12 +10,12 @@ for now than `FREE` has: a job starts only if it fits both.
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import FREE, N_PROFILE, N_RELEASES, NOW
 
 
 @kernel
-def make_profile(jobs: Jobs, row: Row) -> None:
+def make_profile(jobs: Jobs, sim: Sim) -> None:
     """Make the profile of the running jobs alone, in a step per job.
 
     Args:
@@ -29,21 +29,21 @@ def make_profile(jobs: Jobs, row: Row) -> None:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative".
     """
     last = 0
-    free = row.counter[FREE]
-    row.profile_time[0] = row.counter[NOW]
-    row.profile_free[0] = free
-    for place in range(row.counter[N_RELEASES] - 1, -1, -1):
-        release = row.release_time[place]
-        free += jobs.processors[row.release_job[place]]
-        if release > row.profile_time[last]:  # else it ends with another, or should have ended
+    free = sim.counter[FREE]
+    sim.profile_time[0] = sim.counter[NOW]
+    sim.profile_free[0] = free
+    for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+        release = sim.release_time[place]
+        free += jobs.processors[sim.release_job[place]]
+        if release > sim.profile_time[last]:  # else it ends with another, or should have ended
             last += 1
-            row.profile_time[last] = release
-        row.profile_free[last] = free
-    row.counter[N_PROFILE] = last + 1
+            sim.profile_time[last] = release
+        sim.profile_free[last] = free
+    sim.counter[N_PROFILE] = last + 1
 
 
 @kernel
-def find_start(row: Row, processors: int, duration: int) -> int:
+def find_start(sim: Sim, processors: int, duration: int) -> int:
     """Find the earliest hole, in one walk over the profile up to the end of that hole.
 
     Args:
@@ -57,18 +57,18 @@ def find_start(row: Row, processors: int, duration: int) -> int:
     Source:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative".
     """
-    last = row.counter[N_PROFILE] - 1
-    start = row.profile_time[0]
+    last = sim.counter[N_PROFILE] - 1
+    start = sim.profile_time[0]
     for step in range(last):
-        if row.profile_free[step] < processors:
-            start = row.profile_time[step + 1]
-        elif row.profile_time[step + 1] - start >= duration:
+        if sim.profile_free[step] < processors:
+            start = sim.profile_time[step + 1]
+        elif sim.profile_time[step + 1] - start >= duration:
             return start
     return start
 
 
 @kernel
-def is_free_now(row: Row, processors: int, duration: int) -> bool:
+def is_free_now(sim: Sim, processors: int, duration: int) -> bool:
     """Tell whether processors are free from now on, in one walk over so long a part of the profile.
 
     Args:
@@ -82,17 +82,17 @@ def is_free_now(row: Row, processors: int, duration: int) -> bool:
     Source:
         Specification, section 8, "Reservation depth k".
     """
-    until = row.profile_time[0] + duration
-    for step in range(row.counter[N_PROFILE]):
-        if row.profile_time[step] >= until:
+    until = sim.profile_time[0] + duration
+    for step in range(sim.counter[N_PROFILE]):
+        if sim.profile_time[step] >= until:
             return True
-        if row.profile_free[step] < processors:
+        if sim.profile_free[step] < processors:
             return False
     return True
 
 
 @kernel
-def find_step(row: Row, instant: int) -> int:
+def find_step(sim: Sim, instant: int) -> int:
     """Find the step that begins at an instant, in O(log steps), or make it, in O(steps).
 
     Args:
@@ -109,26 +109,26 @@ def find_step(row: Row, instant: int) -> int:
         House rule: binary search.
     """
     low = 0
-    high = row.counter[N_PROFILE]
+    high = sim.counter[N_PROFILE]
     while high - low > 1:
         middle = (low + high) // 2
-        if row.profile_time[middle] <= instant:
+        if sim.profile_time[middle] <= instant:
             low = middle
         else:
             high = middle
-    if row.profile_time[low] == instant:
+    if sim.profile_time[low] == instant:
         return low
-    for step in range(row.counter[N_PROFILE], high, -1):
-        row.profile_time[step] = row.profile_time[step - 1]
-        row.profile_free[step] = row.profile_free[step - 1]
-    row.profile_time[high] = instant
-    row.profile_free[high] = row.profile_free[low]
-    row.counter[N_PROFILE] += 1
+    for step in range(sim.counter[N_PROFILE], high, -1):
+        sim.profile_time[step] = sim.profile_time[step - 1]
+        sim.profile_free[step] = sim.profile_free[step - 1]
+    sim.profile_time[high] = instant
+    sim.profile_free[high] = sim.profile_free[low]
+    sim.counter[N_PROFILE] += 1
     return high
 
 
 @kernel
-def join_step(row: Row, step: int) -> None:
+def join_step(sim: Sim, step: int) -> None:
     """Strike a step out if it is equal to the one before, in O(steps).
 
     Args:
@@ -141,17 +141,17 @@ def join_step(row: Row, step: int) -> None:
     Source:
         House rule: the profile is as long as there are jobs in it.
     """
-    if step == 0 or row.profile_free[step] != row.profile_free[step - 1]:
+    if step == 0 or sim.profile_free[step] != sim.profile_free[step - 1]:
         return
-    last = row.counter[N_PROFILE] - 1
-    row.counter[N_PROFILE] = last
+    last = sim.counter[N_PROFILE] - 1
+    sim.counter[N_PROFILE] = last
     for other in range(step, last):
-        row.profile_time[other] = row.profile_time[other + 1]
-        row.profile_free[other] = row.profile_free[other + 1]
+        sim.profile_time[other] = sim.profile_time[other + 1]
+        sim.profile_free[other] = sim.profile_free[other + 1]
 
 
 @kernel
-def change_profile(row: Row, start: int, end: int, change: int) -> None:
+def change_profile(sim: Sim, start: int, end: int, change: int) -> None:
     """Let the free processors of an interval be more or fewer, in O(steps).
 
     Args:
@@ -166,16 +166,16 @@ def change_profile(row: Row, start: int, end: int, change: int) -> None:
     Source:
         House rule: one way to change the profile.
     """
-    first = find_step(row, start)
-    after = find_step(row, end)
+    first = find_step(sim, start)
+    after = find_step(sim, end)
     for step in range(first, after):
-        row.profile_free[step] += change
-    join_step(row, after)
-    join_step(row, first)
+        sim.profile_free[step] += change
+    join_step(sim, after)
+    join_step(sim, first)
 
 
 @kernel(inlined=True)
-def take_interval(jobs: Jobs, row: Row, job: int, start: int) -> None:
+def take_interval(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
     """Take a job's processors out of the profile for its whole estimate, in O(steps).
 
     Args:
@@ -190,11 +190,11 @@ def take_interval(jobs: Jobs, row: Row, job: int, start: int) -> None:
     Source:
         Mu'alem and Feitelson 2001; specification, section 4, "Conservative".
     """
-    change_profile(row, start, start + jobs.estimate[job], -jobs.processors[job])
+    change_profile(sim, start, start + jobs.estimate[job], -jobs.processors[job])
 
 
 @kernel(inlined=True)
-def give_back_interval(jobs: Jobs, row: Row, job: int, start: int) -> None:
+def give_back_interval(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
     """Give a job's processors back to the profile, in O(steps).
 
     Args:
@@ -209,4 +209,4 @@ def give_back_interval(jobs: Jobs, row: Row, job: int, start: int) -> None:
     Source:
         Specification, section 4, "Conservative", `compress="shift"`.
     """
-    change_profile(row, start, start + jobs.estimate[job], jobs.processors[job])
+    change_profile(sim, start, start + jobs.estimate[job], jobs.processors[job])

@@ -24,7 +24,7 @@ from hpcgym.core.kernels.passes.easy_dynamic import (
     start_front,
 )
 from hpcgym.core.kernels.queue.ordered_queue import least_processors
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     BASE,
     EXTRA,
@@ -43,7 +43,7 @@ LONGEST_DELAY_S = 2.0**60
 
 
 @kernel(inlined=True)
-def find_limit(jobs: Jobs, row: Row, head: int) -> int:
+def find_limit(jobs: Jobs, sim: Sim, head: int) -> int:
     """Find the latest start that the head may be given.
 
     Args:
@@ -61,16 +61,16 @@ def find_limit(jobs: Jobs, row: Row, head: int) -> int:
         Ward, Mahood and West 2002. House rule: the reference time moves earlier with the shadow
         time, so that omega = 0 is EASY also where jobs end early.
     """
-    shadow = row.counter[SHADOW]
-    if row.counter[LIMITED_HEAD] != head or row.counter[REFERENCE] > shadow:
-        row.counter[REFERENCE] = shadow
-    row.counter[LIMITED_HEAD] = head
-    delay = min(row.backfill_parameter[OMEGA] * jobs.estimate[head], LONGEST_DELAY_S)
-    return max(row.counter[REFERENCE] + int(delay), shadow)
+    shadow = sim.counter[SHADOW]
+    if sim.counter[LIMITED_HEAD] != head or sim.counter[REFERENCE] > shadow:
+        sim.counter[REFERENCE] = shadow
+    sim.counter[LIMITED_HEAD] = head
+    delay = min(sim.backfill_parameter[OMEGA] * jobs.estimate[head], LONGEST_DELAY_S)
+    return max(sim.counter[REFERENCE] + int(delay), shadow)
 
 
 @kernel(inlined=True)
-def relax(jobs: Jobs, row: Row, head: int) -> None:
+def relax(jobs: Jobs, sim: Sim, head: int) -> None:
     """Reserve for the head at its limit, in as many steps as releases come before that.
 
     Args:
@@ -84,21 +84,21 @@ def relax(jobs: Jobs, row: Row, head: int) -> None:
     Source:
         Ward, Mahood and West 2002.
     """
-    reserve(jobs, row, head)
-    limit = find_limit(jobs, row, head)
-    if limit == row.counter[SHADOW]:
+    reserve(jobs, sim, head)
+    limit = find_limit(jobs, sim, head)
+    if limit == sim.counter[SHADOW]:
         return
-    free = row.counter[FREE]
-    for place in range(row.counter[N_RELEASES] - 1, -1, -1):
-        if row.release_time[place] > limit:
+    free = sim.counter[FREE]
+    for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+        if sim.release_time[place] > limit:
             break
-        free += jobs.processors[row.release_job[place]]
-    row.counter[SHADOW] = limit
-    row.counter[EXTRA] = free - jobs.processors[head]
+        free += jobs.processors[sim.release_job[place]]
+    sim.counter[SHADOW] = limit
+    sim.counter[EXTRA] = free - jobs.processors[head]
 
 
 @kernel
-def relaxed_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
+def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make one scheduling pass that may delay the head up to its limit.
 
     Args:
@@ -117,12 +117,12 @@ def relaxed_pass(jobs: Jobs, row: Row, contested: bool) -> bool:
     Source:
         Ward, Mahood and West 2002; specification, section 8, "Relaxed".
     """
-    primary, head = start_front(jobs, row, contested)
-    if head >= 0 and least_processors(row, BASE) <= row.counter[FREE]:
-        relax(jobs, row, head)
+    primary, head = start_front(jobs, sim, contested)
+    if head >= 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
+        relax(jobs, sim, head)
         if contested:
-            n = list_candidates(jobs, row)
-            backfill_first(jobs, row, make_backfill_order(jobs, row, primary, n), n)
+            n = list_candidates(jobs, sim)
+            backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
         else:
-            backfill(jobs, row, FILL if row.setting[FILL_KEEPS] == 1 else BASE, head)
+            backfill(jobs, sim, FILL if sim.setting[FILL_KEEPS] == 1 else BASE, head)
     return head != -2

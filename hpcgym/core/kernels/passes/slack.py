@@ -33,13 +33,13 @@ from hpcgym.core.kernels.passes.conservative import reserve_hole
 from hpcgym.core.kernels.passes.conservative_kept import plan_starts, plans_are_due, start_planned
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import FIRST_UNPLANNED, FREE, NOW, SHADOW, SLACK
 
 
 @kernel(inlined=True)
-def make_promises(jobs: Jobs, row: Row, first: int, n: int) -> None:
+def make_promises(jobs: Jobs, sim: Sim, first: int, n: int) -> None:
     """Promise each newcomer a latest start.
 
     Args:
@@ -55,15 +55,15 @@ def make_promises(jobs: Jobs, row: Row, first: int, n: int) -> None:
         Talby and Feitelson 1999; specification, section 8, "Slack-based".
     """
     for place in range(n):
-        job = row.scratch[place]
+        job = sim.scratch[place]
         if job >= first:
-            seat = seat_of(row, job)
-            slack = int(row.backfill_parameter[SLACK] * jobs.estimate[job])
-            row.promise[seat] = row.planned_start[seat] + slack
+            entry = entry_of(sim, job)
+            slack = int(sim.backfill_parameter[SLACK] * jobs.estimate[job])
+            sim.promise[entry] = sim.planned_start[entry] + slack
 
 
 @kernel(inlined=True)
-def is_planned_now(row: Row, job: int) -> bool:
+def is_planned_now(sim: Sim, job: int) -> bool:
     """Tell whether a waiting job's reservation is now.
 
     Args:
@@ -76,11 +76,11 @@ def is_planned_now(row: Row, job: int) -> bool:
     Source:
         House rule: one word per thing.
     """
-    return row.planned_start[seat_of(row, job)] == row.counter[NOW]
+    return sim.planned_start[entry_of(sim, job)] == sim.counter[NOW]
 
 
 @kernel
-def find_room(jobs: Jobs, row: Row, n: int) -> int:
+def find_room(jobs: Jobs, sim: Sim, n: int) -> int:
     """Return the processors that are free beside the jobs whose reservation is now.
 
     Args:
@@ -94,16 +94,16 @@ def find_room(jobs: Jobs, row: Row, n: int) -> int:
     Source:
         Specification, section 8, "Slack-based".
     """
-    room = row.counter[FREE]
+    room = sim.counter[FREE]
     for place in range(n):
-        job = row.scratch[place]
-        if is_planned_now(row, job):
+        job = sim.scratch[place]
+        if is_planned_now(sim, job):
             room -= jobs.processors[job]
     return room
 
 
 @kernel
-def list_by_promise(row: Row, n: int) -> None:
+def list_by_promise(sim: Sim, n: int) -> None:
     """List the waiting jobs in order of their promises.
 
     Args:
@@ -117,21 +117,21 @@ def list_by_promise(row: Row, n: int) -> None:
         House rule: insertion sort; promises stand mostly in order of submission.
     """
     for place in range(n):
-        job = row.scratch[place]
-        promise = row.promise[seat_of(row, job)]
+        job = sim.scratch[place]
+        promise = sim.promise[entry_of(sim, job)]
         spot = place
         while spot > 0:
-            other = row.trial_job[spot - 1]
-            others = row.promise[seat_of(row, other)]
+            other = sim.trial_job[spot - 1]
+            others = sim.promise[entry_of(sim, other)]
             if others < promise or (others == promise and other < job):
                 break
-            row.trial_job[spot] = other
+            sim.trial_job[spot] = other
             spot -= 1
-        row.trial_job[spot] = job
+        sim.trial_job[spot] = job
 
 
 @kernel
-def can_start_early(jobs: Jobs, row: Row, early: int, n: int) -> bool:
+def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
     """Try a plan in which one more job starts now.
 
     Args:
@@ -149,25 +149,25 @@ def can_start_early(jobs: Jobs, row: Row, early: int, n: int) -> bool:
     Source:
         Talby and Feitelson 1999; specification, section 8, "Slack-based".
     """
-    make_profile(jobs, row)
+    make_profile(jobs, sim)
     for place in range(n):
-        job = row.trial_job[place]
-        if job == early or is_planned_now(row, job):
-            row.trial_start[place] = row.counter[NOW]
-            take_interval(jobs, row, job, row.counter[NOW])
+        job = sim.trial_job[place]
+        if job == early or is_planned_now(sim, job):
+            sim.trial_start[place] = sim.counter[NOW]
+            take_interval(jobs, sim, job, sim.counter[NOW])
     for place in range(n):
-        job = row.trial_job[place]
-        if job != early and not is_planned_now(row, job):
-            seat = seat_of(row, job)
-            start = reserve_hole(jobs, row, job)
-            if start > row.promise[seat] and start > row.planned_start[seat]:
+        job = sim.trial_job[place]
+        if job != early and not is_planned_now(sim, job):
+            entry = entry_of(sim, job)
+            start = reserve_hole(jobs, sim, job)
+            if start > sim.promise[entry] and start > sim.planned_start[entry]:
                 return False
-            row.trial_start[place] = start
+            sim.trial_start[place] = start
     return True
 
 
 @kernel
-def rearrange(jobs: Jobs, row: Row, n: int) -> None:
+def rearrange(jobs: Jobs, sim: Sim, n: int) -> None:
     """Let jobs start now whose early start breaks no promise, tried in queue order.
 
     Args:
@@ -182,23 +182,23 @@ def rearrange(jobs: Jobs, row: Row, n: int) -> None:
     Source:
         Talby and Feitelson 1999; specification, section 8, "Slack-based".
     """
-    room = find_room(jobs, row, n)
+    room = find_room(jobs, sim, n)
     is_listed = False
     for place in range(n):
-        job = row.scratch[place]
-        if jobs.processors[job] > room or is_planned_now(row, job):
+        job = sim.scratch[place]
+        if jobs.processors[job] > room or is_planned_now(sim, job):
             continue
         if not is_listed:
-            list_by_promise(row, n)
+            list_by_promise(sim, n)
             is_listed = True
-        if can_start_early(jobs, row, job, n):
+        if can_start_early(jobs, sim, job, n):
             for spot in range(n):
-                row.planned_start[seat_of(row, row.trial_job[spot])] = row.trial_start[spot]
-            room = find_room(jobs, row, n)
+                sim.planned_start[entry_of(sim, sim.trial_job[spot])] = sim.trial_start[spot]
+            room = find_room(jobs, sim, n)
 
 
 @kernel
-def slack_pass(jobs: Jobs, row: Row, contested: bool) -> None:
+def slack_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
     """Make one scheduling pass that keeps promises.
 
     Args:
@@ -214,11 +214,11 @@ def slack_pass(jobs: Jobs, row: Row, contested: bool) -> None:
     Source:
         Talby and Feitelson 1999; specification, section 8, "Slack-based".
     """
-    row.counter[SHADOW] = -1
-    n = list_in_order(jobs, row, contested)
-    if plans_are_due(row):
-        first = row.counter[FIRST_UNPLANNED]
-        plan_starts(jobs, row, n)
-        make_promises(jobs, row, first, n)
-    rearrange(jobs, row, n)
-    start_planned(jobs, row, n)
+    sim.counter[SHADOW] = -1
+    n = list_in_order(jobs, sim, contested)
+    if plans_are_due(sim):
+        first = sim.counter[FIRST_UNPLANNED]
+        plan_starts(jobs, sim, n)
+        make_promises(jobs, sim, first, n)
+    rearrange(jobs, sim, n)
+    start_planned(jobs, sim, n)

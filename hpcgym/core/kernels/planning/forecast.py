@@ -17,8 +17,8 @@ import math
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.planning.rollout import roll_out
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
 from hpcgym.core.kernels.scoring.score import mixed_score
 from hpcgym.core.kernels.scoring.user_estimates import (
     DECAY,
@@ -30,7 +30,7 @@ from hpcgym.core.kernels.scoring.user_estimates import (
     weigh_terms,
     write_known,
 )
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
     BASE,
@@ -44,7 +44,7 @@ from hpcgym.core.state import (
     RULE_INDEX,
     RULE_KEYS,
     RULE_SUBMIT,
-    SHARE,
+    RUN_TIME_RATIO,
     E,
     Float,
     Int,
@@ -99,12 +99,12 @@ def foreseen_run_time(jobs: Jobs, job: int, term: Float) -> int:
     Source:
         Specification, section 10, "Information".
     """
-    run_time = int(bounded_estimate(jobs, job) * math.exp(term[SHARE]) + 0.5)
+    run_time = int(bounded_estimate(jobs, job) * math.exp(term[RUN_TIME_RATIO]) + 0.5)
     return max(min(run_time, int(jobs.feature[job, E])), 1)
 
 
 @kernel
-def drawn_run_time(jobs: Jobs, row: Row, job: int, elapsed: int, chance: float) -> int:
+def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) -> int:
     """Draw how long a job runs from its user's records.
 
     Their weights are those of `expect_by_records`, so that the drawn share is the expected one on
@@ -126,22 +126,22 @@ def drawn_run_time(jobs: Jobs, row: Row, job: int, elapsed: int, chance: float) 
         Efron and Morris 1975; specification, section 10, "Information".
     """
     user = jobs.user[job]
-    completed = row.history_completed[user]
+    completed = sim.history_completed[user]
     most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, E])
     for kind in range(N_KINDS - 2, -1, -1):
         weight, total = 1.0, 1.0
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
-            run_time = row.history_run_time[user, spot]
-            if run_time > elapsed and is_of_kind(jobs, row, job, spot, kind):
+            run_time = sim.history_run_time[user, spot]
+            if run_time > elapsed and is_of_kind(jobs, sim, job, spot, kind):
                 total += weight
                 weight *= DECAY
         chance *= total
         weight = 1.0
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
-            run_time = row.history_run_time[user, spot]
-            if run_time > elapsed and is_of_kind(jobs, row, job, spot, kind):
+            run_time = sim.history_run_time[user, spot]
+            if run_time > elapsed and is_of_kind(jobs, sim, job, spot, kind):
                 if chance < weight:
                     return max(min(run_time, most), 1)
                 chance -= weight
@@ -201,7 +201,7 @@ def foresee_waiting(
 
 
 @kernel
-def foresee_running(jobs: Jobs, row: Row, planned: Jobs, chance: Float) -> None:
+def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
     """Write down what is foreseen of the running jobs.
 
     Args:
@@ -217,15 +217,15 @@ def foresee_running(jobs: Jobs, row: Row, planned: Jobs, chance: Float) -> None:
     Source:
         House rule, after the heavy tails of run times: what has lasted goes on to last.
     """
-    term = row.thought
-    for place in range(row.counter[N_RELEASES]):
-        job = row.release_job[place]
+    term = sim.activations
+    for place in range(sim.counter[N_RELEASES]):
+        job = sim.release_job[place]
         copy_job(jobs, job, planned, job, jobs.submit_time[job])
-        elapsed = row.counter[NOW] - row.start_time[job]
+        elapsed = sim.counter[NOW] - sim.start_time[job]
         if len(chance) > 0:
-            run_time = drawn_run_time(jobs, row, job, elapsed, chance[place])
+            run_time = drawn_run_time(jobs, sim, job, elapsed, chance[place])
         else:
-            expect_by_records(jobs, row, job, term)
+            expect_by_records(jobs, sim, job, term)
             run_time = foreseen_run_time(jobs, job, term)
             if run_time <= elapsed:
                 run_time = min(2 * elapsed, jobs.estimate[job])
@@ -234,7 +234,7 @@ def foresee_running(jobs: Jobs, row: Row, planned: Jobs, chance: Float) -> None:
 
 @kernel
 def foresee_arrivals(
-    jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
+    jobs: Jobs, sim: Sim, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
     """Write down jobs that may come: those of the last while, turned on a circle.
 
@@ -260,14 +260,14 @@ def foresee_arrivals(
     if len(chance) == 0:
         return 0
     length, shift, horizon = drawn[0], drawn[1], drawn[2]
-    now, end = row.counter[NOW], row.counter[NEXT_JOB]
+    now, end = sim.counter[NOW], sim.counter[NEXT_JOB]
     first = end
     while first > 0 and jobs.submit_time[first - 1] > now - length:
         first -= 1
     turn = first  # the first job that the turn brings round to now
     while turn < end and jobs.submit_time[turn] - (now - length) + shift <= length:
         turn += 1
-    term = row.thought
+    term = sim.activations
     n = 0
     for place in range(end - first):
         job = turn + place
@@ -281,8 +281,8 @@ def foresee_arrivals(
         for column in range(N_TERMS):
             term[column] = 0.0
         write_known(jobs, job, term)
-        expect_by_records(jobs, row, job, term)
-        run_time = drawn_run_time(jobs, row, job, -1, chance[n])
+        expect_by_records(jobs, sim, job, term)
+        run_time = drawn_run_time(jobs, sim, job, -1, chance[n])
         foresee_waiting(jobs, job, planned, end + n, now + delay, run_time, term, rule, weight)
         n += 1
     return n
@@ -290,7 +290,7 @@ def foresee_arrivals(
 
 @kernel
 def foresee(
-    jobs: Jobs, row: Row, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
+    jobs: Jobs, sim: Sim, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
     """Write down what is foreseen of the jobs at hand and to come.
 
@@ -314,26 +314,26 @@ def foresee(
     Source:
         Specification, section 10, "Information".
     """
-    for job in range(row.counter[NEXT_OVERDUE], row.counter[NEXT_JOB]):
+    for job in range(sim.counter[NEXT_OVERDUE], sim.counter[NEXT_JOB]):
         planned.submit_time[job] = jobs.submit_time[job]
-    n_running = row.counter[N_RELEASES]
-    foresee_running(jobs, row, planned, chance[:n_running])
-    for place in range(list_jobs(row, BASE, row.scratch)):
-        job = row.scratch[place]
-        expect(jobs, row, job)
-        term = row.expected[seat_of(row, job)]
+    n_running = sim.counter[N_RELEASES]
+    foresee_running(jobs, sim, planned, chance[:n_running])
+    for place in range(list_jobs(sim, BASE, sim.scratch)):
+        job = sim.scratch[place]
+        expect(jobs, sim, job)
+        term = sim.expected[entry_of(sim, job)]
         if len(chance) > 0:
-            run_time = drawn_run_time(jobs, row, job, -1, chance[n_running + place])
+            run_time = drawn_run_time(jobs, sim, job, -1, chance[n_running + place])
         else:
             run_time = foreseen_run_time(jobs, job, term)
         submit_time = jobs.submit_time[job]
         foresee_waiting(jobs, job, planned, job, submit_time, run_time, term, rule, weight)
-    left = chance[n_running + row.counter[N_WAITING] :]
-    return foresee_arrivals(jobs, row, planned, rule, weight, drawn, left)
+    left = chance[n_running + sim.counter[N_WAITING] :]
+    return foresee_arrivals(jobs, sim, planned, rule, weight, drawn, left)
 
 
 @kernel
-def cost_of_plan(planned: Jobs, row: Row, plan: Row, weight: Float, n_coming: int) -> float:
+def cost_of_plan(planned: Jobs, sim: Sim, plan: Sim, weight: Float, n_coming: int) -> float:
     """Predict what waiting costs in all under an order.
 
     Args:
@@ -353,12 +353,12 @@ def cost_of_plan(planned: Jobs, row: Row, plan: Row, weight: Float, n_coming: in
     Source:
         Specification, section 8, "dynP"; Smith 1956.
     """
-    n = roll_out(planned, row, plan, RULE_KEYS, weight, n_coming)
+    n = roll_out(planned, sim, plan, RULE_KEYS, weight, n_coming)
     total = 0.0
     for place in range(n):
-        job = row.scratch[place]
+        job = sim.scratch[place]
         total += (plan.start_time[job] - planned.submit_time[job]) * planned.reward_rate[job]
-    first = row.counter[NEXT_JOB]
+    first = sim.counter[NEXT_JOB]
     for job in range(first, first + n_coming):
         total += (plan.start_time[job] - planned.submit_time[job]) * planned.reward_rate[job]
     return total

@@ -3,12 +3,12 @@
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.profile import find_start, make_profile, take_interval
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import BASE, NOW, Int
 
 
 @kernel
-def plan_newcomer(jobs: Jobs, row: Row, processors: Int, duration: Int, wait: Int) -> None:
+def plan_newcomer(jobs: Jobs, sim: Sim, processors: Int, duration: Int, wait: Int) -> None:
     """Predict the wait of a job that comes now, by a plan in which every waiting job has its place.
 
     The waiting jobs get reservations in base order, each at its earliest hole; the newcomer comes
@@ -27,10 +27,10 @@ def plan_newcomer(jobs: Jobs, row: Row, processors: Int, duration: Int, wait: In
     Source:
         Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
     """
-    make_profile(jobs, row)
-    n = list_jobs(row, BASE, row.scratch)
+    make_profile(jobs, sim)
+    n = list_jobs(sim, BASE, sim.scratch)
     for place in range(n):
-        job = row.scratch[place]
-        take_interval(jobs, row, job, find_start(row, jobs.processors[job], jobs.estimate[job]))
+        job = sim.scratch[place]
+        take_interval(jobs, sim, job, find_start(sim, jobs.processors[job], jobs.estimate[job]))
     for shape in range(len(wait)):
-        wait[shape] = find_start(row, processors[shape], duration[shape]) - row.counter[NOW]
+        wait[shape] = find_start(sim, processors[shape], duration[shape]) - sim.counter[NOW]

@@ -4,7 +4,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.reset import clear, recall_estimates, recall_users, set_rules
-from hpcgym.core.kernels.types import Jobs, Row, Start
+from hpcgym.core.kernels.types import InitialState, Jobs, Sim
 from hpcgym.core.state import (
     KEEP_HISTORY,
     N_JOBS,
@@ -14,10 +14,10 @@ from hpcgym.core.state import (
 
 
 @kernel
-def run_cells(
+def sweep_policies(
     jobs: Jobs,
-    row: Row,
-    start: Start,
+    sim: Sim,
+    initial: InitialState,
     setting: Int,
     weight: Float,
     key: Float,
@@ -47,16 +47,16 @@ def run_cells(
         House rule: one dynamics; the clock is `hpcgym.core.kernels.clock.run`.
     """
     for cell in range(len(figure)):
-        set_rules(row, setting[cell], weight[cell], start.backfill_parameter)
-        if row.setting[KEEP_HISTORY] != 0:
-            recall_users(row, start)
+        set_rules(sim, setting[cell], weight[cell], initial.backfill_parameter)
+        if sim.setting[KEEP_HISTORY] != 0:
+            recall_users(sim, initial)
         if network_row[cell] >= 0:
             for place in range(network.shape[1]):
-                row.network[place] = network[network_row[cell], place]
+                sim.network[place] = network[network_row[cell], place]
         if key_row[cell] >= 0:
-            for job in range(row.setting[N_JOBS]):
+            for job in range(sim.setting[N_JOBS]):
                 jobs.keys[job, 0] = key[key_row[cell], job]
-        recall_estimates(row, start)
-        clear(row, start.log_largest[0])
-        run(jobs, row)
-        measure(jobs, row, figure[cell])
+        recall_estimates(sim, initial)
+        clear(sim, initial.log_largest[0])
+        run(jobs, sim)
+        measure(jobs, sim, figure[cell])

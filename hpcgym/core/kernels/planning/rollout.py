@@ -9,14 +9,14 @@ their estimates; the run is that of any simulation.
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
+from hpcgym.core.kernels.queue.entries import entry_of, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, put_in
-from hpcgym.core.kernels.queue.waiting_rows import seat_of, take_seat
 from hpcgym.core.kernels.reset import clear_machine, set_rules
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.online_regression import copy_lessons
 from hpcgym.core.kernels.scoring.score import first_key
 from hpcgym.core.kernels.scoring.user_estimates import expect, is_expected
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
     AT_PASS,
@@ -59,7 +59,7 @@ from hpcgym.core.state import (
 
 
 @kernel
-def copy_settings(row: Row, plan: Row, rule: int, weight: Float, n_coming: int) -> None:
+def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) -> None:
     """Set up the copy: an empty machine whose queue a rule orders.
 
     Args:
@@ -75,8 +75,8 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float, n_coming: int) 
     Source:
         Specification, section 8, "dynP".
     """
-    set_rules(plan, row.setting, row.weight, row.backfill_parameter)
-    plan.setting[N_JOBS] = row.counter[NEXT_JOB] + n_coming
+    set_rules(plan, sim.setting, sim.weight, sim.backfill_parameter)
+    plan.setting[N_JOBS] = sim.counter[NEXT_JOB] + n_coming
     plan.setting[BASE_RULE] = rule
     plan.setting[ORDER_RULE] = BY_BASE
     plan.setting[DECIDE] = DECIDE_NEVER
@@ -84,11 +84,11 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float, n_coming: int) 
         plan.setting[column] = 0
     for column in range(N_WEIGHTS):
         plan.weight[BASE, column] = weight[column]
-    clear_machine(plan, row.gauge[LOG_LARGEST])
+    clear_machine(plan, sim.gauge[LOG_LARGEST])
     for column in (NOW, FREE, NEXT_JOB, N_OVERDUE, NEXT_OVERDUE, WAITING_PROCESSORS, WAITING_AREA):
-        plan.counter[column] = row.counter[column]
-    plan.counter[N_STARTED] = row.counter[NEXT_JOB] - row.counter[N_WAITING]
-    for job in range(row.counter[NEXT_JOB], plan.setting[N_JOBS]):
+        plan.counter[column] = sim.counter[column]
+    plan.counter[N_STARTED] = sim.counter[NEXT_JOB] - sim.counter[N_WAITING]
+    for job in range(sim.counter[NEXT_JOB], plan.setting[N_JOBS]):
         plan.start_time[job] = -1
         plan.flag[job] = 0
     plan.counter[PHASE] = AT_PASS
@@ -96,7 +96,7 @@ def copy_settings(row: Row, plan: Row, rule: int, weight: Float, n_coming: int) 
 
 
 @kernel
-def copy_running(jobs: Jobs, row: Row, plan: Row) -> None:
+def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
     """Copy the running jobs, which end when their foreseen run times have passed, now at soonest.
 
     Args:
@@ -111,15 +111,15 @@ def copy_running(jobs: Jobs, row: Row, plan: Row) -> None:
     Source:
         Specification, section 1, "Run time".
     """
-    n = row.counter[N_RELEASES]
+    n = sim.counter[N_RELEASES]
     plan.counter[N_RELEASES] = n
     plan.counter[N_RUNNING] = n
     for place in range(n):
-        job = row.release_job[place]
+        job = sim.release_job[place]
         plan.release_job[place] = job
-        plan.release_time[place] = row.release_time[place]
-        plan.start_time[job] = row.start_time[job]
-        end = max(row.start_time[job] + jobs.run_time[job], row.counter[NOW])
+        plan.release_time[place] = sim.release_time[place]
+        plan.start_time[job] = sim.start_time[job]
+        end = max(sim.start_time[job] + jobs.run_time[job], sim.counter[NOW])
         spot = place
         while spot > 0 and plan.ending_time[spot - 1] < end:
             plan.ending_time[spot] = plan.ending_time[spot - 1]
@@ -127,12 +127,12 @@ def copy_running(jobs: Jobs, row: Row, plan: Row) -> None:
             spot -= 1
         plan.ending_time[spot] = end
         plan.ending_job[spot] = job
-    for job in range(row.counter[NEXT_OVERDUE], row.counter[NEXT_JOB]):
-        plan.start_time[job] = row.start_time[job]
+    for job in range(sim.counter[NEXT_OVERDUE], sim.counter[NEXT_JOB]):
+        plan.start_time[job] = sim.start_time[job]
 
 
 @kernel
-def copy_expected(jobs: Jobs, row: Row, plan: Row, job: int) -> None:
+def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
     """Copy what is expected of a waiting job; in the copy no more is learnt.
 
     Args:
@@ -147,18 +147,18 @@ def copy_expected(jobs: Jobs, row: Row, plan: Row, job: int) -> None:
     Source:
         House rule: a copy knows what the simulation knows at this instant.
     """
-    expect(jobs, row, job)
-    seat = seat_of(plan, job)
-    plan.expected_at[seat] = plan.history_completed[jobs.user[job]]
+    expect(jobs, sim, job)
+    entry = entry_of(plan, job)
+    plan.expected_at[entry] = plan.history_completed[jobs.user[job]]
     for column in range(N_TERMS):
-        plan.expected[seat, column] = row.expected[seat_of(row, job), column]
-    if is_expected(row, EXPECT_BY_REGRESSION):
+        plan.expected[entry, column] = sim.expected[entry_of(sim, job), column]
+    if is_expected(sim, EXPECT_BY_REGRESSION):
         for column in range(N_REGRESSORS):
-            plan.regressor[seat, column] = row.regressor[seat_of(row, job), column]
+            plan.regressor[entry, column] = sim.regressor[entry_of(sim, job), column]
 
 
 @kernel
-def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
+def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
     """Copy the waiting jobs, in the order of the copy's rule.
 
     Args:
@@ -174,24 +174,24 @@ def copy_queue(jobs: Jobs, row: Row, plan: Row, n: int) -> None:
     Source:
         Specification, section 1, "Queue order".
     """
-    copy_lessons(row, plan)
+    copy_lessons(sim, plan)
     for place in range(n):
-        job = row.scratch[place]
-        seat = take_seat(plan, job)
-        if len(row.inverse) > 0:
-            plan.inverse[seat] = row.inverse[seat_of(row, job)]
-        if is_expected(row, EXPECT_BY_RECORDS):
-            copy_expected(jobs, row, plan, job)
-        overdue = is_overdue(row, job)
-        plan.key[BASE, seat] = -float("inf") if overdue else first_key(jobs, plan, BASE, job)
+        job = sim.scratch[place]
+        entry = take_entry(plan, job)
+        if len(sim.inverse) > 0:
+            plan.inverse[entry] = sim.inverse[entry_of(sim, job)]
+        if is_expected(sim, EXPECT_BY_RECORDS):
+            copy_expected(jobs, sim, plan, job)
+        overdue = is_overdue(sim, job)
+        plan.key[BASE, entry] = -float("inf") if overdue else first_key(jobs, plan, BASE, job)
         put_in(jobs, plan, BASE, job)
         if plan.setting[FILL_KEEPS] == 1:
-            plan.key[FILL, seat] = -float("inf") if overdue else first_key(jobs, plan, FILL, job)
+            plan.key[FILL, entry] = -float("inf") if overdue else first_key(jobs, plan, FILL, job)
             put_in(jobs, plan, FILL, job)
 
 
 @kernel
-def roll_out(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float, n_coming: int) -> int:
+def roll_out(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) -> int:
     """Run a copy of the simulation to its end under a rule.
 
     Args:
@@ -212,16 +212,16 @@ def roll_out(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float, n_coming
     Source:
         House rule: one dynamics; a rollout runs like any simulation.
     """
-    copy_settings(row, plan, rule, weight, n_coming)
-    copy_running(jobs, row, plan)
-    n = list_jobs(row, BASE, row.scratch)
-    copy_queue(jobs, row, plan, n)
+    copy_settings(sim, plan, rule, weight, n_coming)
+    copy_running(jobs, sim, plan)
+    n = list_jobs(sim, BASE, sim.scratch)
+    copy_queue(jobs, sim, plan, n)
     run(jobs, plan)
     return n
 
 
 @kernel
-def rollout(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float) -> float:
+def rollout(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float) -> float:
     """Predict the mean bounded slowdown of the waiting jobs under a rule, were estimates true.
 
     Args:
@@ -240,10 +240,10 @@ def rollout(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float) -> float:
     Source:
         Streit 2002; specification, section 8, "dynP".
     """
-    n = roll_out(jobs, row, plan, rule, weight, 0)
+    n = roll_out(jobs, sim, plan, rule, weight, 0)
     total = 0.0
     for place in range(n):
-        job = row.scratch[place]
+        job = sim.scratch[place]
         estimate = jobs.estimate[job]
         turnaround = plan.start_time[job] - jobs.submit_time[job] + estimate
         total += max(turnaround / max(estimate, BSLD_BOUND_S), 1.0)
@@ -252,7 +252,7 @@ def rollout(jobs: Jobs, row: Row, plan: Row, rule: int, weight: Float) -> float:
 
 @kernel
 def predict_each(
-    jobs: Jobs, row: Row, plan: Row, rule: Int, weight: Float, predicted: Float
+    jobs: Jobs, sim: Sim, plan: Sim, rule: Int, weight: Float, predicted: Float
 ) -> None:
     """Predict what becomes of the waiting jobs under each of some rules.
 
@@ -271,4 +271,4 @@ def predict_each(
         Streit 2002; specification, section 8, "dynP".
     """
     for which in range(len(rule)):
-        predicted[which] = rollout(jobs, row, plan, rule[which], weight[which])
+        predicted[which] = rollout(jobs, sim, plan, rule[which], weight[which])

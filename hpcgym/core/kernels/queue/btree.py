@@ -7,7 +7,7 @@ raises the one that let it in.
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import N_NODES, N_QUEUES, NEVER, NODE_CHILDREN, SIZE_CLASSES, SPARE
 
 
@@ -31,7 +31,7 @@ def size_class_of(processors: int) -> int:
 
 
 @kernel(inlined=True)
-def make_node(row: Row, which: int) -> int:
+def make_node(sim: Sim, which: int) -> int:
     """Take a node that is not in use.
 
     Args:
@@ -47,19 +47,19 @@ def make_node(row: Row, which: int) -> int:
     Source:
         House rule: allocate once; a list through the spare nodes keeps them.
     """
-    node = row.queue_used[which, SPARE]
+    node = sim.queue_used[which, SPARE]
     if node >= 0:
-        row.queue_used[which, SPARE] = row.node_child[node, 0]
+        sim.queue_used[which, SPARE] = sim.node_child[node, 0]
     else:
-        node = row.queue_used[which, N_NODES]
-        row.queue_used[which, N_NODES] = node + N_QUEUES
-    row.node_size[node] = 0
-    clear_bounds(row, node)
+        node = sim.queue_used[which, N_NODES]
+        sim.queue_used[which, N_NODES] = node + N_QUEUES
+    sim.node_size[node] = 0
+    clear_bounds(sim, node)
     return node
 
 
 @kernel(inlined=True)
-def free_node(row: Row, which: int, node: int) -> None:
+def free_node(sim: Sim, which: int, node: int) -> None:
     """Give a node back.
 
     Args:
@@ -73,12 +73,12 @@ def free_node(row: Row, which: int, node: int) -> None:
     Source:
         House rule: allocate once; a list through the spare nodes keeps them.
     """
-    row.node_child[node, 0] = row.queue_used[which, SPARE]
-    row.queue_used[which, SPARE] = node
+    sim.node_child[node, 0] = sim.queue_used[which, SPARE]
+    sim.queue_used[which, SPARE] = node
 
 
 @kernel(inlined=True)
-def insert_child(row: Row, node: int, place: int, child: int) -> None:
+def insert_child(sim: Sim, node: int, place: int, child: int) -> None:
     """Put a child into its place.
 
     Args:
@@ -93,14 +93,14 @@ def insert_child(row: Row, node: int, place: int, child: int) -> None:
     Source:
         House rule: nodes of bounded size keep a shift short.
     """
-    for other in range(row.node_size[node], place, -1):
-        row.node_child[node, other] = row.node_child[node, other - 1]
-    row.node_child[node, place] = child
-    row.node_size[node] += 1
+    for other in range(sim.node_size[node], place, -1):
+        sim.node_child[node, other] = sim.node_child[node, other - 1]
+    sim.node_child[node, place] = child
+    sim.node_size[node] += 1
 
 
 @kernel(inlined=True)
-def remove_child(row: Row, node: int, place: int) -> None:
+def remove_child(sim: Sim, node: int, place: int) -> None:
     """Take a child out of its place.
 
     Args:
@@ -114,14 +114,14 @@ def remove_child(row: Row, node: int, place: int) -> None:
     Source:
         House rule: nodes of bounded size keep a shift short.
     """
-    last = row.node_size[node] - 1
+    last = sim.node_size[node] - 1
     for other in range(place, last):
-        row.node_child[node, other] = row.node_child[node, other + 1]
-    row.node_size[node] = last
+        sim.node_child[node, other] = sim.node_child[node, other + 1]
+    sim.node_size[node] = last
 
 
 @kernel
-def move_children(row: Row, node: int, first: int, to: int) -> None:
+def move_children(sim: Sim, node: int, first: int, to: int) -> None:
     """Move the later children of a node to the end of another.
 
     Args:
@@ -136,16 +136,16 @@ def move_children(row: Row, node: int, first: int, to: int) -> None:
     Source:
         House rule: a full node is split in two, two nearly empty ones become one.
     """
-    size = row.node_size[to]
-    for place in range(first, row.node_size[node]):
-        row.node_child[to, size] = row.node_child[node, place]
+    size = sim.node_size[to]
+    for place in range(first, sim.node_size[node]):
+        sim.node_child[to, size] = sim.node_child[node, place]
         size += 1
-    row.node_size[to] = size
-    row.node_size[node] = first
+    sim.node_size[to] = size
+    sim.node_size[node] = first
 
 
 @kernel(inlined=True)
-def clear_bounds(row: Row, node: int) -> None:
+def clear_bounds(sim: Sim, node: int) -> None:
     """Set the bounds of a node to those of no job.
 
     Args:
@@ -158,13 +158,13 @@ def clear_bounds(row: Row, node: int) -> None:
     Source:
         House rule: a bound is never too high, so a skipped node never hides a job.
     """
-    row.node_processors[node] = NEVER
+    sim.node_processors[node] = NEVER
     for size_class in range(SIZE_CLASSES):
-        row.node_estimate[node, size_class] = NEVER
+        sim.node_estimate[node, size_class] = NEVER
 
 
 @kernel(inlined=True)
-def lower_bounds(jobs: Jobs, row: Row, node: int, job: int) -> None:
+def lower_bounds(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
     """Lower the bounds of a node to those of a job it takes in.
 
     Args:
@@ -179,17 +179,17 @@ def lower_bounds(jobs: Jobs, row: Row, node: int, job: int) -> None:
     Source:
         House rule: a bound is never too high, so a skipped node never hides a job.
     """
-    if jobs.processors[job] < row.node_processors[node]:
-        row.node_processors[node] = jobs.processors[job]
+    if jobs.processors[job] < sim.node_processors[node]:
+        sim.node_processors[node] = jobs.processors[job]
     estimate = jobs.estimate[job]
     size_class = jobs.size_class[job]
-    while size_class < SIZE_CLASSES and estimate < row.node_estimate[node, size_class]:
-        row.node_estimate[node, size_class] = estimate
+    while size_class < SIZE_CLASSES and estimate < sim.node_estimate[node, size_class]:
+        sim.node_estimate[node, size_class] = estimate
         size_class += 1
 
 
 @kernel(inlined=True)
-def raise_estimate(row: Row, node: int, size_class: int, estimate: int) -> None:
+def raise_estimate(sim: Sim, node: int, size_class: int, estimate: int) -> None:
     """Raise a bound that was found too low.
 
     What bounds the jobs of a class bounds those of every narrower class as well.
@@ -206,13 +206,13 @@ def raise_estimate(row: Row, node: int, size_class: int, estimate: int) -> None:
     Source:
         House rule: a search in vain is not made twice.
     """
-    while size_class >= 0 and row.node_estimate[node, size_class] < estimate:
-        row.node_estimate[node, size_class] = estimate
+    while size_class >= 0 and sim.node_estimate[node, size_class] < estimate:
+        sim.node_estimate[node, size_class] = estimate
         size_class -= 1
 
 
 @kernel
-def raise_processors_of_block(jobs: Jobs, row: Row, block: int) -> None:
+def raise_processors_of_block(jobs: Jobs, sim: Sim, block: int) -> None:
     """Work out the least processors of a block that has lost a job with as few.
 
     Args:
@@ -227,15 +227,15 @@ def raise_processors_of_block(jobs: Jobs, row: Row, block: int) -> None:
         House rule: whether some job fits must be exact, since decisions depend on it.
     """
     least = NEVER
-    for place in range(row.node_size[block]):
-        least = min(least, jobs.processors[row.node_child[block, place]])
-        if least == row.node_processors[block]:
+    for place in range(sim.node_size[block]):
+        least = min(least, jobs.processors[sim.node_child[block, place]])
+        if least == sim.node_processors[block]:
             return
-    row.node_processors[block] = least
+    sim.node_processors[block] = least
 
 
 @kernel
-def raise_processors_of_group(row: Row, group: int) -> None:
+def raise_processors_of_group(sim: Sim, group: int) -> None:
     """Work out the least processors of a group that has lost a job with as few.
 
     Args:
@@ -249,15 +249,15 @@ def raise_processors_of_group(row: Row, group: int) -> None:
         House rule: whether some job fits must be exact, since decisions depend on it.
     """
     least = NEVER
-    for place in range(row.node_size[group]):
-        least = min(least, row.node_processors[row.node_child[group, place]])
-        if least == row.node_processors[group]:
+    for place in range(sim.node_size[group]):
+        least = min(least, sim.node_processors[sim.node_child[group, place]])
+        if least == sim.node_processors[group]:
             return
-    row.node_processors[group] = least
+    sim.node_processors[group] = least
 
 
 @kernel
-def take_bounds(row: Row, node: int, other: int) -> None:
+def take_bounds(sim: Sim, node: int, other: int) -> None:
     """Lower the bounds of a node to those of another whose jobs it takes in.
 
     Args:
@@ -271,15 +271,15 @@ def take_bounds(row: Row, node: int, other: int) -> None:
     Source:
         House rule: a bound is never too high, so a skipped node never hides a job.
     """
-    row.node_processors[node] = min(row.node_processors[node], row.node_processors[other])
+    sim.node_processors[node] = min(sim.node_processors[node], sim.node_processors[other])
     for size_class in range(SIZE_CLASSES):
-        row.node_estimate[node, size_class] = min(
-            row.node_estimate[node, size_class], row.node_estimate[other, size_class]
+        sim.node_estimate[node, size_class] = min(
+            sim.node_estimate[node, size_class], sim.node_estimate[other, size_class]
         )
 
 
 @kernel
-def split_block(jobs: Jobs, row: Row, block: int, to: int) -> None:
+def split_block(jobs: Jobs, sim: Sim, block: int, to: int) -> None:
     """Move the later half of a full block to an empty one.
 
     Args:
@@ -294,15 +294,15 @@ def split_block(jobs: Jobs, row: Row, block: int, to: int) -> None:
     Source:
         House rule: nodes of bounded size keep a shift short.
     """
-    move_children(row, block, NODE_CHILDREN // 2, to)
-    clear_bounds(row, block)
+    move_children(sim, block, NODE_CHILDREN // 2, to)
+    clear_bounds(sim, block)
     for node in (block, to):
-        for place in range(row.node_size[node]):
-            lower_bounds(jobs, row, node, row.node_child[node, place])
+        for place in range(sim.node_size[node]):
+            lower_bounds(jobs, sim, node, sim.node_child[node, place])
 
 
 @kernel
-def split_group(row: Row, group: int, to: int) -> None:
+def split_group(sim: Sim, group: int, to: int) -> None:
     """Move the later half of a full group to an empty one.
 
     Args:
@@ -316,8 +316,8 @@ def split_group(row: Row, group: int, to: int) -> None:
     Source:
         House rule: nodes of bounded size keep a shift short.
     """
-    move_children(row, group, NODE_CHILDREN // 2, to)
-    clear_bounds(row, group)
+    move_children(sim, group, NODE_CHILDREN // 2, to)
+    clear_bounds(sim, group)
     for node in (group, to):
-        for place in range(row.node_size[node]):
-            take_bounds(row, node, row.node_child[node, place])
+        for place in range(sim.node_size[node]):
+            take_bounds(sim, node, sim.node_child[node, place])

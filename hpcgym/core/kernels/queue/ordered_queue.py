@@ -24,13 +24,13 @@ from hpcgym.core.kernels.queue.btree import (
     split_group,
     take_bounds,
 )
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import N_GROUPS, N_NODES, NEVER, NODE_CHILDREN, SPARE
 
 
 @kernel(inlined=True)
-def clear_queue(row: Row, which: int) -> None:
+def clear_queue(sim: Sim, which: int) -> None:
     """Take every job out, in constant time.
 
     Args:
@@ -43,13 +43,13 @@ def clear_queue(row: Row, which: int) -> None:
     Source:
         House rule: what was in use is found again as it is needed.
     """
-    row.queue_used[which, N_GROUPS] = 0
-    row.queue_used[which, N_NODES] = which
-    row.queue_used[which, SPARE] = -1
+    sim.queue_used[which, N_GROUPS] = 0
+    sim.queue_used[which, N_NODES] = which
+    sim.queue_used[which, SPARE] = -1
 
 
 @kernel(inlined=True)
-def precedes(row: Row, which: int, job: int, other: int) -> bool:
+def precedes(sim: Sim, which: int, job: int, other: int) -> bool:
     """Tell whether a job stands before another in the queue's order.
 
     Args:
@@ -64,13 +64,13 @@ def precedes(row: Row, which: int, job: int, other: int) -> bool:
     Source:
         Specification, section 1, "Queue order": ties by (submit, position).
     """
-    key = row.key[which, seat_of(row, job)]
-    other_key = row.key[which, seat_of(row, other)]
+    key = sim.key[which, entry_of(sim, job)]
+    other_key = sim.key[which, entry_of(sim, other)]
     return key < other_key or (key == other_key and job < other)
 
 
 @kernel(inlined=True)
-def first_of_group(row: Row, group: int) -> int:
+def first_of_group(sim: Sim, group: int) -> int:
     """Return the first job of a group.
 
     Args:
@@ -83,11 +83,11 @@ def first_of_group(row: Row, group: int) -> int:
     Source:
         House rule: one word per thing.
     """
-    return row.node_child[row.node_child[group, 0], 0]
+    return sim.node_child[sim.node_child[group, 0], 0]
 
 
 @kernel(inlined=True)
-def first_job(row: Row, which: int) -> int:
+def first_job(sim: Sim, which: int) -> int:
     """Return the first job of a queue.
 
     Args:
@@ -100,13 +100,13 @@ def first_job(row: Row, which: int) -> int:
     Source:
         House rule: one word per thing.
     """
-    if row.queue_used[which, N_GROUPS] == 0:
+    if sim.queue_used[which, N_GROUPS] == 0:
         return -1
-    return first_of_group(row, row.group_order[which, 0])
+    return first_of_group(sim, sim.group_order[which, 0])
 
 
 @kernel(inlined=True)
-def least_processors(row: Row, which: int) -> int:
+def least_processors(sim: Sim, which: int) -> int:
     """Return the smallest request in a queue, in as many steps as it has groups.
 
     Args:
@@ -120,13 +120,13 @@ def least_processors(row: Row, which: int) -> int:
         House rule: a pass is needed only if some job fits.
     """
     least = NEVER
-    for at in range(row.queue_used[which, N_GROUPS]):
-        least = min(least, row.node_processors[row.group_order[which, at]])
+    for at in range(sim.queue_used[which, N_GROUPS]):
+        least = min(least, sim.node_processors[sim.group_order[which, at]])
     return least
 
 
 @kernel(inlined=True)
-def find_group(row: Row, which: int, job: int) -> int:
+def find_group(sim: Sim, which: int, job: int) -> int:
     """Find the group a job stands in, or belongs in.
 
     Args:
@@ -141,10 +141,10 @@ def find_group(row: Row, which: int, job: int) -> int:
         House rule: binary search over the first jobs.
     """
     low = 0
-    high = row.queue_used[which, N_GROUPS]
+    high = sim.queue_used[which, N_GROUPS]
     while high - low > 1:
         middle = (low + high) // 2
-        if precedes(row, which, job, first_of_group(row, row.group_order[which, middle])):
+        if precedes(sim, which, job, first_of_group(sim, sim.group_order[which, middle])):
             high = middle
         else:
             low = middle
@@ -152,7 +152,7 @@ def find_group(row: Row, which: int, job: int) -> int:
 
 
 @kernel(inlined=True)
-def find_block(row: Row, which: int, group: int, job: int) -> int:
+def find_block(sim: Sim, which: int, group: int, job: int) -> int:
     """Find the block of a group that a job stands in, or belongs in.
 
     Args:
@@ -168,11 +168,11 @@ def find_block(row: Row, which: int, group: int, job: int) -> int:
         House rule: binary search over the first jobs.
     """
     low = 0
-    high = row.node_size[group]
+    high = sim.node_size[group]
     while high - low > 1:
         middle = (low + high) // 2
-        block = row.node_child[group, middle]
-        if precedes(row, which, job, row.node_child[block, 0]):
+        block = sim.node_child[group, middle]
+        if precedes(sim, which, job, sim.node_child[block, 0]):
             high = middle
         else:
             low = middle
@@ -180,7 +180,7 @@ def find_block(row: Row, which: int, group: int, job: int) -> int:
 
 
 @kernel(inlined=True)
-def find_place(row: Row, which: int, block: int, job: int) -> int:
+def find_place(sim: Sim, which: int, block: int, job: int) -> int:
     """Find where in a block a newcomer belongs.
 
     Args:
@@ -196,12 +196,12 @@ def find_place(row: Row, which: int, block: int, job: int) -> int:
         House rule: binary search; most newcomers of most orders go last.
     """
     low = 0
-    high = row.node_size[block]
-    if high > 0 and precedes(row, which, row.node_child[block, high - 1], job):
+    high = sim.node_size[block]
+    if high > 0 and precedes(sim, which, sim.node_child[block, high - 1], job):
         return high
     while low < high:
         middle = (low + high) // 2
-        if precedes(row, which, row.node_child[block, middle], job):
+        if precedes(sim, which, sim.node_child[block, middle], job):
             low = middle + 1
         else:
             high = middle
@@ -209,7 +209,7 @@ def find_place(row: Row, which: int, block: int, job: int) -> int:
 
 
 @kernel
-def insert_group(row: Row, which: int, at: int) -> int:
+def insert_group(sim: Sim, which: int, at: int) -> int:
     """Put a group into the list.
 
     Args:
@@ -226,16 +226,16 @@ def insert_group(row: Row, which: int, at: int) -> int:
     Source:
         House rule: the list is as long as the queue has groups.
     """
-    for other in range(row.queue_used[which, N_GROUPS], at, -1):
-        row.group_order[which, other] = row.group_order[which, other - 1]
-    group = make_node(row, which)
-    row.group_order[which, at] = group
-    row.queue_used[which, N_GROUPS] += 1
+    for other in range(sim.queue_used[which, N_GROUPS], at, -1):
+        sim.group_order[which, other] = sim.group_order[which, other - 1]
+    group = make_node(sim, which)
+    sim.group_order[which, at] = group
+    sim.queue_used[which, N_GROUPS] += 1
     return group
 
 
 @kernel
-def remove_group(row: Row, which: int, at: int) -> None:
+def remove_group(sim: Sim, which: int, at: int) -> None:
     """Take a group without blocks out of the list.
 
     Args:
@@ -249,14 +249,14 @@ def remove_group(row: Row, which: int, at: int) -> None:
     Source:
         House rule: the list is as long as the queue has groups.
     """
-    free_node(row, which, row.group_order[which, at])
-    row.queue_used[which, N_GROUPS] -= 1
-    for other in range(at, row.queue_used[which, N_GROUPS]):
-        row.group_order[which, other] = row.group_order[which, other + 1]
+    free_node(sim, which, sim.group_order[which, at])
+    sim.queue_used[which, N_GROUPS] -= 1
+    for other in range(at, sim.queue_used[which, N_GROUPS]):
+        sim.group_order[which, other] = sim.group_order[which, other + 1]
 
 
 @kernel
-def make_room(jobs: Jobs, row: Row, which: int, at: int, place: int, job: int) -> tuple[int, int]:
+def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -> tuple[int, int]:
     """Make room for a job that belongs in a full block.
 
     Args:
@@ -277,28 +277,28 @@ def make_room(jobs: Jobs, row: Row, which: int, at: int, place: int, job: int) -
     Source:
         House rule: a queue that grows at its end has full blocks.
     """
-    group = row.group_order[which, at]
-    if row.node_size[group] == NODE_CHILDREN:
-        later = insert_group(row, which, at + 1)
-        split_group(row, group, later)
-        if place >= row.node_size[group]:
-            place -= row.node_size[group]
+    group = sim.group_order[which, at]
+    if sim.node_size[group] == NODE_CHILDREN:
+        later = insert_group(sim, which, at + 1)
+        split_group(sim, group, later)
+        if place >= sim.node_size[group]:
+            place -= sim.node_size[group]
             at += 1
             group = later
-    block = row.node_child[group, place]
-    follower = make_node(row, which)
-    insert_child(row, group, place + 1, follower)
-    is_last = at + 1 == row.queue_used[which, N_GROUPS] and place + 2 == row.node_size[group]
-    if is_last and precedes(row, which, row.node_child[block, NODE_CHILDREN - 1], job):
+    block = sim.node_child[group, place]
+    follower = make_node(sim, which)
+    insert_child(sim, group, place + 1, follower)
+    is_last = at + 1 == sim.queue_used[which, N_GROUPS] and place + 2 == sim.node_size[group]
+    if is_last and precedes(sim, which, sim.node_child[block, NODE_CHILDREN - 1], job):
         return at, place + 1
-    split_block(jobs, row, block, follower)
-    if precedes(row, which, job, row.node_child[follower, 0]):
+    split_block(jobs, sim, block, follower)
+    if precedes(sim, which, job, sim.node_child[follower, 0]):
         return at, place
     return at, place + 1
 
 
 @kernel
-def put_in(jobs: Jobs, row: Row, which: int, job: int) -> None:
+def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     """Put a job into its place.
 
     Args:
@@ -313,21 +313,21 @@ def put_in(jobs: Jobs, row: Row, which: int, job: int) -> None:
     Source:
         House rule: the order is kept, not made anew at each pass.
     """
-    if row.queue_used[which, N_GROUPS] == 0:
-        insert_child(row, insert_group(row, which, 0), 0, make_node(row, which))
-    at = find_group(row, which, job)
-    place = find_block(row, which, row.group_order[which, at], job)
-    block = row.node_child[row.group_order[which, at], place]
-    if row.node_size[block] == NODE_CHILDREN:
-        at, place = make_room(jobs, row, which, at, place, job)
-        block = row.node_child[row.group_order[which, at], place]
-    insert_child(row, block, find_place(row, which, block, job), job)
-    lower_bounds(jobs, row, block, job)
-    lower_bounds(jobs, row, row.group_order[which, at], job)
+    if sim.queue_used[which, N_GROUPS] == 0:
+        insert_child(sim, insert_group(sim, which, 0), 0, make_node(sim, which))
+    at = find_group(sim, which, job)
+    place = find_block(sim, which, sim.group_order[which, at], job)
+    block = sim.node_child[sim.group_order[which, at], place]
+    if sim.node_size[block] == NODE_CHILDREN:
+        at, place = make_room(jobs, sim, which, at, place, job)
+        block = sim.node_child[sim.group_order[which, at], place]
+    insert_child(sim, block, find_place(sim, which, block, job), job)
+    lower_bounds(jobs, sim, block, job)
+    lower_bounds(jobs, sim, sim.group_order[which, at], job)
 
 
 @kernel(inlined=True)
-def are_nearly_empty(row: Row, node: int, other: int) -> bool:
+def are_nearly_empty(sim: Sim, node: int, other: int) -> bool:
     """Tell whether two neighbours are to become one.
 
     Args:
@@ -341,11 +341,11 @@ def are_nearly_empty(row: Row, node: int, other: int) -> bool:
     Source:
         House rule: a node that is merged is not split again at once.
     """
-    return row.node_size[node] + row.node_size[other] <= NODE_CHILDREN // 2
+    return sim.node_size[node] + sim.node_size[other] <= NODE_CHILDREN // 2
 
 
 @kernel
-def merge_blocks(row: Row, which: int, group: int, place: int) -> None:
+def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
     """Move the jobs of a block into the one before it and give it back.
 
     Args:
@@ -360,16 +360,16 @@ def merge_blocks(row: Row, which: int, group: int, place: int) -> None:
     Source:
         House rule: nodes stay few.
     """
-    block = row.node_child[group, place]
-    following = row.node_child[group, place + 1]
-    move_children(row, following, 0, block)
-    take_bounds(row, block, following)
-    remove_child(row, group, place + 1)
-    free_node(row, which, following)
+    block = sim.node_child[group, place]
+    following = sim.node_child[group, place + 1]
+    move_children(sim, following, 0, block)
+    take_bounds(sim, block, following)
+    remove_child(sim, group, place + 1)
+    free_node(sim, which, following)
 
 
 @kernel
-def merge_groups(row: Row, which: int, at: int) -> None:
+def merge_groups(sim: Sim, which: int, at: int) -> None:
     """Move the blocks of a group into the one before it and give it back.
 
     Args:
@@ -383,15 +383,15 @@ def merge_groups(row: Row, which: int, at: int) -> None:
     Source:
         House rule: nodes stay few.
     """
-    group = row.group_order[which, at]
-    following = row.group_order[which, at + 1]
-    move_children(row, following, 0, group)
-    take_bounds(row, group, following)
-    remove_group(row, which, at + 1)
+    group = sim.group_order[which, at]
+    following = sim.group_order[which, at + 1]
+    move_children(sim, following, 0, group)
+    take_bounds(sim, group, following)
+    remove_group(sim, which, at + 1)
 
 
 @kernel
-def tidy_up(row: Row, which: int, at: int, place: int) -> None:
+def tidy_up(sim: Sim, which: int, at: int, place: int) -> None:
     """Give an empty block back, or merge one nearly empty with a neighbour; its group likewise.
 
     Args:
@@ -406,29 +406,29 @@ def tidy_up(row: Row, which: int, at: int, place: int) -> None:
     Source:
         House rule: nodes stay few.
     """
-    group = row.group_order[which, at]
-    block = row.node_child[group, place]
-    last = row.node_size[group] - 1
-    if row.node_size[block] == 0:
-        remove_child(row, group, place)
-        free_node(row, which, block)
-    elif place < last and are_nearly_empty(row, block, row.node_child[group, place + 1]):
-        merge_blocks(row, which, group, place)
-    elif place > 0 and are_nearly_empty(row, block, row.node_child[group, place - 1]):
-        merge_blocks(row, which, group, place - 1)
+    group = sim.group_order[which, at]
+    block = sim.node_child[group, place]
+    last = sim.node_size[group] - 1
+    if sim.node_size[block] == 0:
+        remove_child(sim, group, place)
+        free_node(sim, which, block)
+    elif place < last and are_nearly_empty(sim, block, sim.node_child[group, place + 1]):
+        merge_blocks(sim, which, group, place)
+    elif place > 0 and are_nearly_empty(sim, block, sim.node_child[group, place - 1]):
+        merge_blocks(sim, which, group, place - 1)
     else:
         return
-    last = row.queue_used[which, N_GROUPS] - 1
-    if row.node_size[group] == 0:
-        remove_group(row, which, at)
-    elif at < last and are_nearly_empty(row, group, row.group_order[which, at + 1]):
-        merge_groups(row, which, at)
-    elif at > 0 and are_nearly_empty(row, group, row.group_order[which, at - 1]):
-        merge_groups(row, which, at - 1)
+    last = sim.queue_used[which, N_GROUPS] - 1
+    if sim.node_size[group] == 0:
+        remove_group(sim, which, at)
+    elif at < last and are_nearly_empty(sim, group, sim.group_order[which, at + 1]):
+        merge_groups(sim, which, at)
+    elif at > 0 and are_nearly_empty(sim, group, sim.group_order[which, at - 1]):
+        merge_groups(sim, which, at - 1)
 
 
 @kernel
-def take_out(jobs: Jobs, row: Row, which: int, job: int) -> None:
+def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     """Take a job out of its place.
 
     Args:
@@ -443,24 +443,24 @@ def take_out(jobs: Jobs, row: Row, which: int, job: int) -> None:
     Source:
         House rule: the order is kept, not made anew at each pass.
     """
-    at = find_group(row, which, job)
-    group = row.group_order[which, at]
-    place = find_block(row, which, group, job)
-    block = row.node_child[group, place]
+    at = find_group(sim, which, job)
+    group = sim.group_order[which, at]
+    place = find_block(sim, which, group, job)
+    block = sim.node_child[group, place]
     spot = 0
-    while row.node_child[block, spot] != job:
+    while sim.node_child[block, spot] != job:
         spot += 1
-    remove_child(row, block, spot)
-    if jobs.processors[job] == row.node_processors[block]:
-        raise_processors_of_block(jobs, row, block)
-        if jobs.processors[job] == row.node_processors[group]:
-            raise_processors_of_group(row, group)
-    if row.node_size[block] <= NODE_CHILDREN // 2:
-        tidy_up(row, which, at, place)
+    remove_child(sim, block, spot)
+    if jobs.processors[job] == sim.node_processors[block]:
+        raise_processors_of_block(jobs, sim, block)
+        if jobs.processors[job] == sim.node_processors[group]:
+            raise_processors_of_group(sim, group)
+    if sim.node_size[block] <= NODE_CHILDREN // 2:
+        tidy_up(sim, which, at, place)
 
 
 @kernel
-def list_jobs(row: Row, which: int, listed: NDArray[np.int64]) -> int:
+def list_jobs(sim: Sim, which: int, listed: NDArray[np.int64]) -> int:
     """List the jobs of a queue in order.
 
     Args:
@@ -478,11 +478,11 @@ def list_jobs(row: Row, which: int, listed: NDArray[np.int64]) -> int:
         House rule: one way to walk a queue.
     """
     n = 0
-    for at in range(row.queue_used[which, N_GROUPS]):
-        group = row.group_order[which, at]
-        for place in range(row.node_size[group]):
-            block = row.node_child[group, place]
-            for spot in range(row.node_size[block]):
-                listed[n] = row.node_child[block, spot]
+    for at in range(sim.queue_used[which, N_GROUPS]):
+        group = sim.group_order[which, at]
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            for spot in range(sim.node_size[block]):
+                listed[n] = sim.node_child[block, spot]
                 n += 1
     return n

@@ -6,9 +6,9 @@ O(n + k log n).
 """
 
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import precedes
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
-from hpcgym.core.kernels.types import Row
+from hpcgym.core.kernels.types import Sim
 
 SHORT_LIST = 64
 """Jobs of which the first is always found by a look at each."""
@@ -18,7 +18,7 @@ FEW_TAKEN = 4
 
 
 @kernel(inlined=True)
-def find_first(row: Row, which: int, n: int) -> int:
+def find_first(sim: Sim, which: int, n: int) -> int:
     """Find the first of the listed jobs by a look at each.
 
     Args:
@@ -33,11 +33,11 @@ def find_first(row: Row, which: int, n: int) -> int:
         House rule: the shortest way for short lists.
     """
     at = 0
-    first = row.scratch[0]
-    least = row.key[which, seat_of(row, first)]
+    first = sim.scratch[0]
+    least = sim.key[which, entry_of(sim, first)]
     for place in range(1, n):
-        job = row.scratch[place]
-        key = row.key[which, seat_of(row, job)]
+        job = sim.scratch[place]
+        key = sim.key[which, entry_of(sim, job)]
         if key <= least and (key < least or job < first):
             at = place
             first = job
@@ -46,7 +46,7 @@ def find_first(row: Row, which: int, n: int) -> int:
 
 
 @kernel
-def sift_down(row: Row, which: int, place: int, n: int) -> None:
+def sift_down(sim: Sim, which: int, place: int, n: int) -> None:
     """Let a job sink in the heap until none below it precedes it.
 
     Args:
@@ -61,20 +61,20 @@ def sift_down(row: Row, which: int, place: int, n: int) -> None:
     Source:
         House rule: binary heap, O(log n).
     """
-    job = row.scratch[place]
+    job = sim.scratch[place]
     while 2 * place + 1 < n:
         child = 2 * place + 1
-        if child + 1 < n and precedes(row, which, row.scratch[child + 1], row.scratch[child]):
+        if child + 1 < n and precedes(sim, which, sim.scratch[child + 1], sim.scratch[child]):
             child += 1
-        if precedes(row, which, job, row.scratch[child]):
+        if precedes(sim, which, job, sim.scratch[child]):
             break
-        row.scratch[place] = row.scratch[child]
+        sim.scratch[place] = sim.scratch[child]
         place = child
-    row.scratch[place] = job
+    sim.scratch[place] = job
 
 
 @kernel
-def make_heap(row: Row, which: int, n: int) -> None:
+def make_heap(sim: Sim, which: int, n: int) -> None:
     """Make a heap of the listed jobs, the first of them on top.
 
     Args:
@@ -89,11 +89,11 @@ def make_heap(row: Row, which: int, n: int) -> None:
         House rule: binary heap, made in O(n).
     """
     for place in range(n // 2 - 1, -1, -1):
-        sift_down(row, which, place, n)
+        sift_down(sim, which, place, n)
 
 
 @kernel(inlined=True)
-def take_first(row: Row, which: int, n: int, taken: int) -> int:
+def take_first(sim: Sim, which: int, n: int, taken: int) -> int:
     """Take the first of the listed jobs out of the list.
 
     Args:
@@ -113,17 +113,17 @@ def take_first(row: Row, which: int, n: int, taken: int) -> int:
     """
     is_long = n > SHORT_LIST and taken >= FEW_TAKEN
     if is_long and taken == FEW_TAKEN:
-        make_heap(row, which, n)
-    place = 0 if is_long else find_first(row, which, n)
-    job = row.scratch[place]
-    row.scratch[place] = row.scratch[n - 1]
+        make_heap(sim, which, n)
+    place = 0 if is_long else find_first(sim, which, n)
+    job = sim.scratch[place]
+    sim.scratch[place] = sim.scratch[n - 1]
     if is_long:
-        sift_down(row, which, 0, n - 1)
+        sift_down(sim, which, 0, n - 1)
     return job
 
 
 @kernel
-def sort_listed(row: Row, which: int, n: int) -> None:
+def sort_listed(sim: Sim, which: int, n: int) -> None:
     """Put the listed jobs into an order, all of them.
 
     Args:
@@ -138,9 +138,9 @@ def sort_listed(row: Row, which: int, n: int) -> None:
         House rule: heap sort, O(n log n), in place.
     """
     for taken in range(n):
-        job = take_first(row, which, n - taken, taken)
-        row.scratch[n - 1 - taken] = job
+        job = take_first(sim, which, n - taken, taken)
+        sim.scratch[n - 1 - taken] = job
     for place in range(n // 2):
-        job = row.scratch[place]
-        row.scratch[place] = row.scratch[n - 1 - place]
-        row.scratch[n - 1 - place] = job
+        job = sim.scratch[place]
+        sim.scratch[place] = sim.scratch[n - 1 - place]
+        sim.scratch[n - 1 - place] = job

@@ -9,7 +9,7 @@ extends the job and schedules nothing.
 
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     AREA,
     CORRECT,
@@ -35,7 +35,7 @@ STEPS_S = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_
 
 
 @kernel
-def predict_recent(jobs: Jobs, row: Row, job: int) -> int:
+def predict_recent(jobs: Jobs, sim: Sim, job: int) -> int:
     """Predict a newcomer's run time by its user's last two completed jobs.
 
     Args:
@@ -51,11 +51,11 @@ def predict_recent(jobs: Jobs, row: Row, job: int) -> int:
         Tsafrir, Etsion and Feitelson 2007, section 4; specification, section 8. The request for a
         user with one completed job: jad-darrous/predictsim, whose figures follow from it.
     """
-    completed = row.history_completed[jobs.user[job]]
+    completed = sim.history_completed[jobs.user[job]]
     requested = jobs.requested_time[job]
     if completed < 2:
         return requested
-    rings = row.history_run_time
+    rings = sim.history_run_time
     last = rings[jobs.user[job], (completed - 1) % RING_JOBS]
     before = rings[jobs.user[job], (completed - 2) % RING_JOBS]
     return max(min((last + before) // 2, requested), 1)
@@ -84,7 +84,7 @@ def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
 
 
 @kernel(inlined=True)
-def asks_python(jobs: Jobs, row: Row) -> bool:
+def asks_python(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether Python has to predict before this instant's submissions are taken in.
 
     Args:
@@ -98,15 +98,15 @@ def asks_python(jobs: Jobs, row: Row) -> bool:
         House rule: a user's predictor knows what ours does, and no more.
     """
     return (
-        row.setting[PREDICT] == PREDICT_ASKED
-        and row.counter[NEXT_JOB] < row.setting[N_JOBS]
-        and row.counter[NEXT_JOB] >= row.counter[N_PREDICTED]
-        and jobs.submit_time[row.counter[NEXT_JOB]] == row.counter[NOW]
+        sim.setting[PREDICT] == PREDICT_ASKED
+        and sim.counter[NEXT_JOB] < sim.setting[N_JOBS]
+        and sim.counter[NEXT_JOB] >= sim.counter[N_PREDICTED]
+        and jobs.submit_time[sim.counter[NEXT_JOB]] == sim.counter[NOW]
     )
 
 
 @kernel
-def give_predictions(jobs: Jobs, row: Row, predicted: Int) -> None:
+def give_predictions(jobs: Jobs, sim: Sim, predicted: Int) -> None:
     """Take in what Python has predicted of the jobs submitted now.
 
     Args:
@@ -120,14 +120,14 @@ def give_predictions(jobs: Jobs, row: Row, predicted: Int) -> None:
     Source:
         House rule: a user's predictor runs through the same dynamics as ours.
     """
-    first = row.counter[NEXT_JOB]
+    first = sim.counter[NEXT_JOB]
     for place in range(len(predicted)):
         write_prediction(jobs, first + place, predicted[place])
-    row.counter[N_PREDICTED] = first + len(predicted)
+    sim.counter[N_PREDICTED] = first + len(predicted)
 
 
 @kernel
-def next_estimate(jobs: Jobs, row: Row, job: int) -> int:
+def next_estimate(jobs: Jobs, sim: Sim, job: int) -> int:
     """Return the next estimate of a job that has outlived the one it has.
 
     Args:
@@ -147,9 +147,9 @@ def next_estimate(jobs: Jobs, row: Row, job: int) -> int:
     """
     estimate = jobs.estimate[job]
     requested = jobs.requested_time[job]
-    if row.setting[CORRECT] == CORRECT_BY_DOUBLING:
+    if sim.setting[CORRECT] == CORRECT_BY_DOUBLING:
         return 2 * estimate
-    if row.setting[CORRECT] == CORRECT_TO_REQUEST:
+    if sim.setting[CORRECT] == CORRECT_TO_REQUEST:
         return requested
     predicted = int(jobs.feature[job, E])
     for step in STEPS_S:
@@ -176,7 +176,7 @@ def has_outlived(jobs: Jobs, job: int) -> bool:
 
 
 @kernel
-def correct_release(jobs: Jobs, row: Row, place: int) -> int:
+def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
     """Correct the estimate of a running job until it is to end later, or when it does end.
 
     Args:
@@ -193,25 +193,25 @@ def correct_release(jobs: Jobs, row: Row, place: int) -> int:
     Source:
         Specification, section 8, "Correction".
     """
-    job = row.release_job[place]
-    start = row.start_time[job]
-    while start + jobs.estimate[job] <= row.counter[NOW] and has_outlived(jobs, job):
-        estimate = next_estimate(jobs, row, job)
+    job = sim.release_job[place]
+    start = sim.start_time[job]
+    while start + jobs.estimate[job] <= sim.counter[NOW] and has_outlived(jobs, job):
+        estimate = next_estimate(jobs, sim, job)
         if estimate <= jobs.estimate[job]:
             break
         jobs.estimate[job] = estimate
     release = start + jobs.estimate[job]
-    while place > 0 and row.release_time[place - 1] < release:
-        row.release_time[place] = row.release_time[place - 1]
-        row.release_job[place] = row.release_job[place - 1]
+    while place > 0 and sim.release_time[place - 1] < release:
+        sim.release_time[place] = sim.release_time[place - 1]
+        sim.release_job[place] = sim.release_job[place - 1]
         place -= 1
-    row.release_time[place] = release
-    row.release_job[place] = job
+    sim.release_time[place] = release
+    sim.release_job[place] = job
     return place
 
 
 @kernel
-def correct_releases(jobs: Jobs, row: Row) -> None:
+def correct_releases(jobs: Jobs, sim: Sim) -> None:
     """Correct the estimate of every running job that has outlived it.
 
     Args:
@@ -226,14 +226,14 @@ def correct_releases(jobs: Jobs, row: Row) -> None:
         Specification, section 8, "Correction"; pyss handles a prediction that has run out before
         the other events of its instant.
     """
-    now = row.counter[NOW]
-    place = row.counter[N_RELEASES] - 1
-    while place >= 0 and row.release_time[place] <= now:
-        job = row.release_job[place]
+    now = sim.counter[NOW]
+    place = sim.counter[N_RELEASES] - 1
+    while place >= 0 and sim.release_time[place] <= now:
+        job = sim.release_job[place]
         moved_to = place
         if has_outlived(jobs, job):
-            row.counter[SETTLED_HEAD] = -1
-            row.counter[REPLAN] = 1
-            moved_to = correct_release(jobs, row, place)
+            sim.counter[SETTLED_HEAD] = -1
+            sim.counter[REPLAN] = 1
+            moved_to = correct_release(jobs, sim, place)
         if moved_to == place:  # else another job, not looked at yet, stands here now
             place -= 1

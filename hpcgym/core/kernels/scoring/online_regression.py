@@ -12,15 +12,15 @@ are kept with its seat.
 import math
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
     N_REGRESSORS,
     PROCESSORS,
-    REGRESSED_SHARE,
+    REGRESSED_RUN_TIME_RATIO,
     REGRESSED_SPEED,
     REQUEST,
-    SHARE,
+    RUN_TIME_RATIO,
     SPEED,
     WEEK_START,
     Float,
@@ -40,7 +40,7 @@ DAMPING = 0.01
 
 
 @kernel
-def write_regressors(jobs: Jobs, row: Row, job: int, term: Float, regressor: Float) -> None:
+def write_regressors(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Float) -> None:
     """Write down what the regression sees of a job.
 
     Args:
@@ -58,20 +58,20 @@ def write_regressors(jobs: Jobs, row: Row, job: int, term: Float, regressor: Flo
     Source:
         Gaussier, Glesser, Reis and Trystram 2015, table of features.
     """
-    moment = (row.setting[WEEK_START] + jobs.submit_time[job]) % DAY_S
+    moment = (sim.setting[WEEK_START] + jobs.submit_time[job]) % DAY_S
     angle = 2.0 * math.pi * moment / DAY_S
     regressor[0] = 1.0
     regressor[1] = (term[REQUEST] - math.log(HOUR_S)) / 5.0
     regressor[2] = term[PROCESSORS] / 5.0
-    regressor[3] = term[SHARE] / 5.0
+    regressor[3] = term[RUN_TIME_RATIO] / 5.0
     regressor[4] = term[SPEED] / 5.0
     regressor[5] = math.sin(angle)
     regressor[6] = math.cos(angle)
-    regressor[7] = math.log(1.0 + min(row.history_completed[jobs.user[job]], 1000)) / 7.0
+    regressor[7] = math.log(1.0 + min(sim.history_completed[jobs.user[job]], 1000)) / 7.0
 
 
 @kernel(inlined=True)
-def regressed(row: Row, which: int, regressor: Float) -> float:
+def regressed(sim: Sim, which: int, regressor: Float) -> float:
     """Return what one of the two models says, bounds left out.
 
     Args:
@@ -87,12 +87,12 @@ def regressed(row: Row, which: int, regressor: Float) -> float:
     """
     total = 0.0
     for column in range(N_REGRESSORS):
-        total += row.coefficient[which, column] * regressor[column]
+        total += sim.coefficient[which, column] * regressor[column]
     return total
 
 
 @kernel(inlined=True)
-def expect_by_regression(row: Row, regressor: Float, term: Float) -> None:
+def expect_by_regression(sim: Sim, regressor: Float, term: Float) -> None:
     """Expect a job's share and speed by the regression as it is now.
 
     Args:
@@ -101,19 +101,20 @@ def expect_by_regression(row: Row, regressor: Float, term: Float) -> None:
         term: Its terms, shape (N_TERMS,).
 
     Writes:
-        `term[REGRESSED_SHARE]`, the log of the share, at most 0, and `term[REGRESSED_SPEED]`, that
+        `term[REGRESSED_RUN_TIME_RATIO]`, the log of the share, at most 0, and
+        `term[REGRESSED_SPEED]`, that
         of the speed, at least 0; a run time is from 10 s to E.
 
     Source:
         Gaussier, Glesser, Reis and Trystram 2015.
     """
     most = term[REQUEST] - math.log(BSLD_BOUND_S)
-    term[REGRESSED_SHARE] = min(max(regressed(row, 0, regressor), -most), 0.0)
-    term[REGRESSED_SPEED] = min(max(regressed(row, 1, regressor), 0.0), most)
+    term[REGRESSED_RUN_TIME_RATIO] = min(max(regressed(sim, 0, regressor), -most), 0.0)
+    term[REGRESSED_SPEED] = min(max(regressed(sim, 1, regressor), 0.0), most)
 
 
 @kernel
-def step_down(row: Row, which: int, regressor: Float, error: float) -> None:
+def step_down(sim: Sim, which: int, regressor: Float, error: float) -> None:
     """Move one of the two models down the gradient of its loss.
 
     Args:
@@ -130,13 +131,13 @@ def step_down(row: Row, which: int, regressor: Float, error: float) -> None:
     """
     for column in range(N_REGRESSORS):
         gradient = error * regressor[column]
-        row.squares[which, column] += gradient * gradient
-        step = STEP * gradient / math.sqrt(row.squares[which, column] + DAMPING)
-        row.coefficient[which, column] -= step
+        sim.squares[which, column] += gradient * gradient
+        step = STEP * gradient / math.sqrt(sim.squares[which, column] + DAMPING)
+        sim.coefficient[which, column] -= step
 
 
 @kernel
-def forget_lessons(row: Row) -> None:
+def forget_lessons(sim: Sim) -> None:
     """Set the regression to what it says before any job has ended.
 
     Args:
@@ -148,15 +149,15 @@ def forget_lessons(row: Row) -> None:
     Source:
         Specification, section 10, "Information": nothing of a job before it ends.
     """
-    for which in range(len(row.coefficient)):
+    for which in range(len(sim.coefficient)):
         for column in range(N_REGRESSORS):
-            row.coefficient[which, column] = 0.0
-            row.squares[which, column] = 0.0
-        row.coefficient[which, 3 + which] = 5.0 * TRUST
+            sim.coefficient[which, column] = 0.0
+            sim.squares[which, column] = 0.0
+        sim.coefficient[which, 3 + which] = 5.0 * TRUST
 
 
 @kernel
-def copy_lessons(row: Row, plan: Row) -> None:
+def copy_lessons(sim: Sim, plan: Sim) -> None:
     """Copy the regression into another simulation.
 
     Args:
@@ -169,6 +170,6 @@ def copy_lessons(row: Row, plan: Row) -> None:
     Source:
         House rule: a copy knows what the simulation knows at this instant.
     """
-    for which in range(len(row.coefficient)):
+    for which in range(len(sim.coefficient)):
         for column in range(N_REGRESSORS):
-            plan.coefficient[which, column] = row.coefficient[which, column]
+            plan.coefficient[which, column] = sim.coefficient[which, column]

@@ -13,13 +13,13 @@ from hpcgym.core.kernels.scoring.user_estimates import (
     expect_by_records,
     write_known,
 )
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import N_TERMS, REGRESSED_SHARE, REGRESSED_SPEED, REQUEST
+from hpcgym.core.state import N_TERMS, REGRESSED_RUN_TIME_RATIO, REGRESSED_SPEED, REQUEST
 
 
 @kernel
-def learn_from(jobs: Jobs, row: Row, job: int) -> None:
+def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     """Let the regression learn from a job that ends now.
 
     The loss of the speed is that of the speed over E / 10 s, so that jobs with long requests count
@@ -37,14 +37,14 @@ def learn_from(jobs: Jobs, row: Row, job: int) -> None:
         Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984; learning at
         each end: Gaussier, Glesser, Reis and Trystram 2015.
     """
-    term, regressor = row.thought, row.thought[N_TERMS:]
+    term, regressor = sim.activations, sim.activations[N_TERMS:]
     write_known(jobs, job, term)
-    expect_by_records(jobs, row, job, term)
-    write_regressors(jobs, row, job, term, regressor)
-    expect_by_regression(row, regressor, term)
+    expect_by_records(jobs, sim, job, term)
+    write_regressors(jobs, sim, job, term, regressor)
+    expect_by_regression(sim, regressor, term)
     bound = bounded_estimate(jobs, job)
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
     most = term[REQUEST] - math.log(BSLD_BOUND_S)
-    step_down(row, 0, regressor, math.exp(term[REGRESSED_SHARE]) - 1.0 / times)
+    step_down(sim, 0, regressor, math.exp(term[REGRESSED_RUN_TIME_RATIO]) - 1.0 / times)
     error = math.exp(term[REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
-    step_down(row, 1, regressor, error)
+    step_down(sim, 1, regressor, error)

@@ -3,10 +3,10 @@
 import math
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import index_score
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.state import (
     AREA,
     BACKFILL_RULE,
@@ -33,7 +33,7 @@ from hpcgym.core.state import (
 
 
 @kernel(inlined=True)
-def parameters_of(row: Row, which: int) -> tuple[float, ...]:
+def parameters_of(sim: Sim, which: int) -> tuple[float, ...]:
     """Return the parameters of an order's rule as plain numbers, which a loop need not load again.
 
     Args:
@@ -47,15 +47,15 @@ def parameters_of(row: Row, which: int) -> tuple[float, ...]:
         House rule: one formula, quick for one job and for all that wait.
     """
     return (
-        row.weight[which, 0],
-        row.weight[which, 1],
-        row.weight[which, 2],
-        row.weight[which, 3],
-        row.weight[which, 4],
-        row.weight[which, 5],
-        row.weight[which, 6],
-        row.weight[which, 7],
-        row.weight[which, 8],
+        sim.weight[which, 0],
+        sim.weight[which, 1],
+        sim.weight[which, 2],
+        sim.weight[which, 3],
+        sim.weight[which, 4],
+        sim.weight[which, 5],
+        sim.weight[which, 6],
+        sim.weight[which, 7],
+        sim.weight[which, 8],
     )
 
 
@@ -112,7 +112,7 @@ def learned_score(rule: int, q: float, e: float, r: float) -> float:
 
 
 @kernel
-def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> float:
+def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> float:
     """Score a waiting job; the lowest goes first.
 
     Args:
@@ -133,28 +133,28 @@ def score(jobs: Jobs, row: Row, which: int, rule: int, job: int, now: int) -> fl
     e = jobs.feature[job, E]
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
-        return mixed_score(jobs, parameters_of(row, which), job, wait)
+        return mixed_score(jobs, parameters_of(sim, which), job, wait)
     if rule == RULE_SUBMIT:
-        return row.weight[which, 0] * jobs.submit_time[job]
+        return sim.weight[which, 0] * jobs.submit_time[job]
     if rule == RULE_WFP3:
         return -((wait / e) * (wait / e) * (wait / e) * q)
     if rule == RULE_UNICEF:
         return -(wait / (math.log2(max(q, 2.0)) * e))
     if rule == RULE_MULTIFACTOR:
-        machine = float(row.setting[MACHINE_PROCESSORS])
-        age = min(wait / row.weight[which, 0], 1.0)
-        return -(row.weight[which, 1] * age + row.weight[which, 2] * (1.0 - q / machine))
+        machine = float(sim.setting[MACHINE_PROCESSORS])
+        age = min(wait / sim.weight[which, 0], 1.0)
+        return -(sim.weight[which, 1] * age + sim.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
-        return jobs.feature[job, AREA] / row.inverse[seat_of(row, job)]
+        return jobs.feature[job, AREA] / sim.inverse[entry_of(sim, job)]
     if rule == RULE_INDEX:
-        return index_score(jobs, row, parameters_of(row, which), job)
+        return index_score(jobs, sim, parameters_of(sim, which), job)
     if rule == RULE_KEYS:
-        return jobs.keys[job, int(row.weight[which, 0])]
+        return jobs.keys[job, int(sim.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
 
 
 @kernel
-def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
+def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
     """Score the listed jobs at this instant.
 
     Args:
@@ -170,26 +170,26 @@ def score_listed(jobs: Jobs, row: Row, which: int, rule: int, n: int) -> None:
     Source:
         Specification, section 1, "Queue order": scores are evaluated at t.
     """
-    now = row.counter[NOW]
+    now = sim.counter[NOW]
     if rule == RULE_WEIGHTS:
-        weight = parameters_of(row, which)
+        weight = parameters_of(sim, which)
         for place in range(n):
-            job = row.scratch[place]
+            job = sim.scratch[place]
             wait = float(now - jobs.submit_time[job])
-            row.key[which, seat_of(row, job)] = mixed_score(jobs, weight, job, wait)
+            sim.key[which, entry_of(sim, job)] = mixed_score(jobs, weight, job, wait)
     else:
         for place in range(n):
-            job = row.scratch[place]
-            row.key[which, seat_of(row, job)] = score(jobs, row, which, rule, job, now)
-    if row.counter[N_OVERDUE] > 0:
+            job = sim.scratch[place]
+            sim.key[which, entry_of(sim, job)] = score(jobs, sim, which, rule, job, now)
+    if sim.counter[N_OVERDUE] > 0:
         for place in range(n):
-            job = row.scratch[place]
-            if is_overdue(row, job):
-                row.key[which, seat_of(row, job)] = -float("inf")
+            job = sim.scratch[place]
+            if is_overdue(sim, job):
+                sim.key[which, entry_of(sim, job)] = -float("inf")
 
 
 @kernel
-def first_key(jobs: Jobs, row: Row, which: int, job: int) -> float:
+def first_key(jobs: Jobs, sim: Sim, which: int, job: int) -> float:
     """Return the key under which a newcomer enters a queue.
 
     Args:
@@ -204,5 +204,5 @@ def first_key(jobs: Jobs, row: Row, which: int, job: int) -> float:
     Source:
         House rule: an order that stays is kept, not made anew.
     """
-    rule = row.setting[BASE_RULE if which == BASE else BACKFILL_RULE]
-    return score(jobs, row, which, rule, job, jobs.submit_time[job])
+    rule = sim.setting[BASE_RULE if which == BASE else BACKFILL_RULE]
+    return score(jobs, sim, which, rule, job, jobs.submit_time[job])

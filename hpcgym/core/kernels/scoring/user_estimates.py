@@ -19,10 +19,10 @@ import math
 
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
+from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.estimates import predict_recent
 from hpcgym.core.kernels.scoring.online_regression import expect_by_regression, write_regressors
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import (
     EXPECT,
@@ -30,14 +30,14 @@ from hpcgym.core.state import (
     EXPECT_BY_REGRESSION,
     N_HIDDEN,
     N_LAST,
-    N_SIGNS,
+    N_NETWORK_INPUTS,
     N_TERMS,
-    NETWORK_SHARE,
+    NETWORK_RUN_TIME_RATIO,
     NETWORK_SPEED,
     PROCESSORS,
-    RECENT_SHARE,
+    RECENT_RUN_TIME_RATIO,
     REQUEST,
-    SHARE,
+    RUN_TIME_RATIO,
     SPEED,
     E,
     Float,
@@ -60,7 +60,7 @@ FIRST_SIGN_OF_KIND = 3
 
 
 @kernel(inlined=True)
-def is_expected(row: Row, by: int) -> bool:
+def is_expected(sim: Sim, by: int) -> bool:
     """Tell whether any policy asks for what is expected of jobs in one way.
 
     Args:
@@ -73,7 +73,7 @@ def is_expected(row: Row, by: int) -> bool:
     Source:
         House rule: what nobody has asked for is not kept.
     """
-    return (row.setting[EXPECT] & by) == by
+    return (sim.setting[EXPECT] & by) == by
 
 
 @kernel(inlined=True)
@@ -94,7 +94,7 @@ def bounded_estimate(jobs: Jobs, job: int) -> float:
 
 
 @kernel
-def is_of_kind(jobs: Jobs, row: Row, job: int, spot: int, kind: int) -> bool:
+def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
     """Tell whether a record resembles a job.
 
     Args:
@@ -111,20 +111,20 @@ def is_of_kind(jobs: Jobs, row: Row, job: int, spot: int, kind: int) -> bool:
         Specification, section 10, "Information": finer keys belong to predictors.
     """
     user = jobs.user[job]
-    same_request = row.history_requested_time[user, spot] == jobs.requested_time[job]
-    same_size = row.history_processors[user, spot] == jobs.processors[job]
+    same_request = sim.history_requested_time[user, spot] == jobs.requested_time[job]
+    same_size = sim.history_processors[user, spot] == jobs.processors[job]
     return (same_request or kind == 0 or kind == 3) and (same_size or kind < 2)
 
 
 @kernel
-def read_signs(jobs: Jobs, row: Row, job: int, sign: Float) -> None:
+def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
     """Write down what a network sees of a job.
 
     Args:
         jobs: The job table.
         row: The simulation.
         job: Index of a submitted job.
-        sign: Where to, shape (N_SIGNS,).
+        sign: Where to, shape (N_NETWORK_INPUTS,).
 
     Writes:
         `sign`: log E / 12, log processors / 6, log(1 + jobs completed by the user, at most 1,000)
@@ -138,12 +138,12 @@ def read_signs(jobs: Jobs, row: Row, job: int, sign: Float) -> None:
         user, request and size.
     """
     user = jobs.user[job]
-    completed = row.history_completed[user]
+    completed = sim.history_completed[user]
     bound = bounded_estimate(jobs, job)
     log_bound = math.log(bound)
-    sign[0] = log_bound / 12.0
-    sign[1] = math.log(jobs.feature[job, Q]) / 6.0
-    sign[2] = math.log(1.0 + min(completed, 1000)) / 7.0
+    inputs[0] = log_bound / 12.0
+    inputs[1] = math.log(jobs.feature[job, Q]) / 6.0
+    inputs[2] = math.log(1.0 + min(completed, 1000)) / 7.0
     for kind in range(N_KINDS):
         first = FIRST_SIGN_OF_KIND + SIGNS_OF_KIND * kind
         n = 0
@@ -151,51 +151,51 @@ def read_signs(jobs: Jobs, row: Row, job: int, sign: Float) -> None:
         mean, short, plain, inverse, youngest = 0.0, 0.0, 0.0, 0.0, 0.0
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
-            if is_of_kind(jobs, row, job, spot, kind):
-                log_share = row.history_log_bound[user, spot] - log_bound
+            if is_of_kind(jobs, sim, job, spot, kind):
+                log_run_time_ratio = sim.history_log_bound[user, spot] - log_bound
                 if n == 0:
-                    youngest = log_share
-                if row.history_run_time[user, spot] < SHORT_S:
+                    youngest = log_run_time_ratio
+                if sim.history_run_time[user, spot] < SHORT_S:
                     short += weight
-                mean += weight * log_share
-                inverse += weight * bound * row.history_inverse[user, spot]
-                plain += log_share
+                mean += weight * log_run_time_ratio
+                inverse += weight * bound * sim.history_inverse[user, spot]
+                plain += log_run_time_ratio
                 total += weight
                 weight *= DECAY
                 n += 1
-        sign[first] = math.log(1.0 + n) / 3.0
+        inputs[first] = math.log(1.0 + n) / 3.0
         for column in range(1, SIGNS_OF_KIND):
-            sign[first + column] = 0.0
+            inputs[first + column] = 0.0
         if n > 0:
-            sign[first + 1] = mean / total / 5.0
-            sign[first + 2] = short / total
-            sign[first + 3] = youngest / 5.0
-            sign[first + 4] = plain / n / 5.0
-            sign[first + 5] = -math.log(inverse / total) / 5.0
+            inputs[first + 1] = mean / total / 5.0
+            inputs[first + 2] = short / total
+            inputs[first + 3] = youngest / 5.0
+            inputs[first + 4] = plain / n / 5.0
+            inputs[first + 5] = -math.log(inverse / total) / 5.0
 
 
 @kernel
-def describe_listed(jobs: Jobs, row: Row, listed: Int, sign: Float) -> None:
+def describe_listed(jobs: Jobs, sim: Sim, listed: Int, inputs: Float) -> None:
     """Write down what a network sees of each of some jobs.
 
     Args:
         jobs: The job table.
         row: The simulation.
         listed: Indices of submitted jobs, shape (n_listed,).
-        sign: Where to, shape (n_listed, N_SIGNS).
+        sign: Where to, shape (n_listed, N_NETWORK_INPUTS).
 
     Writes:
-        `sign`, as `read_signs`.
+        `sign`, as `read_network_inputs`.
 
     Source:
         House rule: what is learnt from is what is decided by.
     """
     for place in range(len(listed)):
-        read_signs(jobs, row, listed[place], sign[place])
+        read_network_inputs(jobs, sim, listed[place], inputs[place])
 
 
 @kernel
-def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
+def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     """Expect a job's share and speed by hierarchical means over its user's records.
 
     All records, those of the same request, and those of the same request and processors are taken
@@ -215,27 +215,27 @@ def expect_by_records(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         Shrinkage of group means: Efron and Morris 1975; specification, section 10, "Information".
     """
     user = jobs.user[job]
-    completed = row.history_completed[user]
+    completed = sim.history_completed[user]
     bound = bounded_estimate(jobs, job)
-    share, speed = 1.0, 1.0
+    run_time_ratio, speed = 1.0, 1.0
     for kind in range(N_KINDS - 1):
         weight, total = 1.0, 1.0
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
-            if is_of_kind(jobs, row, job, spot, kind):
-                times = max(bound * row.history_inverse[user, spot], 1.0)
-                share += weight / times
+            if is_of_kind(jobs, sim, job, spot, kind):
+                times = max(bound * sim.history_inverse[user, spot], 1.0)
+                run_time_ratio += weight / times
                 speed += weight * times
                 total += weight
                 weight *= DECAY
-        share /= total
+        run_time_ratio /= total
         speed /= total
-    term[SHARE] = math.log(share)
+    term[RUN_TIME_RATIO] = math.log(run_time_ratio)
     term[SPEED] = math.log(speed)
 
 
 @kernel
-def expect_by_recent(jobs: Jobs, row: Row, job: int, term: Float) -> None:
+def expect_by_recent(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     """Expect a job's share by the mean run time of its user's last two jobs.
 
     Args:
@@ -245,17 +245,17 @@ def expect_by_recent(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         term: Its terms, the request among them, shape (N_TERMS,).
 
     Writes:
-        `term[RECENT_SHARE]`, the log of the share, at most 0.
+        `term[RECENT_RUN_TIME_RATIO]`, the log of the share, at most 0.
 
     Source:
         Tsafrir, Etsion and Feitelson 2007, section 4.
     """
-    bounded = max(float(predict_recent(jobs, row, job)), BSLD_BOUND_S)
-    term[RECENT_SHARE] = min(math.log(bounded) - term[REQUEST], 0.0)
+    bounded = max(float(predict_recent(jobs, sim, job)), BSLD_BOUND_S)
+    term[RECENT_RUN_TIME_RATIO] = min(math.log(bounded) - term[REQUEST], 0.0)
 
 
 @kernel
-def apply_layer(row: Row, first: int, source: int, n_in: int, to: int, n_out: int) -> int:
+def apply_layer(sim: Sim, first: int, source: int, n_in: int, to: int, n_out: int) -> int:
     """Apply one layer of the network, without what bends it.
 
     Args:
@@ -278,16 +278,16 @@ def apply_layer(row: Row, first: int, source: int, n_in: int, to: int, n_out: in
     """
     bias = first + n_in * n_out
     for unit in range(n_out):
-        total = row.network[bias + unit]
+        total = sim.network[bias + unit]
         weight = first + unit * n_in
         for column in range(n_in):
-            total += row.network[weight + column] * row.thought[source + column]
-        row.thought[to + unit] = total
+            total += sim.network[weight + column] * sim.activations[source + column]
+        sim.activations[to + unit] = total
     return bias + n_out
 
 
 @kernel
-def bend(row: Row, first: int, n: int) -> None:
+def softsign(sim: Sim, first: int, n: int) -> None:
     """Bend the outputs of a layer: x / (1 + |x|).
 
     Args:
@@ -302,11 +302,11 @@ def bend(row: Row, first: int, n: int) -> None:
         Softsign: Turian, Bergstra and Bengio 2009; like tanh, without an exponential.
     """
     for unit in range(first, first + n):
-        row.thought[unit] /= 1.0 + abs(row.thought[unit])
+        sim.activations[unit] /= 1.0 + abs(sim.activations[unit])
 
 
 @kernel
-def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
+def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     """Expect a job's share and speed by a network.
 
     Args:
@@ -316,22 +316,22 @@ def expect_by_network(jobs: Jobs, row: Row, job: int, term: Float) -> None:
         term: Where to, shape (N_TERMS,).
 
     Writes:
-        `term[NETWORK_SHARE]` and `term[NETWORK_SPEED]`, the logs of both; `thought`.
+        `term[NETWORK_RUN_TIME_RATIO]` and `term[NETWORK_SPEED]`, the logs of both; `thought`.
 
     Source:
         House rule: what is learnt is a few numbers, and runs where everything else runs.
     """
-    read_signs(jobs, row, job, row.thought)
-    hidden = N_SIGNS
+    read_network_inputs(jobs, sim, job, sim.activations)
+    hidden = N_NETWORK_INPUTS
     last = hidden + N_HIDDEN
     out = last + N_LAST
-    layer = apply_layer(row, 0, 0, N_SIGNS, hidden, N_HIDDEN)
-    bend(row, hidden, N_HIDDEN)
-    layer = apply_layer(row, layer, hidden, N_HIDDEN, last, N_LAST)
-    bend(row, last, N_LAST)
-    apply_layer(row, layer, last, N_LAST, out, 2)
-    term[NETWORK_SHARE] = row.thought[out]
-    term[NETWORK_SPEED] = row.thought[out + 1]
+    layer = apply_layer(sim, 0, 0, N_NETWORK_INPUTS, hidden, N_HIDDEN)
+    softsign(sim, hidden, N_HIDDEN)
+    layer = apply_layer(sim, layer, hidden, N_HIDDEN, last, N_LAST)
+    softsign(sim, last, N_LAST)
+    apply_layer(sim, layer, last, N_LAST, out, 2)
+    term[NETWORK_RUN_TIME_RATIO] = sim.activations[out]
+    term[NETWORK_SPEED] = sim.activations[out + 1]
 
 
 @kernel
@@ -354,7 +354,7 @@ def write_known(jobs: Jobs, job: int, term: Float) -> None:
 
 
 @kernel
-def remember_alike(jobs: Jobs, row: Row, job: int) -> bool:
+def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a job's terms are those worked out last for its user; note it if they are not.
 
     All that they are made of is the same for jobs of one user, estimate, request and size until a
@@ -374,8 +374,8 @@ def remember_alike(jobs: Jobs, row: Row, job: int) -> bool:
     Source:
         House rule: no work where nothing has changed.
     """
-    alike = row.history_alike[jobs.user[job]]
-    completed = row.history_completed[jobs.user[job]]
+    alike = sim.history_alike[jobs.user[job]]
+    completed = sim.history_completed[jobs.user[job]]
     estimate = int(jobs.feature[job, E])
     same = alike[0] == completed and alike[1] == estimate
     if same and alike[2] == jobs.requested_time[job] and alike[3] == jobs.processors[job]:
@@ -388,7 +388,7 @@ def remember_alike(jobs: Jobs, row: Row, job: int) -> bool:
 
 
 @kernel
-def expect(jobs: Jobs, row: Row, job: int) -> None:
+def expect(jobs: Jobs, sim: Sim, job: int) -> None:
     """Work out the terms of a waiting job's index, unless no job of its user has ended since.
 
     Args:
@@ -404,28 +404,28 @@ def expect(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         House rule: no work where nothing has changed.
     """
-    seat = seat_of(row, job)
-    completed = row.history_completed[jobs.user[job]]
-    if row.expected_at[seat] == completed:
+    entry = entry_of(sim, job)
+    completed = sim.history_completed[jobs.user[job]]
+    if sim.expected_at[entry] == completed:
         return
-    row.expected_at[seat] = completed
-    term = row.history_alike_term[jobs.user[job]]
-    if not remember_alike(jobs, row, job):
+    sim.expected_at[entry] = completed
+    term = sim.history_alike_term[jobs.user[job]]
+    if not remember_alike(jobs, sim, job):
         write_known(jobs, job, term)
-        expect_by_records(jobs, row, job, term)
-        for column in range(NETWORK_SHARE, N_TERMS):
+        expect_by_records(jobs, sim, job, term)
+        for column in range(NETWORK_RUN_TIME_RATIO, N_TERMS):
             term[column] = 0.0
-        expect_by_recent(jobs, row, job, term)
-        if is_expected(row, EXPECT_BY_NETWORK):
-            expect_by_network(jobs, row, job, term)
+        expect_by_recent(jobs, sim, job, term)
+        if is_expected(sim, EXPECT_BY_NETWORK):
+            expect_by_network(jobs, sim, job, term)
     for column in range(N_TERMS):
-        row.expected[seat, column] = term[column]
-    if is_expected(row, EXPECT_BY_REGRESSION):
-        write_regressors(jobs, row, job, row.expected[seat], row.regressor[seat])
+        sim.expected[entry, column] = term[column]
+    if is_expected(sim, EXPECT_BY_REGRESSION):
+        write_regressors(jobs, sim, job, sim.expected[entry], sim.regressor[entry])
 
 
 @kernel
-def expect_now(jobs: Jobs, row: Row, job: int) -> int:
+def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
     """Work out the terms of a waiting job's index as they are at this instant.
 
     Args:
@@ -442,11 +442,11 @@ def expect_now(jobs: Jobs, row: Row, job: int) -> int:
     Source:
         House rule: what moves at every end is not kept.
     """
-    expect(jobs, row, job)
-    seat = seat_of(row, job)
-    if is_expected(row, EXPECT_BY_REGRESSION):
-        expect_by_regression(row, row.regressor[seat], row.expected[seat])
-    return seat
+    expect(jobs, sim, job)
+    entry = entry_of(sim, job)
+    if is_expected(sim, EXPECT_BY_REGRESSION):
+        expect_by_regression(sim, sim.regressor[entry], sim.expected[entry])
+    return entry
 
 
 @kernel
@@ -471,7 +471,7 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
 
 
 @kernel
-def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> float:
+def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> float:
     """Score a waiting job by an index.
 
     Args:
@@ -489,11 +489,11 @@ def index_score(jobs: Jobs, row: Row, weight: tuple[float, ...], job: int) -> fl
     Source:
         House rule: no work where nothing has changed.
     """
-    return weigh_terms(weight, row.expected[expect_now(jobs, row, job)])
+    return weigh_terms(weight, sim.expected[expect_now(jobs, sim, job)])
 
 
 @kernel
-def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
+def copy_terms(jobs: Jobs, sim: Sim, listed: Int, term: Float) -> None:
     """Copy the terms of each of some jobs.
 
     Args:
@@ -509,6 +509,6 @@ def copy_terms(jobs: Jobs, row: Row, listed: Int, term: Float) -> None:
         House rule: what is shown of a decision is what it was made by.
     """
     for place in range(len(listed)):
-        seat = expect_now(jobs, row, listed[place])
+        entry = expect_now(jobs, sim, listed[place])
         for column in range(N_TERMS):
-            term[place, column] = row.expected[seat, column]
+            term[place, column] = sim.expected[entry, column]

@@ -6,8 +6,8 @@ import numpy as np
 
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue.waiting_rows import seat_of
-from hpcgym.core.kernels.types import Jobs, Row
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.state import LOG_LARGEST, N_KEPT_FIELDS, NOW
 
@@ -31,7 +31,7 @@ def log_bounded(run_time: int) -> float:
 
 
 @kernel
-def record_completion(jobs: Jobs, row: Row, job: int) -> None:
+def record_completion(jobs: Jobs, sim: Sim, job: int) -> None:
     """Enter a job that has ended into its user's ring.
 
     Args:
@@ -46,20 +46,20 @@ def record_completion(jobs: Jobs, row: Row, job: int) -> None:
         Specification, section 10, "Information".
     """
     user = jobs.user[job]
-    spot = row.history_completed[user] % RING_JOBS
+    spot = sim.history_completed[user] % RING_JOBS
     run_time = jobs.run_time[job]
-    row.history_run_time[user, spot] = run_time
-    row.history_requested_time[user, spot] = jobs.requested_time[job]
-    row.history_processors[user, spot] = jobs.processors[job]
-    row.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
-    if len(row.history_log_bound) > 0:
-        row.history_log_bound[user, spot] = log_bounded(run_time)
-    row.history_completed[user] += 1
-    row.history_last_end_time[user] = row.counter[NOW]
+    sim.history_run_time[user, spot] = run_time
+    sim.history_requested_time[user, spot] = jobs.requested_time[job]
+    sim.history_processors[user, spot] = jobs.processors[job]
+    sim.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
+    if len(sim.history_log_bound) > 0:
+        sim.history_log_bound[user, spot] = log_bounded(run_time)
+    sim.history_completed[user] += 1
+    sim.history_last_end_time[user] = sim.counter[NOW]
 
 
 @kernel
-def expect_inverse(jobs: Jobs, row: Row, job: int) -> float:
+def expect_inverse(jobs: Jobs, sim: Sim, job: int) -> float:
     """Expect 1/D of a newcomer, D = max(run time, tau), from its user's last jobs.
 
     The request counts as one more observation, so a user without history gets 1/max(e, tau). A run
@@ -77,21 +77,21 @@ def expect_inverse(jobs: Jobs, row: Row, job: int) -> float:
         Specification, section 10, "Information".
     """
     user = jobs.user[job]
-    completed = row.history_completed[user]
+    completed = sim.history_completed[user]
     n = min(completed, RING_JOBS)
     oldest = (completed - n) % RING_JOBS
     of_request = 1.0 / max(jobs.estimate[job], BSLD_BOUND_S)
     total = 0.0
     for spot in range(oldest, n):
-        total += max(row.history_inverse[user, spot], of_request)
+        total += max(sim.history_inverse[user, spot], of_request)
     for spot in range(oldest):
-        total += max(row.history_inverse[user, spot], of_request)
+        total += max(sim.history_inverse[user, spot], of_request)
     total += of_request
     return total / (n + 1)
 
 
 @kernel
-def show_user(row: Row, user: int, log_largest: float) -> None:
+def show_user(sim: Sim, user: int, log_largest: float) -> None:
     """Work out what an observation shows of a user until the next completion.
 
     Args:
@@ -106,9 +106,9 @@ def show_user(row: Row, user: int, log_largest: float) -> None:
     Source:
         Specification, section 10, "Observation".
     """
-    completed = row.history_completed[user]
-    row.history_shown_at[user] = completed
-    shown = row.history_shown[user]
+    completed = sim.history_completed[user]
+    sim.history_shown_at[user] = completed
+    shown = sim.history_shown[user]
     if completed == 0:
         shown[0] = np.float32(0.0)
         for column in range(1, N_KEPT_FIELDS):
@@ -118,19 +118,19 @@ def show_user(row: Row, user: int, log_largest: float) -> None:
     for back in range(2):
         if completed > back:
             spot = (completed - 1 - back) % RING_JOBS
-            seconds = max(row.history_run_time[user, spot], 1)
+            seconds = max(sim.history_run_time[user, spot], 1)
             shown[1 + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
         else:
             shown[1 + back] = np.float32(-1.0)
-    share = 0.0
+    run_time_ratio = 0.0
     n = min(completed, RING_JOBS)
     for spot in range(n):
-        share += row.history_run_time[user, spot] / row.history_requested_time[user, spot]
-    shown[3] = np.float32(min(share / n, 1.0))
+        run_time_ratio += sim.history_run_time[user, spot] / sim.history_requested_time[user, spot]
+    shown[3] = np.float32(min(run_time_ratio / n, 1.0))
 
 
 @kernel
-def write_history_fields(jobs: Jobs, row: Row, job: int) -> None:
+def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
     """Write what an observation shows of a newcomer's user, frozen from now on.
 
     Args:
@@ -145,23 +145,23 @@ def write_history_fields(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 10, "Observation".
     """
-    seat = seat_of(row, job)
-    field = row.history_field[seat]
+    entry = entry_of(sim, job)
+    field = sim.history_field[entry]
     user = jobs.user[job]
-    log_largest = row.gauge[LOG_LARGEST]
-    if row.history_shown_at[user] != row.history_completed[user]:
-        show_user(row, user, log_largest)
+    log_largest = sim.gauge[LOG_LARGEST]
+    if sim.history_shown_at[user] != sim.history_completed[user]:
+        show_user(sim, user, log_largest)
     for column in range(N_KEPT_FIELDS):
-        field[column] = row.history_shown[user, column]
-    field[4] = np.float32(min(-math.log(row.inverse[seat]) / log_largest, 1.0))
+        field[column] = sim.history_shown[user, column]
+    field[4] = np.float32(min(-math.log(sim.inverse[entry]) / log_largest, 1.0))
     field[5] = np.float32(-1.0)
-    if row.history_completed[user] > 0:
-        minutes = (row.counter[NOW] - row.history_last_end_time[user]) / 60.0
+    if sim.history_completed[user] > 0:
+        minutes = (sim.counter[NOW] - sim.history_last_end_time[user]) / 60.0
         field[5] = np.float32(min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0))
 
 
 @kernel
-def meet_user(jobs: Jobs, row: Row, job: int) -> None:
+def meet_user(jobs: Jobs, sim: Sim, job: int) -> None:
     """Note down what is known of a newcomer's user, frozen from now on.
 
     Args:
@@ -176,9 +176,9 @@ def meet_user(jobs: Jobs, row: Row, job: int) -> None:
     Source:
         Specification, section 10, "Information".
     """
-    seat = seat_of(row, job)
-    row.inverse[seat] = expect_inverse(jobs, row, job)
-    if len(row.expected_at) > 0:
-        row.expected_at[seat] = -1
-    if len(row.history_field) > 0:
-        write_history_fields(jobs, row, job)
+    entry = entry_of(sim, job)
+    sim.inverse[entry] = expect_inverse(jobs, sim, job)
+    if len(sim.expected_at) > 0:
+        sim.expected_at[entry] = -1
+    if len(sim.history_field) > 0:
+        write_history_fields(jobs, sim, job)

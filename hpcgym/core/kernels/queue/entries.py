@@ -6,12 +6,12 @@ which seat it has.
 """
 
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Row
-from hpcgym.core.state import FIRST_SEAT, N_SEATS, N_WAITING
+from hpcgym.core.kernels.types import Sim
+from hpcgym.core.state import FIRST_ENTRY, N_ENTRIES, N_WAITING
 
 
 @kernel(inlined=True)
-def seat_of(row: Row, job: int) -> int:
+def entry_of(sim: Sim, job: int) -> int:
     """Return the seat of a waiting job.
 
     Args:
@@ -24,11 +24,11 @@ def seat_of(row: Row, job: int) -> int:
     Source:
         House rule: state grows with the jobs that wait, not with the log.
     """
-    return FIRST_SEAT - row.start_time[job]
+    return FIRST_ENTRY - sim.start_time[job]
 
 
 @kernel(inlined=True)
-def take_seat(row: Row, job: int) -> int:
+def take_entry(sim: Sim, job: int) -> int:
     """Count a job among those that wait, and give it a seat.
 
     Args:
@@ -39,24 +39,24 @@ def take_seat(row: Row, job: int) -> int:
         The seat: the one given back last, or one never used before.
 
     Writes:
-        N_WAITING, N_SEATS, the job's entry of `start_time`.
+        N_WAITING, N_ENTRIES, the job's entry of `start_time`.
 
     Source:
         House rule: as many seats are spare as there are more seats than waiting jobs.
     """
-    seat = row.counter[N_SEATS]
-    n_spare = seat - row.counter[N_WAITING]
+    entry = sim.counter[N_ENTRIES]
+    n_spare = entry - sim.counter[N_WAITING]
     if n_spare > 0:
-        seat = row.spare_seat[n_spare - 1]
+        entry = sim.spare_entry[n_spare - 1]
     else:
-        row.counter[N_SEATS] = seat + 1
-    row.counter[N_WAITING] += 1
-    row.start_time[job] = FIRST_SEAT - seat
-    return seat
+        sim.counter[N_ENTRIES] = entry + 1
+    sim.counter[N_WAITING] += 1
+    sim.start_time[job] = FIRST_ENTRY - entry
+    return entry
 
 
 @kernel(inlined=True)
-def leave_seat(row: Row, job: int) -> None:
+def leave_entry(sim: Sim, job: int) -> None:
     """Count a job no longer among those that wait, and take its seat back.
 
     Args:
@@ -64,11 +64,11 @@ def leave_seat(row: Row, job: int) -> None:
         job: Index of a waiting job; its start is written after this.
 
     Writes:
-        N_WAITING, `spare_seat`.
+        N_WAITING, `spare_entry`.
 
     Source:
         House rule: as many seats are spare as there are more seats than waiting jobs.
     """
-    row.counter[N_WAITING] -= 1
-    n_spare = row.counter[N_SEATS] - row.counter[N_WAITING]
-    row.spare_seat[n_spare - 1] = seat_of(row, job)
+    sim.counter[N_WAITING] -= 1
+    n_spare = sim.counter[N_ENTRIES] - sim.counter[N_WAITING]
+    sim.spare_entry[n_spare - 1] = entry_of(sim, job)
