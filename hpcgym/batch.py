@@ -19,21 +19,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill
-from hpcgym.core.episode import (
-    Episode,
-    EventSemantics,
-    SchedulerSettings,
+from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
+from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
+from hpcgym.core.predictor import Correction, Predictor
+from hpcgym.core.prepare import (
+    PreparedEpisode,
     checked_keys,
     network_of,
     prepare,
     rules_of,
     state_for,
 )
-from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
-from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
-from hpcgym.core.predictor import Correction, Predictor
 from hpcgym.core.rows import jobs_of, own_table, sim_of
+from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -127,7 +126,7 @@ class _Ready(NamedTuple):
         keys: Keys of its jobs, shape (n_keyed, n_jobs).
     """
 
-    episode: Episode
+    episode: PreparedEpisode
     keys: NDArray[Any]
 
 
@@ -146,7 +145,7 @@ class _Worker:
         episodes: The workloads made ready.
     """
 
-    def __init__(self, episodes: Sequence[Episode]) -> None:
+    def __init__(self, episodes: Sequence[PreparedEpisode]) -> None:
         self.state = state_for(episodes)
         self.sim = sim_of(self.state, 0)
         self.keys = np.empty((max(len(episode.workload) for episode in episodes), 2))

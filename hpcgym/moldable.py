@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings, size_classes
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.predictor import PREDICTORS, Predictor
+from hpcgym.core.prepare import size_classes
 from hpcgym.core.rows import jobs_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core.backfill import Backfill, Gang, as_backfill
-from hpcgym.core.episode import EventSemantics, SchedulerSettings, executed_run_time
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Correction, Estimates
+from hpcgym.core.prepare import executed_run_time
+from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name

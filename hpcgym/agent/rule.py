@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import Observation, batch_size
 from hpcgym.agent.training_weeks import Training
 from hpcgym.core.backfill import Backfill, as_backfill
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, unknown_name
 
 

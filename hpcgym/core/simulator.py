@@ -15,13 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.policy import Policy, Run, as_policy, features_of
 from hpcgym.core.predictor import Submission
+from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.rows import jobs_of, own_table, sim_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError

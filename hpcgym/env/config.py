@@ -13,9 +13,10 @@ import numpy as np
 from hpcgym.core import metrics
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, order_refused
-from hpcgym.core.episode import SchedulerSettings, executed_run_time, network_of
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import as_policy
+from hpcgym.core.prepare import executed_run_time, network_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, ActionReader, Scale, action_spec_of, unit_divisors

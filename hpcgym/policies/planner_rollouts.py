@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.prepare import state_for
 from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.state import JobTable
 from hpcgym.errors import PolicyError

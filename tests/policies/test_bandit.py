@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from hpcgym.policies.bandit import Bandit

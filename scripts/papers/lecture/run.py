@@ -11,7 +11,7 @@ from typing import cast
 import pandas as pd
 
 from hpcgym.core.backfill import Gang
-from hpcgym.core.episode import EventSemantics
+from hpcgym.core.settings import EventSemantics
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.run_cache import Row, digest
 from hpcgym.gang import Matrix
