@@ -77,4 +77,5 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+importlib.import_module("hpcgym.registration")  # names that rooms above the core add to its own
 importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0

@@ -8,25 +8,84 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.backfill import Gang
+from hpcgym.core.backfill import OwnSimulator
+from hpcgym.core.prepare import executed_run_time
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Gang(OwnSimulator):
+    """How gangs share the machine.
+
+    Jobs are placed in order of arrival, so the policy must be FCFS; estimates and the threshold
+    have no effect.
+
+    Attributes:
+        quantum: Length of a row's turn, whole s >= 1.
+        switch: Part of the quantum that switching takes, whole s, less than the quantum.
+        rows: Largest number of rows, >= 1; infinite = as many as jobs need.
+
+    Source: Ousterhout 1982; lecture on batch scheduling; specification, section 4, "Gang
+        scheduling".
+
+    Example:
+        >>> str(Gang(quantum=60, rows=2))
+        'gang:quantum=60,rows=2'
+    """
+
+    NAME: ClassVar[str] = "gang"
+    REASON: ClassVar[str] = "lets jobs take turns on processors"
+
+    quantum: int = 600
+    switch: int = 0
+    rows: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse turns that cannot be taken."""
+        for key, value, least in (("quantum", self.quantum, 1), ("switch", self.switch, 0)):
+            if type(value) is not int or value < least:
+                raise PolicyError(f"backfill 'gang': {key} must be whole s >= {least}, got {value}")
+        if self.switch >= self.quantum:
+            raise PolicyError(
+                f"backfill 'gang': a switch of {self.switch} s leaves nothing of a quantum of "
+                f"{self.quantum} s"
+            )
+        is_count = self.rows == math.inf or (type(self.rows) is int and self.rows >= 1)
+        if not is_count:
+            raise PolicyError(f"backfill 'gang': rows must be >= 1 or inf, got {self.rows!r}")
+
+    def check_policy(self, name: str) -> None:
+        """Raise a PolicyError for any policy but FCFS."""
+        if name != "FCFS":
+            raise PolicyError(
+                f"backfill '{self}' places jobs in order of arrival: the policy must be FCFS, got "
+                f"{name}"
+            )
+
+    def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
+        """Schedule a workload for `hpcgym.simulate`."""
+        schedule = simulate_gang(workload, self, kill_at_limit=settings.kill_at_limit)
+        return replace(schedule, settings=settings)
 
 
 class GangTimes(NamedTuple):
-    """What became of each job, shape (n_jobs,), and of the machine.
+    """Start and end of each job, shape (n_jobs,), and the use of the machine.
 
     Attributes:
         start_time: When the job got its row, s.
         end_time: When it ended, s, rounded up to a whole one.
-        utilisation: Processors that ran a job, by the machine's, over the time in which there was a
-            job in the matrix; what is lost by switching counts as used.
+        utilisation: Share of the processors that ran a job while there was one in the matrix; what
+            is lost by switching counts as used.
     """
 
     start_time: NDArray[np.int64]
@@ -34,26 +93,48 @@ class GangTimes(NamedTuple):
     utilisation: float
 
 
-def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
-    """Schedule a whole workload by gangs.
-
-    At an instant ends come first, then submissions, then jobs are placed in order of arrival; one
-    that finds no room does not keep a later one from it. O(log n) for each of n jobs in the matrix,
-    and a look at each row for each job that is placed or waits at an end.
+def simulate_gang(
+    workload: Workload, gang: Gang | None = None, *, kill_at_limit: bool = True
+) -> Schedule:
+    """Schedule a whole workload by gangs, as `hpcgym.simulate(workload, backfill="gang")` does.
 
     Args:
         workload: The jobs and the machine.
-        run_time: Run times on a machine of one's own, shape (n_jobs,), s.
-        gang: Quantum, cost of a switch, and number of rows.
+        gang: Quantum, cost of a switch, and number of rows; default `Gang()`.
+        kill_at_limit: Whether a job ends at its request at the latest.
 
     Returns:
-        Starts, ends and utilisation.
+        The schedule; its `suspended_time` says how long each job was suspended.
 
     Raises:
         WorkloadError: The workload is empty.
 
-    Source:
-        Ousterhout 1982; lecture on batch scheduling, "Gang scheduling"; specification, section 4.
+    Source: Ousterhout 1982; specification, section 4, "Gang scheduling".
+
+    Example:
+        >>> jobs = Workload.from_arrays([0, 0], [100, 200], [100, 200], [4, 4],
+        ...                             machine_processors=4)
+        >>> simulate_gang(jobs).end_time
+        array([200, 300])
+    """
+    chosen = Gang() if gang is None else gang
+    run_time = executed_run_time(workload, kill_at_limit)
+    made = share_in_time(workload, run_time, chosen)
+    never = np.zeros(len(workload), dtype=np.bool_)
+    suspended = made.end_time - made.start_time - run_time
+    settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
+    return Schedule(workload, made.start_time, run_time, never, never, settings, suspended)
+
+
+def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
+    """Start and end jobs of given run times, shape (n_jobs,), s, by gangs.
+
+    At an instant ends come first, then submissions, then jobs are placed in order of arrival; a job
+    that finds no room does not keep a later one from it. O(log n) for each of n jobs in the matrix,
+    and a look at each row for each job that is placed or waits at an end.
+
+    Raises:
+        WorkloadError: The workload is empty.
     """
     if not len(workload):
         raise WorkloadError(f"{workload.name}: no job to schedule")

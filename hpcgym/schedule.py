@@ -10,15 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.backfill import Backfill, Gang, as_backfill
+from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Correction, Estimates
-from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
-from hpcgym.gang import share_in_time
 from hpcgym.output import writing
 
 if TYPE_CHECKING:
@@ -356,7 +354,7 @@ def simulate(
     workload: Workload,
     policy: str | Policy | Sequence[float] = "FCFS",
     *,
-    backfill: str | Backfill = "easy",
+    backfill: str | Mode = "easy",
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,
@@ -427,9 +425,10 @@ def simulate(
         correction=correction,
         event_semantics=event_semantics,
     )
-    mode = as_backfill(settings.backfill)
-    if isinstance(mode, Gang):
-        return _share_in_time(workload, settings, mode)
+    mode = as_mode(settings.backfill)
+    if isinstance(mode, OwnSimulator):
+        schedule: Schedule = mode.simulate(workload, settings)
+        return schedule
     simulator = Simulator(workload, settings)
     simulator.run()
     return Schedule(
@@ -440,15 +439,6 @@ def simulate(
         simulator.thresholded,
         settings,
     )
-
-
-def _share_in_time(workload: Workload, settings: SchedulerSettings, gang: Gang) -> Schedule:
-    """Schedule a workload by gangs."""
-    run_time = executed_run_time(workload, settings.kill_at_limit)
-    made = share_in_time(workload, run_time, gang)
-    never = np.zeros(len(workload), dtype=np.bool_)
-    suspended = made.end_time - made.start_time - run_time
-    return Schedule(workload, made.start_time, run_time, never, never, settings, suspended)
 
 
 def check_suffix(path: str | Path) -> str:

@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"batch", "gang", "moldable", "policies", "schedule"},
+    {"batch", "gang", "moldable", "policies", "registration", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},

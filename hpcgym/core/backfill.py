@@ -3,7 +3,8 @@
 The text is the mode's name, then a colon and the parameters that differ from their defaults:
 `"easy"`, `"depth:k=3"`, `"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`.
 
-A new mode is a class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes` that
+Text may also name a mode that is no backfilling but a simulator of its own (`OwnSimulator`). A new
+backfilling mode is a class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes` that
 `hpcgym.core.kernels.schedule_pass` calls by the mode's number.
 """
 
@@ -11,37 +12,77 @@ from __future__ import annotations
 
 import math
 import numbers
+from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import loaders
 from hpcgym.core import state as s
 from hpcgym.errors import PolicyError, unknown_name
+
+if TYPE_CHECKING:
+    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.core.workload import Workload
 
 LARGEST_FACTOR = 1000
 """Largest wait in units of a job's estimate; it keeps sums of times whole numbers."""
 
 
 @dataclass(frozen=True)
-class Backfill:
-    """A backfilling mode; its fields are its parameters.
+class Mode:
+    """What `backfill` names in settings; its fields are its parameters.
 
     Each mode refuses a value that is not allowed with a PolicyError.
 
     Attributes:
         NAME: What the text of the mode begins with.
-        NUMBER: What `State.setting` holds for the mode.
         TAKES_ORDER: Whether candidates may be tried in another order than that of the queue.
-        SHARES_TIME: Whether jobs take turns on processors, which only `hpcgym.simulate` can run.
     """
 
     NAME: ClassVar[str]
-    NUMBER: ClassVar[int]
     TAKES_ORDER: ClassVar[bool] = False
-    SHARES_TIME: ClassVar[bool] = False
+
+    def check_policy(self, name: str) -> None:
+        """Raise a PolicyError where the mode cannot run a policy."""
+
+    def __str__(self) -> str:
+        """Return the text of the mode, which `as_mode` reads back."""
+        stated = [
+            f"{one.name}={_text_of(getattr(self, one.name))}"
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        ]
+        return ":".join([self.NAME, ",".join(stated)] if stated else [self.NAME])
+
+
+@dataclass(frozen=True)
+class OwnSimulator(Mode, ABC):
+    """A mode with a simulator of its own, which schedules whole workloads and asks no decisions.
+
+    Attributes:
+        REASON: What its jobs do that a pass cannot, for messages: "lets jobs ...".
+    """
+
+    REASON: ClassVar[str]
+
+    @abstractmethod
+    def simulate(self, workload: Workload, settings: SchedulerSettings) -> Any:
+        """Schedule a whole workload; returns a `hpcgym.schedule.Schedule`."""
+
+
+@dataclass(frozen=True)
+class Backfill(Mode):
+    """A backfilling mode, which a pass of the kernels runs.
+
+    Attributes:
+        NUMBER: What `State.setting` holds for the mode.
+    """
+
+    NUMBER: ClassVar[int]
 
     @property
     def number(self) -> int:
@@ -68,15 +109,6 @@ class Backfill:
         row = np.zeros(s.N_BACKFILL_PARAMETERS)
         row[: len(self.parameters)] = self.parameters
         return row
-
-    def __str__(self) -> str:
-        """Return the text of the mode, which `as_backfill` reads back."""
-        stated = [
-            f"{one.name}={_text_of(getattr(self, one.name))}"
-            for one in fields(self)
-            if getattr(self, one.name) != one.default
-        ]
-        return ":".join([self.NAME, ",".join(stated)] if stated else [self.NAME])
 
 
 @dataclass(frozen=True)
@@ -328,78 +360,34 @@ class Slack(Backfill):
         return True
 
 
-@dataclass(frozen=True)
-class Gang(Backfill):
-    """Jobs share the machine in time, in rows that take turns.
-
-    Jobs are placed in order of arrival, so the policy must be FCFS; estimates and the threshold
-    mean nothing. A step cannot run it: `hpcgym.simulate` does.
-
-    Attributes:
-        quantum: Length of a row's turn, whole s >= 1.
-        switch: What is lost of it by switching, whole s, less than the quantum.
-        rows: Rows there may be, >= 1; infinite = as many as jobs need.
-
-    Raises:
-        PolicyError: Another value.
-    """
-
-    NAME: ClassVar[str] = "gang"
-    SHARES_TIME: ClassVar[bool] = True
-
-    quantum: int = 600
-    switch: int = 0
-    rows: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Refuse turns that cannot be taken."""
-        for key, value, least in (("quantum", self.quantum, 1), ("switch", self.switch, 0)):
-            if type(value) is not int or value < least:
-                raise PolicyError(f"backfill 'gang': {key} must be whole s >= {least}, got {value}")
-        if self.switch >= self.quantum:
-            raise PolicyError(
-                f"backfill 'gang': a switch of {self.switch} s leaves nothing of a quantum of "
-                f"{self.quantum} s"
-            )
-        is_count = self.rows == math.inf or (type(self.rows) is int and self.rows >= 1)
-        if not is_count:
-            raise PolicyError(f"backfill 'gang': rows must be >= 1 or inf, got {self.rows!r}")
-
-    @property
-    def number(self) -> int:
-        """Refuse to be run by kernels."""
-        raise PolicyError(
-            f"backfill '{self}' lets jobs take turns on processors: hpcgym.simulate runs it; the "
-            "simulator, the environment and simulate_many do not"
-        )
-
-
-_CLASSES = (NoBackfill, Easy, Depth, Conservative, MultiQueue, LookAhead, Relaxed, Slack, Gang)
+_CLASSES = (NoBackfill, Easy, Depth, Conservative, MultiQueue, LookAhead, Relaxed, Slack)
 MODES: dict[str, type[Backfill]] = {mode.NAME: mode for mode in _CLASSES}
-"""Every mode by the name its text begins with."""
+"""Backfilling modes by the name their text begins with; `loaders.SIMULATORS` has the others."""
 
 
-def as_backfill(mode: object) -> Backfill:
-    """Read a backfilling mode from its text; a mode is returned as it is.
+def as_mode(mode: object) -> Backfill | OwnSimulator:
+    """Read a mode from its text; a mode is returned as it is.
 
     Raises:
         PolicyError: An unknown name, key or value; the message names what is allowed.
 
     Example:
-        >>> as_backfill("depth:k=3"), as_backfill("conservative")
+        >>> as_mode("depth:k=3"), as_mode("conservative")
         (Depth(k=3), Conservative(compress='rebuild'))
-        >>> str(as_backfill("multi-queue:delay=2500,bounds=60/3600"))
+        >>> str(as_mode("multi-queue:delay=2500,bounds=60/3600"))
         'multi-queue:bounds=60/3600,delay=2500'
-        >>> as_backfill("conservativ")
+        >>> as_mode("conservativ")
         Traceback (most recent call last):
         hpcgym.errors.PolicyError: unknown backfill 'conservativ'; did you mean 'conservative'? ...
     """
-    if isinstance(mode, Backfill):
+    if isinstance(mode, (Backfill, OwnSimulator)):
         return mode
     name, colon, rest = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
-    if not isinstance(name, str) or name not in MODES:
-        raise PolicyError(unknown_name("backfill", name, MODES))
-    made = MODES[name]
+    known = (*MODES, *loaders.SIMULATORS)
+    if not isinstance(name, str) or name not in known:
+        raise PolicyError(unknown_name("backfill", name, known))
+    made: type[Backfill | OwnSimulator]
+    made = MODES[name] if name in MODES else loaders.SIMULATORS[name]()
     given = _parameters_of(name, rest, [one.name for one in fields(made)]) if colon else {}
     missing = [one.name for one in fields(made) if one.default is MISSING and one.name not in given]
     if missing:
@@ -407,7 +395,22 @@ def as_backfill(mode: object) -> Backfill:
     return made(**given)
 
 
-def order_refused(mode: Backfill) -> str:
+def as_backfill(mode: object) -> Backfill:
+    """Read a mode that a pass of the kernels can run.
+
+    Raises:
+        PolicyError: As `as_mode`, or a mode with a simulator of its own.
+    """
+    chosen = as_mode(mode)
+    if isinstance(chosen, Backfill):
+        return chosen
+    raise PolicyError(
+        f"backfill '{chosen}' {chosen.REASON}: hpcgym.simulate runs it; the simulator, the "
+        "environment and simulate_many do not"
+    )
+
+
+def order_refused(mode: Mode) -> str:
     """Return the message that a mode takes no backfill order, and which modes take one."""
     takers = ", ".join(name for name, made in MODES.items() if made.TAKES_ORDER)
     return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from hpcgym.core.backfill import Backfill, as_backfill, order_refused
+from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
 from hpcgym.errors import PolicyError, unknown_name
@@ -22,7 +22,7 @@ class SchedulerSettings:
 
     Attributes:
         policy: Primary order.
-        backfill: Backfilling mode, kept as text; see `hpcgym.core.backfill`.
+        backfill: Which jobs may start ahead of others, kept as text; see `hpcgym.core.backfill`.
         backfill_order: Order of backfill candidates; None = the primary order.
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
@@ -39,7 +39,7 @@ class SchedulerSettings:
     """
 
     policy: str | Policy | Sequence[float] = "FCFS"
-    backfill: str | Backfill = "easy"
+    backfill: str | Mode = "easy"
     backfill_order: str | Policy | Sequence[float] | None = None
     threshold: int | None = None
     kill_at_limit: bool = True
@@ -52,16 +52,12 @@ class SchedulerSettings:
         as_policy(self.policy)
         if self.backfill_order is not None:
             as_policy(self.backfill_order)
-        mode = as_backfill(self.backfill)
+        mode = as_mode(self.backfill)
         object.__setattr__(self, "backfill", str(mode))
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
+        mode.check_policy(as_policy(self.policy).name)
         self._refuse_choosers(mode)
-        if mode.SHARES_TIME and as_policy(self.policy).name != "FCFS":
-            raise PolicyError(
-                f"backfill '{mode}' places jobs in order of arrival: the policy must be FCFS, got "
-                f"{as_policy(self.policy).name}"
-            )
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
@@ -86,7 +82,7 @@ class SchedulerSettings:
                 f"correction; got estimates {self.estimates!r}, kill_at_limit={self.kill_at_limit}"
             )
 
-    def _refuse_choosers(self, mode: Backfill) -> None:
+    def _refuse_choosers(self, mode: Mode) -> None:
         """Refuse a chooser where it cannot choose."""
         policy = as_policy(self.policy)
         fill = None if self.backfill_order is None else as_policy(self.backfill_order)
@@ -99,7 +95,8 @@ class SchedulerSettings:
                 f"{policy.name} chooses at other instants than the formula of the backfill order "
                 f"{fill.name!r} is asked at; register that by keys instead"
             )
-        if policy.chooser.plans and (mode.keeps_state or self.event_semantics == "pyss"):
+        can_plan = isinstance(mode, Backfill) and not mode.keeps_state
+        if policy.chooser.plans and (not can_plan or self.event_semantics == "pyss"):
             raise PolicyError(
                 f"{policy.name} plans with a backfill that keeps nothing from pass to pass (none, "
                 "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "
