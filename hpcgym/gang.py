@@ -36,11 +36,7 @@ class Gang(OwnSimulator):
         rows: Largest number of rows, >= 1; infinite = as many as jobs need.
 
     Source: Ousterhout 1982; lecture on batch scheduling; specification, section 4, "Gang
-        scheduling".
-
-    Example:
-        >>> str(Gang(quantum=60, rows=2))
-        'gang:quantum=60,rows=2'
+    scheduling".
     """
 
     NAME: ClassVar[str] = "gang"
@@ -79,13 +75,10 @@ class Gang(OwnSimulator):
 
 
 class GangTimes(NamedTuple):
-    """Start and end of each job, shape (n_jobs,), and the use of the machine.
+    """Start and end of each job, shape (n_jobs,), s, and the use of the machine.
 
-    Attributes:
-        start_time: When the job got its row, s.
-        end_time: When it ended, s, rounded up to a whole one.
-        utilisation: Share of the processors that ran a job while there was one in the matrix; what
-            is lost by switching counts as used.
+    A job starts when it gets its row; its end is rounded up to a whole second. The utilisation is
+    that of `Matrix`.
     """
 
     start_time: NDArray[np.int64]
@@ -98,13 +91,7 @@ def simulate_gang(
 ) -> Schedule:
     """Schedule a whole workload by gangs, as `hpcgym.simulate(workload, backfill="gang")` does.
 
-    Args:
-        workload: The jobs and the machine.
-        gang: Quantum, cost of a switch, and number of rows; default `Gang()`.
-        kill_at_limit: Whether a job ends at its request at the latest.
-
-    Returns:
-        The schedule; its `suspended_time` says how long each job was suspended.
+    The schedule's `suspended_time` says how long each job was suspended.
 
     Raises:
         WorkloadError: The workload is empty.
@@ -163,14 +150,8 @@ def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -
 class Matrix:
     """The Ousterhout matrix, its clock, and the clock of progress that all its jobs share.
 
-    Args:
-        processors: Processors of the machine.
-        gang: Quantum, cost of a switch, and number of rows.
-
-    Attributes:
-        now: The clock, s.
-        rows: The jobs of each row with their processors; no row is empty.
-        ends: Heap of the progress at which each job in the matrix ends, with the job.
+    `rows` has the jobs of each row with their processors, no row empty; `ends` is a heap of the
+    progress at which each job in the matrix ends.
     """
 
     def __init__(self, processors: int, gang: Gang) -> None:
@@ -186,13 +167,16 @@ class Matrix:
 
     @property
     def rate(self) -> Fraction:
-        """Progress of each job per second."""
+        """Return the progress of each job per second."""
         turn = Fraction(self.gang.quantum - self.gang.switch, self.gang.quantum)
         return turn / len(self.rows)
 
     @property
     def utilisation(self) -> float:
-        """Share of the machine that ran a job while there was one."""
+        """Return the share of the processors that ran a job while the matrix held one.
+
+        What is lost by switching counts as used.
+        """
         return float(self._busy / self._there) if self._there else 0.0
 
     def next_end(self) -> float:
@@ -211,7 +195,7 @@ class Matrix:
         self.now = instant
 
     def remove_ended(self) -> list[int]:
-        """Take out the jobs that have ended; empty rows vanish."""
+        """Remove the jobs that have ended, and rows that are empty; return the jobs."""
         ended = []
         while self.ends and self.ends[0][0] <= self._progress:
             job = heapq.heappop(self.ends)[1]

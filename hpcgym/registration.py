@@ -1,7 +1,4 @@
-"""Register by name what the rooms above the core add to it: simulators of their own.
-
-`import hpcgym` runs this file before any other module of the package can be used.
-"""
+"""Registers the modes with a simulator of their own by name; see `hpcgym.core.loaders`."""
 
 from __future__ import annotations
 
