@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
-    from hpcgym.core.episode import SchedulerSettings
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
+    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
     from hpcgym.errors import HpcgymError
@@ -27,7 +27,7 @@ _HOMES = {
     "Policy": "hpcgym.core.policy",
     "Scenario": "hpcgym.scenario",
     "Schedule": "hpcgym.schedule",
-    "SchedulerSettings": "hpcgym.core.episode",
+    "SchedulerSettings": "hpcgym.core.settings",
     "Simulator": "hpcgym.core.simulator",
     "Workload": "hpcgym.core.workload",
     "add_folder": "hpcgym.registry",
@@ -77,4 +77,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+importlib.import_module("hpcgym.registration")  # registers the mode "gang"
+importlib.import_module("hpcgym.policies.registration")  # registers DYNP, PLANNER, BANDIT-*
 importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0

@@ -1,8 +1,8 @@
-"""Thousands of schedules in one call: every workload under every policy, measured and forgotten.
+"""Thousands of schedules in one call: every workload under every policy, of which metrics are kept.
 
 A cell is one workload under one policy. Threads take blocks of cells of one workload; each has a
-state of its own, which its kernel fills, runs and measures cell after cell with the GIL released.
-There is no process to start and no threading layer of numba's, so a call may come from several
+state of its own, in which its kernel simulates and measures cell after cell with the GIL released.
+There is no process to start and no threading layer of numba's. So a call may come from several
 threads at once, in forked and in spawned processes, and stops at Ctrl-C after the running blocks.
 """
 
@@ -19,21 +19,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill
-from hpcgym.core.episode import (
-    Episode,
-    EventSemantics,
-    SchedulerSettings,
+from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
+from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
+from hpcgym.core.predictor import Correction, Predictor
+from hpcgym.core.prepare import (
+    PreparedEpisode,
     checked_keys,
     network_of,
     prepare,
     rules_of,
     state_for,
 )
-from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
-from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
-from hpcgym.core.predictor import Correction, Predictor
 from hpcgym.core.rows import jobs_of, own_table, sim_of
+from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -47,52 +46,39 @@ BLOCK_JOBS = 200_000
 """Jobs a thread simulates between two looks at the interpreter; some 0.05 s."""
 
 METRICS = FIGURES[2:]
-"""What can be measured of a cell: sums over jobs, and figures of `Schedule.metrics()`."""
+"""What can be measured of a cell: sums over jobs, and metrics of `Schedule.metrics()`."""
 
 _KEYED = Policy("keys", s.RULE_KEYS, np.zeros(s.N_WEIGHTS))
 
 
 @dataclass(frozen=True, eq=False)
 class BatchResult:
-    """Figures of every workload under every policy.
+    """Metrics of every workload under every policy, shape (n_workloads, n_policies) each.
 
-    Attributes:
-        workloads: Names of the workloads, rows of every figure.
-        policies: Names of the policies, columns of every figure.
-        n_jobs: Jobs of each workload, shape (n_workloads,).
-        figures: Shape (n_workloads, n_policies) for each metric asked for.
+    `n_jobs` is the number of jobs of each workload.
     """
 
     workloads: tuple[str, ...]
     policies: tuple[str, ...]
     n_jobs: NDArray[np.int64]
-    figures: dict[str, FloatArray]
+    metrics: dict[str, FloatArray]
 
     def __getitem__(self, metric: str) -> FloatArray:
-        """Return one figure of every cell, shape (n_workloads, n_policies)."""
-        if metric not in self.figures:
-            raise HpcgymError(unknown_name("metric", metric, self.figures))
-        return self.figures[metric]
+        """Return one metric of every cell, shape (n_workloads, n_policies)."""
+        if metric not in self.metrics:
+            raise HpcgymError(unknown_name("metric", metric, self.metrics))
+        return self.metrics[metric]
 
     def __repr__(self) -> str:
-        """Show the size and the figures."""
+        """Show the size and the metrics."""
         size = f"{len(self.workloads)} workloads x {len(self.policies)} policies"
-        return f"BatchResult({size}: {', '.join(self.figures)})"
+        return f"BatchResult({size}: {', '.join(self.metrics)})"
 
     def to_frame(self, metric: str) -> pd.DataFrame:
-        """Return one figure as a table.
-
-        Args:
-            metric: One of those asked for.
-
-        Returns:
-            One row per workload, one column per policy, under their names.
+        """Return one metric as a table, with a row per workload and a column per policy.
 
         Raises:
             HpcgymError: The metric was not asked for.
-
-        Source:
-            House rule: figures leave as frames.
         """
         import pandas as pd
 
@@ -120,14 +106,9 @@ class _Orders(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """A workload made ready.
+    """A prepared workload, and the keys of its jobs, shape (n_keyed, n_jobs)."""
 
-    Attributes:
-        episode: What stays of it, whatever the policy.
-        keys: Keys of its jobs, shape (n_keyed, n_jobs).
-    """
-
-    episode: Episode
+    episode: PreparedEpisode
     keys: NDArray[Any]
 
 
@@ -140,13 +121,9 @@ class _Block(NamedTuple):
 
 
 class _Worker:
-    """A state of one simulation that any of the workloads fits into, used by one thread at a time.
+    """A state of one simulation that any workload fits into, used by one thread at a time."""
 
-    Args:
-        episodes: The workloads made ready.
-    """
-
-    def __init__(self, episodes: Sequence[Episode]) -> None:
+    def __init__(self, episodes: Sequence[PreparedEpisode]) -> None:
         self.state = state_for(episodes)
         self.sim = sim_of(self.state, 0)
         self.keys = np.empty((max(len(episode.workload) for episode in episodes), 2))
@@ -201,11 +178,11 @@ def simulate_many(
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
 ) -> BatchResult:
-    """Schedule every workload under every policy, on all cores, and keep figures only.
+    """Schedule every workload under every policy, on all cores, and keep metrics only.
 
-    Each schedule is the one that `hpcgym.simulate` gives, and so are its figures, but for the last
+    Each schedule is the one that `hpcgym.simulate` gives, and so are its metrics, but for the last
     digits of sums: here they run in the order of the jobs. Exactly one of `policies`, `weights` and
-    `keys` says which policies.
+    `keys` says which policies. Settings are as in `hpcgym.simulate` where nothing else is said.
 
     Args:
         workloads: The jobs of each, with their machines.
@@ -217,19 +194,16 @@ def simulate_many(
             `hpcgym.env.action.unit_divisors`.
         keys: For each workload one key per job and policy, shape (n_policies, n_jobs), lowest
             first.
-        backfill: As in `hpcgym.simulate`, like all settings up to `event_semantics`.
+        backfill: A mode that a pass runs, so not "gang".
         backfill_order: Order in which jobs are tried as backfill; default each primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
         estimates: A predictor as in `hpcgym.simulate`, but no function in Python; or one array per
             workload, shape (n_jobs,), s, >= 1.
-        correction: As in `hpcgym.simulate`.
+        correction: The estimate of a job that outlives its own.
         event_semantics: "batch" or "pyss".
-        metrics: Figures to keep, of `METRICS`; each takes 8 bytes per cell.
+        metrics: Metrics to keep, of `METRICS`; each takes 8 bytes per cell.
         threads: Threads that work; default one per core this process may use.
-
-    Returns:
-        The figures, shape (n_workloads, n_policies) each.
 
     Raises:
         HpcgymError: Something else than workloads, no workload, an unknown metric, no thread.
@@ -238,8 +212,7 @@ def simulate_many(
             settings that contradict each other.
         WorkloadError: Keys or estimates that do not fit a workload.
 
-    Source:
-        RR-9212, section 4 (policies that cover the space of weights); house rule: one dynamics.
+    Source: RR-9212, section 4 (policies that cover the space of weights).
 
     Example:
         >>> import hpcgym
@@ -273,10 +246,10 @@ def simulate_many(
         _ = episode.start  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))
-    figures = {metric: np.empty((len(workloads), len(chosen))) for metric in metrics}
-    _run_all(ready, orders, figures, n_threads)
+    measured = {metric: np.empty((len(workloads), len(chosen))) for metric in metrics}
+    _run_all(ready, orders, measured, n_threads)
     n_jobs = np.array([len(workload) for workload in workloads])
-    return BatchResult(tuple(w.name for w in workloads), orders.names, n_jobs, figures)
+    return BatchResult(tuple(w.name for w in workloads), orders.names, n_jobs, measured)
 
 
 def _refuse_malformed(workloads: Sequence[Workload], metrics: Sequence[str]) -> None:
@@ -385,7 +358,7 @@ def _many_settings(
 
 
 def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orders:
-    """Write every policy down as kernels read it."""
+    """Return every policy as kernels read it."""
     fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
     for policy in (*policies, *(() if fill is None else (fill,))):
         if policy.is_python:
@@ -428,9 +401,9 @@ def _blocks_of(ready: Sequence[_Ready], n_policies: int, threads: int) -> list[_
 
 
 def _run_all(
-    ready: Sequence[_Ready], orders: _Orders, figures: dict[str, FloatArray], threads: int
+    ready: Sequence[_Ready], orders: _Orders, metrics: dict[str, FloatArray], threads: int
 ) -> None:
-    """Run every block on some thread and write its figures."""
+    """Run every block on some thread. Writes `metrics`."""
     blocks = _blocks_of(ready, len(orders.names), threads)
     threads = min(threads, len(blocks))
     idle: SimpleQueue[_Worker] = SimpleQueue()
@@ -444,7 +417,7 @@ def _run_all(
             measured = worker.run(one, orders, block)
         finally:
             idle.put(worker)
-        for metric, values in figures.items():
+        for metric, values in metrics.items():
             part = values[block.workload, block.first : block.end]
             part[:] = measured[:, FIGURES.index(metric)]
 

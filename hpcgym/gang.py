@@ -8,25 +8,77 @@ from __future__ import annotations
 
 import heapq
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.backfill import Gang
+from hpcgym.core.backfill import OwnSimulator
+from hpcgym.core.prepare import executed_run_time
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Gang(OwnSimulator):
+    """How gangs share the machine.
+
+    Jobs are placed in order of arrival, so the policy must be FCFS; estimates and the threshold
+    have no effect.
+
+    Attributes:
+        quantum: Length of a row's turn, whole s >= 1.
+        switch: Part of the quantum that switching takes, whole s, less than the quantum.
+        rows: Largest number of rows, >= 1; infinite = as many as jobs need.
+
+    Source: Ousterhout 1982; lecture on batch scheduling; specification, section 4, "Gang
+    scheduling".
+    """
+
+    NAME: ClassVar[str] = "gang"
+    REASON: ClassVar[str] = "lets jobs take turns on processors"
+
+    quantum: int = 600
+    switch: int = 0
+    rows: float = math.inf
+
+    def __post_init__(self) -> None:
+        """Refuse turns that cannot be taken."""
+        for key, value, least in (("quantum", self.quantum, 1), ("switch", self.switch, 0)):
+            if type(value) is not int or value < least:
+                raise PolicyError(f"backfill 'gang': {key} must be whole s >= {least}, got {value}")
+        if self.switch >= self.quantum:
+            raise PolicyError(
+                f"backfill 'gang': a switch of {self.switch} s leaves nothing of a quantum of "
+                f"{self.quantum} s"
+            )
+        is_count = self.rows == math.inf or (type(self.rows) is int and self.rows >= 1)
+        if not is_count:
+            raise PolicyError(f"backfill 'gang': rows must be >= 1 or inf, got {self.rows!r}")
+
+    def check_policy(self, name: str) -> None:
+        """Raise a PolicyError for any policy but FCFS."""
+        if name != "FCFS":
+            raise PolicyError(
+                f"backfill '{self}' places jobs in order of arrival: the policy must be FCFS, got "
+                f"{name}"
+            )
+
+    def simulate(self, workload: Workload, settings: SchedulerSettings) -> Schedule:
+        """Schedule a workload for `hpcgym.simulate`."""
+        schedule = simulate_gang(workload, self, kill_at_limit=settings.kill_at_limit)
+        return replace(schedule, settings=settings)
 
 
 class GangTimes(NamedTuple):
-    """What became of each job, shape (n_jobs,), and of the machine.
+    """Start and end of each job, shape (n_jobs,), s, and the use of the machine.
 
-    Attributes:
-        start_time: When the job got its row, s.
-        end_time: When it ended, s, rounded up to a whole one.
-        utilisation: Processors that ran a job, by the machine's, over the time in which there was a
-            job in the matrix; what is lost by switching counts as used.
+    A job starts when it gets its row; its end is rounded up to a whole second. The utilisation is
+    that of `Matrix`.
     """
 
     start_time: NDArray[np.int64]
@@ -34,26 +86,42 @@ class GangTimes(NamedTuple):
     utilisation: float
 
 
-def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
-    """Schedule a whole workload by gangs.
+def simulate_gang(
+    workload: Workload, gang: Gang | None = None, *, kill_at_limit: bool = True
+) -> Schedule:
+    """Schedule a whole workload by gangs, as `hpcgym.simulate(workload, backfill="gang")` does.
 
-    At an instant ends come first, then submissions, then jobs are placed in order of arrival; one
-    that finds no room does not keep a later one from it. O(log n) for each of n jobs in the matrix,
-    and a look at each row for each job that is placed or waits at an end.
-
-    Args:
-        workload: The jobs and the machine.
-        run_time: Run times on a machine of one's own, shape (n_jobs,), s.
-        gang: Quantum, cost of a switch, and number of rows.
-
-    Returns:
-        Starts, ends and utilisation.
+    The schedule's `suspended_time` says how long each job was suspended.
 
     Raises:
         WorkloadError: The workload is empty.
 
-    Source:
-        Ousterhout 1982; lecture on batch scheduling, "Gang scheduling"; specification, section 4.
+    Source: Ousterhout 1982; specification, section 4, "Gang scheduling".
+
+    Example:
+        >>> jobs = Workload.from_arrays([0, 0], [100, 200], [100, 200], [4, 4],
+        ...                             machine_processors=4)
+        >>> simulate_gang(jobs).end_time
+        array([200, 300])
+    """
+    chosen = Gang() if gang is None else gang
+    run_time = executed_run_time(workload, kill_at_limit)
+    made = share_in_time(workload, run_time, chosen)
+    never = np.zeros(len(workload), dtype=np.bool_)
+    suspended = made.end_time - made.start_time - run_time
+    settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
+    return Schedule(workload, made.start_time, run_time, never, never, settings, suspended)
+
+
+def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
+    """Start and end jobs of given run times, shape (n_jobs,), s, by gangs.
+
+    At an instant ends come first, then submissions, then jobs are placed in order of arrival; a job
+    that finds no room does not keep a later one from it. O(log n) for each of n jobs in the matrix,
+    and a look at each row for each job that is placed or waits at an end.
+
+    Raises:
+        WorkloadError: The workload is empty.
     """
     if not len(workload):
         raise WorkloadError(f"{workload.name}: no job to schedule")
@@ -82,14 +150,8 @@ def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -
 class Matrix:
     """The Ousterhout matrix, its clock, and the clock of progress that all its jobs share.
 
-    Args:
-        processors: Processors of the machine.
-        gang: Quantum, cost of a switch, and number of rows.
-
-    Attributes:
-        now: The clock, s.
-        rows: The jobs of each row with their processors; no row is empty.
-        ends: Heap of the progress at which each job in the matrix ends, with the job.
+    `rows` has the jobs of each row with their processors, no row empty; `ends` is a heap of the
+    progress at which each job in the matrix ends.
     """
 
     def __init__(self, processors: int, gang: Gang) -> None:
@@ -105,13 +167,16 @@ class Matrix:
 
     @property
     def rate(self) -> Fraction:
-        """Progress of each job per second."""
+        """Return the progress of each job per second."""
         turn = Fraction(self.gang.quantum - self.gang.switch, self.gang.quantum)
         return turn / len(self.rows)
 
     @property
     def utilisation(self) -> float:
-        """Share of the machine that ran a job while there was one."""
+        """Return the share of the processors that ran a job while the matrix held one.
+
+        What is lost by switching counts as used.
+        """
         return float(self._busy / self._there) if self._there else 0.0
 
     def next_end(self) -> float:
@@ -130,7 +195,7 @@ class Matrix:
         self.now = instant
 
     def remove_ended(self) -> list[int]:
-        """Take out the jobs that have ended; empty rows vanish."""
+        """Remove the jobs that have ended, and rows that are empty; return the jobs."""
         ended = []
         while self.ends and self.ends[0][0] <= self._progress:
             job = heapq.heappop(self.ends)[1]

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings, size_classes
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.predictor import PREDICTORS, Predictor
+from hpcgym.core.prepare import size_classes
 from hpcgym.core.rows import jobs_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
@@ -26,13 +27,7 @@ COLUMNS = ("job_id", "processors", "requested_time", "run_time")
 
 
 class Shape(NamedTuple):
-    """A way to run a job.
-
-    Attributes:
-        processors: Processors it takes.
-        requested_time: How long it may run, which is what the choice goes by, s.
-        run_time: How long it does run, s.
-    """
+    """A way to run a job: processors, the longest run time allowed and the actual one, s."""
 
     processors: int
     requested_time: int
@@ -40,12 +35,10 @@ class Shape(NamedTuple):
 
 
 class Molded(NamedTuple):
-    """A schedule of moldable jobs.
+    """A schedule of moldable jobs in the shapes chosen.
 
-    Attributes:
-        schedule: Of the jobs in the shapes chosen.
-        chosen: Which of its shapes each job got, shape (n_jobs,).
-        predicted_wait: What the choice took the wait to be, shape (n_jobs,), s.
+    `chosen` says which of its shapes each job got, `predicted_wait` the wait that the choice
+    counted with, s; both have shape (n_jobs,).
     """
 
     schedule: Schedule
@@ -56,19 +49,16 @@ class Molded(NamedTuple):
 def choose_shape(
     processors: ArrayLike, duration: ArrayLike, wait: ArrayLike, alpha: float = 0.0
 ) -> int:
-    """Choose the shape of least cost^alpha * turnaround.
+    """Return which shape has the least cost^alpha * turnaround, the first of equal ones.
 
     Args:
         processors: Processors of each shape, shape (n_shapes,).
         duration: How long it runs, shape (n_shapes,), s.
         wait: How long it would wait, shape (n_shapes,), s.
-        alpha: What the cost in processor-seconds counts; 0 = nothing but the turnaround does.
+        alpha: Exponent of the cost in processor-seconds; 0 = only the turnaround counts.
 
-    Returns:
-        Which shape; of equal ones the first.
-
-    Source:
-        Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
+    Source: Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4,
+    "Moldable".
 
     Example:
         >>> options = [1, 2, 8, 16], [3600, 2400, 1500, 1200], [0, 0, 0, 0]
@@ -80,22 +70,16 @@ def choose_shape(
 
 
 def read_shapes(path: str | Path, workload: Workload) -> list[list[Shape]]:
-    """Read the shapes of jobs from a CSV file.
+    """Read the shapes of each job from a CSV file; no log holds any.
 
     Args:
         path: The file: columns job_id, processors, requested_time (s) and run_time (s), whole
             numbers, a row per shape, the shapes of a job in the order of their rows.
         workload: The jobs; one that the file does not name keeps the shape it has.
 
-    Returns:
-        The shapes of each job.
-
     Raises:
         WorkloadError: The file cannot be read, lacks a column, has a value that is no whole number,
-            or names a job there is not; the message names file and line.
-
-    Source:
-        House rule: a site's shapes are its own; no log holds any.
+            or names an unknown job; the message names file and line.
     """
     shapes: dict[int, list[Shape]] = {int(job): [] for job in workload.job_id}
     try:
@@ -153,16 +137,13 @@ def simulate_moldable(
         alpha: As in `choose_shape`.
         settings: How the scheduler works; its estimates are the requests of the shapes chosen.
 
-    Returns:
-        The schedule, what was chosen and what was predicted.
-
     Raises:
         WorkloadError: A job without shapes, or a shape that does not fit the machine or has a
             request below 1 s.
         PolicyError: Estimates other than the requests, or an alpha that is no number >= 0.
 
-    Source:
-        Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
+    Source: Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4,
+    "Moldable".
 
     Example:
         >>> jobs = Workload.from_arrays([0, 0], [1, 1], [1, 1], [1, 1], machine_processors=16)
@@ -216,14 +197,7 @@ def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> Non
 
 
 class _MoldingSimulator(Simulator):
-    """A simulator that stops at each submission to choose a shape.
-
-    Args:
-        workload: The jobs.
-        shapes: The shapes of each.
-        alpha: As in `choose_shape`.
-        settings: How the scheduler works.
-    """
+    """A simulator that stops at each submission to choose a shape."""
 
     def __init__(
         self,
@@ -240,7 +214,7 @@ class _MoldingSimulator(Simulator):
         super().__init__(workload, replace(settings, estimates=asked))
 
     def _open(self) -> None:
-        """Take hold of a job table whose sizes and times are this simulation's own."""
+        """Copy the sizes and times of the job table, which choices change."""
         super()._open()
         own = ("processors", "run_time", "requested_time", "size_class")
         self.molded = self._table._replace(**{key: getattr(self._table, key).copy() for key in own})

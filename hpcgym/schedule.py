@@ -1,4 +1,4 @@
-"""A whole workload scheduled: when each job started and how, in figures, frames and files."""
+"""A whole workload scheduled: when each job started and how, as metrics, frames and files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core.backfill import Backfill, Gang, as_backfill
-from hpcgym.core.episode import EventSemantics, SchedulerSettings, executed_run_time
+from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Correction, Estimates
+from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
-from hpcgym.gang import share_in_time
 from hpcgym.output import writing
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ SUFFIXES = (".csv", ".swf", ".swf.gz")
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
-    """What became of each job of a workload.
+    """The start of each job of a workload, and how it was started.
 
     Arrays have shape (n_jobs,), in the workload's order, and its clock. A schedule cut short has
     jobs that have not started: their start, end and wait are -1.
@@ -60,8 +59,8 @@ class Schedule:
             the others started in order.
         thresholded: Whether it had waited beyond the threshold when it started.
         settings: The scheduler that made this, or None where an agent's decisions did.
-        suspended_time: How long each was suspended after its start, s; None = never, which only
-            gang scheduling does.
+        suspended_time: How long each was suspended after its start, s; None = never. Only gang
+            scheduling suspends jobs.
     """
 
     workload: Workload
@@ -104,37 +103,23 @@ class Schedule:
         return np.where(self.start_time >= 0, self.start_time + self.suspended_time, -1)
 
     def bsld(self) -> NDArray[np.float64]:
-        """Return the bounded slowdown of each job (see `hpcgym.core.metrics.bsld`).
+        """Return the bounded slowdown of each job, shape (n_jobs,); NaN for one not started.
 
-        Returns:
-            Shape (n_jobs,); NaN for a job that has not started.
-
-        Source:
-            Carastan-Santos et al. 2019, equation 2.
+        Source: Carastan-Santos et al. 2019, equation 2.
         """
         return self.per_job()["bsld"]
 
     def pp_bsld(self) -> NDArray[np.float64]:
-        """Return the bounded slowdown per processor of each job.
+        """Return the same per processor, shape (n_jobs,); NaN for a job that has not started.
 
-        Returns:
-            Shape (n_jobs,); NaN for a job that has not started.
-
-        Source:
-            Carastan-Santos et al. 2019, equation 3.
+        Source: Carastan-Santos et al. 2019, equation 3.
         """
         return self.per_job()["pp_bsld"]
 
     def per_job(self) -> dict[str, NDArray[np.float64]]:
-        """Return every figure that each job has.
+        """Return every metric of each job, see `metrics.per_job`; NaN for one not started.
 
-        Returns:
-            Arrays `wait_time`, `turnaround_time`, `slowdown`, `bsld` and `pp_bsld`, shape
-            (n_jobs,); NaN for a job that has not started. A wait is all time that a job does not
-            run, turns of other jobs among it.
-
-        Source:
-            `hpcgym.core.metrics.per_job`.
+        The wait here is all time that a job does not run, also while it is suspended.
         """
         values = metrics.per_job(self.workload, self._unbroken_start, self.run_time)
         started = self.start_time >= 0
@@ -149,26 +134,20 @@ class Schedule:
     def metrics(
         self, by: Literal["class", "user"] | None = None
     ) -> dict[str, float] | pd.DataFrame:
-        """Sum the schedule up, as a whole or by group.
+        """Summarise the schedule, as a whole or by group.
 
         Args:
-            by: None for the whole; "class" for the four classes of requested time (up to 100 s,
-                1000 s, 10,000 s, longer), or "user".
+            by: "class" for the four classes of requested time (up to 100 s, 1000 s, 10,000 s,
+                longer), or "user".
 
         Returns:
             The record of `hpcgym.core.metrics.summary`; or a frame of one row per class or user,
             with the columns of `hpcgym.core.metrics.summary_by`.
 
         Raises:
-            HpcgymError: `by` is something else, or groups are asked of an unfinished schedule.
+            HpcgymError: Another group, or groups of an unfinished schedule.
 
-        Source:
-            Specification, section 1, "Metrics", and section 7 for the classes.
-
-        Example:
-            >>> import hpcgym
-            >>> hpcgym.simulate(hpcgym.load_workload("tiny")).metrics()["n_jobs"]
-            8
+        Source: Specification, section 1, "Metrics", and section 7 for the classes.
         """
         columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
@@ -191,21 +170,12 @@ class Schedule:
         *,
         time: Literal["submit_time", "start_time", "end_time"] = "end_time",
     ) -> pd.DataFrame:
-        """Average a figure week by week, and over all weeks so far.
-
-        Args:
-            metric: One of wait_time, turnaround_time, slowdown, bsld, pp_bsld.
-            time: The instant that puts a job into a week.
-
-        Returns:
-            One row per week from time 0: `week`, `n_jobs`, `mean` and `cumulative_mean`, as in
-            `hpcgym.core.metrics.weekly`.
+        """Average a metric week by week, see `metrics.weekly`; `time` puts a job into a week.
 
         Raises:
-            HpcgymError: Another metric or time, or an unfinished schedule.
+            HpcgymError: A metric that is not of `JOB_METRICS`, or an unfinished schedule.
 
-        Source:
-            Carastan-Santos et al. 2019, figure 1.
+        Source: Carastan-Santos et al. 2019, figure 1.
         """
         self._refuse_unfinished("a weekly series")
         if metric not in metrics.JOB_METRICS:
@@ -222,22 +192,10 @@ class Schedule:
         return pd.DataFrame(metrics.weekly(self.per_job()[metric], instants[time]))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row per job, with every figure and how the job was started.
+        """Return one row per job, with every metric and how the job was started.
 
-        Returns:
-            Columns job_id, submit_time, start_time, end_time, run_time (as executed),
-            requested_time, processors, user, wait_time, turnaround_time, slowdown, bsld, pp_bsld,
-            backfilled, thresholded, and `started`: "in_order", "backfilled" or "" (not yet). Times
-            are on the workload's clock; add `workload.time_offset` for the log's own.
-
-        Source:
-            House rule: every start is explained.
-
-        Example:
-            >>> import hpcgym
-            >>> frame = hpcgym.simulate(hpcgym.load_workload("tiny")).to_frame()
-            >>> set(frame["started"])  <= {"in_order", "backfilled"}
-            True
+        Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
+        is the executed one. `started` is "in_order", "backfilled" or "" (not yet).
         """
         import pandas as pd
 
@@ -262,17 +220,11 @@ class Schedule:
         )
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the schedule in the format that the file's name asks for.
-
-        Args:
-            path: A file ending in .csv (`to_csv`), .swf or .swf.gz (`to_swf`).
-            force: Whether to replace a file that is there.
+        """Write a .csv file (`to_csv`), or a .swf or .swf.gz file (`to_swf`), by the name's ending.
 
         Raises:
-            OutputError: The name ends otherwise, or the file exists or cannot be written.
-
-        Source:
-            House rule: nothing is overwritten unasked.
+            OutputError: The name ends otherwise, the file exists and `force` is False, or it cannot
+                be written.
         """
         if check_suffix(path) == ".csv":
             self.to_csv(path, force=force)
@@ -284,15 +236,8 @@ class Schedule:
 
         Times are in the log's own base, the run time is the executed one, `backfilled` is 0 or 1.
 
-        Args:
-            path: The file.
-            force: Whether to replace a file that is there.
-
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
-
-        Source:
-            House rule: what other tools may check us by, in whole numbers only.
         """
         frame = self.to_frame()[list(CSV_COLUMNS)]
         offset = self.workload.time_offset
@@ -303,21 +248,16 @@ class Schedule:
             frame.to_csv(file, index=False, lineterminator="\n")
 
     def to_swf(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the simulated jobs as a log in the Standard Workload Format.
+        """Write the simulated jobs as a log in the Standard Workload Format, gzipped as .gz.
 
         Field 2 is the submit time in the log's own base, field 3 the simulated wait, field 4 the
         executed run time; header and other fields are those of the log the workload came from. A
         workload that came from none gets a header of its own, and -1 for what is unknown.
 
-        Args:
-            path: The file; gzipped where the name ends in `.gz`.
-            force: Whether to replace a file that is there.
-
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
 
-        Source:
-            The Standard Workload Format, version 2.2.
+        Source: The Standard Workload Format, version 2.2.
         """
         from hpcgym.trace.swf import write_swf
 
@@ -355,7 +295,7 @@ def simulate(
     workload: Workload,
     policy: str | Policy | Sequence[float] = "FCFS",
     *,
-    backfill: str | Backfill = "easy",
+    backfill: str | Mode = "easy",
     backfill_order: str | Policy | Sequence[float] | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,
@@ -367,31 +307,28 @@ def simulate(
 
     Args:
         workload: The jobs and the machine.
-        policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as
-            text ("q=1,e=0.5") or as six numbers, or a `Policy`.
+        policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as text
+            ("q=1,e=0.5") or as six numbers, or a `Policy`.
         backfill: Which jobs may start ahead of others, as text or an object of
             `hpcgym.core.backfill`: "easy", those that do not delay the first that waits; "none",
             none; "conservative", those that delay nobody who came before; "depth:k=3", those that
             do not delay the first three that wait; "look-ahead", of those of "easy" the ones that
-            fill the machine most; "relaxed", also those that delay the first a little;
-            "slack:c=1", those that break no promise.
+            fill the machine most; "relaxed", also those that delay the first a little; "slack:c=1",
+            those that break no promise. With "gang", jobs take turns on the machine.
         backfill_order: Order in which jobs are tried as backfill ("easy", "depth" and "relaxed");
             default the primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
-        kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: What the scheduler goes by; jobs are killed at their requests whatever it is.
-            "requested", the users' requests; "doubled", twice those; "exact", the executed run
-            times p; "f-model:f=3,seed=1", noise from p to (f + 1) p; "recent", the mean of the
-            user's last two completed jobs; a function of a job's
-            `hpcgym.core.predictor.Submission`; or an array, shape (n_jobs,), s, >= 1.
-        correction: What it goes by once a job outlives its estimate: "none", the job ends now;
+        kill_at_limit: Whether a job ends at its request at the latest, whatever its estimate is.
+        estimates: What the scheduler takes run times to be. "requested", the users' requests;
+            "doubled", twice those; "exact", the executed run times p; "f-model:f=3,seed=1", noise
+            from p to (f + 1) p; "recent", the mean of the user's last two completed jobs; a
+            function of a job's `hpcgym.core.predictor.Submission`; or an array, shape (n_jobs,), s,
+            >= 1.
+        correction: The estimate of a job that outlives its own: "none", the job ends now;
             "reqtime", the request; "tsafrir", the prediction and 1, 5, 15 ... minutes more;
             "doubling", twice the estimate.
         event_semantics: What happens at one instant: "batch", all ends, all submissions, one pass;
             "pyss", event by event, as simulators of the pyss family do.
-
-    Returns:
-        The schedule.
 
     Raises:
         HpcgymError: Something else than a workload, such as a log's name.
@@ -399,15 +336,14 @@ def simulate(
             predictor that gives no seconds.
         WorkloadError: Estimates of a wrong length or value.
 
-    Source:
-        Specification, section 1; Mu'alem and Feitelson 2001 for EASY; Tsafrir, Etsion and
+    Source: Specification, section 1; Mu'alem and Feitelson 2001 for EASY; Tsafrir, Etsion and
         Feitelson 2007 for predictions.
 
     Example:
         >>> import hpcgym
-        >>> hpcgym.simulate(hpcgym.load_workload("tiny"), "SAF")
-        Schedule('tiny', 8 jobs, policy='SAF')
         >>> tiny = hpcgym.load_workload("tiny")
+        >>> hpcgym.simulate(tiny, "SAF").metrics()["n_jobs"]
+        8
         >>> easy_plus_plus = {"estimates": "recent", "correction": "reqtime"}
         >>> hpcgym.simulate(tiny, backfill_order="SPF", **easy_plus_plus)
         Schedule('tiny', 8 jobs, policy='FCFS')
@@ -426,9 +362,10 @@ def simulate(
         correction=correction,
         event_semantics=event_semantics,
     )
-    mode = as_backfill(settings.backfill)
-    if isinstance(mode, Gang):
-        return _share_in_time(workload, settings, mode)
+    mode = as_mode(settings.backfill)
+    if isinstance(mode, OwnSimulator):
+        schedule: Schedule = mode.simulate(workload, settings)
+        return schedule
     simulator = Simulator(workload, settings)
     simulator.run()
     return Schedule(
@@ -441,29 +378,11 @@ def simulate(
     )
 
 
-def _share_in_time(workload: Workload, settings: SchedulerSettings, gang: Gang) -> Schedule:
-    """Schedule a workload by gangs."""
-    run_time = executed_run_time(workload, settings.kill_at_limit)
-    made = share_in_time(workload, run_time, gang)
-    never = np.zeros(len(workload), dtype=np.bool_)
-    suspended = made.end_time - made.start_time - run_time
-    return Schedule(workload, made.start_time, run_time, never, never, settings, suspended)
-
-
 def check_suffix(path: str | Path) -> str:
     """Return which of `SUFFIXES` a file name ends in.
 
-    Args:
-        path: The file.
-
-    Returns:
-        The ending, ".csv", ".swf" or ".swf.gz".
-
     Raises:
         OutputError: The name ends otherwise.
-
-    Source:
-        House rule: the name says the format.
 
     Example:
         >>> check_suffix("run.swf.gz")

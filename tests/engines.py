@@ -17,10 +17,10 @@ import reference_modes
 import reference_multi_queue
 import reference_prediction
 import reference_profile
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from reference import Completed, Job, Start

@@ -52,7 +52,7 @@ def assert_equals_simulate(result, jobs, chosen, **settings):
             expected["sum_wait_time"] = schedule.wait_time.sum()
             expected["sum_bsld"] = schedule.bsld().sum()
             expected["sum_pp_bsld"] = schedule.pp_bsld().sum()
-            for metric in result.figures:
+            for metric in result.metrics:
                 got = result[metric][row, column]
                 where = workload.name, policy, metric
                 if metric in SUMS:
@@ -151,7 +151,7 @@ def test_workloads_may_be_of_any_length_and_on_any_machine(log_weeks):
 def test_a_cell_does_not_depend_on_its_neighbours(log_weeks):
     chosen = ["SMITH", "SAF", "SMITH", "SMITH"]
     result = simulate_many([*log_weeks, *log_weeks], chosen, threads=2)
-    for values in result.figures.values():
+    for values in result.metrics.values():
         assert (values[:3] == values[3:]).all()
         assert (values[:, [0]] == values[:, 2:]).all()
 
@@ -195,7 +195,7 @@ def test_jobs_that_came_read_only_are_simulated_alike(log_weeks):
 
 def test_only_the_metrics_asked_for_are_kept(log_weeks):
     result = simulate_many(log_weeks, ["SAF", "SPF"], metrics=["mean_bsld"])
-    assert list(result.figures) == ["mean_bsld"]
+    assert list(result.metrics) == ["mean_bsld"]
     frame = result.to_frame("mean_bsld")
     assert frame.columns.tolist() == ["SAF", "SPF"]
     assert frame.loc[log_weeks[1].name, "SPF"] == result["mean_bsld"][1, 1]

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import hpcgym
 from engines import jobs_of, workload_of
-from hpcgym.core.backfill import Gang
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import HpcgymError, PolicyError
-from hpcgym.gang import Matrix
+from hpcgym.gang import Gang, Matrix, simulate_gang
 from reference import Job
 from strategies import workloads
 
@@ -131,6 +130,16 @@ def test_a_whole_log_is_shared_and_written(tmp_path):
 def test_what_gangs_cannot_do_is_refused(keywords, message):
     with pytest.raises(PolicyError, match=message):
         hpcgym.simulate(hpcgym.load_workload("tiny"), **keywords)
+
+
+def test_simulate_gang_makes_the_schedule_of_the_mode_named_gang():
+    jobs = workload_of([Job(0, 100, 90, 4), Job(0, 200, 200, 4), Job(5, 7, 9, 2)], 4)
+    for gang, kill in ((None, True), (Gang(10, 2, 1), False)):
+        own = simulate_gang(jobs, gang, kill_at_limit=kill)
+        mode = hpcgym.simulate(jobs, backfill=gang or "gang", kill_at_limit=kill)
+        for name in ("start_time", "end_time", "run_time", "suspended_time", "backfilled"):
+            np.testing.assert_array_equal(getattr(own, name), getattr(mode, name))
+        assert own.settings == mode.settings
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"batch", "gang", "moldable", "policies", "schedule"},
+    {"batch", "gang", "moldable", "policies", "registration", "schedule"},
     {"scenario"},
     {"env"},
     {"agent"},
@@ -114,6 +114,44 @@ def test_imports_lean_downwards(path):
     assert not wrong, f"{label(path)} (floor of {here or 'the face'}) imports {sorted(wrong)}"
 
 
+def named_modules(path):
+    """Return every module of hpcgym that a string of a file names, alone or before a colon.
+
+    Docstrings name modules in prose; only a string that is a name from end to end can import it.
+    """
+    found = set()
+    for node in nodes(path, ast.Constant):
+        module = node.value.partition(":")[0] if isinstance(node.value, str) else ""
+        if re.fullmatch(r"hpcgym(?:\.\w+)+", module):
+            found.add(module)
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=label)
+def test_no_string_names_a_module_of_a_higher_floor(path):
+    """What would be imported by its name leans downwards, too; a higher floor registers itself."""
+    here = ROOMS[room(path)]
+    named = {module: module.split(".")[1] for module in named_modules(path)}
+    wrong = {module for module, other in named.items() if ROOMS.get(other, here) > here}
+    assert not wrong, f"{label(path)} names {sorted(wrong)}"
+
+
+def test_only_the_face_imports_by_a_name_that_is_no_string():
+    """Elsewhere the test before this one could not tell what is imported."""
+    for path in MODULES:
+        for call in nodes(path, ast.Call):
+            called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            called = call.func.id if isinstance(call.func, ast.Name) else called
+            if called in ("import_module", "__import__") and path != PACKAGE / "__init__.py":
+                given = [argument.value for argument in call.args if is_text(argument)]
+                assert given, f"{label(path)}:{call.lineno}"
+
+
+def is_text(node):
+    """Tell whether a node is a string."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
 def test_core_knows_neither_gymnasium_nor_files_nor_chance():
     for path in MODULES:
         if room(path) == "core":
@@ -165,6 +203,28 @@ def test_importing_the_package_loads_nothing_heavy():
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("core.policy", "core.backfill", "core.settings", "core.simulator", "schedule", "batch"),
+        *("gang", "policies.dynp", "scenario", "env.config", "agent.shelf", "evaluation", "cli"),
+    ],
+)
+def test_what_higher_floors_register_is_known_whatever_is_imported_first(module):
+    program = (
+        f"import hpcgym.{module}\n"
+        "from hpcgym.core.settings import SchedulerSettings\n"
+        "from hpcgym.core.policy import as_policy, policy_names\n"
+        "for name in policy_names(): SchedulerSettings(policy=name)\n"
+        "print(SchedulerSettings(backfill='gang:rows=3').backfill, *policy_names()[-5:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    adaptive = "DYNP PLANNER BANDIT-EPSILON-GREEDY BANDIT-UCB BANDIT-EXP3"
+    assert done.stdout.strip() == f"gang:rows=3 {adaptive}"
 
 
 def test_the_face_offers_the_names_it_lists_and_no_others():

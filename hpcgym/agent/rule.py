@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
 from hpcgym.agent.training_weeks import Training
-from hpcgym.core.backfill import Backfill, as_backfill
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.backfill import Mode, as_mode
 from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, unknown_name
 
 
@@ -60,7 +60,7 @@ class RuleAgent:
         policy: str | Policy | Sequence[float],
         *,
         policies: Sequence[str | Policy | Sequence[float]] | None = None,
-        backfill: str | Backfill | None = None,
+        backfill: str | Mode | None = None,
         backfill_order: str | Policy | Sequence[float] | None = None,
         estimates: str | None = None,
         correction: str | None = None,
@@ -76,7 +76,7 @@ class RuleAgent:
         object.__setattr__(self, "name", chosen.name if name is None else name)
         object.__setattr__(self, "policy", offered[names.index(chosen.name)])
         object.__setattr__(self, "policies", offered)
-        mode = None if backfill is None else str(as_backfill(backfill))
+        mode = None if backfill is None else str(as_mode(backfill))
         object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "backfill_order", order)
         object.__setattr__(self, "estimates", estimates)
@@ -114,7 +114,7 @@ class RuleAgent:
         Example:
             >>> RuleAgent("FCFS", backfill_order="SPF").settings(SchedulerSettings()).threshold
         """
-        if self.backfill is not None and not as_backfill(self.backfill).TAKES_ORDER:
+        if self.backfill is not None and not as_mode(self.backfill).TAKES_ORDER:
             scenario = replace(scenario, backfill_order=None)
         return replace(scenario, policy=self.policy, **self._stated)
 

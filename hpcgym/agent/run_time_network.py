@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.episode import executed_run_time
 from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_NETWORK_INPUTS
 from hpcgym.errors import CardError, HpcgymError

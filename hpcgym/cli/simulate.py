@@ -11,7 +11,7 @@ from hpcgym.cli.options import NO_THRESHOLD, parse_threshold
 from hpcgym.cli.show import show_figures, show_groups
 
 if TYPE_CHECKING:
-    from hpcgym.core.episode import SchedulerSettings
+    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.workload import Workload
     from hpcgym.schedule import Schedule
 
@@ -109,7 +109,7 @@ def simulate_log(
     The output holds one row per simulated job by submit time, in the log's own base, with its run
     time as executed.
     """
-    from hpcgym.core.episode import SchedulerSettings
+    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.output import ensure_writable
     from hpcgym.schedule import check_suffix, simulate
     from hpcgym.trace import load_with_report

@@ -47,21 +47,17 @@ def index_policy(
     """Return the policy that orders by an index, lowest first.
 
     Args:
-        weights: Weights of the first of `TERMS`, as many as are given, at most all; the rest are 0.
-        network: Parameters of a network that expects share and speed, shape (N_NETWORK,), layer by
-            layer, weights before biases; None where the weights of its terms are 0.
-        name: What tables call it; default a text that tells it from every other.
+        weights: Weights of the first of `TERMS`; the rest are 0.
+        network: Parameters of a network that expects run-time ratio and speed, shape (N_NETWORK,),
+            layer by layer, weights before biases; needed where its terms have weights.
+        name: What tables call it; default a text that no other index policy has.
         source: Where it comes from.
 
-    Returns:
-        The policy.
-
     Raises:
-        PolicyError: No weight or more than there are terms, not N_NETWORK parameters, a number that
-            is NaN or beyond LARGEST, or weights of a network's terms without one.
+        PolicyError: Too few or too many weights, not N_NETWORK parameters, a number that is NaN or
+            beyond LARGEST, or weights of a network's terms without one.
 
-    Source:
-        Smith 1956; specification, section 10, "Information".
+    Source: Smith 1956; specification, section 10, "Information".
 
     Example:
         >>> index_policy([1, 2, 1, -1], name="MINE")

@@ -1,8 +1,10 @@
-"""Policies: rules that order the waiting jobs, by name, weights, formula, keys or choice."""
+"""Policies: rules that order the waiting jobs, by name, weights, formula, keys or choice.
+
+Policies that the rooms above add are known by name through `hpcgym.core.loaders`.
+"""
 
 from __future__ import annotations
 
-import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.core import loaders
 from hpcgym.core.state import (
     EXPECT_BY_NETWORK,
     EXPECT_BY_RECORDS,
@@ -55,12 +58,7 @@ MAX_AGE_S = 43_200
 class Features:
     """Features of jobs at one instant, as a registered formula sees them; arrays (n_jobs,).
 
-    Attributes:
-        q: Processors.
-        e: Estimate, s.
-        wait: Wait so far, s.
-        submit_time: Submit time, s.
-        user: Dense index of the user.
+    Times are in s; q is processors, e the estimate, wait the wait so far, user a dense index.
     """
 
     q: NDArray[np.float64]
@@ -74,22 +72,17 @@ Formula = Callable[[Features], ArrayLike]
 KeyMaker = Callable[["Workload"], ArrayLike]
 
 
-class Run(ABC):
-    """What chooses among rules in one simulation, and remembers what it must; copied with it."""
+class ChooserRun(ABC):
+    """A chooser in one simulation, with what it remembers; it is copied with the simulation."""
 
     @abstractmethod
     def choose(self, simulator: Simulator) -> Policy | NDArray[np.float64]:
-        """Choose the rule that orders the queue from now on, or the order of this pass.
-
-        Args:
-            simulator: The simulation, at a decision.
+        """Choose the order of the queue at a decision.
 
         Returns:
-            A policy with a compiled rule; or, where decisions are made for one pass, a key for each
-            job in `simulator.waiting`, lowest first.
-
-        Source:
-            House rule: one dynamics; choosers decide as agents do.
+            A policy with a compiled rule, which holds from now on; or, where decisions are made for
+                one
+            pass, a key for each job in `simulator.waiting`, lowest first.
         """
 
 
@@ -97,10 +90,11 @@ class Chooser(ABC):
     """A policy that chooses a rule now and again.
 
     Attributes:
-        decide: When it is asked: "event", at every pass at which a job waits, or "contested", where
-            the order can matter, for that pass; or every so many seconds, for that long.
+        decide: When it is asked: "event", at every pass with a waiting job; "contested", at every
+            pass where the order can matter, for that pass; or at intervals of so many s, until the
+            next.
         plans: Whether it rolls the simulation out.
-        expects: What it asks of expectations, bits of `EXPECT_*`.
+        expects: The expectations that it reads, bits of `EXPECT_*`.
     """
 
     decide: str | int = "event"
@@ -110,34 +104,28 @@ class Chooser(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Name, as tables show it."""
+        """Return the name that tables show."""
 
     @abstractmethod
-    def begin(self) -> Run:
-        """Return what chooses in one simulation.
-
-        Returns:
-            It, with nothing remembered.
-
-        Source:
-            House rule: what moves is apart from what is fixed.
-        """
+    def begin(self) -> ChooserRun:
+        """Return a run that remembers nothing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Policy:
     """A rule that orders the waiting jobs: lowest score first, ties by (submit, position).
 
+    Rule `RULE_KEYS` has one of keys, formula and chooser; `RULE_INDEX` may have a network.
+
     Attributes:
         name: Name, as tables show it.
         rule: Code of the compiled rule.
         parameters: Its parameters, shape (N_WEIGHTS,).
         source: Where the rule comes from.
-        keys: Makes one key per job of a workload; rule `RULE_KEYS` only.
-        formula: Scores the waiting jobs at each contested pass, in Python; `RULE_KEYS` only.
-        chooser: Chooses a rule now and again, in Python; `RULE_KEYS` only.
-        network: Parameters of a network that expects run times, shape (N_NETWORK,); `RULE_INDEX`
-            only.
+        keys: Makes one key per job of a workload.
+        formula: Scores the waiting jobs at each contested pass, in Python.
+        chooser: Chooses a rule now and again, in Python.
+        network: Parameters of a network that expects run times, shape (N_NETWORK,).
     """
 
     name: str
@@ -173,7 +161,7 @@ class Policy:
 
     @property
     def expects(self) -> int:
-        """Tell what it asks of expectations, bits of `EXPECT_*`."""
+        """Return the expectations that it reads, bits of `EXPECT_*`."""
         if self.chooser is not None:
             return self.chooser.expects
         if self.rule != RULE_INDEX:
@@ -209,7 +197,10 @@ def _vertex(name: str, feature: str, inputs: float) -> Policy:
 
 
 def _indexes(source: str, run_time_ratio: int, speed: int | None, cites: str) -> list[Policy]:
-    """Return SPF, SAF and Smith's rule by what a source expects; without a speed, 1/share is it."""
+    """Return SPF, SAF and Smith's rule by expected run-time ratios and speeds.
+
+    Without a column of speeds, 1 / run-time ratio is the speed.
+    """
     made = []
     for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
         weight = np.zeros(N_WEIGHTS)
@@ -257,28 +248,12 @@ _POLICIES: dict[str, Policy] = {
         *_indexes("REGRESSION", REGRESSED_RUN_TIME_RATIO, REGRESSED_SPEED, _REGRESSION),
     )
 }
-_CHOOSERS = {
-    "DYNP": "hpcgym.policies.dynp",
-    "PLANNER": "hpcgym.policies.planner",
-    "BANDIT-EPSILON-GREEDY": "hpcgym.policies.bandit",
-    "BANDIT-UCB": "hpcgym.policies.bandit",
-    "BANDIT-EXP3": "hpcgym.policies.bandit",
-}
-"""Choosers by name, and the modules that register them when one is first asked for."""
-
-_BUILT_IN = (*_POLICIES, *_CHOOSERS)
+_COMPILED = tuple(_POLICIES)
 
 
 def policy_names() -> tuple[str, ...]:
-    """Return the name of every policy, those registered by a user last.
-
-    Returns:
-        Names in the order of the specification.
-
-    Source:
-        Specification, sections 3, 6, 8 and 10.
-    """
-    return tuple(dict.fromkeys((*_BUILT_IN, *_POLICIES)))
+    """Return the name of every policy, in the specification's order, then those registered."""
+    return tuple(dict.fromkeys((*_COMPILED, *loaders.POLICIES, *_POLICIES)))
 
 
 def register_policy(
@@ -293,21 +268,15 @@ def register_policy(
 
     Args:
         name: A new name: a letter, then letters, digits, `_` or `-`.
-        keys: Called once per workload; returns one key per job, shape (n_jobs,), lowest first.
-            The cheapest form, for orders that do not change with time.
+        keys: Called once per workload; returns one key per job, shape (n_jobs,), lowest first. The
+            cheapest form, for orders that do not change with time.
         formula: Called at every pass at which the order can matter, with the `Features` of all
             waiting jobs; returns their scores, lowest first.
-        chooser: Chooses a rule now and again. Exactly one of the three is given.
+        chooser: Chooses a rule now and again; exactly one of the three is given.
         source: Where the rule comes from.
-
-    Returns:
-        The policy.
 
     Raises:
         PolicyError: The name is taken or malformed, or not exactly one rule is given.
-
-    Source:
-        House rule: a user's policy runs through the same dynamics as ours.
 
     Example:
         >>> policy = register_policy("WIDEST", keys=lambda workload: -workload.processors)
@@ -315,7 +284,7 @@ def register_policy(
         'WIDEST'
         >>> unregister_policy("WIDEST")
     """
-    folded = {known.casefold() for known in _POLICIES}
+    folded = {known.casefold() for known in policy_names()}
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
         raise PolicyError(f"policy name {name!r}: a letter, then letters, digits, '_' or '-'")
     if name.casefold() in folded:
@@ -330,40 +299,28 @@ def register_policy(
 
 
 def unregister_policy(name: str) -> None:
-    """Forget a policy that `register_policy` added.
-
-    Args:
-        name: Its name.
+    """Remove a policy that `register_policy` added.
 
     Raises:
         PolicyError: No such policy was registered.
-
-    Source:
-        House rule: what can be added can be taken away.
     """
-    if name in _BUILT_IN or name not in _POLICIES:
-        registered = [known for known in _POLICIES if known not in _BUILT_IN]
+    built_in = (*_COMPILED, *loaders.POLICIES)
+    if name in built_in or name not in _POLICIES:
+        registered = [known for known in _POLICIES if known not in built_in]
         raise PolicyError(unknown_name("registered policy", name, registered))
     del _POLICIES[name]
 
 
 def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Policy:
-    """Return the policy that scores by a weighted sum of the six features.
+    """Return the policy that scores by a weighted sum of (q, e, wait, rho, exp, area).
 
-    Args:
-        weights: Weights of (q, e, wait, rho, exp, area), shape (6,); L1-normalised here, all zero
-            means FCFS.
-        divisors: What each feature is divided by, shape (6,), > 0; default 1, the raw features.
-            The weights are divided in their place, which comes to the same.
-
-    Returns:
-        The policy.
+    The six weights are L1-normalised; all zero means FCFS. Features may be divided by divisors > 0,
+    shape (6,); the weights are divided instead, which gives the same sum.
 
     Raises:
         PolicyError: Not six finite numbers.
 
-    Source:
-        RR-9212, equation 3; specification, "Action semantics".
+    Source: RR-9212, equation 3; specification, section 10, "Action semantics".
 
     Example:
         >>> mixed_policy([0, 0, 0, 0, 0, 2])
@@ -390,20 +347,10 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
 
 
 def as_policy(policy: str | Policy | Chooser | Sequence[float] | NDArray[np.float64]) -> Policy:
-    """Return the policy meant by a name, by weights, by text that gives weights, or by a chooser.
-
-    Args:
-        policy: A name in any case; `"q=..,e=..,wait=..,rho=..,exp=..,area=.."` with any of the
-            six; six weights; a chooser; or a policy.
-
-    Returns:
-        The policy.
+    """Return the policy that a name, six weights, text with weights, or a chooser means.
 
     Raises:
         PolicyError: Unknown name or feature, or a weight that is not a number.
-
-    Source:
-        House rule: one name space for policies.
 
     Example:
         >>> as_policy("saf"), as_policy("wait=-1,area=1")
@@ -412,7 +359,7 @@ def as_policy(policy: str | Policy | Chooser | Sequence[float] | NDArray[np.floa
     if isinstance(policy, Policy):
         return policy
     if isinstance(policy, Chooser):
-        return Policy(policy.name, RULE_KEYS, _parameters(), chooser=policy)
+        return chooser_policy(policy)
     if not isinstance(policy, str):
         return mixed_policy(policy)
     if "=" in policy:
@@ -422,8 +369,35 @@ def as_policy(policy: str | Policy | Chooser | Sequence[float] | NDArray[np.floa
     if name is None:
         raise PolicyError(unknown_name("policy", policy, policy_names()))
     if name not in _POLICIES:
-        importlib.import_module(_CHOOSERS[name])
+        _POLICIES[name] = loaders.POLICIES[name]()
     return _POLICIES[name]
+
+
+def chooser_policy(chooser: Chooser, name: str | None = None, source: str = "") -> Policy:
+    """Return the policy that a chooser makes; its name is the chooser's unless another is given."""
+    return Policy(name or chooser.name, RULE_KEYS, _parameters(), source, chooser=chooser)
+
+
+def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
+    """Return policies whose orders a rollout can keep from pass to pass.
+
+    Raises:
+        PolicyError: One is unknown, changes its order with time, needs users' records, or is not
+            compiled.
+
+    Example:
+        >>> checked_candidates(["WFP3"])
+        Traceback (most recent call last):
+        hpcgym.errors.PolicyError: WFP3 cannot be planned with: a candidate must keep its order ...
+    """
+    chosen = tuple(as_policy(candidate) for candidate in candidates)
+    for policy in chosen:
+        if policy.is_python or policy.keys or policy.needs_history or not policy.keeps_order:
+            raise PolicyError(
+                f"{policy.name} cannot be planned with: a candidate must keep its order from pass "
+                "to pass and be compiled, as FCFS, SPF or SAF"
+            )
+    return chosen
 
 
 def _weights_of(text: str) -> list[float]:
@@ -451,20 +425,9 @@ def features_of(
     user: NDArray[np.int64],
     now: int,
 ) -> Features:
-    """Gather what a formula sees of jobs at one instant.
+    """Return what a formula sees of jobs at one instant; all arrays have shape (n_jobs,).
 
-    Args:
-        q: Processors, shape (n_jobs,).
-        e: Estimates, shape (n_jobs,), s.
-        submit_time: Submit times, shape (n_jobs,), s.
-        user: Dense user indices, shape (n_jobs,).
-        now: The instant, s.
-
-    Returns:
-        The features as float64.
-
-    Source:
-        RR-9212, section 4.1.
+    Source: RR-9212, section 4.1.
     """
     submit = submit_time.astype(np.float64)
     return Features(q.astype(np.float64), e.astype(np.float64), now - submit, submit, user)

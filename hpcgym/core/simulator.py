@@ -1,6 +1,6 @@
 """The simulator: set a pass's order, run to the next decision; copy and restore.
 
-Environment, agents, evaluation and `hpcgym.simulate` all stand on this one dynamics.
+Agents, evaluation and `hpcgym.simulate` use it; the environment calls the same kernels.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.policy import Policy, Run, as_policy, features_of
+from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
 from hpcgym.core.predictor import Submission
+from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.rows import jobs_of, own_table, sim_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError
-from hpcgym.policies.dynp import checked_candidates
 
 _VIOLATIONS = {
     invariants.CAPACITY_BROKEN: "used and free processors do not add up to the machine",
@@ -41,6 +41,21 @@ _VIOLATIONS = {
 
 class Simulator:
     """One simulation: run it to its end, or from decision to decision.
+
+    Args:
+        workload: The job table.
+        settings: How the scheduler works; default FCFS with EASY backfilling.
+        decide: When `run` stops for a decision: "never", "contested" (where the order can matter),
+            "event" (at every pass with a waiting job), or an interval in s.
+        extra_policies: Policies that decisions may choose besides; their expectations are kept.
+        check_invariants: Whether to check invariants after every pass; slow.
+        full_passes: Whether every pass looks at the whole queue; slow, for tests.
+
+    Raises:
+        WorkloadError: Estimates or a policy's keys do not fit the workload.
+        PolicyError: An unknown `decide`.
+
+    Source: Specification, sections 1 and 10.
 
     Example:
         >>> from hpcgym.core.workload import Workload
@@ -63,24 +78,6 @@ class Simulator:
         check_invariants: bool = False,
         full_passes: bool = False,
     ) -> None:
-        """Make a workload ready and set the clock to 0.
-
-        Args:
-            workload: The job table.
-            settings: How the scheduler works; default FCFS with EASY backfilling.
-            decide: "never", "contested" (where the order can matter), "event" (at every pass with
-                a waiting job), or an interval in s: when `run` stops for a decision.
-            extra_policies: Policies that decisions may choose besides; what they expect is kept.
-            check_invariants: Whether invariants are checked after every pass; slow.
-            full_passes: Whether every pass looks at the whole queue; slow, for tests.
-
-        Raises:
-            WorkloadError: Estimates or a policy's keys do not fit the workload.
-            PolicyError: An unknown `decide`.
-
-        Source:
-            Specification, sections 1 and 10.
-        """
         self.settings = SchedulerSettings() if settings is None else settings
         self.episode = prepare(
             workload,
@@ -94,7 +91,7 @@ class Simulator:
         self.reset()
 
     def _open(self) -> None:
-        """Allocate a state and take hold of it the way kernels see it."""
+        """Allocate a state, and view state and jobs as kernels do."""
         self.state = state_for([self.episode])
         self._sim: Struct[Sim] = sim_of(self.state, 0)
         self._table = own_table(self.episode.table, self.state, 0)
@@ -109,7 +106,7 @@ class Simulator:
         """Set the clock back to 0: an empty machine, no job submitted."""
         entry_points.begin(self._sim.address, self.episode.start.address)
         chooser = self.episode.policy.chooser
-        self._choosing: Run | None = None if chooser is None else chooser.begin()
+        self._chooser_run: ChooserRun | None = None if chooser is None else chooser.begin()
 
     def run(self) -> bool:
         """Run to the next decision, or until every job has started.
@@ -120,9 +117,6 @@ class Simulator:
         Raises:
             HpcgymError: An invariant was found broken (only with `check_invariants`).
             PolicyError: A predictor or a formula gives what cannot be used.
-
-        Source:
-            Specification, section 1.
         """
         while True:
             status = entry_points.run(self._jobs.address, self._sim.address)
@@ -139,10 +133,10 @@ class Simulator:
                 )
                 if policy is not None and policy.formula is not None
             ]
-            if status == s.DONE or not (formulas or self._choosing):
+            if status == s.DONE or not (formulas or self._chooser_run):
                 return status == s.DECISION
-            if self._choosing is not None:
-                chosen = self._choosing.choose(self)
+            if self._chooser_run is not None:
+                chosen = self._chooser_run.choose(self)
                 if isinstance(chosen, Policy):
                     self._follow(chosen)
                 else:
@@ -151,17 +145,13 @@ class Simulator:
                 self._order(which, formula)
 
     def order_by(self, policy: str | Policy | Sequence[float]) -> None:
-        """Decide this pass's primary order by a policy.
-
-        Args:
-            policy: A name, weights or a policy given by a compiled rule.
+        """Decide this pass's primary order by a policy with a compiled rule.
 
         Raises:
             PolicyError: The policy is unknown, given by keys or a formula, or reads what is not
                 kept of users.
 
-        Source:
-            Specification, "Action semantics".
+        Source: Specification, section 10, "Action semantics".
         """
         chosen = as_policy(policy)
         self._refuse_unserved(chosen)
@@ -170,16 +160,12 @@ class Simulator:
         )
 
     def order_by_keys(self, keys: ArrayLike) -> None:
-        """Decide this pass's primary order by one key per waiting job, lowest first.
-
-        Args:
-            keys: Keys of the jobs in `waiting`, in that order, shape (n_waiting,).
+        """Decide this pass's primary order by one key per job in `waiting`, lowest first.
 
         Raises:
-            PolicyError: Another shape, or NaN.
+            PolicyError: Another shape than (n_waiting,), or NaN.
 
-        Source:
-            Specification, "Action semantics".
+        Source: Specification, section 10, "Action semantics".
         """
         waiting = self.waiting
         array = np.asarray(keys, dtype=np.float64)
@@ -209,23 +195,21 @@ class Simulator:
             )
 
     def predict(self, candidates: Sequence[str | Policy]) -> NDArray[np.float64]:
-        """Predict what becomes of the waiting jobs under each of some policies.
+        """Predict the mean bounded slowdown of the waiting jobs under each of some policies.
 
-        The simulation is rolled out to its end with estimates for run times and without further
-        submissions, which changes nothing of it.
+        A copy of the simulation is rolled out to its end with estimates for run times and without
+        further submissions.
 
         Args:
-            candidates: Names or policies, whose orders keep.
+            candidates: Names or policies, whose orders do not change with time.
 
         Returns:
-            Mean bounded slowdown of the jobs that wait now, shape (n_candidates,); NaN if none
-            does.
+            Shape (n_candidates,); NaN if no job waits.
 
         Raises:
             PolicyError: A candidate cannot be planned with.
 
-        Source:
-            Streit 2002; specification, section 8, "dynP".
+        Source: Streit 2002; specification, section 8, "dynP".
         """
         policies = checked_candidates(candidates)
         predicted = np.full(len(policies), np.nan)
@@ -243,7 +227,7 @@ class Simulator:
 
     @cached_property
     def _planned(self) -> tuple[Struct[Jobs], Struct[Sim]]:
-        """Return the jobs with estimates for run times, and a row for rollouts."""
+        """Return the jobs with estimates for run times, and a simulation for rollouts."""
         table = self._table._replace(run_time=self._table.estimate)
         return jobs_of(table, 0, len(self.workload)), sim_of(state_for([self.episode]), 0)
 
@@ -251,15 +235,12 @@ class Simulator:
         """Return what a network that expects run times sees of the waiting jobs at this instant.
 
         Returns:
-            Their indices in base order, shape (n_waiting,), and their signs, shape (n_waiting,
-            N_NETWORK_INPUTS), as `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`
-            says.
+            The jobs' indices in base order, shape (n_waiting,), and inputs, shape (n_waiting,
+            N_NETWORK_INPUTS); `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`
+                defines them.
 
         Raises:
-            PolicyError: The policy expects nothing, so that not all it takes is kept.
-
-        Source:
-            House rule: what is learnt from is what is decided by.
+            PolicyError: The policy expects nothing, so that not all inputs are kept.
         """
         if not self.episode.expects:
             raise PolicyError(
@@ -274,14 +255,12 @@ class Simulator:
         """Return the terms of the index of each waiting job at this instant.
 
         Returns:
-            Their indices in base order, shape (n_waiting,), and the terms, shape (n_waiting, 9), as
-            `hpcgym.core.index_policy.TERMS` names them; those that no policy asks for are 0.
+            The jobs' indices in base order, shape (n_waiting,), and the terms, shape (n_waiting,
+                N_TERMS),
+            as `hpcgym.core.index_policy.TERMS` names them; those that no policy reads are 0.
 
         Raises:
             PolicyError: The policy is no index.
-
-        Source:
-            House rule: what is shown of a decision is what it was made by.
         """
         if not self.episode.expects:
             raise PolicyError(
@@ -295,14 +274,10 @@ class Simulator:
     def pick(self, job: int) -> None:
         """Decide that one waiting job goes first in this pass.
 
-        Args:
-            job: Index of a waiting job.
-
         Raises:
             PolicyError: The job does not wait, or reservations are kept.
 
-        Source:
-            Specification, "Action semantics", `job`.
+        Source: Specification, section 10, "Action semantics", `job`.
         """
         if as_backfill(self.settings.backfill).keeps_reservations:
             raise PolicyError(
@@ -392,10 +367,9 @@ class Simulator:
 
     @property
     def predicted_time(self) -> NDArray[np.int64]:
-        """Return what each submitted job was predicted to run, shape (n_jobs,), s.
+        """Return what each job was predicted to run at its submission, shape (n_jobs,), s.
 
-        It is the estimate at the submission, whatever was corrected since; of a job that has not
-        been submitted the estimate as far as it is known beforehand.
+        Later corrections do not count. Of a job not yet submitted it is the estimate known so far.
         """
         return self._table.feature[:, s.E].astype(np.int64)
 
@@ -420,9 +394,6 @@ class Simulator:
         Returns:
             `events` (submissions, completions and ends of delays), `passes`, and the queue length
             at passes: `mean_waiting`, `max_waiting`.
-
-        Source:
-            House rule: know the cost of every step.
         """
         counter = self.state.counter[0]
         passes = int(counter[s.N_PASSES])
@@ -439,47 +410,38 @@ class Simulator:
         return flag
 
     def copy(self) -> Simulator:
-        """Return a simulation that goes on from here on its own.
-
-        Returns:
-            A simulator with this one's state; episode and settings are shared.
-
-        Source:
-            House rule: planners try orders on copies.
-        """
+        """Return a simulation that goes on from here on its own; it shares episode and settings."""
         twin = object.__new__(Simulator)
         twin.settings, twin.episode = self.settings, self.episode
         twin._open()
         s.copy_into(twin.state, self.state)
-        twin._choosing = deepcopy(self._choosing)
+        twin._chooser_run = deepcopy(self._chooser_run)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only this process can hold."""
+        """Keep only what of the state is in use; no addresses, which hold in this process."""
         state = s.in_use(self.state)
-        kept = {"settings": self.settings, "episode": self.episode, "_choosing": self._choosing}
+        kept = {
+            "settings": self.settings,
+            "episode": self.episode,
+            "_chooser_run": self._chooser_run,
+        }
         return kept | {"state": state}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Take hold of a state again."""
+        """Allocate a state and copy the kept one into it."""
         state = kept.pop("state")
         self.__dict__.update(kept)
         self._open()
         s.copy_into(self.state, state)
 
     def restore(self, other: Simulator) -> None:
-        """Go back, or over, to the state of another simulation of the same episode.
-
-        Args:
-            other: A copy of this simulator, or one of its copies; also one that was pickled.
+        """Take the state of another simulation of the same episode, such as a copy or a pickle.
 
         Raises:
             PolicyError: The other simulates another episode.
-
-        Source:
-            House rule: planners try orders on copies.
         """
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
         s.copy_into(self.state, other.state)
-        self._choosing = deepcopy(other._choosing)
+        self._chooser_run = deepcopy(other._chooser_run)

@@ -12,10 +12,11 @@ import numpy as np
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
-from hpcgym.core.backfill import Backfill, as_backfill, order_refused
-from hpcgym.core.episode import SchedulerSettings, executed_run_time, network_of
+from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import as_policy
+from hpcgym.core.prepare import executed_run_time, network_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, ActionReader, Scale, action_spec_of, unit_divisors
@@ -268,11 +269,11 @@ def _overridden(
     settings: SchedulerSettings, backfill: str | Backfill | None, backfill_order: str | None
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
-    mode = as_backfill(settings.backfill if backfill is None else backfill)
-    if mode.SHARES_TIME:
+    mode = as_mode(settings.backfill if backfill is None else backfill)
+    if not isinstance(mode, Backfill):
         raise ScenarioError(
-            f"backfill '{mode}' lets jobs take turns on processors, which a step cannot run; "
-            "hpcgym.simulate and hpcgym.evaluate do"
+            f"backfill '{mode}' {mode.REASON}, which a step cannot run; hpcgym.simulate and "
+            "hpcgym.evaluate do"
         )
     if not mode.TAKES_ORDER:
         if backfill_order is not None:

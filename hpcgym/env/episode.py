@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import Episode, SchedulerSettings, estimates_of, executed_run_time, prepare
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.policy import Policy, as_policy, policy_names
+from hpcgym.core.prepare import PreparedEpisode, estimates_of, executed_run_time, prepare
 from hpcgym.core.rows import jobs_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
@@ -46,7 +47,7 @@ class Prepared:
         baseline_settings: The scheduler of the baseline, None where there is none.
     """
 
-    episode: Episode
+    episode: PreparedEpisode
     reward: Reward
     cost: Cost
     baseline_settings: SchedulerSettings | None

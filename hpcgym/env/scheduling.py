@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_FIGURES
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
+from hpcgym.core.prepare import state_for
 from hpcgym.core.rows import sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of

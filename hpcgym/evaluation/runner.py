@@ -27,7 +27,7 @@ from hpcgym.trace.resample import jitter as jittered
 
 if TYPE_CHECKING:
     from hpcgym.agent.trainers import Trainer
-    from hpcgym.core.episode import SchedulerSettings
+    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.env.scheduling import SchedulingEnv
     from hpcgym.scenario.spec import Scenario
 

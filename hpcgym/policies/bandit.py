@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.policy import Chooser, Policy, Run, as_policy, register_policy
+from hpcgym.core.policy import Chooser, ChooserRun, Policy, as_policy, chooser_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError, unknown_name
 
@@ -26,11 +26,11 @@ DAY_S = 86_400
 class Bandit(Chooser):
     """Choose a rule for each period by how rules have served in the periods before.
 
-    A rule's reward for a period is the inverse of a mean bounded slowdown, in (0, 1]. With
-    "bandit" information that is of the jobs which ended in the period, for the rule that was
-    played; with "full" information the jobs submitted in the period are simulated on an empty
-    machine under every rule, with the request for the run time of a job that has not ended yet.
-    Nothing is learned from a period without such jobs.
+    A rule's reward for a period is the inverse of a mean bounded slowdown, in (0, 1]. With "bandit"
+    information it is that of the jobs which ended in the period, for the rule that was played. With
+    "full" information the jobs submitted in the period are simulated on an empty machine under
+    every rule, with the request for the run time of a job that has not ended yet. Nothing is
+    learned from a period without such jobs.
 
     Attributes:
         arms: Names of the policies to choose among.
@@ -46,8 +46,7 @@ class Bandit(Chooser):
         PolicyError: An unknown word, an arm that is unknown or not compiled, a period below 1 s, or
             an exploration beyond (0, 1].
 
-    Source:
-        Gaussier, Lelong, Reis, Trystram 2018, Online tuning of EASY-backfilling using queue
+    Source: Gaussier, Lelong, Reis, Trystram 2018, Online tuning of EASY-backfilling using queue
         reordering policies (IEEE TPDS); Auer, Cesa-Bianchi, Fischer 2002 (UCB1); Auer,
         Cesa-Bianchi, Freund, Schapire 2002 (Exp3).
 
@@ -81,31 +80,27 @@ class Bandit(Chooser):
 
     @property
     def name(self) -> str:
-        """Name, as tables show it."""
+        """Return the name that tables show."""
         stated = "" if self.information == "bandit" else ", full information"
         return f"{self.algorithm}({','.join(arm.name for arm in self.policies)}){stated}"
 
     @property
     def decide(self) -> int:  # type: ignore[override]
-        """When it is asked: at the start of each period."""
+        """Return when it is asked: at the start of each period."""
         return self.period
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:
-        """The arms as policies."""
+        """Return the arms as policies."""
         return tuple(as_policy(arm) for arm in self.arms)
 
     def begin(self) -> _BanditRun:
-        """Return what chooses in one simulation."""
+        """Return a run that has learned nothing."""
         return _BanditRun(self)
 
 
-class _BanditRun(Run):
-    """What one simulation chooses by.
-
-    Args:
-        bandit: What is fixed.
-    """
+class _BanditRun(ChooserRun):
+    """A bandit in one simulation, with its rewards and its random numbers."""
 
     def __init__(self, bandit: Bandit) -> None:
         n_arms = len(bandit.arms)
@@ -133,7 +128,7 @@ class _BanditRun(Run):
         return rewards
 
     def _learn(self, rewards: NDArray[np.float64]) -> None:
-        """Take rewards in."""
+        """Update means and weights by the rewards of a period; NaN where there is none."""
         known = np.isfinite(rewards)
         self.n_rewards[known] += 1
         self.mean_reward[known] += (rewards - self.mean_reward)[known] / self.n_rewards[known]
@@ -160,7 +155,7 @@ class _BanditRun(Run):
 
 
 def _reward_of_played(simulator: Simulator, period: int) -> float:
-    """Return the reward of the rule that has been played, NaN if no job ended."""
+    """Return the reward of the rule that was played, NaN if no job ended."""
     jobs, start_time = simulator.episode.table, simulator.start_time
     end_time = start_time + jobs.run_time
     now = simulator.now
@@ -204,9 +199,10 @@ def _inverse_mean_bsld(turnaround: NDArray[np.int64], run_time: NDArray[np.int64
     return float(1.0 / bsld.mean())
 
 
-for _algorithm in get_args(Algorithm):
-    register_policy(
-        f"BANDIT-{_algorithm.upper()}",
-        chooser=Bandit(algorithm=_algorithm),
-        source="Gaussier, Lelong, Reis, Trystram 2018 (IEEE TPDS)",
+def bandit_policy(algorithm: Algorithm) -> Policy:
+    """Return the policy named after an algorithm, such as BANDIT-UCB, with the default arms."""
+    return chooser_policy(
+        Bandit(algorithm=algorithm),
+        f"BANDIT-{algorithm.upper()}",
+        "Gaussier, Lelong, Reis, Trystram 2018 (IEEE TPDS)",
     )

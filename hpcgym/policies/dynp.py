@@ -1,4 +1,4 @@
-"""Choosers: policies that choose, as a simulation goes on, which rule orders the queue."""
+"""dynP: plan the queue under each of some policies, and follow the best plan."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.core.policy import Chooser, Policy, Run, as_policy, register_policy
+from hpcgym.core.policy import Chooser, ChooserRun, Policy, checked_candidates, chooser_policy
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -22,21 +22,16 @@ DYNP_CANDIDATES = ("FCFS", "SPF", "LPF")
 class DynP(Chooser):
     """Plan the queue under each candidate, and take the one whose plan is best.
 
-    At every pass at which jobs wait, the simulation is rolled out under each candidate with
-    estimates for run times and without further submissions; the candidate with the least mean
-    bounded slowdown of the waiting jobs orders this pass. Ties keep the candidate of the pass
-    before, or else take the earlier one of the list. A plan costs as much as a simulation of the
-    waiting jobs.
-
-    Attributes:
-        candidates: Names of policies whose orders keep.
+    At every pass at which jobs wait, `Simulator.predict` rolls the simulation out under each
+    candidate; the candidate with the least mean bounded slowdown of the waiting jobs orders this
+    pass. Ties keep the candidate of the pass before, or else take the earlier one of the list. A
+    plan costs as much as a simulation of the waiting jobs.
 
     Raises:
         PolicyError: No candidate, or one that is unknown, changes its order with time, or is not
             compiled.
 
-    Source:
-        Streit 2002, A self-tuning job scheduler family with dynamic policy switching (JSSPP);
+    Source: Streit 2002, A self-tuning job scheduler family with dynamic policy switching (JSSPP);
         specification, section 8, "dynP".
 
     Example:
@@ -50,7 +45,7 @@ class DynP(Chooser):
 
     @property
     def name(self) -> str:
-        """Name, as tables show it."""
+        """Return the name that tables show."""
         return f"dynP({','.join(self.candidates)})"
 
     def __post_init__(self) -> None:
@@ -60,16 +55,12 @@ class DynP(Chooser):
         checked_candidates(self.candidates)
 
     def begin(self) -> _DynPRun:
-        """Return what chooses in one simulation."""
+        """Return a run that begins with the first candidate."""
         return _DynPRun(checked_candidates(self.candidates))
 
 
-class _DynPRun(Run):
-    """What one simulation chooses by.
-
-    Args:
-        candidates: The policies.
-    """
+class _DynPRun(ChooserRun):
+    """dynP in one simulation, with the candidate of the pass before."""
 
     def __init__(self, candidates: Sequence[Policy]) -> None:
         self.candidates = tuple(candidates)
@@ -86,39 +77,8 @@ class _DynPRun(Run):
         return self.current
 
 
-def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
-    """Return policies that a rollout can run.
-
-    Args:
-        candidates: Names or policies.
-
-    Returns:
-        The policies.
-
-    Raises:
-        PolicyError: One is unknown, changes its order with time, needs users' records, or is not
-            compiled.
-
-    Source:
-        House rule: a rollout keeps its order, so that it costs no more than it must.
-
-    Example:
-        >>> checked_candidates(["WFP3"])
-        Traceback (most recent call last):
-        hpcgym.errors.PolicyError: WFP3 cannot be planned with: a candidate must keep its order ...
-    """
-    chosen = tuple(as_policy(candidate) for candidate in candidates)
-    for policy in chosen:
-        if policy.is_python or policy.keys or policy.needs_history or not policy.keeps_order:
-            raise PolicyError(
-                f"{policy.name} cannot be planned with: a candidate must keep its order from pass "
-                "to pass and be compiled, as FCFS, SPF or SAF"
-            )
-    return chosen
-
-
-register_policy(
+DYNP = chooser_policy(
+    DynP(),
     "DYNP",
-    chooser=DynP(),
-    source="Streit 2002, A self-tuning job scheduler family with dynamic policy switching (JSSPP)",
+    "Streit 2002, A self-tuning job scheduler family with dynamic policy switching (JSSPP)",
 )

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.policy import Chooser, Policy, Run, register_policy
+from hpcgym.core.policy import Chooser, ChooserRun, Policy, chooser_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import EXPECT_BY_RECORDS
 from hpcgym.errors import PolicyError
@@ -28,28 +28,25 @@ class Planner(Chooser):
     """Try orders of the waiting jobs on copies of the simulation, and take the least costly.
 
     At every contested pass the simulation is rolled out under each candidate, whose order is that
-    of this instant, with run times as users' records foresee them; EASY plans with the requests as
-    ever. Then single jobs of the best order are tried at its front until the budget is spent; the
+    of this instant, with run times as users' records let expect; EASY still plans with the requests. Then single jobs of the best order are tried at its front until the budget is spent. The
     default leaves none for that, for on logs it did not pay. A second of waiting costs 1/D, D the
-    foreseen run time, at least 10 s. A rollout costs as much as a simulation of the waiting jobs.
+    expected run time, at least 10 s. A rollout costs as much as a simulation of the waiting jobs.
 
     Attributes:
         candidates: Names of policies; of equals the earlier is taken.
-        rollouts: Rollouts at a decision, one for each order, or one for each of its samples; spent
-            on moves once each candidate has had its own, whatever the budget.
-        milliseconds: Time after which no further move is tried, ms; None = no limit. With one, a
+        rollouts: Rollouts at a decision, one for each order, or one for each of its samples. Each
+            candidate has its own, whatever the budget; the rest goes to single jobs.
+        milliseconds: Time after which no further job is tried, ms; None = no limit. With one, a
             schedule depends on the machine it is made on.
         samples: Samples that each order is tried with, of run times by users' records and of jobs
-            to come by the last day; 0 = run times are as expected, and none comes.
+            to come by the last day; 0 = run times are as expected, and no job comes.
         horizon: For how long jobs come, s.
         seed: Seed of the samples.
 
     Raises:
-        PolicyError: No candidate, one that cannot be planned with, or a number below what it can
-            be.
+        PolicyError: No candidate, one that cannot be planned with, or a number that is too small.
 
-    Source:
-        Specification, sections 8, "dynP", and 10; Streit 2002; Smith 1956.
+    Source: Specification, sections 8, "dynP", and 10; Streit 2002; Smith 1956.
 
     Example:
         >>> Planner(("SAF", "FCFS"), rollouts=8).name
@@ -80,7 +77,7 @@ class Planner(Chooser):
 
     @property
     def name(self) -> str:
-        """Name, as tables show it."""
+        """Return the name that tables show."""
         stated = f"{self.rollouts} rollouts"
         if self.milliseconds is not None:
             stated += f", {self.milliseconds:g} ms"
@@ -90,20 +87,16 @@ class Planner(Chooser):
 
     @cached_property
     def policies(self) -> tuple[Policy, ...]:
-        """The candidates as policies."""
+        """Return the candidates as policies."""
         return checked_orders(self.candidates)
 
     def begin(self) -> _PlannerRun:
-        """Return what chooses in one simulation."""
+        """Return a run that has decided nothing."""
         return _PlannerRun(self)
 
 
-class _PlannerRun(Run):
-    """What one simulation chooses by.
-
-    Args:
-        planner: What is fixed.
-    """
+class _PlannerRun(ChooserRun):
+    """A planner in one simulation, with its plans and the number of its decisions."""
 
     def __init__(self, planner: Planner) -> None:
         self.planner = planner
@@ -111,7 +104,7 @@ class _PlannerRun(Run):
         self._plans: Plans | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only this process can hold, and only one simulation."""
+        """Leave out the plans, which hold addresses of one process and one simulation."""
         return self.__dict__ | {"_plans": None}
 
     def choose(self, simulator: Simulator) -> NDArray[np.float64]:
@@ -139,14 +132,9 @@ class _PlannerRun(Run):
 def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
     """Move jobs of the trial order to its front, one by one, and keep each move that saves cost.
 
-    Args:
-        plans: The plans, the trial order set.
-        cost: What waiting costs under it.
-        n_orders: Moves that may be tried.
-        limit: Instant of `time.perf_counter` from which none is tried, s.
-
-    Source:
-        Local search, first improvement; after each the jobs are listed anew.
+    Local search by first improvement; after each improvement the jobs are listed anew. `cost` is
+    that of the trial order, `n_orders` the largest number of moves to try, `limit` the instant of
+    `time.perf_counter` from which none is tried, s.
     """
     tried, found = 0, n_orders > 0
     while found:
@@ -165,8 +153,8 @@ def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
             plans.set_key(job, key)
 
 
-register_policy(
+PLANNER = chooser_policy(
+    Planner(),
     "PLANNER",
-    chooser=Planner(),
-    source="Streit 2002 (JSSPP); Smith 1956; hpcgym specification, sections 8 and 10",
+    "Streit 2002 (JSSPP); Smith 1956; hpcgym specification, sections 8 and 10",
 )

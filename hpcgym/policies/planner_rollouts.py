@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.prepare import state_for
 from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.state import JobTable
 from hpcgym.errors import PolicyError
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from hpcgym.core.simulator import Simulator
 
 WINDOW_S = 86_400
-"""How far back the jobs are looked for that stand for those to come, s."""
+"""Length of the past whose jobs are sampled as jobs to come, s."""
 
 MOST_ARRIVALS = 256
-"""Jobs to come that are foreseen at most."""
+"""Largest number of jobs to come in a sample."""
 
 
 class Plans:
@@ -37,7 +37,7 @@ class Plans:
         simulator: The simulation; its policy expects by records.
         policies: Orders to begin with.
         n_samples: Samples of run times and of jobs to come; 0 = run times as expected, none comes.
-        horizon: For how long they come, s.
+        horizon: For how long jobs come, s.
     """
 
     def __init__(
@@ -62,19 +62,15 @@ class Plans:
 
     @property
     def n_chances(self) -> int:
-        """How many numbers `open` takes for each sample: the jobs at hand, those to come, one."""
+        """Return how many numbers `open` needs for each sample."""
         counter = self.simulator.state.counter[0]
         return int(counter[s.N_RELEASES] + counter[s.N_WAITING]) + MOST_ARRIVALS + 1
 
     def open(self, chances: NDArray[np.float64]) -> None:
         """Look ahead from the decision at hand.
 
-        Args:
-            chances: Numbers in [0, 1), shape (n_samples, n_chances): by how much of it the last day
-                is turned, then what run times are drawn by.
-
-        Source:
-            Common random numbers: every order meets the same jobs.
+        Chances are numbers in [0, 1), shape (n_samples, n_chances), common to all orders: first by
+        how much of its length the last day is turned, then what run times are drawn by.
         """
         simulator = self.simulator
         self.waiting = simulator.waiting
@@ -95,16 +91,9 @@ class Plans:
             )
 
     def cost(self, order: int) -> float:
-        """Predict what waiting costs under an order.
+        """Return what waiting costs under an order, the mean over the samples.
 
-        Args:
-            order: Number of the order.
-
-        Returns:
-            Mean over the samples.
-
-        Source:
-            Smith 1956; specification, section 8, "dynP".
+        Source: Smith 1956; specification, section 8, "dynP".
         """
         row, plan, column = self.simulator._sim.address, self._plan.address, self._column[order]
         total = 0.0
@@ -118,41 +107,22 @@ class Plans:
         return keys
 
     def try_on(self, order: int) -> None:
-        """Let the trial order begin as another one.
-
-        Args:
-            order: Number of that.
-
-        Source:
-            House rule: an order is as many keys as there are jobs at hand.
-        """
+        """Set the trial order to another order."""
         first = int(self.simulator.state.counter[0, s.NEXT_JOB])
         for table, n_coming in zip(self._tables, self._n_coming, strict=True):
             for jobs in (self.waiting, slice(first, first + n_coming)):
                 table.keys[jobs, FIRST_ORDER + self.trial] = table.keys[jobs, FIRST_ORDER + order]
 
     def set_key(self, job: int, key: float) -> None:
-        """Give a waiting job another key in the trial order.
-
-        Args:
-            job: Index of the job.
-            key: The key.
-
-        Source:
-            House rule: a move costs one number.
-        """
+        """Give a waiting job another key in the trial order."""
         for table in self._tables:
             table.keys[job, FIRST_ORDER + self.trial] = key
 
     def by_promise(self) -> NDArray[np.int64]:
-        """List jobs that might better go first in the trial order, most promising first.
+        """List jobs that might better go first in the trial order, shape (n_listed,).
 
-        Returns:
-            Those within the threshold behind its first, in its order, but those that fit now before
-            those that do not; shape (n_listed,).
-
-        Source:
-            House rule: only a job that fits can gain by going first now.
+        They are those within the threshold behind its first, in its order, but those that fit now
+        before those that do not, since only a job that fits can gain by going first now.
         """
         state = self.simulator.state
         open_to_order = self.waiting[self.waiting >= state.counter[0, s.NEXT_OVERDUE]]
@@ -180,20 +150,11 @@ def _table_for(n_jobs: int, n_keys: int) -> JobTable:
 
 
 def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
-    """Return policies whose orders can be worked out for jobs at hand and to come.
-
-    Args:
-        candidates: Names or policies.
-
-    Returns:
-        The policies.
+    """Return policies whose orders of jobs at hand and to come can be computed at one decision.
 
     Raises:
         PolicyError: One is unknown, or neither an index by records nor a sum of features without
             the wait.
-
-    Source:
-        House rule: an order of one decision stays as it is while a copy runs on.
 
     Example:
         >>> checked_orders(["F1"])

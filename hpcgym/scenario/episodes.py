@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.load import load_scenario

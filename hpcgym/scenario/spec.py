@@ -10,7 +10,7 @@ import types
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from hpcgym.core.backfill import as_backfill, order_refused
+from hpcgym.core.backfill import as_mode, order_refused
 from hpcgym.core.policy import as_policy
 from hpcgym.core.predictor import as_predictor
 from hpcgym.errors import PolicyError, ScenarioError, unknown_name
@@ -380,7 +380,7 @@ class SchedulerSpec(_Table):
             raise ScenarioError(f"[scheduler] {error}") from None
         self.at_least("threshold_s", 0)
         try:
-            mode = as_backfill(self.backfill)
+            mode = as_mode(self.backfill)
         except PolicyError as error:
             raise ScenarioError(f"[scheduler] {error}") from None
         if self.backfill_order is not None and not mode.TAKES_ORDER:

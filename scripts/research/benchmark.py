@@ -20,7 +20,7 @@ import numpy as np
 from rich.table import Table
 
 from hpcgym.batch import simulate_many
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use
 from hpcgym.core.workload import Workload

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
-from hpcgym.core.episode import executed_run_time
 from hpcgym.core.index_policy import TERMS, index_policy
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import as_policy
+from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.baselines import clairvoyant

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import as_policy
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, PolicyError
 
 ONE = {"jobs": np.zeros(12, dtype=np.float32), "cluster": np.zeros(3, dtype=np.float32)}

@@ -11,8 +11,8 @@ from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_car
 from hpcgym.agent.card import Result, read_card
 from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
 from hpcgym.agent.training_weeks import open_weeks
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, TraceError
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes

@@ -10,7 +10,7 @@ import hpcgym
 from hpcgym.agent import RuleAgent
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, Conservative, Depth, Easy, NoBackfill, as_backfill
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import HpcgymError, PolicyError, ScenarioError

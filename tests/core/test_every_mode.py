@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import hpcgym
 from engines import first_difference, simulator_of
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads

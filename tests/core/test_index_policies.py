@@ -13,9 +13,9 @@ import hpcgym
 import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.reward import STARTED_KEPT
+from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.rows import jobs_of, sim_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of

@@ -18,7 +18,7 @@ from engines import (
 )
 from hpcgym.core import state as s
 from hpcgym.core.backfill import LookAhead, Relaxed, Slack, as_backfill
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from research.benchmark import saturated

@@ -21,7 +21,7 @@ from engines import (
 )
 from hpcgym.core import state as s
 from hpcgym.core.backfill import MultiQueue, as_backfill
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import PolicyError

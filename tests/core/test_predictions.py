@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_prediction
 from engines import first_difference, whole, workload_of
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.predictor import Predictor, Submission, as_predictor
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from reference_prediction import CORRECTIONS, f_model

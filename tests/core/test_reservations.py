@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import hpcgym
 from engines import by_package, first_difference, whole
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings, prepare, state_for
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import selection
 from hpcgym.core.kernels.types import open_sim
+from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.rows import sim_of
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 
 

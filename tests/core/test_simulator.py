@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.baselines import REFERENCES, RULES, best_of_week, clairvoyant
 from hpcgym.scenario.episodes import Episodes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import hpcgym
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from hpcgym.policies.bandit import Bandit
@@ -21,13 +21,13 @@ def log():
 def played(log, bandit):
     """Return the rule in force after each decision, and the schedule."""
     simulator = Simulator(log, SchedulerSettings(bandit, threshold=200_000))
-    chosen, choose = [], simulator._choosing.choose
+    chosen, choose = [], simulator._chooser_run.choose
 
     def noted(at):
         chosen.append((at.now, choose(at).name))
         return hpcgym.as_policy(chosen[-1][1])
 
-    simulator._choosing.choose = noted
+    simulator._chooser_run.choose = noted
     simulator.run()
     return chosen, simulator
 
@@ -90,7 +90,7 @@ def test_full_information_finds_the_better_arm_at_once(log):
 
 def test_exp3_with_full_information_leans_towards_the_better_arm(log):
     _, simulator = played(log, Bandit(("LAF", "SAF"), "exp3", "full", exploration=0.3))
-    weight = simulator._choosing.log_weight
+    weight = simulator._chooser_run.log_weight
     assert weight[1] > weight[0] > 0
 
 
@@ -103,7 +103,7 @@ def test_exp3_weighs_a_reward_by_how_unlikely_its_arm_was(log):
         if week + 1 < len(chosen):
             reward = reward_by_hand(log, simulator.start_time, now + WEEK_S)
             log_weight[ARMS.index(rule)] += 0.1 * reward / chance[ARMS.index(rule)]
-    np.testing.assert_allclose(simulator._choosing.log_weight, log_weight, rtol=1e-9)
+    np.testing.assert_allclose(simulator._chooser_run.log_weight, log_weight, rtol=1e-9)
     assert len({rule for _, rule in chosen}) > 1
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_dynp
 from engines import check_copies_go_on_alike, jobs_of
-from hpcgym.core.episode import SchedulerSettings
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from hpcgym.policies.dynp import DynP

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_planner
 from engines import check_copies_go_on_alike, jobs_of
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from hpcgym.policies.planner import Planner

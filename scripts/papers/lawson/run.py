@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.predictor import Estimates
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.run_cache import Row, digest

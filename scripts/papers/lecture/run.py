@@ -10,11 +10,10 @@ from typing import cast
 
 import pandas as pd
 
-from hpcgym.core.backfill import Gang
-from hpcgym.core.episode import EventSemantics
+from hpcgym.core.settings import EventSemantics
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.run_cache import Row, digest
-from hpcgym.gang import Matrix
+from hpcgym.gang import Gang, Matrix
 from hpcgym.moldable import choose_shape
 from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload

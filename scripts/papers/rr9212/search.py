@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hpcgym.agent.evolution import XNES
 from hpcgym.batch import simulate_many
 from hpcgym.core import metrics
-from hpcgym.core.episode import SchedulerSettings
 from hpcgym.core.policy import FEATURES
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import BASE, FILL
 from hpcgym.core.workload import Workload

@@ -1,4 +1,8 @@
-"""How the scheduler works, and a workload made ready for the kernels under those settings."""
+"""A workload prepared for the kernels under one set of settings.
+
+Arrays are brought to the one layout that kernels are compiled for: contiguous, writable, int64 or
+float64. Another layout would be another compilation.
+"""
 
 from __future__ import annotations
 
@@ -6,162 +10,41 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core import state as s
-from hpcgym.core.backfill import Backfill, as_backfill, order_refused
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.types import InitialState
 from hpcgym.core.policy import Policy, as_policy
-from hpcgym.core.predictor import (
-    CORRECTIONS,
-    ONLINE,
-    PREDICTORS,
-    Correction,
-    Estimates,
-    Predictor,
-    as_predictor,
-)
+from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import JobTable, State
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
 
-EventSemantics = Literal["batch", "pyss"]
-
 _DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.DECIDE_EVENT}
 
 
-@dataclass(frozen=True)
-class SchedulerSettings:
-    """How the scheduler works; alike for an agent and for every baseline it is compared with.
-
-    Attributes:
-        policy: Primary order: a name, weights, or a `Policy`.
-        backfill: Backfilling mode, an object of `hpcgym.core.backfill` or its text; kept as text.
-        backfill_order: Order of backfill candidates, as `policy`; None = the primary order. For
-            modes that take one: "easy", "depth" and "relaxed".
-        threshold: Wait beyond which a job goes first, s; None = no threshold.
-        kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: What the scheduler takes run times to be: what
-            `hpcgym.core.predictor.as_predictor` takes, such as "requested", "exact" or "recent", or
-            whole numbers of seconds >= 1, shape (n_jobs,).
-        correction: What it is told of a job that outlives its estimate: "none", that the job ends
-            now; "reqtime", "tsafrir", "doubling", a longer estimate (see
-            `hpcgym.core.kernels.scoring.estimates.next_estimate`).
-        event_semantics: "batch" or "pyss"; see the specification, section 1.
-    """
-
-    policy: str | Policy | Sequence[float] = "FCFS"
-    backfill: str | Backfill = "easy"
-    backfill_order: str | Policy | Sequence[float] | None = None
-    threshold: int | None = None
-    kill_at_limit: bool = True
-    estimates: Estimates = "requested"
-    correction: Correction = "none"
-    event_semantics: EventSemantics = "batch"
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be simulated, naming what is allowed.
-
-        Raises:
-            PolicyError: An unknown name, a threshold below 0 or not whole, or a contradiction.
-        """
-        as_policy(self.policy)
-        if self.backfill_order is not None:
-            as_policy(self.backfill_order)
-        mode = as_backfill(self.backfill)
-        object.__setattr__(self, "backfill", str(mode))
-        if self.backfill_order is not None and not mode.TAKES_ORDER:
-            raise PolicyError(order_refused(mode))
-        self._refuse_choosers(mode)
-        if mode.SHARES_TIME and as_policy(self.policy).name != "FCFS":
-            raise PolicyError(
-                f"backfill '{mode}' places jobs in order of arrival: the policy must be FCFS, got "
-                f"{as_policy(self.policy).name}"
-            )
-        if self.event_semantics not in get_args(EventSemantics):
-            allowed = get_args(EventSemantics)
-            raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
-        if self.correction not in CORRECTIONS:
-            raise PolicyError(unknown_name("correction", self.correction, CORRECTIONS))
-        predictor = self.predictor
-        if self.threshold is not None and not (
-            isinstance(self.threshold, (int, float, np.number))
-            and self.threshold >= 0
-            and self.threshold % 1 == 0
-        ):
-            raise PolicyError(
-                f"threshold must be whole seconds >= 0 or None, got {self.threshold!r}"
-            )
-        falls_short = predictor is None or predictor.online
-        if self.event_semantics == "pyss" and not (
-            self.kill_at_limit and (self.correction != "none" or not falls_short)
-        ):
-            raise PolicyError(
-                "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
-                "it needs kill_at_limit=True and, where a job may outlive its estimate, a "
-                f"correction; got estimates {self.estimates!r}, kill_at_limit={self.kill_at_limit}"
-            )
-
-    def _refuse_choosers(self, mode: Backfill) -> None:
-        """Refuse a chooser where it cannot choose."""
-        policy = as_policy(self.policy)
-        fill = None if self.backfill_order is None else as_policy(self.backfill_order)
-        if fill is not None and fill.chooser is not None:
-            raise PolicyError(f"{fill.name} chooses the primary order, not a backfill order")
-        if policy.chooser is None:
-            return
-        if fill is not None and fill.is_python:
-            raise PolicyError(
-                f"{policy.name} chooses at other instants than the formula of the backfill order "
-                f"{fill.name!r} is asked at; register that by keys instead"
-            )
-        if policy.chooser.plans and (mode.keeps_state or self.event_semantics == "pyss"):
-            raise PolicyError(
-                f"{policy.name} plans with a backfill that keeps nothing from pass to pass (none, "
-                "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "
-                f"'{mode}' and '{self.event_semantics}'"
-            )
-        asks = fill is not None and fill.needs_history and (fill.expects or policy.expects)
-        if fill is not None and policy.chooser.plans and asks:
-            raise PolicyError(
-                f"{policy.name} plans with a backfill order that needs no users' records; got "
-                f"{fill.name}"
-            )
-
-    @property
-    def predictor(self) -> Predictor | None:
-        """Return what the estimates come from, None where they are given one by one."""
-        if isinstance(self.estimates, (str, Predictor)) or callable(self.estimates):
-            return as_predictor(self.estimates)
-        return None
-
-    @property
-    def moves_estimates(self) -> bool:
-        """Tell whether estimates are predicted or corrected while the simulation runs."""
-        predictor = self.predictor
-        return self.correction != "none" or (predictor is not None and predictor.online)
-
-
 @dataclass(frozen=True, eq=False)
-class Episode:
-    """A workload made ready for the kernels under one set of settings.
+class PreparedEpisode:
+    """What kernels read of a workload under one set of settings.
 
     Attributes:
-        workload: The job table it was made of.
-        table: What the kernels read.
+        workload: The job table it was made from.
+        table: The jobs.
         setting: Row of `State.setting`, shape (N_SETTINGS,).
         weight: Row of `State.weight`, shape (N_ORDERS, N_WEIGHTS).
         backfill_parameter: Row of `State.backfill_parameter`, shape (N_BACKFILL_PARAMETERS,).
         policy: The primary order.
         fill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
-        network: Parameters of the network that expects, shape (N_NETWORK,); empty = none.
+        network: Parameters of the network that expects run times, shape (N_NETWORK,); empty = none.
     """
 
     workload: Workload
@@ -176,20 +59,14 @@ class Episode:
 
     @property
     def expects(self) -> bool:
-        """Tell whether a rule asks what is expected of a job."""
+        """Tell whether a rule reads what is expected of a job."""
         return bool(self.setting[s.EXPECT])
 
     def serves(self, policy: Policy) -> bool:
         """Tell whether a decision may order by a compiled policy.
 
-        Args:
-            policy: The policy.
-
-        Returns:
-            False where it reads what is not kept: users' records, or what they let expect.
-
-        Source:
-            House rule: what nobody has asked for is not kept.
+        It may not where the policy reads users' records, or expectations, that this episode does
+        not keep.
         """
         read = self.setting[s.KEEP_HISTORY] in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_VIEWS)
         return (
@@ -200,7 +77,7 @@ class Episode:
 
     @cached_property
     def start(self) -> Struct[InitialState]:
-        """Return what a simulation of the episode begins with, as kernels see it."""
+        """Return the state that a simulation of the episode begins with, for kernels."""
         keeps = self.setting[s.KEEP_HISTORY] != 0
         history = self.workload.history if keeps else empty_history(0)
         moves = self.setting[s.PREDICT] != 0 or self.setting[s.CORRECT] != 0
@@ -223,26 +100,16 @@ class Episode:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only this process can hold."""
+        """Leave out addresses, which hold in this process only."""
         return {key: value for key, value in self.__dict__.items() if key != "start"}
 
     @property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
-        """What the kernels read besides the jobs."""
+        """Return what the kernels read besides the jobs."""
         return self.setting, self.weight, self.backfill_parameter, self.network
 
-    def is_same_as(self, other: Episode) -> bool:
-        """Tell whether another episode reads the same to the kernels.
-
-        Args:
-            other: The other episode.
-
-        Returns:
-            True if jobs, settings and rules are equal; at once for the same object.
-
-        Source:
-            House rule: a state that was pickled can be gone back to.
-        """
+    def is_same_as(self, other: PreparedEpisode) -> bool:
+        """Tell whether jobs, settings and rules are equal; O(1) for the same object."""
         if other is self:
             return True
         mine: tuple[Any, ...] = (*self.table, *self._fixed)
@@ -251,17 +118,9 @@ class Episode:
 
 
 def executed_run_time(workload: Workload, kill_at_limit: bool) -> NDArray[np.int64]:
-    """Return how long each job runs.
+    """Return how long each job runs, shape (n_jobs,), s.
 
-    Args:
-        workload: The job table.
-        kill_at_limit: Whether a job ends at its request at the latest.
-
-    Returns:
-        Executed run times, shape (n_jobs,), s.
-
-    Source:
-        Specification, section 1, "Run time".
+    Source: Specification, section 1, "Run time".
     """
     if kill_at_limit:
         return np.minimum(workload.run_time, workload.requested_time)
@@ -269,20 +128,14 @@ def executed_run_time(workload: Workload, kill_at_limit: bool) -> NDArray[np.int
 
 
 def estimates_of(workload: Workload, settings: SchedulerSettings) -> NDArray[np.int64]:
-    """Return what the scheduler takes each job's run time to be.
+    """Return what the scheduler takes run times to be, shape (n_jobs,), s, >= 1.
 
-    Args:
-        workload: The job table.
-        settings: The settings.
-
-    Returns:
-        Estimates, shape (n_jobs,), s, >= 1; the requests where they are predicted later.
+    Where they are predicted during the simulation, these are the requests.
 
     Raises:
         WorkloadError: An array of another shape, or with a value that is not a whole number >= 1.
 
-    Source:
-        Specification, section 1; house rule: an estimate is at least one second.
+    Source: Specification, section 1.
     """
     predictor = settings.predictor
     if predictor == PREDICTORS["requested"]:
@@ -319,32 +172,26 @@ def prepare(
     reward_rate: NDArray[np.float64] | None = None,
     reward_onset: NDArray[np.int64] | None = None,
     field: NDArray[np.float32] | None = None,
-) -> Episode:
-    """Make a workload ready for the kernels.
+) -> PreparedEpisode:
+    """Prepare a workload for the kernels.
 
     Args:
         workload: The job table.
         settings: How the scheduler works.
-        decide: "never", "contested", "event", or an interval in s: when decisions are asked for.
-        extra_policies: Policies that decisions may choose besides; those given by keys get the rows
-            of `JobTable.keys` from 2 on, in order.
-        keep_history: Whether users' completed jobs are recorded though no policy needs them.
-        check_invariants: Whether invariants are checked after every pass.
+        decide: When decisions are asked for: "never", "contested", "event", or an interval in s.
+        extra_policies: Policies that decisions may choose besides; the one at position i has its
+            keys, if it is given by keys, in column 2 + i of `JobTable.keys`.
+        keep_history: Whether to record users' completed jobs though no policy needs them.
+        check_invariants: Whether to check invariants after every pass.
         full_passes: Whether every pass looks at the whole queue; for tests.
-        largest_request: Largest request of the scenario, s; default that of the estimates.
-        reward_rate: What a second of waiting costs, shape (n_jobs,), 1/s; None = no reward.
-        reward_onset: Instant from which it does, shape (n_jobs,), s.
+        largest_request: Largest request of the scenario, s; default the largest estimate.
+        reward_rate: Cost of a second of waiting, shape (n_jobs,), 1/s; None = no reward.
+        reward_onset: Instant from which waiting costs, shape (n_jobs,), s.
         field: Observation fields that never change, shape (n_jobs, N_STATIC_FIELDS).
-
-    Returns:
-        The episode.
 
     Raises:
         WorkloadError: Estimates or a policy's keys do not fit the workload.
-        PolicyError: An unknown `decide`.
-
-    Source:
-        House rule: normalise at the door, so that kernels compile once.
+        PolicyError: An unknown `decide`, or two policies with different networks.
     """
     policy = as_policy(settings.policy)
     fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
@@ -390,7 +237,7 @@ def prepare(
     setting[s.CHECK] = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     parameters = as_backfill(settings.backfill).row()
-    return Episode(
+    return PreparedEpisode(
         workload,
         table,
         setting,
@@ -404,19 +251,10 @@ def prepare(
 
 
 def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
-    """Return the network that the policies of one episode share.
-
-    Args:
-        policies: The policies.
-
-    Returns:
-        Its parameters, shape (N_NETWORK,), or empty where none has a network.
+    """Return the network of an episode's policies, shape (N_NETWORK,); empty = none.
 
     Raises:
-        PolicyError: Two policies have networks that differ.
-
-    Source:
-        House rule: what is expected of a job is worked out once, whoever asks.
+        PolicyError: Two policies have different networks; expectations are computed once for all.
     """
     found: NDArray[np.float64] = np.empty(0)
     for policy in policies:
@@ -432,7 +270,7 @@ def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
 
 
 def _decide_as(setting: NDArray[np.int64], decide: str | int) -> None:
-    """Set when decisions are asked for."""
+    """Set when decisions are asked for. Writes DECIDE and DECIDE_SECONDS."""
     if not isinstance(decide, str):
         setting[s.DECIDE] = s.DECIDE_INTERVAL
         setting[s.DECIDE_SECONDS] = decide
@@ -445,19 +283,12 @@ def _decide_as(setting: NDArray[np.int64], decide: str | int) -> None:
 def rules_of(
     policy: Policy, fill: Policy | None, settings: SchedulerSettings
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Write down two orders and the scheduler's settings as kernels read them.
+    """Return rows of `State.setting` and `State.weight` for two orders and the settings.
 
-    Args:
-        policy: The primary order; one that orders in Python leaves its queue to decisions.
-        fill: The backfill order, None = the primary order.
-        settings: How the scheduler works, its orders left out.
-
-    Returns:
-        Rows of `State.setting`, shape (N_SETTINGS,), and of `State.weight`, shape (N_ORDERS,
-        N_WEIGHTS), in which what a workload brings with it is 0.
-
-    Source:
-        House rule: orders that stay are kept, those that change with time are worked out anew.
+    The rows have shape (N_SETTINGS,) and (N_ORDERS, N_WEIGHTS). What depends on the workload is 0
+    in them. The queue is kept in the primary order if that order is compiled and does not change
+    with time, else in FCFS order; then the other order is computed at each pass, or by decisions if
+    it is in Python.
     """
     setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
     weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))
@@ -493,20 +324,10 @@ def rules_of(
 
 
 def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
-    """Ask a policy for its keys.
-
-    Args:
-        workload: The jobs.
-        policy: A policy given by keys.
-
-    Returns:
-        One key per job, shape (n_jobs,), above the key of jobs beyond the threshold.
+    """Return a policy's key of each job, shape (n_jobs,), all above minus infinity.
 
     Raises:
         WorkloadError: Keys of another shape, or NaN.
-
-    Source:
-        House rule: what cannot order the jobs is refused at the door.
     """
     assert policy.keys is not None
     keys = np.asarray(policy.keys(workload), dtype=np.float64)
@@ -519,16 +340,9 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
 
 
 def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the class of each request, as `hpcgym.core.kernels.queue.btree.size_class_of` does.
+    """Return the size class of each request, shape (n_jobs,), 0 to SIZE_CLASSES - 1.
 
-    Args:
-        processors: Processors, shape (n_jobs,).
-
-    Returns:
-        Classes, 0 to SIZE_CLASSES - 1, shape (n_jobs,).
-
-    Source:
-        House rule: one bound per class of jobs.
+    It equals `hpcgym.core.kernels.queue.btree.size_class_of`.
     """
     octave = np.frexp(processors)[1].astype(np.int64) - 1
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
@@ -540,19 +354,13 @@ def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDA
     return np.stack([q, e, e / q, e * q], axis=1)
 
 
-def state_for(episodes: Sequence[Episode], *, fields: bool = False, room: int = 0) -> State:
-    """Allocate a state of one row that any of the episodes fits into.
+def state_for(episodes: Sequence[PreparedEpisode], *, fields: bool = False, room: int = 0) -> State:
+    """Allocate a state of one simulation that any of the episodes fits into.
 
     Args:
         episodes: The episodes.
-        fields: Whether observations are made.
-        room: Jobs for which there is to be room beyond those of the longest episode.
-
-    Returns:
-        The state; begin an episode before use.
-
-    Source:
-        House rule: allocate once, reset often.
+        fields: Whether to hold observation fields.
+        room: Further jobs to hold, beyond those of the longest episode.
     """
     return s.allocate(
         1,

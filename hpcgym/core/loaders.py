@@ -1,0 +1,14 @@
+"""Names that the rooms above add to those of the core, each with a function that loads its object.
+
+`hpcgym/registration.py` and `hpcgym/policies/registration.py` fill the tables when hpcgym is
+imported. An object is loaded when its name is first used, so that the import stays quick.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+POLICIES: dict[str, Callable[[], Any]] = {}
+"""Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
+
+SIMULATORS: dict[str, Callable[[], Any]] = {}
+"""Subclasses of `hpcgym.core.backfill.OwnSimulator`."""

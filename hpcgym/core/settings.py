@@ -1,0 +1,123 @@
+"""How the scheduler works, and which combinations of settings are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
+from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
+from hpcgym.errors import PolicyError, unknown_name
+
+EventSemantics = Literal["batch", "pyss"]
+
+
+@dataclass(frozen=True)
+class SchedulerSettings:
+    """How the scheduler works; an agent and the baselines it is compared with share them.
+
+    Attributes:
+        policy: Primary order.
+        backfill: Which jobs may start ahead of others, kept as text; see `hpcgym.core.backfill`.
+        backfill_order: Order of backfill candidates; None = the primary order.
+        threshold: Wait beyond which a job goes first, s; None = no threshold.
+        kill_at_limit: Whether a job ends at its request at the latest.
+        estimates: What the scheduler takes run times to be: text or a function that
+            `hpcgym.core.predictor.as_predictor` reads, or seconds >= 1, shape (n_jobs,).
+        correction: The estimate of a job that outlives its own; "none": it ends now, see
+            `hpcgym.core.kernels.scoring.estimates.next_estimate`.
+        event_semantics: What happens at one instant.
+
+    Raises:
+        PolicyError: An unknown name, a threshold below 0 or not whole, or a contradiction.
+
+    Source: Specification, section 1.
+    """
+
+    policy: str | Policy | Sequence[float] = "FCFS"
+    backfill: str | Mode = "easy"
+    backfill_order: str | Policy | Sequence[float] | None = None
+    threshold: int | None = None
+    kill_at_limit: bool = True
+    estimates: Estimates = "requested"
+    correction: Correction = "none"
+    event_semantics: EventSemantics = "batch"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be simulated, naming what is allowed."""
+        as_policy(self.policy)
+        if self.backfill_order is not None:
+            as_policy(self.backfill_order)
+        mode = as_mode(self.backfill)
+        object.__setattr__(self, "backfill", str(mode))
+        if self.backfill_order is not None and not mode.TAKES_ORDER:
+            raise PolicyError(order_refused(mode))
+        mode.check_policy(as_policy(self.policy).name)
+        self._refuse_choosers(mode)
+        if self.event_semantics not in get_args(EventSemantics):
+            allowed = get_args(EventSemantics)
+            raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
+        if self.correction not in CORRECTIONS:
+            raise PolicyError(unknown_name("correction", self.correction, CORRECTIONS))
+        predictor = self.predictor
+        if self.threshold is not None and not (
+            isinstance(self.threshold, (int, float, np.number))
+            and self.threshold >= 0
+            and self.threshold % 1 == 0
+        ):
+            raise PolicyError(
+                f"threshold must be whole seconds >= 0 or None, got {self.threshold!r}"
+            )
+        falls_short = predictor is None or predictor.online
+        if self.event_semantics == "pyss" and not (
+            self.kill_at_limit and (self.correction != "none" or not falls_short)
+        ):
+            raise PolicyError(
+                "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
+                "it needs kill_at_limit=True and, where a job may outlive its estimate, a "
+                f"correction; got estimates {self.estimates!r}, kill_at_limit={self.kill_at_limit}"
+            )
+
+    def _refuse_choosers(self, mode: Mode) -> None:
+        """Refuse a chooser where it cannot choose."""
+        policy = as_policy(self.policy)
+        fill = None if self.backfill_order is None else as_policy(self.backfill_order)
+        if fill is not None and fill.chooser is not None:
+            raise PolicyError(f"{fill.name} chooses the primary order, not a backfill order")
+        if policy.chooser is None:
+            return
+        if fill is not None and fill.is_python:
+            raise PolicyError(
+                f"{policy.name} chooses at other instants than the formula of the backfill order "
+                f"{fill.name!r} is asked at; register that by keys instead"
+            )
+        can_plan = isinstance(mode, Backfill) and not mode.keeps_state
+        if policy.chooser.plans and (not can_plan or self.event_semantics == "pyss"):
+            raise PolicyError(
+                f"{policy.name} plans with a backfill that keeps nothing from pass to pass (none, "
+                "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "
+                f"'{mode}' and '{self.event_semantics}'"
+            )
+        asks = fill is not None and fill.needs_history and (fill.expects or policy.expects)
+        if fill is not None and policy.chooser.plans and asks:
+            raise PolicyError(
+                f"{policy.name} plans with a backfill order that needs no users' records; got "
+                f"{fill.name}"
+            )
+
+    @property
+    def predictor(self) -> Predictor | None:
+        """Return where the estimates come from, None where they are an array."""
+        if isinstance(self.estimates, (str, Predictor)) or callable(self.estimates):
+            return as_predictor(self.estimates)
+        return None
+
+    @property
+    def moves_estimates(self) -> bool:
+        """Tell whether estimates are predicted or corrected while the simulation runs."""
+        predictor = self.predictor
+        return self.correction != "none" or (predictor is not None and predictor.online)
