@@ -1,4 +1,4 @@
-"""`hpcgym judge`: agents and trainers on weeks they have not been trained on."""
+"""`hpcgym cross-validate`: agents and trainers on weeks they have not been trained on."""
 
 from __future__ import annotations
 
@@ -10,16 +10,29 @@ import typer
 from rich.console import Console
 
 from hpcgym.cli.results import draw, journal_in, results_folder
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
-    from hpcgym.evaluation import Judgement
+    from hpcgym.evaluation import CrossValidationResult
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
 """What stands in the output folder: every run, one line per agent, every training, the picture; of
 several logs a picture each, such as comparison-tiny.png."""
 
 
-def judge_agent(
+def refuse_references(given: bool | None) -> None:
+    """Refuse the name that `--baselines` had before.
+
+    Raises:
+        HpcgymError: It is given.
+    """
+    if given is not None:
+        raise HpcgymError(
+            "--references and --no-references are now called --baselines and --no-baselines"
+        )
+
+
+def cross_validate_agents(
     names: Annotated[
         list[str],
         typer.Argument(
@@ -41,9 +54,13 @@ def judge_agent(
     folds: Annotated[
         int, typer.Option(help="Contiguous blocks of weeks, each held out of training once.")
     ] = 5,
-    references: Annotated[
-        bool, typer.Option(help="Whether to add the lines of reference; SAF is always there.")
+    baselines: Annotated[
+        bool, typer.Option(help="Whether to add the baselines; SAF is always there.")
     ] = True,
+    references: Annotated[
+        bool | None,
+        typer.Option("--references/--no-references", hidden=True, callback=refuse_references),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 5,
     jitter: Annotated[
         int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
@@ -65,17 +82,17 @@ def judge_agent(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Judge agents on weeks they have not been trained on, among lines of reference.
+    """Run agents on weeks they have not been trained on, and compare them with baselines.
 
     A trainer is handed the weeks of a log without a block and its neighbours, and what it makes is
     run on the block; so with each of the blocks, and several seeds. Over several logs a block of
     each is held out at once, and a last table has the geometric mean of the ratios. An agent that
     was trained before is run on the weeks its card leaves open, a rule on all. Ratios are to SAF on
-    the same weeks and jittered copies, in pairs; the lines of reference say what is achieved today,
+    the same weeks and jittered copies, in pairs; the baselines say what is achieved today,
     and what hindsight and clairvoyance would give.
     """
-    from hpcgym.evaluation import judge
-    from hpcgym.evaluation.baselines import REFERENCES
+    from hpcgym.evaluation import cross_validate
+    from hpcgym.evaluation.baselines import BASELINES
     from hpcgym.evaluation.cross_validation import load_contestant
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
     from hpcgym.scenario.episodes import Episodes
@@ -85,7 +102,7 @@ def judge_agent(
     logs = [load_scenario(name) for name in scenarios or [DEFAULT_SCENARIO]]
     files = (*FILES[:-1], *_pictures([log.name for log in logs]))
     with results_folder(output, files, resume=resume, force=force) as folder:
-        result = judge(
+        result = cross_validate(
             chosen,
             [Episodes(log) for log in logs],
             folds=folds,
@@ -94,7 +111,7 @@ def judge_agent(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            references=REFERENCES if references else (),
+            baselines=BASELINES if baselines else (),
             resume=journal_in(folder, resume=resume),
         )
         Console().print(result.table())
@@ -110,7 +127,9 @@ def _pictures(scenarios: Sequence[str]) -> list[str]:
     return [f"{picture.stem}-{name}{picture.suffix}" for name in scenarios]
 
 
-def _write(result: Judgement, folder: Path, files: Sequence[str], *, force: bool) -> None:
+def _write(
+    result: CrossValidationResult, folder: Path, files: Sequence[str], *, force: bool
+) -> None:
     """Write the tables and the pictures, and say where."""
     n_tables = len(FILES) - 1
     result.to_csv(folder, force=force)

@@ -1,4 +1,4 @@
-"""The folder that `hpcgym evaluate` and `hpcgym judge` write to, and take up again."""
+"""The folder that `hpcgym evaluate` and `hpcgym cross-validate` write to, and take up again."""
 
 from __future__ import annotations
 

@@ -13,9 +13,18 @@ from hpcgym.errors import HpcgymError
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
+RENAMED = {"judge": "cross-validate"}
+"""New names of subcommands, by the old ones."""
+
 
 class HouseGroup(TyperGroup):
     """Turns errors made on purpose into one line and exit code 2, Ctrl-C into one line and 130."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Find a subcommand; an old name is answered with the new one."""
+        if cmd_name in RENAMED:
+            raise HpcgymError(f"`hpcgym {cmd_name}` is now called `hpcgym {RENAMED[cmd_name]}`")
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand.
@@ -52,7 +61,7 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate_log)
 app.command("evaluate")(evaluate.evaluate_agents)
-app.command("judge")(cross_validate.judge_agent)
+app.command("cross-validate")(cross_validate.cross_validate_agents)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")

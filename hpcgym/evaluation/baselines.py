@@ -72,8 +72,8 @@ _CLAIRVOYANT: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 UNACHIEVABLE = (HINDSIGHT, HINDSIGHT_ON_COPIES, *_CLAIRVOYANT)
 """Names that say that no scheduler could be it."""
 
-REFERENCES = (*RULES, TRAINED, HINDSIGHT, *_CLAIRVOYANT)
-"""Every line of reference, by name; `w*` brings `w* on copies` along."""
+BASELINES = (*RULES, TRAINED, HINDSIGHT, *_CLAIRVOYANT)
+"""Every baseline, by name; `w*` brings `w* on copies` along."""
 
 
 def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:

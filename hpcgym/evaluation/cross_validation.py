@@ -13,10 +13,10 @@ from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
-from hpcgym.evaluation.baselines import HINDSIGHT, HINDSIGHT_ON_COPIES, REFERENCES, Kind
+from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, Kind
 from hpcgym.evaluation.card_results import REPLICAS
 from hpcgym.evaluation.cv_plan import Contestant, LineUp, Play
-from hpcgym.evaluation.cv_result import Judgement, averaged
+from hpcgym.evaluation.cv_result import CrossValidationResult, averaged
 from hpcgym.evaluation.cv_training import Made, Making, make_all
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
@@ -72,7 +72,7 @@ def load_contestant(name: str) -> Contestant:
     return load_agent(name)
 
 
-def judge(
+def cross_validate(
     agent: str | Contestant | Sequence[str | Contestant],
     scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
     *,
@@ -83,17 +83,17 @@ def judge(
     replicas: int = REPLICAS,
     seed: int = 0,
     processes: int = 1,
-    references: Sequence[str] = REFERENCES,
+    baselines: Sequence[str] = BASELINES,
     resume: str | Path | None = None,
     progress: bool = True,
-) -> Judgement:
-    """Judge agents on weeks they have not been trained on, among lines of reference.
+) -> CrossValidationResult:
+    """Judge agents on weeks they have not been trained on, among baselines.
 
     A trainer is handed the training weeks of each fold, which carry their jobs and nothing else of
     the log, once per training seed; what it makes is run on the weeks held out. Over several logs,
     a fold holds out a block of each, and one agent is made of what it leaves of all. An agent that
     was trained before is run on the weeks its card leaves open, any other on all weeks; with
-    several, all are run on the weeks that are open to each, and so are the lines of reference.
+    several, all are run on the weeks that are open to each, and so are the baselines.
     Weeks are run as they are and on jittered copies, the same for all.
 
     Args:
@@ -110,7 +110,7 @@ def judge(
             same but for trainings that the clock ends, as that of `ppo` by its minutes. With more
             than one, each training works in a process of one thread, and trainers must be
             picklable. A script must then guard its entry with `if __name__ == "__main__"`.
-        references: Which lines of reference to add, of `hpcgym.evaluation.baselines.REFERENCES`.
+        baselines: Which baselines to add, of `hpcgym.evaluation.baselines.BASELINES`.
         resume: File in which finished trainings and runs are kept, and from which a judgement that
             was cut off goes on. It is unpickled: take no one else's.
         progress: Whether to show progress bars, on a terminal.
@@ -131,7 +131,8 @@ def judge(
 
     Example:
         >>> weeks = Episodes("synthetic-256-weeks").select("1-4")
-        >>> found = judge("SPF", weeks, jitter=0, replicas=0, references=["SAF"], progress=False)
+        >>> plain = {"jitter": 0, "replicas": 0, "progress": False}
+        >>> found = cross_validate("SPF", weeks, baselines=["SAF"], **plain)
         >>> found.summary()[["agent", "kind", "n_weeks"]]
           agent        kind  n_weeks
         0   SPF  achievable        4
@@ -140,9 +141,9 @@ def judge(
     check_numbers(jitter, replicas, seed, processes)
     if seeds < 1:
         raise EvaluationError(f"at least 1 training seed is needed, got {seeds}")
-    for name in references:
-        if name not in REFERENCES:
-            raise EvaluationError(unknown_name("line of reference", name, REFERENCES))
+    for name in baselines:
+        if name not in BASELINES:
+            raise EvaluationError(unknown_name("baseline", name, BASELINES))
     contestants, logs = _contestants(agent), _logs(scenario)
     tested = [_open_to_all(contestants, log) for log in logs]
     if blocks is not None:
@@ -152,7 +153,7 @@ def judge(
         ]
     journal = None if resume is None else Journal(resume)
     lineup = LineUp(logs, tested, folds, seeds, seed)
-    plays = list(lineup.plays(contestants, references))
+    plays = list(lineup.plays(contestants, baselines))
     makings = {play.made_of: play.agent for play in plays if isinstance(play.agent, Making)}
     made = make_all(list(makings.values()), journal=journal, processes=processes, progress=progress)
     frames = []
@@ -164,7 +165,7 @@ def judge(
         tasks = _tasks(own, runner, tested[log])
         done = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))
-    return _judgement(lineup, plays, made, frames, (jitter, replicas))
+    return _result(lineup, plays, made, frames, (jitter, replicas))
 
 
 def _contestants(agent: str | Contestant | Sequence[str | Contestant]) -> list[Contestant]:
@@ -173,7 +174,7 @@ def _contestants(agent: str | Contestant | Sequence[str | Contestant]) -> list[C
     chosen = [load_contestant(one) if isinstance(one, str) else one for one in several]
     names = [one.name for one in chosen]
     if not names:
-        raise EvaluationError("give at least one trainer or agent to judge")
+        raise EvaluationError("give at least one trainer or agent to cross-validate")
     for name in names:
         if names.count(name) > 1:
             raise EvaluationError(f"two agents are called {name}; each name may stand once")
@@ -185,7 +186,7 @@ def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
     several = cast(Any, scenario if isinstance(scenario, (list, tuple)) else [scenario])
     logs = [one if isinstance(one, Episodes) else Episodes(one) for one in several]
     if not logs:
-        raise EvaluationError("give at least one scenario to judge on")
+        raise EvaluationError("give at least one scenario to cross-validate on")
     refuse_one_log_twice([log.scenario for log in logs])
     return logs
 
@@ -225,16 +226,16 @@ _TRAINING = (
     *("agent", "scenario", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
     *("seconds", "steps", "made"),
 )
-"""Columns of `Judgement.trainings`."""
+"""Columns of `CrossValidationResult.trainings`."""
 
 
-def _judgement(
+def _result(
     lineup: LineUp,
     plays: Sequence[Play],
     made: Mapping[str, Made],
     frames: Sequence[pd.DataFrame],
     copies: tuple[int, int],
-) -> Judgement:
+) -> CrossValidationResult:
     """Put together what was found."""
     import pandas as pd
 
@@ -249,7 +250,7 @@ def _judgement(
     ]
     for name, frame in zip(names, frames, strict=True):
         frame.insert(0, "scenario", name)
-    return Judgement(
+    return CrossValidationResult(
         evaluations=tuple(evaluations),
         runs=pd.concat(frames, ignore_index=True),
         trainings=pd.DataFrame(trainings, columns=list(_TRAINING)).astype({"steps": "Int64"}),

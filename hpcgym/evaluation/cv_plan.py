@@ -97,19 +97,19 @@ class LineUp:
     n_seeds: int
     seed: int
 
-    def plays(self, contestants: Sequence[Contestant], references: Sequence[str]) -> Iterator[Play]:
-        """Yield all that is run: what is judged first, then the lines of reference.
+    def plays(self, contestants: Sequence[Contestant], baselines: Sequence[str]) -> Iterator[Play]:
+        """Yield all that is run: what is judged first, then the baselines.
 
         Args:
             contestants: Trainers and agents.
-            references: Names of lines of reference; those that are judged stand once.
+            baselines: Names of baselines; those that are judged stand once.
 
         Yields:
             Every agent on every log.
 
         Raises:
             EvaluationError: Too few weeks for so many folds, or what is judged has the name of a
-                rule among the lines of reference and is not that rule, or of a line that no
+                rule among the baselines and is not that rule, or of a line that no
                 scheduler could be.
 
         Source:
@@ -118,8 +118,8 @@ class LineUp:
         for one in contestants:
             if one.name in UNACHIEVABLE:
                 raise EvaluationError(
-                    f"{one.name} is a line of reference, which no scheduler could be; what is "
-                    "judged needs another name"
+                    f"{one.name} is a baseline that no scheduler could be; an agent needs another "
+                    "name"
                 )
             if one.name in RULES:
                 for log in self.logs:
@@ -129,12 +129,12 @@ class LineUp:
             else:
                 yield from self._trained(one)
         names = {one.name for one in contestants}
-        for name in dict.fromkeys((*references, REFERENCE)):
+        for name in dict.fromkeys((*baselines, REFERENCE)):
             if name not in names:
                 yield from self._reference(name)
 
     def _reference(self, name: str) -> Iterator[Play]:
-        """Yield a line of reference."""
+        """Yield a baseline."""
         if name in RULES:
             agent = load_agent(name)
             yield from self._everywhere([agent] * len(self.logs), self._kind_of(agent))
@@ -205,7 +205,7 @@ class LineUp:
             made: What came out.
 
         Returns:
-            A row of `Judgement.trainings`.
+            A row of `CrossValidationResult.trainings`.
 
         Source:
             Specification, section 10, "Evaluation protocol", step 1.

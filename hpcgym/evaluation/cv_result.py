@@ -1,4 +1,4 @@
-"""What a judgement found: agents among lines of reference on one log or several, and all runs."""
+"""What a judgement found: agents among baselines on one log or several, and all runs."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def averaged(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
-    """What `hpcgym.evaluation.cross_validation.judge` found.
+class CrossValidationResult:
+    """What `hpcgym.evaluation.cross_validation.cross_validate` found.
 
     Attributes:
-        evaluations: For each log every agent and line of reference, training seeds averaged.
+        evaluations: For each log every agent and baseline, training seeds averaged.
         runs: Every run: as `Evaluation.frame`, with the `scenario`, and the `fold` and the training
             `seed` of agents that were trained.
         trainings: One row per training and log: `agent`, `scenario`, `fold`, `seed`, `test_weeks`,
@@ -124,7 +124,7 @@ class Judgement:
         return found
 
     def summary(self) -> pd.DataFrame:
-        """Return one row per log and agent or line of reference, and those over all logs.
+        """Return one row per log and agent or baseline, and those over all logs.
 
         Returns:
             As `Evaluation.summary`, with the columns `scenario`, `kind`, `n_seeds` (0 where nothing

@@ -127,8 +127,8 @@ def _made_abreast(makings: Sequence[Making], processes: int) -> Generator[tuple[
             pickle.dumps(making)
         except _UNPICKLABLE as error:
             raise EvaluationError(
-                f"{making.name} cannot be sent to another process ({error}); judge it with "
-                "processes=1"
+                f"{making.name} cannot be sent to another process ({error}); cross-validate it "
+                "with processes=1"
             ) from None
     with workers(processes, keep_to_threads, 1) as pool:
         with _one_thread_each():
@@ -176,5 +176,5 @@ def _packed(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
         return pickle.dumps(agent)
     except _UNPICKLABLE as error:
         raise EvaluationError(
-            f"{name} made an agent that cannot be {where} ({error}); judge it {how}"
+            f"{name} made an agent that cannot be {where} ({error}); cross-validate it {how}"
         ) from None
