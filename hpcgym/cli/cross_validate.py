@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from hpcgym.cli.results import draw, journal_in, results_folder
+from hpcgym.cli.comparison import draw, results_folder, run_cache_in
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -93,12 +93,12 @@ def cross_validate_agents(
     """
     from hpcgym.evaluation import cross_validate
     from hpcgym.evaluation.baselines import BASELINES
-    from hpcgym.evaluation.cross_validation import load_contestant
+    from hpcgym.evaluation.cross_validation import load_agent_or_trainer
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
     from hpcgym.scenario.episodes import Episodes
     from hpcgym.scenario.load import load_scenario
 
-    chosen = [load_contestant(name) for name in names]
+    chosen = [load_agent_or_trainer(name) for name in names]
     logs = [load_scenario(name) for name in scenarios or [DEFAULT_SCENARIO]]
     files = (*FILES[:-1], *_pictures([log.name for log in logs]))
     with results_folder(output, files, resume=resume, force=force) as folder:
@@ -112,7 +112,7 @@ def cross_validate_agents(
             seed=seed,
             processes=processes,
             baselines=BASELINES if baselines else (),
-            resume=journal_in(folder, resume=resume),
+            resume=run_cache_in(folder, resume=resume),
         )
         Console().print(result.table())
         if folder is not None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
+from hpcgym.cli.comparison import draw, results_folder, run_cache_in
 from hpcgym.cli.options import parse_threshold
-from hpcgym.cli.results import draw, journal_in, results_folder
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def evaluate_agents(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            resume=journal_in(folder, resume=resume),
+            resume=run_cache_in(folder, resume=resume),
         )
         Console().print(result.table())
         if folder is not None:

@@ -74,7 +74,7 @@ def show_pairs(pairs: Mapping[str, object]) -> None:
     Console().print(table)
 
 
-def show_figures(figures: Mapping[str, float], title: str) -> None:
+def show_metrics(figures: Mapping[str, float], title: str) -> None:
     """Print the record of a whole schedule.
 
     Args:

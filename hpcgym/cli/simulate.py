@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from hpcgym.cli.options import NO_THRESHOLD, parse_threshold
-from hpcgym.cli.show import show_figures, show_groups
+from hpcgym.cli.show import show_groups, show_metrics
 
 if TYPE_CHECKING:
     from hpcgym.core.episode import SchedulerSettings
@@ -143,7 +143,7 @@ def simulate_log(
     else:
         schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings))
     title = f"{workload.name}: {policy}, backfill {backfill}"
-    show_figures(schedule.metrics(), title)
+    show_metrics(schedule.metrics(), title)
     if by is not None:
         show_groups(schedule.metrics(cast(Any, by)), f"By {by}")
     if output is not None:

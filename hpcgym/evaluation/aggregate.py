@@ -24,13 +24,13 @@ ALL_LOGS = "all logs"
 
 
 @dataclass(frozen=True)
-class OverLogs:
+class Aggregate:
     """One agent over several logs.
 
     Attributes:
         agent: Its name.
         n_weeks: Its weeks, of all logs together.
-        ratio: Geometric mean over the logs of the ratio of sums to the reference, with its
+        ratio: Geometric mean over the logs of the ratio of sums to the baseline, with its
             interval.
         log_ratio: Mean over the logs of the mean log ratio, with its interval.
     """
@@ -41,7 +41,7 @@ class OverLogs:
     log_ratio: Estimate
 
 
-def over_logs(evaluations: Sequence[Evaluation]) -> tuple[OverLogs, ...]:
+def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
     """Sum every agent up over several logs.
 
     A sample of the bootstrap draws the weeks of each log apart from the others', the same for all
@@ -59,7 +59,7 @@ def over_logs(evaluations: Sequence[Evaluation]) -> tuple[OverLogs, ...]:
     Example:
         >>> from hpcgym.evaluation import evaluate
         >>> weeks = [evaluate(["SAF"], name, progress=False) for name in ("tiny", "tiny")]
-        >>> over_logs(weeks)[0].ratio.value
+        >>> aggregate_logs(weeks)[0].ratio.value
         1.0
     """
     agents = evaluations[0].agents
@@ -67,24 +67,24 @@ def over_logs(evaluations: Sequence[Evaluation]) -> tuple[OverLogs, ...]:
         {n: draw_weeks(n, seed=(one.seed, log)) for n in {len(one.values(a)) for a in agents}}
         for log, one in enumerate(evaluations)
     ]
-    return tuple(_over_logs(agent, evaluations, draws) for agent in agents)
+    return tuple(_aggregate(agent, evaluations, draws) for agent in agents)
 
 
-def _over_logs(
+def _aggregate(
     agent: str, evaluations: Sequence[Evaluation], draws_of: Sequence[Mapping[int, FloatArray]]
-) -> OverLogs:
+) -> Aggregate:
     """Sum one agent up, with the draws of so many weeks of each log."""
-    pairs = [(one.values(agent), one.reference_values(agent)) for one in evaluations]
+    pairs = [(one.values(agent), one.baseline_values(agent)) for one in evaluations]
     draws = [drawn[len(own)] for drawn, (own, _) in zip(draws_of, pairs, strict=True)]
     ratio = ratio_over_logs(pairs, draws)
-    return OverLogs(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
+    return Aggregate(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
 
 
-def frame_over_logs(lines: Sequence[OverLogs]) -> pd.DataFrame:
+def aggregate_frame(lines: Sequence[Aggregate]) -> pd.DataFrame:
     """Return one row per agent.
 
     Args:
-        lines: What `over_logs` gave.
+        lines: What `aggregate_logs` gave.
 
     Returns:
         Columns scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
@@ -108,9 +108,9 @@ def frame_over_logs(lines: Sequence[OverLogs]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table_over_logs(
+def aggregate_table(
     evaluations: Sequence[Evaluation],
-    lines: Sequence[OverLogs],
+    lines: Sequence[Aggregate],
     kinds: Mapping[str, str],
     notes: Sequence[str],
 ) -> Table:
@@ -118,7 +118,7 @@ def table_over_logs(
 
     Args:
         evaluations: The logs.
-        lines: What `over_logs` gave.
+        lines: What `aggregate_logs` gave.
         kinds: What each agent is.
         notes: Lines to add below.
 
@@ -130,10 +130,10 @@ def table_over_logs(
     """
     from rich.table import Table
 
-    reference = evaluations[0].reference
+    baseline = evaluations[0].baseline
     names = ", ".join(one.scenario for one in evaluations)
     what = (
-        f"ratio: geometric mean over the logs of the ratio to {reference}, lower is better; log "
+        f"ratio: geometric mean over the logs of the ratio to {baseline}, lower is better; log "
         "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
     )
     table = Table(
@@ -144,11 +144,11 @@ def table_over_logs(
     )
     table.add_column("\nagent", overflow="fold")
     table.add_column("\nkind", no_wrap=True)
-    for title in (f"ratio\nto {reference}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
+    for title in (f"ratio\nto {baseline}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
         table.add_column(title, justify="right", no_wrap=True)
     for one in sorted(lines, key=lambda line: line.ratio.value):
         cells = (*_cells(one.ratio, ".3f"), *_cells(one.log_ratio, "+.3f"))
-        style = "bold" if one.agent == reference else None
+        style = "bold" if one.agent == baseline else None
         table.add_row(one.agent, kinds[one.agent], *cells, style=style)
     return table
 

@@ -15,15 +15,15 @@ from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
 from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, Kind
 from hpcgym.evaluation.card_results import REPLICAS
-from hpcgym.evaluation.cv_plan import Contestant, LineUp, Play
-from hpcgym.evaluation.cv_result import CrossValidationResult, averaged
-from hpcgym.evaluation.cv_training import Made, Making, make_all
+from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, PlannedRuns
+from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
+from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.run_cache import Journal, Row
+from hpcgym.evaluation.run_cache import Row, RunCache
 from hpcgym.evaluation.runner import (
     DEFAULT_SCENARIO,
-    REFERENCE,
+    RATIO_BASELINE,
     Runner,
     Task,
     check_numbers,
@@ -43,7 +43,7 @@ Weeks: TypeAlias = str | Path | Scenario | Episodes
 """What names the weeks of a log."""
 
 
-def load_contestant(name: str) -> Contestant:
+def load_agent_or_trainer(name: str) -> AgentOrTrainer:
     """Find what is to be judged by its name.
 
     Args:
@@ -60,7 +60,7 @@ def load_contestant(name: str) -> Contestant:
         House rule: an error names the nearest valid name.
 
     Example:
-        >>> load_contestant("weights").name, load_contestant("saf").name
+        >>> load_agent_or_trainer("weights").name, load_agent_or_trainer("saf").name
         ('w*train', 'SAF')
     """
     if name.casefold() in TRAINERS:
@@ -73,7 +73,7 @@ def load_contestant(name: str) -> Contestant:
 
 
 def cross_validate(
-    agent: str | Contestant | Sequence[str | Contestant],
+    agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
     scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
     *,
     folds: int = FOLDS,
@@ -120,8 +120,8 @@ def cross_validate(
 
     Raises:
         EvaluationError: A number out of range, too few weeks for so many folds, an unknown line of
-            reference, nothing to judge, an agent or a log twice, an agent under the name of a line
-            of reference that it is not, no week open to all agents, or a trainer whose work is no
+            baseline, nothing to judge, an agent or a log twice, an agent under the name of a line
+            of baseline that it is not, no week open to all agents, or a trainer whose work is no
             agent, cannot be kept or cannot be sent.
         CardError: No such trainer or agent, or its card leaves no week open.
         ScenarioError: No such scenario, or its episodes are not weeks.
@@ -144,34 +144,40 @@ def cross_validate(
     for name in baselines:
         if name not in BASELINES:
             raise EvaluationError(unknown_name("baseline", name, BASELINES))
-    contestants, logs = _contestants(agent), _logs(scenario)
-    tested = [_open_to_all(contestants, log) for log in logs]
+    entrants, logs = _agents_and_trainers(agent), _logs(scenario)
+    tested = [_open_to_all(entrants, log) for log in logs]
     if blocks is not None:
         tested = [
             _within_blocks(numbers, log, folds, blocks)
             for numbers, log in zip(tested, logs, strict=True)
         ]
-    journal = None if resume is None else Journal(resume)
-    lineup = LineUp(logs, tested, folds, seeds, seed)
-    plays = list(lineup.plays(contestants, baselines))
-    makings = {play.made_of: play.agent for play in plays if isinstance(play.agent, Making)}
-    made = make_all(list(makings.values()), journal=journal, processes=processes, progress=progress)
+    cache = None if resume is None else RunCache(resume)
+    plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
+    planned = list(plan.planned_runs(entrants, baselines))
+    tasks_by_key = {
+        runs.training_key: runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)
+    }
+    trained = train_all(
+        list(tasks_by_key.values()), cache=cache, processes=processes, progress=progress
+    )
     frames = []
     for log, episodes in enumerate(logs):
-        own = [play for play in plays if play.log == log and play.numbers]
-        agents = [play.agent_of(made) for play in own]
-        made_of = [play.made_of for play in own]
-        runner = Runner(agents, episodes, jitter, replicas, seed, made_of)
+        own = [runs for runs in planned if runs.log == log and runs.numbers]
+        agents = [runs.agent_of(trained) for runs in own]
+        training_keys = [runs.training_key for runs in own]
+        runner = Runner(agents, episodes, jitter, replicas, seed, training_keys)
         tasks = _tasks(own, runner, tested[log])
-        done = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+        done = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))
-    return _result(lineup, plays, made, frames, (jitter, replicas))
+    return _result(plan, planned, trained, frames, (jitter, replicas))
 
 
-def _contestants(agent: str | Contestant | Sequence[str | Contestant]) -> list[Contestant]:
+def _agents_and_trainers(
+    agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
+) -> list[AgentOrTrainer]:
     """Return what is judged, by name or as it came; no name twice."""
     several = cast(Any, agent if isinstance(agent, (list, tuple)) else [agent])
-    chosen = [load_contestant(one) if isinstance(one, str) else one for one in several]
+    chosen = [load_agent_or_trainer(one) if isinstance(one, str) else one for one in several]
     names = [one.name for one in chosen]
     if not names:
         raise EvaluationError("give at least one trainer or agent to cross-validate")
@@ -191,10 +197,10 @@ def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
     return logs
 
 
-def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int, ...]:
+def _open_to_all(agents: Sequence[AgentOrTrainer], log: Episodes) -> tuple[int, ...]:
     """Return the weeks that no contestant was trained on before, nor next to."""
     numbers = log.numbers
-    for one in contestants:
+    for one in agents:
         if not isinstance(one, (RuleAgent, NamedAgent)) or one.training is None:
             continue
         allowed = open_weeks(one.training, log)
@@ -202,7 +208,7 @@ def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int,
             refuse_training_weeks(one, log, log.numbers)
         numbers = tuple(number for number in numbers if number in allowed)
     if not numbers:
-        names = ", ".join(one.name for one in contestants)
+        names = ", ".join(one.name for one in agents)
         raise EvaluationError(f"no week of {log.scenario.name} is open to all of {names}")
     return numbers
 
@@ -230,9 +236,9 @@ _TRAINING = (
 
 
 def _result(
-    lineup: LineUp,
-    plays: Sequence[Play],
-    made: Mapping[str, Made],
+    plan: CrossValidationPlan,
+    planned: Sequence[PlannedRuns],
+    trained: Mapping[str, TrainedAgent],
     frames: Sequence[pd.DataFrame],
     copies: tuple[int, int],
 ) -> CrossValidationResult:
@@ -240,12 +246,14 @@ def _result(
     import pandas as pd
 
     trainings = [
-        lineup.training_row(play, made[play.made_of]) for play in plays if play.fold is not None
+        plan.training_row(runs, trained[runs.training_key])
+        for runs in planned
+        if runs.fold is not None
     ]
-    names = [log.scenario.name for log in lineup.logs]
+    names = [log.scenario.name for log in plan.logs]
     jitter, replicas = copies
     evaluations = [
-        Evaluation(averaged(frame), name, REFERENCE, jitter, replicas, lineup.seed)
+        Evaluation(mean_over_seeds(frame), name, RATIO_BASELINE, jitter, replicas, plan.seed)
         for name, frame in zip(names, frames, strict=True)
     ]
     for name, frame in zip(names, frames, strict=True):
@@ -254,40 +262,40 @@ def _result(
         evaluations=tuple(evaluations),
         runs=pd.concat(frames, ignore_index=True),
         trainings=pd.DataFrame(trainings, columns=list(_TRAINING)).astype({"steps": "Int64"}),
-        kinds=_kinds_of(plays),
+        kinds=_kinds_of(planned),
     )
 
 
-def _kinds_of(plays: Sequence[Play]) -> dict[str, Kind]:
+def _kinds_of(planned: Sequence[PlannedRuns]) -> dict[str, Kind]:
     """Return the kind of everything that stands in the table."""
-    kinds = {play.name: play.kind for play in plays}
+    kinds = {runs.name: runs.kind for runs in planned}
     return kinds | ({HINDSIGHT_ON_COPIES: kinds[HINDSIGHT]} if HINDSIGHT in kinds else {})
 
 
-def _tasks(plays: Sequence[Play], runner: Runner, tested: Sequence[int]) -> list[Task]:
-    """Return every run on one log, by week and in the order of the plays."""
+def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]) -> list[Task]:
+    """Return every run on one log, by week and in the order of the planned."""
     return [
         (runner.episodes.position(number), position)
         for number in tested
-        for position, play in enumerate(plays)
-        if number in play.numbers
+        for position, runs in enumerate(planned)
+        if number in runs.numbers
     ]
 
 
 def _frame(
-    plays: Sequence[Play], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
+    planned: Sequence[PlannedRuns], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
 ) -> pd.DataFrame:
     """Return one row per run."""
     import pandas as pd
 
     rows = []
     for (_, position), some in zip(tasks, done, strict=True):
-        play = plays[position]
-        fold = None if play.fold is None else play.fold.number
+        runs = planned[position]
+        fold = None if runs.fold is None else runs.fold.number
         for row in some:
-            copied = play.name == HINDSIGHT and row["replica"] > 0
-            name = HINDSIGHT_ON_COPIES if copied else play.name
-            rows.append({**row, "agent": name, "fold": fold, "seed": play.seed})
+            copied = runs.name == HINDSIGHT and row["replica"] > 0
+            name = HINDSIGHT_ON_COPIES if copied else runs.name
+            rows.append({**row, "agent": name, "fold": fold, "seed": runs.seed})
     frame = pd.DataFrame(rows).astype({"fold": "Int64", "seed": "Int64"})
     first = ["agent", "week", "label", "fold", "seed"]
     return frame[[*first, *(name for name in frame if name not in first)]]

@@ -24,21 +24,21 @@ from hpcgym.evaluation.baselines import (
     best_of_week,
     clairvoyant,
 )
-from hpcgym.evaluation.cv_training import AnyAgent, Made, Making
+from hpcgym.evaluation.cv_training import AnyAgent, TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.run_cache import Row, digest
-from hpcgym.evaluation.runner import REFERENCE, refuse_namesake
+from hpcgym.evaluation.runner import RATIO_BASELINE, refuse_namesake
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.week_ranges import number_ranges
 
-Contestant: TypeAlias = AnyAgent | Trainer
+AgentOrTrainer: TypeAlias = AnyAgent | Trainer
 
-MADE_OF_RUN_TIMES = ("exact", "f-model")
+KNOWS_RUN_TIMES = ("exact", "f-model")
 """Kinds of estimates that no scheduler could make."""
 
 
 @dataclass(frozen=True)
-class Play:
+class PlannedRuns:
     """An agent with the weeks of one log it is run on, and what its runs are called.
 
     Attributes:
@@ -54,17 +54,17 @@ class Play:
     log: int
     name: str
     kind: Kind
-    agent: AnyAgent | Making
+    agent: AnyAgent | TrainingTask
     numbers: tuple[int, ...]
     fold: Fold | None = None
     seed: int | None = None
 
     @property
-    def made_of(self) -> str:
+    def training_key(self) -> str:
         """Digest of what it is made of; "" where nothing is made."""
-        return self.agent.key if isinstance(self.agent, Making) else ""
+        return self.agent.key if isinstance(self.agent, TrainingTask) else ""
 
-    def agent_of(self, made: Mapping[str, Made]) -> AnyAgent:
+    def agent_of(self, trained: Mapping[str, TrainedAgent]) -> AnyAgent:
         """Return the agent once all are made.
 
         Args:
@@ -76,11 +76,11 @@ class Play:
         Source:
             House rule: one training serves all its logs.
         """
-        return made[self.agent.key].agent if isinstance(self.agent, Making) else self.agent
+        return trained[self.agent.key].agent if isinstance(self.agent, TrainingTask) else self.agent
 
 
 @dataclass(frozen=True)
-class LineUp:
+class CrossValidationPlan:
     """Says who is run on what.
 
     Attributes:
@@ -97,11 +97,13 @@ class LineUp:
     n_seeds: int
     seed: int
 
-    def plays(self, contestants: Sequence[Contestant], baselines: Sequence[str]) -> Iterator[Play]:
+    def planned_runs(
+        self, agents: Sequence[AgentOrTrainer], baselines: Sequence[str]
+    ) -> Iterator[PlannedRuns]:
         """Yield all that is run: what is judged first, then the baselines.
 
         Args:
-            contestants: Trainers and agents.
+            agents: Trainers and agents.
             baselines: Names of baselines; those that are judged stand once.
 
         Yields:
@@ -115,7 +117,7 @@ class LineUp:
         Source:
             Specification, section 10, "Evaluation protocol", steps 1 and 5.
         """
-        for one in contestants:
+        for one in agents:
             if one.name in UNACHIEVABLE:
                 raise EvaluationError(
                     f"{one.name} is a baseline that no scheduler could be; an agent needs another "
@@ -125,33 +127,33 @@ class LineUp:
                 for log in self.logs:
                     refuse_namesake(one, log.settings)
             if isinstance(one, (RuleAgent, NamedAgent)):
-                yield from self._everywhere([one] * len(self.logs), self._kind_of(one))
+                yield from self._on_all_weeks([one] * len(self.logs), self._kind_of(one))
             else:
-                yield from self._trained(one)
-        names = {one.name for one in contestants}
-        for name in dict.fromkeys((*baselines, REFERENCE)):
+                yield from self._of_trainer(one)
+        names = {one.name for one in agents}
+        for name in dict.fromkeys((*baselines, RATIO_BASELINE)):
             if name not in names:
-                yield from self._reference(name)
+                yield from self._baseline(name)
 
-    def _reference(self, name: str) -> Iterator[Play]:
+    def _baseline(self, name: str) -> Iterator[PlannedRuns]:
         """Yield a baseline."""
         if name in RULES:
             agent = load_agent(name)
-            yield from self._everywhere([agent] * len(self.logs), self._kind_of(agent))
+            yield from self._on_all_weeks([agent] * len(self.logs), self._kind_of(agent))
         elif name == TRAINED:
-            yield from self._trained(load_trainer("weights"))
+            yield from self._of_trainer(load_trainer("weights"))
         elif name == HINDSIGHT:
             yield from self._hindsight()
         else:
             agents = [clairvoyant(name, log.settings) for log in self.logs]
-            yield from self._everywhere(agents, "clairvoyant")
+            yield from self._on_all_weeks(agents, "clairvoyant")
 
-    def _everywhere(self, agents: Sequence[AnyAgent], kind: Kind) -> Iterator[Play]:
+    def _on_all_weeks(self, agents: Sequence[AnyAgent], kind: Kind) -> Iterator[PlannedRuns]:
         """Run each log's agent on all its weeks that are tested."""
         for log, (agent, numbers) in enumerate(zip(agents, self.tested, strict=True)):
-            yield Play(log, agent.name, kind, agent, numbers)
+            yield PlannedRuns(log, agent.name, kind, agent, numbers)
 
-    def _trained(self, trainer: Trainer) -> Iterator[Play]:
+    def _of_trainer(self, trainer: Trainer) -> Iterator[PlannedRuns]:
         """Train on what each fold leaves of all logs, and run on what it holds out of each."""
         kind = self._kind_of()
         cut = [time_blocks(log.numbers, self.n_folds) for log in self.logs]
@@ -166,15 +168,15 @@ class LineUp:
                 log.set_apart(fold.training, held_out=fold.test)
                 for log, fold in zip(self.logs, folds, strict=True)
             ]
-            made_of = [_digest_of(one) for one in handed]
+            handed_digests = [_digest_of(one) for one in handed]
             for seed in range(self.n_seeds):
                 what = (trainer.name, repr(trainer), seed)
-                key = digest(handed[0].workload(0), made_of, what)
-                making = Making(key, trainer.name, partial(_train, trainer, handed, seed))
+                key = digest(handed[0].workload(0), handed_digests, what)
+                task = TrainingTask(key, trainer.name, partial(_train, trainer, handed, seed))
                 for log, fold in enumerate(folds):
-                    yield Play(log, trainer.name, kind, making, numbers[log], fold, seed)
+                    yield PlannedRuns(log, trainer.name, kind, task, numbers[log], fold, seed)
 
-    def _hindsight(self) -> Iterator[Play]:
+    def _hindsight(self) -> Iterator[PlannedRuns]:
         """Search the best weights of each week, and run them on it."""
         for log, (episodes, tested) in enumerate(zip(self.logs, self.tested, strict=True)):
             for number in tested:
@@ -182,8 +184,8 @@ class LineUp:
                 what = (HINDSIGHT, HINDSIGHT_EVALUATIONS, number, self.seed)
                 key = digest(week, what, episodes.settings)
                 search = partial(best_of_week, episodes, number, self.seed)
-                making = Making(key, HINDSIGHT, search)
-                yield Play(log, HINDSIGHT, "hindsight", making, (number,))
+                task = TrainingTask(key, HINDSIGHT, search)
+                yield PlannedRuns(log, HINDSIGHT, "hindsight", task, (number,))
 
     def _kind_of(self, agent: AnyAgent | None = None) -> Kind:
         """Tell whether a scheduler could be the agent, or would have to know run times.
@@ -194,14 +196,14 @@ class LineUp:
         used = [log.settings.predictor for log in self.logs]
         if stated is not None:
             used = [as_predictor(stated)]
-        knows = any(one is not None and one.kind in MADE_OF_RUN_TIMES for one in used)
+        knows = any(one is not None and one.kind in KNOWS_RUN_TIMES for one in used)
         return "clairvoyant" if knows else "achievable"
 
-    def training_row(self, play: Play, made: Made) -> Row:
+    def training_row(self, runs: PlannedRuns, trained: TrainedAgent) -> Row:
         """Say what an agent was trained on in a log.
 
         Args:
-            play: The agent, which has a fold.
+            runs: The agent, which has a fold.
             made: What came out.
 
         Returns:
@@ -210,18 +212,18 @@ class LineUp:
         Source:
             Specification, section 10, "Evaluation protocol", step 1.
         """
-        assert play.fold is not None
+        assert runs.fold is not None
         return {
-            "agent": play.name,
-            "scenario": self.logs[play.log].scenario.name,
-            "fold": play.fold.number,
-            "seed": play.seed,
-            "test_weeks": number_ranges(play.fold.test),
-            "training_weeks": number_ranges(play.fold.training),
-            "left_out_weeks": number_ranges(play.fold.left_out),
-            "seconds": round(made.seconds, 3),
-            "steps": made.agent.steps if isinstance(made.agent, NamedAgent) else None,
-            "made": made.agent.policy.name if isinstance(made.agent, RuleAgent) else "",
+            "agent": runs.name,
+            "scenario": self.logs[runs.log].scenario.name,
+            "fold": runs.fold.number,
+            "seed": runs.seed,
+            "test_weeks": number_ranges(runs.fold.test),
+            "training_weeks": number_ranges(runs.fold.training),
+            "left_out_weeks": number_ranges(runs.fold.left_out),
+            "seconds": round(trained.seconds, 3),
+            "steps": trained.agent.steps if isinstance(trained.agent, NamedAgent) else None,
+            "made": trained.agent.policy.name if isinstance(trained.agent, RuleAgent) else "",
         }
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.aggregate import OverLogs, frame_over_logs, over_logs, table_over_logs
+from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_table
 from hpcgym.evaluation.baselines import Kind
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.output import writing
@@ -30,7 +30,7 @@ KEYS = ["agent", "week", "label", "replica"]
 """Columns that tell runs apart once training seeds are averaged."""
 
 
-def averaged(runs: pd.DataFrame) -> pd.DataFrame:
+def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
     """Average every run over training seeds.
 
     Args:
@@ -48,7 +48,7 @@ def averaged(runs: pd.DataFrame) -> pd.DataFrame:
         >>> import pandas as pd
         >>> run = {"agent": "net", "week": 1, "label": "week 1", "replica": 0, "fold": 1}
         >>> two = [{**run, "seed": 0, "mean_bsld": 2.0}, {**run, "seed": 1, "mean_bsld": 4.0}]
-        >>> averaged(pd.DataFrame(two))["mean_bsld"].tolist()
+        >>> mean_over_seeds(pd.DataFrame(two))["mean_bsld"].tolist()
         [3.0]
     """
     figures = [name for name in runs if name not in (*KEYS, "fold", "seed")]
@@ -85,13 +85,13 @@ class CrossValidationResult:
         return self.evaluations[0]
 
     @cached_property
-    def over_logs(self) -> tuple[OverLogs, ...]:
+    def aggregates(self) -> tuple[Aggregate, ...]:
         """One line per agent over all logs; none where there is one log."""
-        return over_logs(self.evaluations) if len(self.evaluations) > 1 else ()
+        return aggregate_logs(self.evaluations) if len(self.evaluations) > 1 else ()
 
     @cached_property
     def seed_ratios(self) -> dict[str, tuple[float, ...]]:
-        """The ratio to the reference of each training seed alone, by agent.
+        """The ratio to the baseline of each training seed alone, by agent.
 
         Over several logs it is the geometric mean of theirs.
         """
@@ -104,7 +104,7 @@ class CrossValidationResult:
         }
 
     def seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
-        """Return the ratio to the reference of each training seed on one log.
+        """Return the ratio to the baseline of each training seed on one log.
 
         Args:
             evaluation: That of the log.
@@ -118,9 +118,9 @@ class CrossValidationResult:
         is_seeded = self.runs["seed"].notna() & (self.runs["scenario"] == evaluation.scenario)
         found: dict[str, tuple[float, ...]] = {}
         for agent, runs in self.runs[is_seeded].groupby("agent", sort=False):
-            reference = evaluation.reference_values(str(agent)).mean(axis=1).sum()
+            baseline = evaluation.baseline_values(str(agent)).mean(axis=1).sum()
             sums = runs.groupby(["seed", "week"])["mean_bsld"].mean().groupby("seed").sum()
-            found[str(agent)] = tuple(float(one / reference) for one in sums)
+            found[str(agent)] = tuple(float(one / baseline) for one in sums)
         return found
 
     def summary(self) -> pd.DataFrame:
@@ -142,9 +142,9 @@ class CrossValidationResult:
             frame = one.summary()
             frame.insert(0, "scenario", one.scenario)
             frames.append(self._with_seeds(frame, self.seed_ratios_on(one)))
-        if self.over_logs:
+        if self.aggregates:
             whole = {"max_wait_time": "Int64"}
-            frame = frame_over_logs(self.over_logs)
+            frame = aggregate_frame(self.aggregates)
             joint = self._with_seeds(frame, self.seed_ratios).reindex(columns=frames[0].columns)
             frames = [frame.astype(whole) for frame in (*frames, joint)]
         return pd.concat(frames, ignore_index=True)
@@ -176,9 +176,9 @@ class CrossValidationResult:
             one.table(kinds=self.kinds, notes=_notes(self.kinds, self.seed_ratios_on(one)))
             for one in self.evaluations
         ]
-        if self.over_logs:
+        if self.aggregates:
             notes = _notes(self.kinds, self.seed_ratios)
-            tables.append(table_over_logs(self.evaluations, self.over_logs, self.kinds, notes))
+            tables.append(aggregate_table(self.evaluations, self.aggregates, self.kinds, notes))
         return Group(*(part for table in tables for part in (table, "")))
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Agents in the making: trained or searched, one after another or abreast, and kept."""
+"""Agents to train: trained or searched, one after another or abreast, and kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.run_cache import Journal
+from hpcgym.evaluation.run_cache import RunCache
 from hpcgym.evaluation.runner import progress_bar
 from hpcgym.evaluation.workers import workers
 
@@ -29,7 +29,7 @@ _UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
 
 
 @dataclass(frozen=True)
-class Making:
+class TrainingTask:
     """An agent that is still to be made.
 
     Attributes:
@@ -40,11 +40,11 @@ class Making:
 
     key: str
     name: str
-    make: Callable[[], object]
+    train: Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Made:
+class TrainedAgent:
     """An agent that was made.
 
     Attributes:
@@ -56,14 +56,14 @@ class Made:
     seconds: float
 
 
-def make_all(
-    makings: Sequence[Making], *, journal: Journal | None, processes: int, progress: bool
-) -> Mapping[str, Made]:
+def train_all(
+    tasks: Sequence[TrainingTask], *, cache: RunCache | None, processes: int, progress: bool
+) -> Mapping[str, TrainedAgent]:
     """Make agents, or take those kept; keep each as soon as it is made.
 
     Args:
-        makings: What is to be made.
-        journal: Where agents are kept and taken from, or None.
+        tasks: What is to be made.
+        cache: Where agents are kept and taken from, or None.
         processes: How many to make abreast, each in a process of one thread; 1 makes them here, on
             as many threads as they like.
         progress: Whether to show a progress bar, on a terminal.
@@ -73,69 +73,71 @@ def make_all(
 
     Raises:
         EvaluationError: What was made is no agent, cannot be kept or cannot be sent.
-        OutputError: The journal cannot be written.
+        OutputError: The run cache cannot be written.
 
     Source:
         House rule: a long run can be cut off at any time and taken up again.
     """
-    made = {} if journal is None else _taken(makings, journal)
-    todo = [one for one in makings if one.key not in made]
-    fresh = _made_here(todo) if processes == 1 else _made_abreast(todo, processes)
+    trained = {} if cache is None else _kept(tasks, cache)
+    todo = [one for one in tasks if one.key not in trained]
+    fresh = _train_here(todo) if processes == 1 else _train_in_workers(todo, processes)
     with (
         closing(fresh),
-        progress_bar(len(makings), "training and searching", shown=progress) as advance,
+        progress_bar(len(tasks), "training and searching", shown=progress) as advance,
     ):
-        for _ in made:
+        for _ in trained:
             advance()
-        for making, found in fresh:
-            if journal is not None:
-                _keep(making, found, journal)
-            made[making.key] = found
+        for task, found in fresh:
+            if cache is not None:
+                _keep(task, found, cache)
+            trained[task.key] = found
             advance()
-    return made
+    return trained
 
 
-def _taken(makings: Sequence[Making], journal: Journal) -> dict[str, Made]:
+def _kept(tasks: Sequence[TrainingTask], cache: RunCache) -> dict[str, TrainedAgent]:
     """Take what is kept."""
-    made = {}
-    for one in makings:
-        rows = journal.find(one.key)
+    trained = {}
+    for one in tasks:
+        rows = cache.find(one.key)
         if rows is not None:
             agent = pickle.loads(base64.b64decode(rows[0]["agent"]))
-            made[one.key] = Made(agent, rows[0]["seconds"])
-    return made
+            trained[one.key] = TrainedAgent(agent, rows[0]["seconds"])
+    return trained
 
 
-def _keep(making: Making, made: Made, journal: Journal) -> None:
+def _keep(task: TrainingTask, trained: TrainedAgent, cache: RunCache) -> None:
     """Keep an agent."""
-    where = f"kept in {journal.path}"
-    packed = _packed(making.name, made.agent, where, "without a file to resume from")
+    where = f"kept in {cache.path}"
+    packed = _pickled(task.name, trained.agent, where, "without a file to resume from")
     text = base64.b64encode(packed).decode()
-    journal.keep(making.key, [{"agent": text, "seconds": made.seconds}])
+    cache.keep(task.key, [{"agent": text, "seconds": trained.seconds}])
 
 
-def _made_here(makings: Sequence[Making]) -> Generator[tuple[Making, Made]]:
+def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, TrainedAgent]]:
     """Yield agents that are made in this process."""
-    for making in makings:
-        yield making, _timed(making)
+    for task in tasks:
+        yield task, _timed(task)
 
 
-def _made_abreast(makings: Sequence[Making], processes: int) -> Generator[tuple[Making, Made]]:
+def _train_in_workers(
+    tasks: Sequence[TrainingTask], processes: int
+) -> Generator[tuple[TrainingTask, TrainedAgent]]:
     """Yield agents that are made in spawned processes, as they finish."""
-    for making in {one.name: one for one in makings}.values():
+    for task in {one.name: one for one in tasks}.values():
         try:
-            pickle.dumps(making)
+            pickle.dumps(task)
         except _UNPICKLABLE as error:
             raise EvaluationError(
-                f"{making.name} cannot be sent to another process ({error}); cross-validate it "
+                f"{task.name} cannot be sent to another process ({error}); cross-validate it "
                 "with processes=1"
             ) from None
     with workers(processes, keep_to_threads, 1) as pool:
         with _one_thread_each():
-            futures = {pool.submit(_make_in_worker, making): making for making in makings}
+            futures = {pool.submit(_train_in_worker, task): task for task in tasks}
         for future in as_completed(futures):
             packed, seconds = future.result()
-            yield futures[future], Made(pickle.loads(packed), seconds)
+            yield futures[future], TrainedAgent(pickle.loads(packed), seconds)
 
 
 @contextmanager
@@ -153,24 +155,24 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _make_in_worker(making: Making) -> tuple[bytes, float]:
+def _train_in_worker(task: TrainingTask) -> tuple[bytes, float]:
     """Make one agent in a spawned process."""
-    made = _timed(making)
+    trained = _timed(task)
     where = "sent back from another process"
-    return _packed(making.name, made.agent, where, "with processes=1"), made.seconds
+    return _pickled(task.name, trained.agent, where, "with processes=1"), trained.seconds
 
 
-def _timed(making: Making) -> Made:
+def _timed(task: TrainingTask) -> TrainedAgent:
     """Make one agent, and say in how many seconds."""
     begun = time.perf_counter()
-    agent = making.make()
+    agent = task.train()
     seconds = time.perf_counter() - begun
     if not isinstance(agent, (RuleAgent, NamedAgent)):
-        raise EvaluationError(f"{making.name} made {agent!r}, which is no RuleAgent or NamedAgent")
-    return Made(agent, seconds)
+        raise EvaluationError(f"{task.name} made {agent!r}, which is no RuleAgent or NamedAgent")
+    return TrainedAgent(agent, seconds)
 
 
-def _packed(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
+def _pickled(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
     """Pickle an agent, or say why not."""
     try:
         return pickle.dumps(agent)

@@ -28,8 +28,8 @@ class Summary:
         n_weeks: Its weeks.
         mean_bsld: Mean over the weeks of the weekly mean bounded slowdown.
         sum_bsld: Sum over the weeks of the same.
-        ratio: The sum over the reference's, with its interval.
-        log_ratio: Mean natural log of the paired ratio to the reference, with its interval.
+        ratio: The sum over the baseline's, with its interval.
+        log_ratio: Mean natural log of the paired ratio to the baseline, with its interval.
         mean_pp_bsld: Mean over the weeks of the mean bounded slowdown per processor.
         p99_bsld: Mean over the weeks of the 99th percentile of the bounded slowdown.
         max_wait_time: Longest wait of any job in any run, s.
@@ -55,9 +55,9 @@ class Evaluation:
     Attributes:
         frame: One row per agent, week and replica (0 = the original): `agent`, `week` (its number),
             `label`, `replica`, and every figure of `hpcgym.core.metrics.summary`. An agent may lack
-            weeks or replicas, the same replicas in every week; the reference has all.
+            weeks or replicas, the same replicas in every week; the baseline has all.
         scenario: Name of the scenario.
-        reference: Agent the ratios are taken to.
+        baseline: Agent the ratios are taken to.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
@@ -65,7 +65,7 @@ class Evaluation:
 
     frame: pd.DataFrame
     scenario: str
-    reference: str
+    baseline: str
     jitter: int
     replicas: int
     seed: int
@@ -100,8 +100,8 @@ class Evaluation:
         """
         return self._shaped(self._rows(agent), metric)
 
-    def reference_values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
-        """Return one figure of the reference on the weeks and replicas of an agent.
+    def baseline_values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
+        """Return one figure of the baseline on the weeks and replicas of an agent.
 
         Args:
             agent: The agent's name.
@@ -114,7 +114,7 @@ class Evaluation:
             House rule: pairs are formed by week and replica.
         """
         keys = ["week", "replica"]
-        paired = self._rows(agent)[keys].merge(self._rows(self.reference), on=keys, how="left")
+        paired = self._rows(agent)[keys].merge(self._rows(self.baseline), on=keys, how="left")
         return self._shaped(paired, metric)
 
     def _rows(self, agent: str) -> pd.DataFrame:
@@ -135,16 +135,16 @@ class Evaluation:
         return tuple(self._summary(agent, draws) for agent in self.agents)
 
     def _summary(self, agent: str, draws_of: Mapping[int, NDArray[np.float64]]) -> Summary:
-        """Sum one agent up against the reference, with the draws of so many weeks."""
-        bsld, reference = self.values(agent), self.reference_values(agent)
+        """Sum one agent up against the baseline, with the draws of so many weeks."""
+        bsld, baseline = self.values(agent), self.baseline_values(agent)
         draws = draws_of[len(bsld)]
         return Summary(
             agent=agent,
             n_weeks=len(bsld),
             mean_bsld=float(bsld.mean()),
             sum_bsld=float(bsld.mean(axis=1).sum()),
-            ratio=ratio_of_sums(bsld, reference, draws),
-            log_ratio=mean_log_ratio(bsld, reference, draws),
+            ratio=ratio_of_sums(bsld, baseline, draws),
+            log_ratio=mean_log_ratio(bsld, baseline, draws),
             mean_pp_bsld=float(self.values(agent, "mean_pp_bsld").mean()),
             p99_bsld=float(self.values(agent, "p99_bsld").mean()),
             max_wait_time=int(self.values(agent, "max_wait_time").max()),
@@ -237,7 +237,7 @@ class Evaluation:
             how = f"95 % interval by paired bootstrap over {self.unit}s"
         else:
             how = f"one {self.unit}: no interval"
-        what = f"ratio: sum of bsld against {self.reference}'s, lower is better; {how}"
+        what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
         table = Table(
             title=self.conditions,
             caption="\n".join((what, *notes)),
@@ -247,7 +247,7 @@ class Evaluation:
         table.add_column("\nagent", overflow="fold")  # weights may go over two lines
         if kinds is not None:
             table.add_column("\nkind", no_wrap=True)
-        titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.reference}", "95 %\ninterval")
+        titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.baseline}", "95 %\ninterval")
         more = ("log\nratio", "pp-\nbsld", "p99\nbsld", "max\nwait s", "utili-\nsation")
         for title in (*titles, *more)[0 if kinds is None else 1 :]:
             table.add_column(title, justify="right", no_wrap=True)
@@ -256,7 +256,7 @@ class Evaluation:
             table.add_row(
                 one.agent,
                 *(cells if kinds is None else (kinds[one.agent], *cells[1:])),
-                style="bold" if one.agent == self.reference else None,
+                style="bold" if one.agent == self.baseline else None,
             )
         return table
 

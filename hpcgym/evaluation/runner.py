@@ -19,7 +19,7 @@ from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.run_cache import Journal, Row, digest
+from hpcgym.evaluation.run_cache import Row, RunCache, digest
 from hpcgym.evaluation.workers import workers
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DEFAULT_SCENARIO = "synthetic-256-weeks"
 """Scenario of an evaluation that names none; bundled."""
 
-REFERENCE = "SAF"
+RATIO_BASELINE = "SAF"
 """Agent every ratio is taken to."""
 
 Task: TypeAlias = tuple[int, int]
@@ -99,18 +99,18 @@ def evaluate(
     named = _named(agents)
     for agent in named:
         refuse_training_weeks(agent, every, episodes.numbers)
-        if agent.name == REFERENCE:
+        if agent.name == RATIO_BASELINE:
             refuse_namesake(agent, episodes.settings)
     runner = Runner(named, episodes, jitter, replicas, seed)
     tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
-    journal = None if resume is None else Journal(resume)
-    rows = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+    cache = None if resume is None else RunCache(resume)
+    rows = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
     import pandas as pd
 
     return Evaluation(
         frame=pd.DataFrame([row for some in rows for row in some]),
         scenario=episodes.scenario.name,
-        reference=REFERENCE,
+        baseline=RATIO_BASELINE,
         jitter=jitter,
         replicas=replicas,
         seed=seed,
@@ -175,7 +175,7 @@ class Runner:
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies.
-        made_of: What each agent was made of, where its name and settings do not tell; else "".
+        training_keys: What each agent was trained on, where its settings do not tell; else "".
         envs: The environments played in so far, by position of the agent.
     """
 
@@ -184,7 +184,7 @@ class Runner:
     jitter: int
     replicas: int
     seed: int
-    made_of: list[str] = field(default_factory=list)
+    training_keys: list[str] = field(default_factory=list)
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
 
     def run(self, task: Task) -> list[Row]:
@@ -216,7 +216,7 @@ class Runner:
             task: Position of the week, position of the agent.
 
         Returns:
-            The key under which a journal keeps them.
+            The key under which a run cache keeps them.
 
         Source:
             House rule: a result is found again by what it was made of.
@@ -229,7 +229,7 @@ class Runner:
             self.episodes.workload(week),
             agent.name,
             needs,
-            self.made_of[task[1]] if self.made_of else "",
+            self.training_keys[task[1]] if self.training_keys else "",
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),
@@ -281,7 +281,7 @@ def run_tasks(
     runner: Runner,
     tasks: Sequence[Task],
     *,
-    journal: Journal | None,
+    cache: RunCache | None,
     processes: int,
     progress: bool,
 ) -> list[list[Row]]:
@@ -290,7 +290,7 @@ def run_tasks(
     Args:
         runner: Who runs, and on what.
         tasks: Position of the week and position of the agent of each run.
-        journal: Where finished runs are kept and taken from, or None.
+        cache: Where finished runs are kept and taken from, or None.
         processes: How many processes to spread the runs over.
         progress: Whether to show a progress bar, on a terminal.
 
@@ -299,13 +299,13 @@ def run_tasks(
 
     Raises:
         EvaluationError: An agent cannot be sent to another process.
-        OutputError: The journal cannot be written.
+        OutputError: The run cache cannot be written.
 
     Source:
         House rule: a long run can be cut off at any time and taken up again.
     """
-    keys = ["" if journal is None else runner.key(task) for task in tasks]
-    kept = [None if journal is None else journal.find(key) for key in keys]
+    keys = ["" if cache is None else runner.key(task) for task in tasks]
+    kept = [None if cache is None else cache.find(key) for key in keys]
     todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
     rows: list[list[Row]] = []
     with (
@@ -314,8 +314,8 @@ def run_tasks(
     ):
         for key, found in zip(keys, kept, strict=True):
             some = next(fresh) if found is None else found
-            if journal is not None and found is None:
-                journal.keep(key, some)
+            if cache is not None and found is None:
+                cache.keep(key, some)
             rows.append(some)
             advance()
     return rows
@@ -345,7 +345,7 @@ def play(agent: RuleAgent | NamedAgent, env: SchedulingEnv, workload: Workload) 
 
 
 def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | NamedAgent]:
-    """Return the agents, the reference among them."""
+    """Return the agents, the baseline among them."""
     if isinstance(agents, str) or not agents:
         raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
     named = [load_agent(agent) if isinstance(agent, str) else agent for agent in agents]
@@ -353,7 +353,7 @@ def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | N
     for name in names:
         if names.count(name) > 1:
             raise EvaluationError(f"two agents are called {name}; each name may stand once")
-    return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
+    return named if RATIO_BASELINE in names else [*named, load_agent(RATIO_BASELINE)]
 
 
 def _chosen(agent: RuleAgent, settings: SchedulerSettings) -> dict[str, object]:

@@ -26,7 +26,7 @@ CONFIDENCE = 0.95
 FloatArray = NDArray[np.float64]
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
-"""The agent's metric and the reference's."""
+"""The agent's metric and the baseline's."""
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,19 @@ def draw_weeks(
     return counts.astype(np.float64)
 
 
-def ratio_of_sums(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> Estimate:
-    """Compare the sums over weeks of an agent's and the reference's mean over replicas.
+def ratio_of_sums(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
+    """Compare the sums over weeks of an agent's and the baseline's mean over replicas.
 
     Heavy weeks rule this figure, as they rule a user's experience; `mean_log_ratio` weighs all
     weeks alike.
 
     Args:
         agent: The agent's metric, shape (n_weeks, n_replicas), > 0.
-        reference: The reference's metric on the same weeks and replicas, same shape, > 0.
+        baseline: The baseline's metric on the same weeks and replicas, same shape, > 0.
         draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
 
     Returns:
-        sum(agent) / sum(reference), with its percentile interval.
+        sum(agent) / sum(baseline), with its percentile interval.
 
     Raises:
         EvaluationError: Shapes differ, or a value is not finite and positive.
@@ -130,16 +130,16 @@ def ratio_of_sums(agent: FloatArray, reference: FloatArray, draws: FloatArray) -
         >>> ratio_of_sums(two, np.array([[4.0], [4.0]]), draw_weeks(2)).value
         1.0
     """
-    value, resampled = _ratio(agent, reference, draws)
+    value, resampled = _ratio(agent, baseline, draws)
     return _estimate(value, resampled, [len(agent)])
 
 
-def mean_log_ratio(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> Estimate:
-    """Average the natural log of agent over reference, replica by replica and week by week.
+def mean_log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
+    """Average the natural log of agent over baseline, replica by replica and week by week.
 
     Args:
         agent: The agent's metric, shape (n_weeks, n_replicas), > 0.
-        reference: The reference's metric on the same weeks and replicas, same shape, > 0.
+        baseline: The baseline's metric on the same weeks and replicas, same shape, > 0.
         draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
 
     Returns:
@@ -156,7 +156,7 @@ def mean_log_ratio(agent: FloatArray, reference: FloatArray, draws: FloatArray) 
         >>> mean_log_ratio(np.array([[0.5], [2.0]]), ones, draw_weeks(2)).value
         0.0
     """
-    value, resampled = _log_ratio(agent, reference, draws)
+    value, resampled = _log_ratio(agent, baseline, draws)
     return _estimate(value, resampled, [len(agent)])
 
 
@@ -164,7 +164,7 @@ def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estim
     """Return the geometric mean over logs of what `ratio_of_sums` gives on each.
 
     Args:
-        pairs: The agent's metric and the reference's on each log, as `ratio_of_sums` takes them.
+        pairs: The agent's metric and the baseline's on each log, as `ratio_of_sums` takes them.
         draws: Samples of each log's weeks, drawn apart and as many for each.
 
     Returns:
@@ -210,31 +210,31 @@ def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> E
     return _estimate(float(value), resampled, [len(agent) for agent, _ in pairs])
 
 
-def _ratio(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> tuple[float, FloatArray]:
+def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> tuple[float, FloatArray]:
     """Return the ratio of sums, and that of every sample."""
-    _check(agent, reference, draws)
-    of_agent, of_reference = agent.mean(axis=1), reference.mean(axis=1)
-    resampled = (draws @ of_agent) / (draws @ of_reference)
-    return float(of_agent.sum() / of_reference.sum()), resampled
+    _check(agent, baseline, draws)
+    of_agent, of_baseline = agent.mean(axis=1), baseline.mean(axis=1)
+    resampled = (draws @ of_agent) / (draws @ of_baseline)
+    return float(of_agent.sum() / of_baseline.sum()), resampled
 
 
 def _log_ratio(
-    agent: FloatArray, reference: FloatArray, draws: FloatArray
+    agent: FloatArray, baseline: FloatArray, draws: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return the mean log ratio, and that of every sample."""
-    _check(agent, reference, draws)
-    by_week = np.log(agent / reference).mean(axis=1)
+    _check(agent, baseline, draws)
+    by_week = np.log(agent / baseline).mean(axis=1)
     return float(by_week.mean()), draws @ by_week / len(by_week)
 
 
-def _check(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> None:
+def _check(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> None:
     """Refuse tables that are not paired, and values no ratio can be taken of."""
-    if agent.ndim != 2 or agent.shape != reference.shape or agent.shape[0] != draws.shape[1]:
+    if agent.ndim != 2 or agent.shape != baseline.shape or agent.shape[0] != draws.shape[1]:
         raise EvaluationError(
-            f"agent {agent.shape} and reference {reference.shape} must both be of shape "
+            f"agent {agent.shape} and baseline {baseline.shape} must both be of shape "
             f"(n_weeks, n_replicas), with n_weeks = {draws.shape[1]} as drawn"
         )
-    for what, values in (("agent", agent), ("reference", reference)):
+    for what, values in (("agent", agent), ("baseline", baseline)):
         if not np.all(np.isfinite(values) & (values > 0)):
             raise EvaluationError(f"the {what}'s metric must be finite and positive for a ratio")
 

@@ -9,8 +9,8 @@ import pytest
 
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.weight_search import WeightsTrainer
+from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.cross_validate import FILES
-from hpcgym.cli.results import UNFINISHED
 
 Command = Callable[..., str]
 

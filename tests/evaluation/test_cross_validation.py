@@ -18,7 +18,7 @@ from hpcgym.agent.weight_search import ConstantAction, WeightsTrainer, weighing
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import cross_validation, cv_plan, evaluate
-from hpcgym.evaluation.cross_validation import cross_validate, load_contestant
+from hpcgym.evaluation.cross_validation import cross_validate, load_agent_or_trainer
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
@@ -210,8 +210,8 @@ def test_hindsight_is_shown_on_the_original_and_apart_on_the_copies(
     assert found.values("w*").shape == (8, 1)
     assert found.values("w* on copies").shape == (8, 2)
     saf = found.values("SAF")
-    assert np.array_equal(found.reference_values("w*"), saf[:, :1])
-    assert np.array_equal(found.reference_values("w* on copies"), saf[:, 1:])
+    assert np.array_equal(found.baseline_values("w*"), saf[:, :1])
+    assert np.array_equal(found.baseline_values("w* on copies"), saf[:, 1:])
     assert (found.values("w*") <= saf[:, :1]).all()
     summary = {one.agent: one for one in found.summaries}
     on_copies = found.values("w* on copies").mean(axis=1).sum() / saf[:, 1:].mean(axis=1).sum()
@@ -257,23 +257,21 @@ def test_interrupted_cross_validation_trains_and_runs_nothing_twice(
     handed: list[Any] = []
     whole = cross_validate(Spy(handed), marked_weeks, **options)
     handed.clear()
-    journal = tmp_path / "journal.jsonl"
+    cache = tmp_path / "cache.jsonl"
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
         patch.setattr(cross_validation, "run_tasks", interrupted)
-        cross_validate(Spy(handed), marked_weeks, resume=journal, **options)
+        cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
     assert len(handed) == 8
     handed.clear()
     searched = count_calls(monkeypatch, "best_of_week")
-    again = cross_validate(Spy(handed), marked_weeks, resume=journal, **options)
+    again = cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
     assert handed == []
     assert searched == []
     pd.testing.assert_frame_equal(again.runs, whole.runs)
-    n_lines = len(journal.read_text().splitlines())
-    cross_validate(Spy(handed), marked_weeks, resume=journal, **options)
-    assert len(journal.read_text().splitlines()) == n_lines
-    cross_validate(
-        Spy(handed), marked_weeks, resume=journal, **(options | {"folds": 2, "seeds": 1})
-    )
+    n_lines = len(cache.read_text().splitlines())
+    cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
+    assert len(cache.read_text().splitlines()) == n_lines
+    cross_validate(Spy(handed), marked_weeks, resume=cache, **(options | {"folds": 2, "seeds": 1}))
     assert len(handed) == 2, "other folds are other trainings"
 
 
@@ -283,7 +281,7 @@ def interrupted(*arguments: object, **options: object) -> None:
 
 
 def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
-    """Note every call of a function that `lineup` uses."""
+    """Note every call of a function that `plan` uses."""
     called: list[object] = []
     function: Callable[..., object] = getattr(cv_plan, name)
 
@@ -351,7 +349,7 @@ def test_agents_that_plan_with_run_times_are_clairvoyant(
     marked_weeks: Episodes, estimates: str | None, kind: str
 ) -> None:
     """An f-model is noise on run times, so that no scheduler could plan with it."""
-    every = cv_plan.LineUp([marked_weeks], [(1,)], 2, 1, 0)
+    every = cv_plan.CrossValidationPlan([marked_weeks], [(1,)], 2, 1, 0)
     agent = RuleAgent("SPF", estimates=estimates, name="mine")
     plays = {play.name: play.kind for play in every.plays([agent], [])}
     assert plays == {"mine": kind, "SAF": "achievable"}
@@ -360,7 +358,7 @@ def test_agents_that_plan_with_run_times_are_clairvoyant(
 def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
     scenario = load_scenario("synthetic-256-weeks")
     exact = replace(scenario, scheduler=replace(scenario.scheduler, estimates="exact"))
-    every = cv_plan.LineUp([Episodes(exact)], [(1,)], 2, 1, 0)
+    every = cv_plan.CrossValidationPlan([Episodes(exact)], [(1,)], 2, 1, 0)
     contestants = [RuleAgent("SPF", estimates="requested", name="mine"), load_trainer("weights")]
     plays = {play.name: play.kind for play in every.plays(contestants, ["EASY-PLUS-PLUS"])}
     assert plays == {
@@ -401,10 +399,10 @@ def test_episodes_that_are_not_weeks_cannot_be_held_out() -> None:
 
 
 def test_names_of_trainers_and_agents_are_told_apart_and_mended() -> None:
-    assert load_contestant("Weights").name == "w*train"
-    assert load_contestant("area=1").name == "area=1"
+    assert load_agent_or_trainer("Weights").name == "w*train"
+    assert load_agent_or_trainer("area=1").name == "area=1"
     with pytest.raises(CardError, match="unknown trainer or agent 'wieghts'; did you mean 'wei"):
-        load_contestant("wieghts")
+        load_agent_or_trainer("wieghts")
     with pytest.raises(CardError, match="unknown trainer 'wieghts'; did you mean 'weights'"):
         load_trainer("wieghts")
 
@@ -424,8 +422,8 @@ def test_trainer_must_make_an_agent_that_can_be_kept(
     with pytest.raises(EvaluationError, match="odd made 'nothing', which is no RuleAgent"):
         cross_validate(Makes("nothing"), marked_weeks, **options)
     kept = NamedAgent("net", RuleAgent("SPF"), {"action": lambda: None})
-    with pytest.raises(EvaluationError, match=r"cannot be kept in .*journal"):
-        cross_validate(Makes(kept), marked_weeks, resume=tmp_path / "journal", **options)
+    with pytest.raises(EvaluationError, match=r"cannot be kept in .*cache"):
+        cross_validate(Makes(kept), marked_weeks, resume=tmp_path / "cache", **options)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weight_search import WeightsTrainer
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.aggregate import over_logs
+from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
@@ -121,7 +121,7 @@ def test_weeks_of_logs_are_drawn_apart(other_weeks: Episodes) -> None:
     """Else two logs alike would be as uncertain as one."""
     one = evaluate(["SPF"], other_weeks, progress=False)
     alone = next(line for line in one.summaries if line.agent == "SPF").log_ratio
-    two = next(line for line in over_logs([one, one]) if line.agent == "SPF").log_ratio
+    two = next(line for line in aggregate_logs([one, one]) if line.agent == "SPF").log_ratio
     assert two.value == pytest.approx(alone.value)
     widths = [np.ptp([line.low, line.high]) for line in (alone, two)]
     assert widths[1] / widths[0] == pytest.approx(np.sqrt(0.5), abs=0.06)
@@ -148,12 +148,12 @@ def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     options = QUICK | {"folds": 2, "seeds": 1, "replicas": 0, "jitter": 0, "baselines": []}
     logs, trainer = [marked_weeks, other_weeks.select("1-6")], WeightsTrainer(evaluations=24)
     one = cross_validate(trainer, logs, **options)
-    journal = tmp_path / "journal.jsonl"
-    two = cross_validate(trainer, logs, processes=2, resume=journal, **options)
+    cache = tmp_path / "cache.jsonl"
+    two = cross_validate(trainer, logs, processes=2, resume=cache, **options)
     pd.testing.assert_frame_equal(one.runs, two.runs)
     trained: list[object] = []
     monkeypatch.setattr(WeightsTrainer, "train", lambda *arguments: trained.append(arguments))
-    again = cross_validate(trainer, logs, resume=journal, **options)
+    again = cross_validate(trainer, logs, resume=cache, **options)
     assert trained == []
     pd.testing.assert_frame_equal(again.trainings, two.trainings)
 

@@ -54,25 +54,25 @@ def results_folder(
     with lending_folder(output) as folder:
         for name in files:
             ensure_writable(folder / name, force=force)
-        journal = folder / UNFINISHED
-        if journal.exists() and not (resume or force):
+        kept = folder / UNFINISHED
+        if kept.exists() and not (resume or force):
             raise HpcgymError(
-                f"{journal}: an interrupted run kept its finished weeks here; go on from them with "
+                f"{kept}: an interrupted run kept its finished weeks here; go on from them with "
                 "--resume, or start anew with --force"
             )
         try:
             yield folder
-            journal.unlink(missing_ok=True)
+            kept.unlink(missing_ok=True)
         except KeyboardInterrupt:
-            is_kept = journal.exists() and journal.stat().st_size > 0
-            what = f"finished weeks are kept in {journal}: add --resume to go on from there"
+            is_kept = kept.exists() and kept.stat().st_size > 0
+            what = f"finished weeks are kept in {kept}: add --resume to go on from there"
             raise KeyboardInterrupt(what if is_kept else "no week had finished") from None
         finally:
-            if journal.exists() and journal.stat().st_size == 0:
-                journal.unlink()
+            if kept.exists() and kept.stat().st_size == 0:
+                kept.unlink()
 
 
-def journal_in(folder: Path | None, *, resume: bool) -> Path | None:
+def run_cache_in(folder: Path | None, *, resume: bool) -> Path | None:
     """Return where a run keeps what has finished; what an earlier one kept goes unless resumed.
 
     Args:
@@ -84,10 +84,10 @@ def journal_in(folder: Path | None, *, resume: bool) -> Path | None:
     """
     if folder is None:
         return None
-    journal = folder / UNFINISHED
+    kept = folder / UNFINISHED
     if not resume:
-        journal.unlink(missing_ok=True)
-    return journal
+        kept.unlink(missing_ok=True)
+    return kept
 
 
 def draw(result: Evaluation, picture: Path, *, force: bool) -> None:
