@@ -1,43 +1,52 @@
-"""The folder that `hpcgym evaluate` and `hpcgym cross-validate` write to, and take up again."""
+"""What `hpcgym evaluate` and `hpcgym cross-validate` share: options, output folder, results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+from rich.console import Console
 
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
-    from hpcgym.evaluation import Evaluation
+    import pandas as pd
+
+    from hpcgym.evaluation import CrossValidationResult, Evaluation
 
 UNFINISHED = "unfinished.jsonl"
-"""What stands there until all is done: the weeks that are; see `hpcgym.evaluation.run_cache`."""
+"""Run cache in the output folder until all is done; see `hpcgym.evaluation.run_cache`."""
+
+Jitter: TypeAlias = Annotated[
+    int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
+]
+Replicas: TypeAlias = Annotated[int, typer.Option(help="Jittered copies of each week.")]
+Resume: TypeAlias = Annotated[
+    bool,
+    typer.Option("--resume", help="With --output: go on from what an interrupted run kept there."),
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+def output_option(files: Sequence[str]) -> Any:
+    """Return the option `--output` of a command that writes some files to a folder."""
+    return typer.Option("--output", "-o", help=f"Folder to write {', '.join(files)} to.")
 
 
 @contextmanager
 def results_folder(
     output: Path | None, files: Sequence[str], *, resume: bool, force: bool
 ) -> Iterator[Path | None]:
-    """Lend the output folder, if there is one; after Ctrl-C, say what is kept in it.
+    """Create the output folder, if one is named; after Ctrl-C, say what is kept in it.
 
-    What a run keeps there is thrown away when the block ends well.
-
-    Args:
-        output: The folder, or None.
-        files: What will be written to it.
-        resume: Whether to go on from what an interrupted run kept there.
-        force: Whether existing files may be replaced.
-
-    Yields:
-        The folder, which exists, or None.
+    The run cache in the folder is removed when the block ends without an error.
 
     Raises:
-        HpcgymError: A file is there already, or an interrupted run's; or there is nothing to resume
-            from.
+        HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
+            there is nothing to resume from.
     """
     from hpcgym.output import ensure_writable, lending_folder
 
@@ -73,15 +82,7 @@ def results_folder(
 
 
 def run_cache_in(folder: Path | None, *, resume: bool) -> Path | None:
-    """Return where a run keeps what has finished; what an earlier one kept goes unless resumed.
-
-    Args:
-        folder: The output folder, or None.
-        resume: Whether to go on from there.
-
-    Returns:
-        The file, or None where there is no folder.
-    """
+    """Return the run cache of the output folder; unless resumed, an earlier run's is removed."""
     if folder is None:
         return None
     kept = folder / UNFINISHED
@@ -90,20 +91,35 @@ def run_cache_in(folder: Path | None, *, resume: bool) -> Path | None:
     return kept
 
 
-def draw(result: Evaluation, picture: Path, *, force: bool) -> None:
-    """Draw the comparison and say where, or why not.
+def show_and_write(
+    result: Evaluation | CrossValidationResult,
+    folder: Path | None,
+    frames: Mapping[str, pd.DataFrame],
+    figures: Mapping[str, Evaluation],
+    *,
+    force: bool,
+) -> None:
+    """Print the table; write frames and figures to the folder, if there is one, by file name."""
+    from hpcgym.evaluation.results import write_csv
 
-    Args:
-        result: What to draw.
-        picture: The file.
-        force: Whether to replace it.
-    """
+    Console().print(result.table())
+    if folder is None:
+        return
+    for name, frame in frames.items():
+        write_csv(frame, folder / name, force=force)
+        typer.echo(f"wrote {folder / name}")
+    for name, evaluation in figures.items():
+        _draw(evaluation, folder / name, force=force)
+
+
+def _draw(evaluation: Evaluation, path: Path, *, force: bool) -> None:
+    """Draw a comparison and say where it is, or why there is none."""
     from importlib.util import find_spec
 
     from hpcgym.report import draw_evaluation
 
     if find_spec("matplotlib") is None:
-        typer.echo("no picture: matplotlib is not installed (pip install 'hpcgym[report]')")
+        typer.echo("no figure: matplotlib is not installed (pip install 'hpcgym[report]')")
         return
-    draw_evaluation(result, picture, force=force)
-    typer.echo(f"wrote {picture}")
+    draw_evaluation(evaluation, path, force=force)
+    typer.echo(f"wrote {path}")

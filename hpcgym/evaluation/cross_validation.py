@@ -1,4 +1,4 @@
-"""Judging agents that learn: trained on some weeks, run on weeks they have never seen."""
+"""Cross-validation: agents are trained on some weeks, and run on weeks they have never seen."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from hpcgym.evaluation.runner import (
     Runner,
     Task,
     check_numbers,
+    refuse_one_name_twice,
     run_tasks,
 )
 from hpcgym.scenario.episodes import Episodes
@@ -44,20 +45,11 @@ Weeks: TypeAlias = str | Path | Scenario | Episodes
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
-    """Find what is to be judged by its name.
-
-    Args:
-        name: Name of a trainer, or whatever `hpcgym.agent.shelf.load_agent` takes.
-
-    Returns:
-        The trainer, or the agent.
+    """Return a trainer by its name, or an agent as `hpcgym.agent.shelf.load_agent` does.
 
     Raises:
         CardError: There is neither, or a card is not understood.
         PolicyError: Weights that are not understood.
-
-    Source:
-        House rule: an error names the nearest valid name.
 
     Example:
         >>> load_agent_or_trainer("weights").name, load_agent_or_trainer("saf").name
@@ -87,47 +79,43 @@ def cross_validate(
     resume: str | Path | None = None,
     progress: bool = True,
 ) -> CrossValidationResult:
-    """Judge agents on weeks they have not been trained on, among baselines.
+    """Run agents on weeks they have not been trained on, and compare them with baselines.
 
-    A trainer is handed the training weeks of each fold, which carry their jobs and nothing else of
-    the log, once per training seed; what it makes is run on the weeks held out. Over several logs,
-    a fold holds out a block of each, and one agent is made of what it leaves of all. An agent that
-    was trained before is run on the weeks its card leaves open, any other on all weeks; with
-    several, all are run on the weeks that are open to each, and so are the baselines.
-    Weeks are run as they are and on jittered copies, the same for all.
+    A trainer gets the training weeks of each fold, once per training seed, and nothing else of the
+    log. The agent it trains runs on the weeks held out. Over several logs a fold holds out a block
+    of each, and one agent is trained on the rest of all.
+
+    An agent that was trained before runs on the weeks its card leaves open, any other on all weeks.
+    Of several agents, all run on the weeks that are open to each, and so do the baselines. Weeks
+    are run as they are and on jittered copies, the same for all.
 
     Args:
         agent: A trainer or an agent, or the name of one; or several, no name twice.
-        scenario: A name, a path, a scenario, or its episodes; weeks of a log. Or several, no log
-            twice; trainers get them in this order.
+        scenario: Weeks of a log; or several, no log twice. Trainers get them in this order.
         folds: Contiguous blocks of each log's weeks, each held out once.
         blocks: Which of them to hold out and run, by number from 1; None = all.
-        seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's figure is their mean.
+        seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's metric is their mean.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
-        processes: How many processes to spread trainings, searches and runs over; the result is the
-            same but for trainings that the clock ends, as that of `ppo` by its minutes. With more
-            than one, each training works in a process of one thread, and trainers must be
-            picklable. A script must then guard its entry with `if __name__ == "__main__"`.
-        baselines: Which baselines to add, of `hpcgym.evaluation.baselines.BASELINES`.
-        resume: File in which finished trainings and runs are kept, and from which a judgement that
-            was cut off goes on. It is unpickled: take no one else's.
+        processes: How many processes share trainings, searches and runs. The result is the same,
+            except for trainings that a clock ends, such as those of `ppo`. With more than one, a
+            training has one thread, trainers must be picklable, and a script must guard its entry
+            with `if __name__ == "__main__"`.
+        baselines: Which of `hpcgym.evaluation.baselines.BASELINES` to add.
+        resume: File that keeps finished trainings and runs, and from which a cross-validation that
+            was interrupted goes on. It is unpickled: use no one else's.
         progress: Whether to show progress bars, on a terminal.
 
-    Returns:
-        Every run, and its summary, table and CSV.
-
     Raises:
-        EvaluationError: A number out of range, too few weeks for so many folds, an unknown line of
-            baseline, nothing to judge, an agent or a log twice, an agent under the name of a line
-            of baseline that it is not, no week open to all agents, or a trainer whose work is no
-            agent, cannot be kept or cannot be sent.
+        EvaluationError: A number out of range, too few weeks for so many folds, an unknown
+            baseline, no agent, an agent or a log twice, an agent under the name of a baseline that
+            it is not, no week open to all agents, or a trainer whose result is no agent, cannot be
+            kept or cannot be sent.
         CardError: No such trainer or agent, or its card leaves no week open.
         ScenarioError: No such scenario, or its episodes are not weeks.
 
-    Source:
-        Specification, section 10, "Evaluation protocol".
+    Source: Specification, section 10, "Evaluation protocol".
 
     Example:
         >>> weeks = Episodes("synthetic-256-weeks").select("1-4")
@@ -175,15 +163,12 @@ def cross_validate(
 def _agents_and_trainers(
     agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
 ) -> list[AgentOrTrainer]:
-    """Return what is judged, by name or as it came; no name twice."""
+    """Return the agents and trainers that are given or named; no name twice."""
     several = cast(Any, agent if isinstance(agent, (list, tuple)) else [agent])
     chosen = [load_agent_or_trainer(one) if isinstance(one, str) else one for one in several]
-    names = [one.name for one in chosen]
-    if not names:
+    if not chosen:
         raise EvaluationError("give at least one trainer or agent to cross-validate")
-    for name in names:
-        if names.count(name) > 1:
-            raise EvaluationError(f"two agents are called {name}; each name may stand once")
+    refuse_one_name_twice(chosen)
     return chosen
 
 
@@ -198,7 +183,7 @@ def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
 
 
 def _open_to_all(agents: Sequence[AgentOrTrainer], log: Episodes) -> tuple[int, ...]:
-    """Return the weeks that no contestant was trained on before, nor next to."""
+    """Return the weeks that no agent was trained on before, and that are next to no such week."""
     numbers = log.numbers
     for one in agents:
         if not isinstance(one, (RuleAgent, NamedAgent)) or one.training is None:
@@ -216,7 +201,7 @@ def _open_to_all(agents: Sequence[AgentOrTrainer], log: Episodes) -> tuple[int, 
 def _within_blocks(
     numbers: Sequence[int], log: Episodes, folds: int, blocks: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return those weeks that stand in some blocks of a log."""
+    """Return those weeks that are in some blocks of a log."""
     cut = {fold.number: fold for fold in time_blocks(log.numbers, folds)}
     for number in blocks:
         if number not in cut:
@@ -228,7 +213,7 @@ def _within_blocks(
     return found
 
 
-_TRAINING = (
+_TRAINING_COLUMNS = (
     *("agent", "scenario", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
     *("seconds", "steps", "made"),
 )
@@ -242,7 +227,7 @@ def _result(
     frames: Sequence[pd.DataFrame],
     copies: tuple[int, int],
 ) -> CrossValidationResult:
-    """Put together what was found."""
+    """Return the result of all logs; `copies` is their jitter and replicas."""
     import pandas as pd
 
     trainings = [
@@ -261,19 +246,21 @@ def _result(
     return CrossValidationResult(
         evaluations=tuple(evaluations),
         runs=pd.concat(frames, ignore_index=True),
-        trainings=pd.DataFrame(trainings, columns=list(_TRAINING)).astype({"steps": "Int64"}),
+        trainings=pd.DataFrame(trainings, columns=list(_TRAINING_COLUMNS)).astype(
+            {"steps": "Int64"}
+        ),
         kinds=_kinds_of(planned),
     )
 
 
 def _kinds_of(planned: Sequence[PlannedRuns]) -> dict[str, Kind]:
-    """Return the kind of everything that stands in the table."""
+    """Return the kind of every agent in the table."""
     kinds = {runs.name: runs.kind for runs in planned}
     return kinds | ({HINDSIGHT_ON_COPIES: kinds[HINDSIGHT]} if HINDSIGHT in kinds else {})
 
 
 def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]) -> list[Task]:
-    """Return every run on one log, by week and in the order of the planned."""
+    """Return the tasks of one log, week by week, in the order of the planned runs."""
     return [
         (runner.episodes.position(number), position)
         for number in tested
@@ -285,7 +272,7 @@ def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]
 def _frame(
     planned: Sequence[PlannedRuns], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
 ) -> pd.DataFrame:
-    """Return one row per run."""
+    """Return one row per run of one log."""
     import pandas as pd
 
     rows = []

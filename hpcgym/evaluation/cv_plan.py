@@ -1,4 +1,8 @@
-"""The line-up of a judgement: who is run on which weeks of which log, and what is to be made."""
+"""The plan of a cross-validation: which agent runs on which weeks of which log, and the trainings.
+
+A trainer is trained once per fold and seed, on what the fold leaves of all logs. Any other agent
+runs on all weeks that are tested.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +28,10 @@ from hpcgym.evaluation.baselines import (
     best_of_week,
     clairvoyant,
 )
-from hpcgym.evaluation.cv_training import AnyAgent, TrainedAgent, TrainingTask
+from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.run_cache import Row, digest
-from hpcgym.evaluation.runner import RATIO_BASELINE, refuse_namesake
+from hpcgym.evaluation.runner import RATIO_BASELINE, AnyAgent, refuse_namesake
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.week_ranges import number_ranges
 
@@ -39,13 +43,13 @@ KNOWS_RUN_TIMES = ("exact", "f-model")
 
 @dataclass(frozen=True)
 class PlannedRuns:
-    """An agent with the weeks of one log it is run on, and what its runs are called.
+    """The runs of one agent on some weeks of one log.
 
     Attributes:
         log: Position of the log.
-        name: What tables call it.
+        name: Name of the agent in tables.
         kind: Whether a scheduler could be it.
-        agent: The agent, or how it is made.
+        agent: The agent, or how it is trained.
         numbers: Numbers of the weeks.
         fold: The fold of this log it is trained on, or None.
         seed: Its training seed, or None.
@@ -61,27 +65,17 @@ class PlannedRuns:
 
     @property
     def training_key(self) -> str:
-        """Digest of what it is made of; "" where nothing is made."""
+        """Digest of the agent's training; "" where it is not trained."""
         return self.agent.key if isinstance(self.agent, TrainingTask) else ""
 
     def agent_of(self, trained: Mapping[str, TrainedAgent]) -> AnyAgent:
-        """Return the agent once all are made.
-
-        Args:
-            made: What was made, by its key.
-
-        Returns:
-            The agent.
-
-        Source:
-            House rule: one training serves all its logs.
-        """
+        """Return the agent, taken from the trained ones by key where it is one of them."""
         return trained[self.agent.key].agent if isinstance(self.agent, TrainingTask) else self.agent
 
 
 @dataclass(frozen=True)
 class CrossValidationPlan:
-    """Says who is run on what.
+    """Plans the runs and the trainings.
 
     Attributes:
         logs: Weeks of each log.
@@ -100,22 +94,14 @@ class CrossValidationPlan:
     def planned_runs(
         self, agents: Sequence[AgentOrTrainer], baselines: Sequence[str]
     ) -> Iterator[PlannedRuns]:
-        """Yield all that is run: what is judged first, then the baselines.
-
-        Args:
-            agents: Trainers and agents.
-            baselines: Names of baselines; those that are judged stand once.
-
-        Yields:
-            Every agent on every log.
+        """Yield the runs of every agent on every log, then those of baselines not among them.
 
         Raises:
-            EvaluationError: Too few weeks for so many folds, or what is judged has the name of a
-                rule among the baselines and is not that rule, or of a line that no
-                scheduler could be.
+            EvaluationError: Too few weeks for so many folds, or an agent has the name of a rule
+                among the baselines and is not that rule, or of a baseline that no scheduler could
+                be.
 
-        Source:
-            Specification, section 10, "Evaluation protocol", steps 1 and 5.
+        Source: Specification, section 10, "Evaluation protocol", steps 1 and 5.
         """
         for one in agents:
             if one.name in UNACHIEVABLE:
@@ -136,7 +122,7 @@ class CrossValidationPlan:
                 yield from self._baseline(name)
 
     def _baseline(self, name: str) -> Iterator[PlannedRuns]:
-        """Yield a baseline."""
+        """Yield the runs of a baseline."""
         if name in RULES:
             agent = load_agent(name)
             yield from self._on_all_weeks([agent] * len(self.logs), self._kind_of(agent))
@@ -149,12 +135,12 @@ class CrossValidationPlan:
             yield from self._on_all_weeks(agents, "clairvoyant")
 
     def _on_all_weeks(self, agents: Sequence[AnyAgent], kind: Kind) -> Iterator[PlannedRuns]:
-        """Run each log's agent on all its weeks that are tested."""
+        """Yield the runs of each log's agent on all its weeks that are tested."""
         for log, (agent, numbers) in enumerate(zip(agents, self.tested, strict=True)):
             yield PlannedRuns(log, agent.name, kind, agent, numbers)
 
     def _of_trainer(self, trainer: Trainer) -> Iterator[PlannedRuns]:
-        """Train on what each fold leaves of all logs, and run on what it holds out of each."""
+        """Yield the runs of what is trained on each fold, on the weeks that the fold holds out."""
         kind = self._kind_of()
         cut = [time_blocks(log.numbers, self.n_folds) for log in self.logs]
         for folds in zip(*cut, strict=True):
@@ -168,16 +154,16 @@ class CrossValidationPlan:
                 log.set_apart(fold.training, held_out=fold.test)
                 for log, fold in zip(self.logs, folds, strict=True)
             ]
-            handed_digests = [_digest_of(one) for one in handed]
+            digests = [_digest_of(one) for one in handed]
             for seed in range(self.n_seeds):
                 what = (trainer.name, repr(trainer), seed)
-                key = digest(handed[0].workload(0), handed_digests, what)
+                key = digest(handed[0].workload(0), digests, what)
                 task = TrainingTask(key, trainer.name, partial(_train, trainer, handed, seed))
                 for log, fold in enumerate(folds):
                     yield PlannedRuns(log, trainer.name, kind, task, numbers[log], fold, seed)
 
     def _hindsight(self) -> Iterator[PlannedRuns]:
-        """Search the best weights of each week, and run them on it."""
+        """Yield the run of each week's best weights on that week."""
         for log, (episodes, tested) in enumerate(zip(self.logs, self.tested, strict=True)):
             for number in tested:
                 week = episodes.workload(episodes.position(number))
@@ -188,9 +174,9 @@ class CrossValidationPlan:
                 yield PlannedRuns(log, HINDSIGHT, "hindsight", task, (number,))
 
     def _kind_of(self, agent: AnyAgent | None = None) -> Kind:
-        """Tell whether a scheduler could be the agent, or would have to know run times.
+        """Return whether a scheduler could be the agent, or would have to know run times.
 
-        What estimates the agent does not state itself are those of the logs' scenarios.
+        An agent that states no estimates uses those of the logs' scenarios.
         """
         stated = agent.estimates if isinstance(agent, RuleAgent) else None
         used = [log.settings.predictor for log in self.logs]
@@ -200,18 +186,7 @@ class CrossValidationPlan:
         return "clairvoyant" if knows else "achievable"
 
     def training_row(self, runs: PlannedRuns, trained: TrainedAgent) -> Row:
-        """Say what an agent was trained on in a log.
-
-        Args:
-            runs: The agent, which has a fold.
-            made: What came out.
-
-        Returns:
-            A row of `CrossValidationResult.trainings`.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 1.
-        """
+        """Return the row of `CrossValidationResult.trainings` of a fold of one log."""
         assert runs.fold is not None
         return {
             "agent": runs.name,
@@ -228,7 +203,7 @@ class CrossValidationPlan:
 
 
 def _digest_of(handed: Episodes) -> str:
-    """Digest what a trainer is handed of one log."""
+    """Digest what a trainer is given of one log."""
     jobs = [digest(handed.workload(week)) for week in range(len(handed))]
     return digest(handed.workload(0), jobs, handed.settings, handed.numbers)
 

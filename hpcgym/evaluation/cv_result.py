@@ -1,4 +1,4 @@
-"""What a judgement found: agents among baselines on one log or several, and all runs."""
+"""Results of a cross-validation: agents and baselines on one log or several, and all runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import numpy as np
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_table
 from hpcgym.evaluation.baselines import Kind
-from hpcgym.evaluation.results import Evaluation
-from hpcgym.output import writing
+from hpcgym.evaluation.results import Evaluation, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,10 +23,10 @@ _MEANING: Mapping[Kind, str] = {
     "hindsight": "hindsight: made for the very week it is run on",
     "clairvoyant": "clairvoyant: knows run times",
 }
-"""What the kinds mean that no scheduler could be."""
+"""Notes on the kinds of agents that no scheduler could be."""
 
 KEYS = ["agent", "week", "label", "replica"]
-"""Columns that tell runs apart once training seeds are averaged."""
+"""Columns that identify a run once training seeds are averaged."""
 
 
 def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
@@ -38,11 +37,8 @@ def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
             nothing was trained.
 
     Returns:
-        One row per agent, week and replica, in the order of the runs; the longest wait is that of
-        all seeds.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", step 3.
+        One row per agent, week and replica, in the order of the runs. The longest wait is the
+        maximum over seeds.
 
     Example:
         >>> import pandas as pd
@@ -51,23 +47,22 @@ def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
         >>> mean_over_seeds(pd.DataFrame(two))["mean_bsld"].tolist()
         [3.0]
     """
-    figures = [name for name in runs if name not in (*KEYS, "fold", "seed")]
-    how = {name: "max" if name == "max_wait_time" else "mean" for name in figures}
+    metrics = [name for name in runs if name not in (*KEYS, "fold", "seed")]
+    how = {name: "max" if name == "max_wait_time" else "mean" for name in metrics}
     return runs.groupby(KEYS, sort=False, as_index=False).agg(how)
 
 
 @dataclass(frozen=True, eq=False)
 class CrossValidationResult:
-    """What `hpcgym.evaluation.cross_validation.cross_validate` found.
+    """Results of `hpcgym.evaluation.cross_validate`.
 
     Attributes:
-        evaluations: For each log every agent and baseline, training seeds averaged.
+        evaluations: Every agent and baseline on each log, training seeds averaged.
         runs: Every run: as `Evaluation.frame`, with the `scenario`, and the `fold` and the training
             `seed` of agents that were trained.
         trainings: One row per training and log: `agent`, `scenario`, `fold`, `seed`, `test_weeks`,
-            `training_weeks`, `left_out_weeks`, `seconds` and `steps`, which are those of the
-            training on all logs, steps where they are counted, and `made`, the rule that came out
-            where it is one.
+            `training_weeks`, `left_out_weeks`; `seconds` and `steps` of the training on all logs,
+            steps where they are counted; and `made`, the rule that was trained, where it is one.
         kinds: Whether a scheduler could be each agent.
     """
 
@@ -86,14 +81,14 @@ class CrossValidationResult:
 
     @cached_property
     def aggregates(self) -> tuple[Aggregate, ...]:
-        """One line per agent over all logs; none where there is one log."""
+        """Metrics of each agent over all logs; none where there is one log."""
         return aggregate_logs(self.evaluations) if len(self.evaluations) > 1 else ()
 
     @cached_property
     def seed_ratios(self) -> dict[str, tuple[float, ...]]:
-        """The ratio to the baseline of each training seed alone, by agent.
+        """The ratios to the baseline of each agent's training seeds.
 
-        Over several logs it is the geometric mean of theirs.
+        Over several logs a seed's ratio is the geometric mean of those on the logs.
         """
         if len(self.evaluations) == 1:
             return self.seed_ratios_on(self.evaluations[0])
@@ -104,17 +99,7 @@ class CrossValidationResult:
         }
 
     def seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
-        """Return the ratio to the baseline of each training seed on one log.
-
-        Args:
-            evaluation: That of the log.
-
-        Returns:
-            The ratios of each agent that was trained.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 3.
-        """
+        """Return the ratios to the baseline of each agent's training seeds on one log."""
         is_seeded = self.runs["seed"].notna() & (self.runs["scenario"] == evaluation.scenario)
         found: dict[str, tuple[float, ...]] = {}
         for agent, runs in self.runs[is_seeded].groupby("agent", sort=False):
@@ -124,16 +109,15 @@ class CrossValidationResult:
         return found
 
     def summary(self) -> pd.DataFrame:
-        """Return one row per log and agent or baseline, and those over all logs.
+        """Return one row per log and agent or baseline, and rows over all logs.
 
         Returns:
             As `Evaluation.summary`, with the columns `scenario`, `kind`, `n_seeds` (0 where nothing
-            was trained), `ratio_seeds_low` and `ratio_seeds_high`, the spread between training
-            seeds. Over several logs also rows whose scenario is "all logs": geometric means of the
-            ratios and means of the log ratios; other figures are missing there.
+            was trained), `ratio_seeds_low` and `ratio_seeds_high`, the range over training seeds.
+            Several logs add rows whose scenario is "all logs": geometric means of the ratios and
+            means of the log ratios; other metrics are missing there.
 
-        Source:
-            Specification, section 10, "Evaluation protocol", steps 3 to 5.
+        Source: Specification, section 10, "Evaluation protocol", steps 3 to 5.
         """
         import pandas as pd
 
@@ -152,7 +136,7 @@ class CrossValidationResult:
     def _with_seeds(
         self, frame: pd.DataFrame, ratios: Mapping[str, tuple[float, ...]]
     ) -> pd.DataFrame:
-        """Add the kind of each agent, and the spread between its training seeds."""
+        """Add the kind of each agent, and the range over its training seeds."""
         by_seed = [ratios.get(agent, ()) for agent in frame["agent"]]
         frame.insert(2, "kind", [self.kinds[agent] for agent in frame["agent"]])
         frame["n_seeds"] = [len(one) for one in by_seed]
@@ -161,14 +145,9 @@ class CrossValidationResult:
         return frame
 
     def table(self) -> Group:
-        """Lay the summaries out for a terminal, best ratio first.
+        """Return a table per log for a terminal, and one over all logs where there are several.
 
-        Returns:
-            A table per log to print with rich, and one over all logs where there are several; below
-            each the spread between training seeds.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", steps 3 to 5.
+        Best ratio first; below each table the ratios of training seeds.
         """
         from rich.console import Group
 
@@ -182,25 +161,23 @@ class CrossValidationResult:
         return Group(*(part for table in tables for part in (table, "")))
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write `runs`, `summary` and `trainings`, each to a file of that name.
+        """Write `runs`, `summary` and `trainings` to a folder that exists.
 
-        Args:
-            folder: Where; it exists.
-            force: Whether to replace files that are there.
-
-        Writes:
-            runs.csv, summary.csv and trainings.csv.
+        Writes runs.csv, summary.csv and trainings.csv.
 
         Raises:
             OutputError: A file exists and `force` is False, or it cannot be written.
-
-        Source:
-            House rule: a table can be worked out again from what is written.
         """
-        frames = {"runs": self.runs, "summary": self.summary(), "trainings": self.trainings}
-        for name, frame in frames.items():
-            with writing(Path(folder, f"{name}.csv"), force=force) as file:
-                frame.to_csv(file, index=False, lineterminator="\n")
+        for name, frame in self.frames().items():
+            write_csv(frame, Path(folder, name), force=force)
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables by the names of their files."""
+        return {
+            "runs.csv": self.runs,
+            "summary.csv": self.summary(),
+            "trainings.csv": self.trainings,
+        }
 
 
 def _notes(kinds: Mapping[str, Kind], seed_ratios: Mapping[str, tuple[float, ...]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Agents to train: trained or searched, one after another or abreast, and kept."""
+"""Train or search the agents of a cross-validation, here or in workers, and keep each one."""
 
 from __future__ import annotations
 
@@ -10,32 +10,27 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.run_cache import RunCache
-from hpcgym.evaluation.runner import progress_bar
-from hpcgym.evaluation.workers import workers
-
-AnyAgent: TypeAlias = RuleAgent | NamedAgent
+from hpcgym.evaluation.runner import AnyAgent, progress_bar
+from hpcgym.evaluation.workers import UNPICKLABLE, refuse_unpicklable, workers
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Where numerical libraries read how many threads to start."""
 
-_UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
-
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """An agent that is still to be made.
+    """A training, or a search of weights, that gives an agent.
 
     Attributes:
-        key: Digest of all that decides it.
-        name: Who makes it.
-        make: What makes it; pickled where it is made in another process.
+        key: Digest of all that decides the agent.
+        name: Name of the trainer.
+        train: Returns the agent; pickled where a worker calls it.
     """
 
     key: str
@@ -45,12 +40,7 @@ class TrainingTask:
 
 @dataclass(frozen=True)
 class TrainedAgent:
-    """An agent that was made.
-
-    Attributes:
-        agent: The agent.
-        seconds: Wall time it took, s.
-    """
+    """An agent that was trained, and how long that took (wall time, s)."""
 
     agent: AnyAgent
     seconds: float
@@ -59,24 +49,14 @@ class TrainedAgent:
 def train_all(
     tasks: Sequence[TrainingTask], *, cache: RunCache | None, processes: int, progress: bool
 ) -> Mapping[str, TrainedAgent]:
-    """Make agents, or take those kept; keep each as soon as it is made.
+    """Return the agent of every task by its key, and keep each agent as soon as it is trained.
 
-    Args:
-        tasks: What is to be made.
-        cache: Where agents are kept and taken from, or None.
-        processes: How many to make abreast, each in a process of one thread; 1 makes them here, on
-            as many threads as they like.
-        progress: Whether to show a progress bar, on a terminal.
-
-    Returns:
-        What was made, by its key.
+    With one process, trainings are done here, on as many threads as they like. With more, each is
+    done in a worker of one thread.
 
     Raises:
-        EvaluationError: What was made is no agent, cannot be kept or cannot be sent.
+        EvaluationError: What was trained is no agent, cannot be kept or cannot be sent.
         OutputError: The run cache cannot be written.
-
-    Source:
-        House rule: a long run can be cut off at any time and taken up again.
     """
     trained = {} if cache is None else _kept(tasks, cache)
     todo = [one for one in tasks if one.key not in trained]
@@ -96,7 +76,7 @@ def train_all(
 
 
 def _kept(tasks: Sequence[TrainingTask], cache: RunCache) -> dict[str, TrainedAgent]:
-    """Take what is kept."""
+    """Return the agents that are in the cache."""
     trained = {}
     for one in tasks:
         rows = cache.find(one.key)
@@ -107,15 +87,15 @@ def _kept(tasks: Sequence[TrainingTask], cache: RunCache) -> dict[str, TrainedAg
 
 
 def _keep(task: TrainingTask, trained: TrainedAgent, cache: RunCache) -> None:
-    """Keep an agent."""
+    """Put an agent into the cache."""
     where = f"kept in {cache.path}"
-    packed = _pickled(task.name, trained.agent, where, "without a file to resume from")
-    text = base64.b64encode(packed).decode()
+    pickled = _pickled(task.name, trained.agent, where, "without a file to resume from")
+    text = base64.b64encode(pickled).decode()
     cache.keep(task.key, [{"agent": text, "seconds": trained.seconds}])
 
 
 def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, TrainedAgent]]:
-    """Yield agents that are made in this process."""
+    """Yield agents that are trained in this process."""
     for task in tasks:
         yield task, _timed(task)
 
@@ -123,21 +103,15 @@ def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, 
 def _train_in_workers(
     tasks: Sequence[TrainingTask], processes: int
 ) -> Generator[tuple[TrainingTask, TrainedAgent]]:
-    """Yield agents that are made in spawned processes, as they finish."""
+    """Yield agents that are trained in workers, as they finish."""
     for task in {one.name: one for one in tasks}.values():
-        try:
-            pickle.dumps(task)
-        except _UNPICKLABLE as error:
-            raise EvaluationError(
-                f"{task.name} cannot be sent to another process ({error}); cross-validate it "
-                "with processes=1"
-            ) from None
+        refuse_unpicklable(task, task.name, "cross-validate it")
     with workers(processes, keep_to_threads, 1) as pool:
         with _one_thread_each():
             futures = {pool.submit(_train_in_worker, task): task for task in tasks}
         for future in as_completed(futures):
-            packed, seconds = future.result()
-            yield futures[future], TrainedAgent(pickle.loads(packed), seconds)
+            pickled, seconds = future.result()
+            yield futures[future], TrainedAgent(pickle.loads(pickled), seconds)
 
 
 @contextmanager
@@ -156,14 +130,14 @@ def _one_thread_each() -> Iterator[None]:
 
 
 def _train_in_worker(task: TrainingTask) -> tuple[bytes, float]:
-    """Make one agent in a spawned process."""
+    """Train one agent in a worker."""
     trained = _timed(task)
     where = "sent back from another process"
     return _pickled(task.name, trained.agent, where, "with processes=1"), trained.seconds
 
 
 def _timed(task: TrainingTask) -> TrainedAgent:
-    """Make one agent, and say in how many seconds."""
+    """Train one agent, and measure the time."""
     begun = time.perf_counter()
     agent = task.train()
     seconds = time.perf_counter() - begun
@@ -173,10 +147,10 @@ def _timed(task: TrainingTask) -> TrainedAgent:
 
 
 def _pickled(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
-    """Pickle an agent, or say why not."""
+    """Pickle an agent, or say why that fails."""
     try:
         return pickle.dumps(agent)
-    except _UNPICKLABLE as error:
+    except UNPICKLABLE as error:
         raise EvaluationError(
             f"{name} made an agent that cannot be {where} ({error}); cross-validate it {how}"
         ) from None

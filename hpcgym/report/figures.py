@@ -10,6 +10,7 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.output import writing
+from hpcgym.report.canvas import LINES, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,74 +20,49 @@ BETTER, WORSE, EVEN, BASELINE = "#1b7f5c", "#b5442e", "#6b6f76", "#111111"
 """Colours of agents whose interval lies below 1, above 1, or across it, and of the baseline."""
 
 ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-"""Box behind a word that may stand on a line."""
+"""Box behind a word that may be on a line."""
 
 SUFFIXES = (".png", ".pdf", ".svg")
-"""Endings of a picture's name."""
+"""Endings of a figure's file name."""
 
 N_LINES = 4
 """Agents drawn week by week, besides the baseline."""
 
-LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
-"""Their colours, best agent first; far apart for colour-blind readers as well."""
-
 
 def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = False) -> None:
-    """Draw an evaluation into a picture.
+    """Draw an evaluation into a file.
 
     Above, one row per agent, best first: the ratio of sums to the baseline with its interval, and
     the ratio of every single week. Below, the weeks in time order for the baseline and the best
     agents. A single week has the first part only.
 
     Args:
-        evaluation: What to draw.
         path: A file ending in .png, .pdf or .svg.
         force: Whether to replace a file that is there.
 
     Raises:
         HpcgymError: matplotlib is not installed, or the name ends otherwise.
         OutputError: The file exists and `force` is False, or it cannot be written.
-
-    Source:
-        Specification, section 10, "Evaluation protocol".
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise HpcgymError(f"{path}: the name of a picture must end in {', '.join(SUFFIXES)}")
+        raise HpcgymError(f"{path}: the name of a figure must end in {', '.join(SUFFIXES)}")
     figure = evaluation_figure(evaluation)
     with writing(path, force=force) as file:
         figure.savefig(file, dpi=160, format=suffix.removeprefix("."))
 
 
 def evaluation_figure(evaluation: Evaluation) -> Figure:
-    """Lay an evaluation out as a figure, to be saved or shown by the caller.
-
-    Args:
-        evaluation: What to draw.
-
-    Returns:
-        The figure; see `draw_evaluation`.
+    """Return an evaluation as a figure, to be saved or shown by the caller; see `draw_evaluation`.
 
     Raises:
         HpcgymError: matplotlib is not installed.
-
-    Source:
-        Specification, section 10, "Evaluation protocol".
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
-        ) from None
-
     ranked = evaluation.ranked()
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = Figure(figsize=(11.0, rows_in + weeks_in + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
     figure.suptitle(evaluation.conditions, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if not has_weeks:
         _draw_ratios(figure.subplots(), ranked, evaluation.baseline)
@@ -124,7 +100,7 @@ def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], baseline: str) -> None
         _finish_ratios(axes, "a single run gives no interval", baseline)
         return
     _finish_ratios(axes, "ratio of sums, 95 % interval", baseline)
-    meaning = ((BETTER, "better"), (WORSE, "worse"), (EVEN, "not told apart"))
+    meaning = ((BETTER, "better"), (WORSE, "worse"), (EVEN, "not significant"))
     for line, (colour, word) in enumerate(reversed(meaning)):
         # best first: the corner below the best agents is always empty
         axes.annotate(
@@ -225,7 +201,7 @@ def _plain_numbers(axes: Axes, which: str) -> None:
 
 
 def _colour(one: Summary, baseline: str) -> str:
-    """Return the colour that says whether an agent is better, worse, or cannot be told."""
+    """Return the colour of better, worse, or neither."""
     if one.agent == baseline:
         return BASELINE
     if one.ratio.high is not None and one.ratio.high < 1:

@@ -68,8 +68,8 @@ def test_families_are_compared_over_several_logs(
     printed = run("cross-validate", *names, *logs, *QUICK, "--no-baselines", "--output", folder)
     assert "2 logs: tiny, six-weeks" in printed
     assert "clairvoyant SAF" not in printed
-    pictures = ["comparison-six-weeks.png", "comparison-tiny.png"]
-    assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *pictures])
+    figures = ["comparison-six-weeks.png", "comparison-tiny.png"]
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *figures])
     runs = pd.read_csv(folder / "runs.csv")
     assert runs["scenario"].unique().tolist() == ["tiny", "six-weeks"]
     assert runs["agent"].unique().tolist() == [*names, "SAF"]

@@ -349,19 +349,19 @@ def test_agents_that_plan_with_run_times_are_clairvoyant(
     marked_weeks: Episodes, estimates: str | None, kind: str
 ) -> None:
     """An f-model is noise on run times, so that no scheduler could plan with it."""
-    every = cv_plan.CrossValidationPlan([marked_weeks], [(1,)], 2, 1, 0)
+    plan = cv_plan.CrossValidationPlan([marked_weeks], [(1,)], 2, 1, 0)
     agent = RuleAgent("SPF", estimates=estimates, name="mine")
-    plays = {play.name: play.kind for play in every.plays([agent], [])}
-    assert plays == {"mine": kind, "SAF": "achievable"}
+    kinds = {runs.name: runs.kind for runs in plan.planned_runs([agent], [])}
+    assert kinds == {"mine": kind, "SAF": "achievable"}
 
 
 def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
     scenario = load_scenario("synthetic-256-weeks")
     exact = replace(scenario, scheduler=replace(scenario.scheduler, estimates="exact"))
-    every = cv_plan.CrossValidationPlan([Episodes(exact)], [(1,)], 2, 1, 0)
-    contestants = [RuleAgent("SPF", estimates="requested", name="mine"), load_trainer("weights")]
-    plays = {play.name: play.kind for play in every.plays(contestants, ["EASY-PLUS-PLUS"])}
-    assert plays == {
+    plan = cv_plan.CrossValidationPlan([Episodes(exact)], [(1,)], 2, 1, 0)
+    agents = [RuleAgent("SPF", estimates="requested", name="mine"), load_trainer("weights")]
+    kinds = {runs.name: runs.kind for runs in plan.planned_runs(agents, ["EASY-PLUS-PLUS"])}
+    assert kinds == {
         "mine": "achievable",
         "w*train": "clairvoyant",
         "EASY-PLUS-PLUS": "achievable",

@@ -1,4 +1,4 @@
-"""Agents made abreast: as those made here, one thread each, and kept as they finish."""
+"""Agents trained in workers: as those trained here, one thread each, and kept as they finish."""
 
 import os
 import signal
