@@ -1,4 +1,4 @@
-"""The command's root: its subcommands, `--version`, and what an error looks like."""
+"""The root of the command: subcommands, `--version`, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
 RENAMED = {"judge": "cross-validate"}
-"""New names of subcommands, by the old ones."""
+"""Subcommands by their former names."""
 
 
 class HouseGroup(TyperGroup):
-    """Turns errors made on purpose into one line and exit code 2, Ctrl-C into one line and 130."""
+    """Shows an `HpcgymError` as one line and exit code 2, Ctrl-C as one line and 130."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Find a subcommand; an old name is answered with the new one."""
+        """Return a subcommand, or answer its former name with the new one."""
         if cmd_name in RENAMED:
             raise HpcgymError(f"`hpcgym {cmd_name}` is now called `hpcgym {RENAMED[cmd_name]}`")
         return super().get_command(ctx, cmd_name)
@@ -29,18 +29,9 @@ class HouseGroup(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand.
 
-        Args:
-            ctx: The command line as parsed.
-
-        Returns:
-            What the subcommand returned.
-
         Raises:
-            typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after what the
-                `KeyboardInterrupt` says is kept, where the subcommand has put it there.
-
-        Source:
-            House rule: a user's error is never a traceback.
+            typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after the message of
+                the `KeyboardInterrupt`, in which a subcommand says what is kept.
         """
         try:
             return super().invoke(ctx)
@@ -68,14 +59,7 @@ app.add_typer(shelves.scenarios, name="scenarios")
 
 
 def show_version(asked: bool) -> None:
-    """Print the version and exit, where it is asked for.
-
-    Args:
-        asked: Whether it is.
-
-    Raises:
-        typer.Exit: After the version.
-    """
+    """Print the version and exit, where it is asked for."""
     if asked:
         import hpcgym
 

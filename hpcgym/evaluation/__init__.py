@@ -1,4 +1,4 @@
-"""Judging agents: the same weeks for all, paired ratios to SAF, bootstrap intervals."""
+"""Comparison of agents: the same weeks for all, paired ratios to SAF, bootstrap intervals."""
 
 from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult

@@ -1,4 +1,4 @@
-"""Agents over several logs: one figure each, in which all logs count alike."""
+"""Aggregates over several logs: one ratio per agent, in which all logs count alike."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 ALL_LOGS = "all logs"
-"""What stands for the scenario where a figure is over all of them."""
+"""The scenario's name in rows that are over all logs."""
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One agent over several logs.
+    """Metrics of one agent over several logs.
 
     Attributes:
-        agent: Its name.
         n_weeks: Its weeks, of all logs together.
         ratio: Geometric mean over the logs of the ratio of sums to the baseline, with its
             interval.
@@ -42,19 +41,11 @@ class Aggregate:
 
 
 def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
-    """Sum every agent up over several logs.
+    """Return the aggregate of every agent over several logs, all with the same agents.
 
-    A sample of the bootstrap draws the weeks of each log apart from the others', the same for all
-    agents.
+    A sample of the bootstrap draws the weeks of each log separately, the same for all agents.
 
-    Args:
-        evaluations: The same agents on each log.
-
-    Returns:
-        One line per agent, in the order asked for.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
+    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
 
     Example:
         >>> from hpcgym.evaluation import evaluate
@@ -73,25 +64,19 @@ def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
 def _aggregate(
     agent: str, evaluations: Sequence[Evaluation], draws_of: Sequence[Mapping[int, FloatArray]]
 ) -> Aggregate:
-    """Sum one agent up, with the draws of so many weeks of each log."""
+    """Return one agent's aggregate; `draws_of` are each log's draws by number of weeks."""
     pairs = [(one.values(agent), one.baseline_values(agent)) for one in evaluations]
     draws = [drawn[len(own)] for drawn, (own, _) in zip(draws_of, pairs, strict=True)]
     ratio = ratio_over_logs(pairs, draws)
     return Aggregate(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
 
 
-def aggregate_frame(lines: Sequence[Aggregate]) -> pd.DataFrame:
+def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
     """Return one row per agent.
-
-    Args:
-        lines: What `aggregate_logs` gave.
 
     Returns:
         Columns scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
         intervals, as of `Evaluation.summary`.
-
-    Source:
-        House rule: figures leave as frames.
     """
     import pandas as pd
 
@@ -103,30 +88,26 @@ def aggregate_frame(lines: Sequence[Aggregate]) -> pd.DataFrame:
             **one.ratio.columns("ratio"),
             **one.log_ratio.columns("log_ratio"),
         }
-        for one in lines
+        for one in aggregates
     ]
     return pd.DataFrame(rows)
 
 
 def aggregate_table(
     evaluations: Sequence[Evaluation],
-    lines: Sequence[Aggregate],
+    aggregates: Sequence[Aggregate],
     kinds: Mapping[str, str],
     notes: Sequence[str],
 ) -> Table:
-    """Lay the lines over several logs out for a terminal, best ratio first.
+    """Return a table for a terminal, best ratio first.
 
     Args:
         evaluations: The logs.
-        lines: What `aggregate_logs` gave.
-        kinds: What each agent is.
+        aggregates: Of their agents.
+        kinds: Kind of each agent.
         notes: Lines to add below.
 
-    Returns:
-        A table to print with rich.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", step 5.
+    Source: Specification, section 10, "Evaluation protocol", step 5.
     """
     from rich.table import Table
 
@@ -146,7 +127,7 @@ def aggregate_table(
     table.add_column("\nkind", no_wrap=True)
     for title in (f"ratio\nto {baseline}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
         table.add_column(title, justify="right", no_wrap=True)
-    for one in sorted(lines, key=lambda line: line.ratio.value):
+    for one in sorted(aggregates, key=lambda one: one.ratio.value):
         cells = (*_cells(one.ratio, ".3f"), *_cells(one.log_ratio, "+.3f"))
         style = "bold" if one.agent == baseline else None
         table.add_row(one.agent, kinds[one.agent], *cells, style=style)
@@ -154,7 +135,7 @@ def aggregate_table(
 
 
 def _cells(estimate: Estimate, digits: str) -> tuple[str, str]:
-    """Write a figure and its interval."""
+    """Format a metric and its interval."""
     low, high = estimate.low, estimate.high
     by = "-" if digits == ".3f" else " to "
     interval = "" if low is None or high is None else f"{low:{digits}}{by}{high:{digits}}"
