@@ -6,12 +6,13 @@ The folder gets NAME.npz and NAME.toml (the best network on the validation weeks
 a log for `tensorboard --logdir`. The same command with `--resume` goes on from the checkpoint; only
 `--steps`, `--minutes` and `--threads` may then be others. As preset, a checkpoint has some 80 MB on
 kth-sp2-weeks alone and 600 MB on five logs, and twice that while it is replaced. Without `--weeks`
-the last of five blocks of weeks, and the week before it, are left out, so that `hpcgym judge
-runs/ppo/mine.toml --scenario kth-sp2-weeks` can judge the agent there. `--validation-weeks` are not
-played; without them the last fifth is kept. Several `--scenario` make a mixture, each of another
-log, with either kind of weeks once for each or not at all. `--set` is described in
-`hpcgym/agent/ppo/config.py`, `--augment` in `hpcgym/scenario/augment.py`. `--shelf` puts the agent
-on the shelf, too, where `python scripts/update_agents.py --agent NAME` then writes its results.
+the last of five blocks of weeks, and the week before it, are left out, so that
+`hpcgym cross-validate runs/ppo/mine.toml --scenario kth-sp2-weeks` can run the agent there.
+`--validation-weeks` are not played; without them the last fifth is kept. Several `--scenario` make
+a mixture, each of another log, with either kind of weeks once for each or not at all. `--set` is
+described in `hpcgym/agent/ppo/config.py`, `--augment` in `hpcgym/scenario/augment.py`. `--shelf`
+puts the agent on the shelf, too, where `python scripts/update_agents.py --agent NAME` then writes
+its results.
 """
 
 import argparse

@@ -3,7 +3,7 @@
     python scripts/tune_weights.py --trainer tuned-network --scenario kth-sp2-weeks --name MINE
 
 Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
-`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. With
+`hpcgym cross-validate runs/tuned/mine.toml --scenario kth-sp2-weeks` can run the agent there. With
 `--shelf` it is put on the shelf too; then `python scripts/update_agents.py --agent MINE` writes its
 results.
 """
@@ -92,7 +92,9 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--weeks", action="append", default=[], metavar="1-36", help="once for each, or never"
     )
-    parser.add_argument("--trainer", default="tuned-network", help="as of `hpcgym judge`, but ppo")
+    parser.add_argument(
+        "--trainer", default="tuned-network", help="as of `hpcgym cross-validate`, but ppo"
+    )
     parser.add_argument("--strategy", help="cma or xnes")
     parser.add_argument("--evaluations", type=int, help="weight vectors that are tried")
     parser.add_argument("--seed", type=int, default=0, help="of all chance")

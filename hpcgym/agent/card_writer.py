@@ -180,11 +180,11 @@ def write_tuned(
 
 
 def _refuse_trainers_name(name: str) -> None:
-    """Refuse a name by which a judgement would make new agents, and not find this one."""
+    """Refuse a name by which a cross-validation would train new agents, and not find this one."""
     if name.casefold() in TRAINERS:
         raise CardError(
-            f"{name} is a trainer, so `hpcgym judge {name}` would train new agents; give an agent "
-            f"for the shelf another name than {', '.join(TRAINERS)}"
+            f"{name} is a trainer, so `hpcgym cross-validate {name}` would train new agents; "
+            f"give an agent for the shelf another name than {', '.join(TRAINERS)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The `hpcgym` command: thin, each subcommand arguments in and one call."""
+"""The `hpcgym` command: each subcommand reads its arguments and makes one call."""
 
 from hpcgym.cli.root import app
 

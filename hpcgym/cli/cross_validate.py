@@ -1,25 +1,39 @@
-"""`hpcgym judge`: agents and trainers on weeks they have not been trained on."""
+"""`hpcgym cross-validate`: run agents and trainers on weeks they have not been trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hpcgym.cli.results import draw, journal_in, results_folder
-
-if TYPE_CHECKING:
-    from hpcgym.evaluation import Judgement
+from hpcgym.cli.comparison import (
+    Force,
+    Jitter,
+    Replicas,
+    Resume,
+    output_option,
+    results_folder,
+    run_cache_in,
+    show_and_write,
+)
+from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
-"""What stands in the output folder: every run, one line per agent, every training, the picture; of
-several logs a picture each, such as comparison-tiny.png."""
+"""Files in the output folder: every run, one line per agent, every training, the figure; of several
+logs a figure each, such as comparison-tiny.png."""
 
 
-def judge_agent(
+def refuse_references(given: bool | None) -> None:
+    """Refuse the former name of `--baselines`, where it is given."""
+    if given is not None:
+        raise HpcgymError(
+            "--references and --no-references are now called --baselines and --no-baselines"
+        )
+
+
+def cross_validate_agents(
     names: Annotated[
         list[str],
         typer.Argument(
@@ -41,51 +55,46 @@ def judge_agent(
     folds: Annotated[
         int, typer.Option(help="Contiguous blocks of weeks, each held out of training once.")
     ] = 5,
-    references: Annotated[
-        bool, typer.Option(help="Whether to add the lines of reference; SAF is always there.")
+    baselines: Annotated[
+        bool, typer.Option(help="Whether to add the baselines; SAF is always there.")
     ] = True,
+    references: Annotated[
+        bool | None,
+        typer.Option("--references/--no-references", hidden=True, callback=refuse_references),
+    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 5,
-    jitter: Annotated[
-        int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
-    ] = 600,
-    replicas: Annotated[int, typer.Option(help="Jittered copies of each week.")] = 10,
+    jitter: Jitter = 600,
+    replicas: Replicas = 10,
     seed: Annotated[int, typer.Option(help="Seed of copies, intervals and the search for w*.")] = 0,
     processes: Annotated[
         int, typer.Option(help="Processes to spread trainings and runs over.")
     ] = 1,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=f"Folder to write {', '.join(FILES)} to."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="With --output: go on from what an interrupted run kept there."
-        ),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    output: Annotated[Path | None, output_option(FILES)] = None,
+    resume: Resume = False,
+    force: Force = False,
 ) -> None:
-    """Judge agents on weeks they have not been trained on, among lines of reference.
+    """Run agents on weeks they have not been trained on, and compare them with baselines.
 
-    A trainer is handed the weeks of a log without a block and its neighbours, and what it makes is
-    run on the block; so with each of the blocks, and several seeds. Over several logs a block of
-    each is held out at once, and a last table has the geometric mean of the ratios. An agent that
-    was trained before is run on the weeks its card leaves open, a rule on all. Ratios are to SAF on
-    the same weeks and jittered copies, in pairs; the lines of reference say what is achieved today,
-    and what hindsight and clairvoyance would give.
+    A trainer gets the weeks of a log without one block and its neighbours. The agent it trains runs
+    on that block. This is repeated for each block and several seeds. Over several logs a block of
+    each is held out at once, and a last table has the geometric mean of the ratios.
+
+    An agent that was trained before runs on the weeks its card leaves open, a rule on all. Ratios
+    are to SAF on the same weeks and jittered copies, in pairs. Baselines show what is achieved
+    today, and what hindsight and clairvoyance would give.
     """
-    from hpcgym.evaluation import judge
-    from hpcgym.evaluation.baselines import REFERENCES
-    from hpcgym.evaluation.cross_validation import load_contestant
+    from hpcgym.evaluation import cross_validate
+    from hpcgym.evaluation.baselines import BASELINES
+    from hpcgym.evaluation.cross_validation import load_agent_or_trainer
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
     from hpcgym.scenario.episodes import Episodes
     from hpcgym.scenario.load import load_scenario
 
-    chosen = [load_contestant(name) for name in names]
+    chosen = [load_agent_or_trainer(name) for name in names]
     logs = [load_scenario(name) for name in scenarios or [DEFAULT_SCENARIO]]
-    files = (*FILES[:-1], *_pictures([log.name for log in logs]))
-    with results_folder(output, files, resume=resume, force=force) as folder:
-        result = judge(
+    figures = _figures([log.name for log in logs])
+    with results_folder(output, (*FILES[:-1], *figures), resume=resume, force=force) as folder:
+        result = cross_validate(
             chosen,
             [Episodes(log) for log in logs],
             folds=folds,
@@ -94,27 +103,16 @@ def judge_agent(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            references=REFERENCES if references else (),
-            resume=journal_in(folder, resume=resume),
+            baselines=BASELINES if baselines else (),
+            resume=run_cache_in(folder, resume=resume),
         )
-        Console().print(result.table())
-        if folder is not None:
-            _write(result, folder, files, force=force)
+        by_figure = dict(zip(figures, result.evaluations, strict=True))
+        show_and_write(result, folder, result.frames(), by_figure, force=force)
 
 
-def _pictures(scenarios: Sequence[str]) -> list[str]:
-    """Name the picture of each log."""
-    picture = Path(FILES[-1])
+def _figures(scenarios: Sequence[str]) -> list[str]:
+    """Return the file name of each log's figure."""
+    figure = Path(FILES[-1])
     if len(scenarios) == 1:
-        return [picture.name]
-    return [f"{picture.stem}-{name}{picture.suffix}" for name in scenarios]
-
-
-def _write(result: Judgement, folder: Path, files: Sequence[str], *, force: bool) -> None:
-    """Write the tables and the pictures, and say where."""
-    n_tables = len(FILES) - 1
-    result.to_csv(folder, force=force)
-    for file in files[:n_tables]:
-        typer.echo(f"wrote {folder / file}")
-    for evaluation, picture in zip(result.evaluations, files[n_tables:], strict=True):
-        draw(evaluation, folder / picture, force=force)
+        return [figure.name]
+    return [f"{figure.stem}-{name}{figure.suffix}" for name in scenarios]

@@ -1,22 +1,27 @@
-"""`hpcgym evaluate`: agents side by side on the weeks of a scenario, or of a person's own log."""
+"""`hpcgym evaluate`: compare agents on the weeks of a scenario, or of a log of your own."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
-from rich.console import Console
 
+from hpcgym.cli.comparison import (
+    Force,
+    Jitter,
+    Replicas,
+    Resume,
+    output_option,
+    results_folder,
+    run_cache_in,
+    show_and_write,
+)
 from hpcgym.cli.options import parse_threshold
-from hpcgym.cli.results import draw, journal_in, results_folder
 from hpcgym.errors import HpcgymError
 
-if TYPE_CHECKING:
-    from hpcgym.evaluation import Evaluation
-
 FILES = ("runs.csv", "summary.csv", "comparison.png")
-"""What stands in the output folder: every run, one line per agent, the picture."""
+"""Files in the output folder: every run, one line per agent, the figure."""
 
 
 def evaluate_agents(
@@ -25,7 +30,7 @@ def evaluate_agents(
         typer.Option(
             "--agents",
             "-a",
-            help="Names, cards (.toml) or weights, parted by commas; may be given more than once.",
+            help="Names, cards (.toml) or weights, separated by commas; may be given repeatedly.",
         ),
     ] = ["FCFS,SPF,SAF,SMITH"],  # noqa: B006 - read by typer, never changed
     scenario: Annotated[
@@ -35,10 +40,8 @@ def evaluate_agents(
     weeks: Annotated[
         str | None, typer.Option(help="Weeks to run, such as 65-100 or 1,3,5.")
     ] = None,
-    jitter: Annotated[
-        int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
-    ] = 0,
-    replicas: Annotated[int, typer.Option(help="Jittered copies of each week.")] = 0,
+    jitter: Jitter = 0,
+    replicas: Replicas = 0,
     seed: Annotated[
         int, typer.Option(help="Seed of copies, intervals and synthetic requests.")
     ] = 0,
@@ -61,7 +64,7 @@ def evaluate_agents(
         str | None,
         typer.Option(
             metavar="max|tsafrir|drop",
-            help="With --log: what stands in for requested times it lacks; default max.",
+            help="With --log: what replaces requested times it lacks; default max.",
         ),
     ] = None,
     on_bad_line: Annotated[
@@ -71,23 +74,15 @@ def evaluate_agents(
             help="With --log: what to do with malformed lines; default raise.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help=f"Folder to write {', '.join(FILES)} to."),
-    ] = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="With --output: go on from the weeks an interrupted run kept there."
-        ),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    output: Annotated[Path | None, output_option(FILES)] = None,
+    resume: Resume = False,
+    force: Force = False,
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
 
     Results are per week: mean and sum of the bounded slowdown, and its ratio to SAF with a paired
-    bootstrap interval. With --output a run that is interrupted keeps its finished weeks, and the
-    same command with --resume goes on from there.
+    bootstrap interval. With --output an interrupted run keeps its finished weeks; the same command
+    with --resume goes on from there.
     """
     from hpcgym.agent.shelf import load_agent
     from hpcgym.evaluation import evaluate
@@ -130,24 +125,17 @@ def evaluate_agents(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            resume=journal_in(folder, resume=resume),
+            resume=run_cache_in(folder, resume=resume),
         )
-        Console().print(result.table())
-        if folder is not None:
-            _write(result, folder, force=force)
+        frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
+        show_and_write(result, folder, frames, {"comparison.png": result}, force=force)
 
 
 def split_agents(text: str) -> list[str]:
-    """Part a list of agents at its commas, but not at those inside weights.
-
-    Args:
-        text: Names, cards or weights, such as "FCFS,q=1,e=0.5,SAF".
-
-    Returns:
-        One text per agent.
+    """Split a list of agents at its commas, but not at those inside weights.
 
     Raises:
-        HpcgymError: Nothing stands between two commas.
+        HpcgymError: There is nothing between two commas.
 
     Example:
         >>> split_agents("FCFS,q=1,e=0.5,SAF")
@@ -162,16 +150,3 @@ def split_agents(text: str) -> list[str]:
         else:
             names.append(part)
     return names
-
-
-def _write(result: Evaluation, folder: Path, *, force: bool) -> None:
-    """Write the runs, the summary and the picture, and say where."""
-    from hpcgym.output import writing
-
-    runs, summary, picture = (folder / name for name in FILES)
-    result.to_csv(runs, force=force)
-    typer.echo(f"wrote {runs}")
-    with writing(summary, force=force) as file:
-        result.summary().to_csv(file, index=False, lineterminator="\n")
-    typer.echo(f"wrote {summary}")
-    draw(result, picture, force=force)

@@ -1,24 +1,18 @@
-"""Options that several subcommands have, read by one rule."""
+"""Options that several subcommands have."""
 
 from __future__ import annotations
 
 from hpcgym.errors import HpcgymError
 
 NO_THRESHOLD = "none"
-"""What `--threshold` says where no wait is too long."""
+"""Value of `--threshold` where no job goes first for its wait."""
 
 
 def parse_threshold(text: str) -> int | None:
-    """Read what `--threshold` says.
-
-    Args:
-        text: Whole seconds, or "none".
-
-    Returns:
-        The wait beyond which a job goes first, s; None = never.
+    """Return the starvation threshold of `--threshold`, s; None = no threshold.
 
     Raises:
-        HpcgymError: It is neither.
+        HpcgymError: It is neither whole seconds nor "none".
 
     Example:
         >>> parse_threshold("0"), parse_threshold("200000"), parse_threshold("none")

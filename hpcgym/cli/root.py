@@ -1,4 +1,4 @@
-"""The command's root: its subcommands, `--version`, and what an error looks like."""
+"""The root of the command: subcommands, `--version`, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from hpcgym.errors import HpcgymError
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
+RENAMED = {"judge": "cross-validate"}
+"""Subcommands by their former names."""
+
 
 class HouseGroup(TyperGroup):
-    """Turns errors made on purpose into one line and exit code 2, Ctrl-C into one line and 130."""
+    """Shows an `HpcgymError` as one line and exit code 2, Ctrl-C as one line and 130."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a subcommand, or answer its former name with the new one."""
+        if cmd_name in RENAMED:
+            raise HpcgymError(f"`hpcgym {cmd_name}` is now called `hpcgym {RENAMED[cmd_name]}`")
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand.
 
-        Args:
-            ctx: The command line as parsed.
-
-        Returns:
-            What the subcommand returned.
-
         Raises:
-            typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after what the
-                `KeyboardInterrupt` says is kept, where the subcommand has put it there.
-
-        Source:
-            House rule: a user's error is never a traceback.
+            typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after the message of
+                the `KeyboardInterrupt`, in which a subcommand says what is kept.
         """
         try:
             return super().invoke(ctx)
@@ -52,21 +52,14 @@ app = typer.Typer(
 )
 app.command("simulate")(simulate.simulate_log)
 app.command("evaluate")(evaluate.evaluate_agents)
-app.command("judge")(cross_validate.judge_agent)
+app.command("cross-validate")(cross_validate.cross_validate_agents)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")
 
 
 def show_version(asked: bool) -> None:
-    """Print the version and exit, where it is asked for.
-
-    Args:
-        asked: Whether it is.
-
-    Raises:
-        typer.Exit: After the version.
-    """
+    """Print the version and exit, where it is asked for."""
     if asked:
         import hpcgym
 

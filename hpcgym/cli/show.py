@@ -1,4 +1,4 @@
-"""What the subcommands print: tables that fit a terminal, and nothing else."""
+"""Tables that subcommands print, made to fit a terminal."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ def show_table(
     """Print a table, numbers to the right.
 
     Args:
-        columns: Headings.
-        rows: Cells; numbers are written with separators, None as nothing.
-        title: What stands above.
+        rows: Cells; numbers get separators, None is empty.
         text_columns: How many columns, from the left, are text.
     """
     table = Table(
@@ -60,11 +58,7 @@ def show_table(
 
 
 def show_pairs(pairs: Mapping[str, object]) -> None:
-    """Print names and values below each other, leaving out what is empty.
-
-    Args:
-        pairs: Value by name.
-    """
+    """Print names and values below each other, without empty values."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -74,39 +68,29 @@ def show_pairs(pairs: Mapping[str, object]) -> None:
     Console().print(table)
 
 
-def show_figures(figures: Mapping[str, float], title: str) -> None:
-    """Print the record of a whole schedule.
-
-    Args:
-        figures: As `hpcgym.core.metrics.summary` gives it.
-        title: What stands above.
-    """
+def show_metrics(metrics: Mapping[str, float], title: str) -> None:
+    """Print the metrics of a whole schedule, as of `hpcgym.core.metrics.summary`."""
     rows = [
-        [label, *(figures[f"{kind}_{key}"] for kind in _STATISTICS)]
+        [label, *(metrics[f"{kind}_{key}"] for kind in _STATISTICS)]
         for key, label in _JOB_METRICS.items()
     ]
     show_table(["", *_STATISTICS], rows, title=title)
-    shares = [f"{figures[key]:.1%} {label}" for key, label in _SHARES.items()]
+    shares = [f"{metrics[key]:.1%} {label}" for key, label in _SHARES.items()]
     show_pairs(
         {
             "bsld": ", ".join(shares),
-            "jobs": figures["n_jobs"],
-            "backfilled": figures["n_backfilled"],
-            "thresholded": figures["n_thresholded"],
-            "zero run time": f"{number(figures['n_zero_run_time'])} (these have no slowdown)",
-            "utilisation": f"{figures['utilisation']:.2%}",
-            "makespan": f"{number(figures['makespan'])} s",
+            "jobs": metrics["n_jobs"],
+            "backfilled": metrics["n_backfilled"],
+            "thresholded": metrics["n_thresholded"],
+            "zero run time": f"{number(metrics['n_zero_run_time'])} (these have no slowdown)",
+            "utilisation": f"{metrics['utilisation']:.2%}",
+            "makespan": f"{number(metrics['makespan'])} s",
         }
     )
 
 
 def show_groups(frame: pd.DataFrame, title: str) -> None:
-    """Print the figures of each class or user, one line each.
-
-    Args:
-        frame: As `hpcgym.Schedule.metrics` gives it by group.
-        title: What stands above.
-    """
+    """Print the metrics of each class or user, one line each, as of `hpcgym.Schedule.metrics`."""
     columns = ["jobs", "mean wait, s", "max wait, s", "mean bsld", "p99 bsld", "pp-bsld"]
     rows = [
         [
@@ -126,13 +110,10 @@ def show_groups(frame: pd.DataFrame, title: str) -> None:
 
 
 def number(value: object) -> str:
-    """Write a cell: whole numbers with separators, others to some 5 digits.
-
-    Args:
-        value: A number, a text or None.
+    """Format a cell: whole numbers with separators, others to some 5 digits.
 
     Returns:
-        The text; "-" for NaN, nothing for None.
+        "-" for NaN, nothing for None.
 
     Example:
         >>> number(28476), number(92.5765), number(6837.226), number(0.01234), number(float("nan"))

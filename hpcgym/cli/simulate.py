@@ -1,4 +1,4 @@
-"""`hpcgym simulate`: one log, one scheduler, the figures, and the schedule as a file."""
+"""`hpcgym simulate`: schedule one log, print the metrics, write the schedule to a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from hpcgym.cli.options import NO_THRESHOLD, parse_threshold
-from hpcgym.cli.show import show_figures, show_groups
+from hpcgym.cli.show import show_groups, show_metrics
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -48,30 +48,31 @@ def simulate_log(
         str,
         typer.Option(
             metavar="requested|exact|doubled|recent|f-model:f=F",
-            help="What the scheduler takes run times for.",
+            help="Estimates of run times that the scheduler plans with.",
         ),
     ] = "requested",
     correction: Annotated[
         str,
         typer.Option(
             metavar="none|reqtime|tsafrir|doubling",
-            help="What it takes them for once a job outlives its estimate.",
+            help="New estimate of a job that runs longer than its estimate.",
         ),
     ] = "none",
     kill_at_limit: Annotated[
         bool,
         typer.Option(
-            "--kill-at-limit/--no-kill-at-limit", help="Whether a job ends at its request."
+            "--kill-at-limit/--no-kill-at-limit",
+            help="Whether a job is killed at its requested time.",
         ),
     ] = True,
     event_semantics: Annotated[
-        str, typer.Option(metavar="batch|pyss", help="What happens at one instant.")
+        str, typer.Option(metavar="batch|pyss", help="Order of events at one instant.")
     ] = "batch",
     missing_request: Annotated[
         str,
         typer.Option(
             metavar="run|max|tsafrir|drop",
-            help="What stands in for requested times the log lacks.",
+            help="What replaces requested times the log lacks.",
         ),
     ] = "run",
     max_request: Annotated[
@@ -93,10 +94,10 @@ def simulate_log(
         ),
     ] = None,
     alpha: Annotated[
-        float, typer.Option(help="What processor-seconds count in that choice; 0 = nothing.")
+        float, typer.Option(help="Weight of processor-seconds in that choice; 0 = none.")
     ] = 0.0,
     by: Annotated[
-        str | None, typer.Option(metavar="class|user", help="Show the figures by group, too.")
+        str | None, typer.Option(metavar="class|user", help="Show the metrics by group, too.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -104,10 +105,10 @@ def simulate_log(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Schedule a whole log and show how good the schedule is.
+    """Schedule a whole log and show the metrics of the schedule.
 
-    The output holds one row per simulated job by submit time, in the log's own base, with its run
-    time as executed.
+    The output has one row per simulated job, by submit time. Times are on the log's own clock; run
+    times are as executed.
     """
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.output import ensure_writable
@@ -143,7 +144,7 @@ def simulate_log(
     else:
         schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings))
     title = f"{workload.name}: {policy}, backfill {backfill}"
-    show_figures(schedule.metrics(), title)
+    show_metrics(schedule.metrics(), title)
     if by is not None:
         show_groups(schedule.metrics(cast(Any, by)), f"By {by}")
     if output is not None:
@@ -152,7 +153,7 @@ def simulate_log(
 
 
 def _molded(workload: Workload, path: Path, alpha: float, settings: SchedulerSettings) -> Schedule:
-    """Schedule jobs that choose among the shapes of a file, and say how many chose another."""
+    """Schedule jobs that choose among the shapes of a file, and print how many chose another."""
     from hpcgym.moldable import read_shapes, simulate_moldable
 
     molded = simulate_moldable(

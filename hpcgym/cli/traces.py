@@ -1,4 +1,4 @@
-"""`hpcgym traces`: which logs there are, getting them, and what a person's own log holds."""
+"""`hpcgym traces`: list, download and verify logs, and check a log of your own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def list_traces() -> None:
 def show_trace(
     name: Annotated[str, typer.Argument(help="A log's name; see `hpcgym traces list`.")],
 ) -> None:
-    """Show what is known of a log, and whom to acknowledge for it."""
+    """Show what is recorded about a log, and whom to acknowledge for it."""
     from hpcgym.trace.catalogue import ARCHIVE_REQUEST, entry
 
     known = entry(name)
@@ -56,7 +56,7 @@ def show_trace(
 def download_traces(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of logs.")],
     unverified: Annotated[
-        bool, typer.Option("--unverified", help="Take logs of which no digest is on record.")
+        bool, typer.Option("--unverified", help="Accept logs without a digest on record.")
     ] = False,
     mirror: Annotated[
         str | None,
@@ -104,7 +104,7 @@ def check_trace(
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
 ) -> None:
-    """Show what a log has, what it lacks, and which jobs a simulation would lose or change."""
+    """Show what a log has and lacks, and which jobs a simulation would drop or change."""
     from hpcgym.trace import check_log, find_trace, read_swf
 
     log = read_swf(find_trace(file), on_bad_line="drop")
@@ -112,7 +112,7 @@ def check_trace(
 
 
 def _place(name: str) -> str:
-    """Return the file of a log by name, or nothing where it is not here."""
+    """Return the file of a log by name, or "" where it is not here."""
     from hpcgym.trace.catalogue import find_trace
 
     try:

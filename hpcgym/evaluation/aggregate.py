@@ -1,4 +1,4 @@
-"""Agents over several logs: one figure each, in which all logs count alike."""
+"""Aggregates over several logs: one ratio per agent, in which all logs count alike."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 ALL_LOGS = "all logs"
-"""What stands for the scenario where a figure is over all of them."""
+"""The scenario's name in rows that are over all logs."""
 
 
 @dataclass(frozen=True)
-class OverLogs:
-    """One agent over several logs.
+class Aggregate:
+    """Metrics of one agent over several logs.
 
     Attributes:
-        agent: Its name.
         n_weeks: Its weeks, of all logs together.
-        ratio: Geometric mean over the logs of the ratio of sums to the reference, with its
+        ratio: Geometric mean over the logs of the ratio of sums to the baseline, with its
             interval.
         log_ratio: Mean over the logs of the mean log ratio, with its interval.
     """
@@ -41,25 +40,17 @@ class OverLogs:
     log_ratio: Estimate
 
 
-def over_logs(evaluations: Sequence[Evaluation]) -> tuple[OverLogs, ...]:
-    """Sum every agent up over several logs.
+def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
+    """Return the aggregate of every agent over several logs, all with the same agents.
 
-    A sample of the bootstrap draws the weeks of each log apart from the others', the same for all
-    agents.
+    A sample of the bootstrap draws the weeks of each log separately, the same for all agents.
 
-    Args:
-        evaluations: The same agents on each log.
-
-    Returns:
-        One line per agent, in the order asked for.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
+    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
 
     Example:
         >>> from hpcgym.evaluation import evaluate
         >>> weeks = [evaluate(["SAF"], name, progress=False) for name in ("tiny", "tiny")]
-        >>> over_logs(weeks)[0].ratio.value
+        >>> aggregate_logs(weeks)[0].ratio.value
         1.0
     """
     agents = evaluations[0].agents
@@ -67,31 +58,25 @@ def over_logs(evaluations: Sequence[Evaluation]) -> tuple[OverLogs, ...]:
         {n: draw_weeks(n, seed=(one.seed, log)) for n in {len(one.values(a)) for a in agents}}
         for log, one in enumerate(evaluations)
     ]
-    return tuple(_over_logs(agent, evaluations, draws) for agent in agents)
+    return tuple(_aggregate(agent, evaluations, draws) for agent in agents)
 
 
-def _over_logs(
+def _aggregate(
     agent: str, evaluations: Sequence[Evaluation], draws_of: Sequence[Mapping[int, FloatArray]]
-) -> OverLogs:
-    """Sum one agent up, with the draws of so many weeks of each log."""
-    pairs = [(one.values(agent), one.reference_values(agent)) for one in evaluations]
+) -> Aggregate:
+    """Return one agent's aggregate; `draws_of` are each log's draws by number of weeks."""
+    pairs = [(one.values(agent), one.baseline_values(agent)) for one in evaluations]
     draws = [drawn[len(own)] for drawn, (own, _) in zip(draws_of, pairs, strict=True)]
     ratio = ratio_over_logs(pairs, draws)
-    return OverLogs(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
+    return Aggregate(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
 
 
-def frame_over_logs(lines: Sequence[OverLogs]) -> pd.DataFrame:
+def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
     """Return one row per agent.
-
-    Args:
-        lines: What `over_logs` gave.
 
     Returns:
         Columns scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
         intervals, as of `Evaluation.summary`.
-
-    Source:
-        House rule: figures leave as frames.
     """
     import pandas as pd
 
@@ -103,37 +88,33 @@ def frame_over_logs(lines: Sequence[OverLogs]) -> pd.DataFrame:
             **one.ratio.columns("ratio"),
             **one.log_ratio.columns("log_ratio"),
         }
-        for one in lines
+        for one in aggregates
     ]
     return pd.DataFrame(rows)
 
 
-def table_over_logs(
+def aggregate_table(
     evaluations: Sequence[Evaluation],
-    lines: Sequence[OverLogs],
+    aggregates: Sequence[Aggregate],
     kinds: Mapping[str, str],
     notes: Sequence[str],
 ) -> Table:
-    """Lay the lines over several logs out for a terminal, best ratio first.
+    """Return a table for a terminal, best ratio first.
 
     Args:
         evaluations: The logs.
-        lines: What `over_logs` gave.
-        kinds: What each agent is.
+        aggregates: Of their agents.
+        kinds: Kind of each agent.
         notes: Lines to add below.
 
-    Returns:
-        A table to print with rich.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", step 5.
+    Source: Specification, section 10, "Evaluation protocol", step 5.
     """
     from rich.table import Table
 
-    reference = evaluations[0].reference
+    baseline = evaluations[0].baseline
     names = ", ".join(one.scenario for one in evaluations)
     what = (
-        f"ratio: geometric mean over the logs of the ratio to {reference}, lower is better; log "
+        f"ratio: geometric mean over the logs of the ratio to {baseline}, lower is better; log "
         "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
     )
     table = Table(
@@ -144,17 +125,17 @@ def table_over_logs(
     )
     table.add_column("\nagent", overflow="fold")
     table.add_column("\nkind", no_wrap=True)
-    for title in (f"ratio\nto {reference}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
+    for title in (f"ratio\nto {baseline}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
         table.add_column(title, justify="right", no_wrap=True)
-    for one in sorted(lines, key=lambda line: line.ratio.value):
+    for one in sorted(aggregates, key=lambda one: one.ratio.value):
         cells = (*_cells(one.ratio, ".3f"), *_cells(one.log_ratio, "+.3f"))
-        style = "bold" if one.agent == reference else None
+        style = "bold" if one.agent == baseline else None
         table.add_row(one.agent, kinds[one.agent], *cells, style=style)
     return table
 
 
 def _cells(estimate: Estimate, digits: str) -> tuple[str, str]:
-    """Write a figure and its interval."""
+    """Format a metric and its interval."""
     low, high = estimate.low, estimate.high
     by = "-" if digits == ".3f" else " to "
     interval = "" if low is None or high is None else f"{low:{digits}}{by}{high:{digits}}"

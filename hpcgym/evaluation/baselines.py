@@ -1,7 +1,7 @@
-"""Lines to read a table by: what is achieved today, and what knowing the future would give.
+"""Baselines: what agents are compared with, from rules in use today to orders that know the future.
 
-Clairvoyant orders know run times; EASY still plans with requests, so that they say what the right
-order alone would be worth.
+A clairvoyant order knows run times. EASY still plans with requests, so its metrics show what the
+right order alone would be worth.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ RULES = (
     "MULTI-QUEUE-ADAPTIVE-DELAY",
     "DYNP",
 )
-"""Agents of the shelf that every table shows."""
+"""Baselines that are agents of the shelf."""
 
 TRAINED = "w*train"
 HINDSIGHT = "w*"
 HINDSIGHT_ON_COPIES = "w* on copies"
-"""Weights found on a week's original, and what they are worth on its jittered copies."""
+"""The best weights of a week's original, and the same weights on its jittered copies."""
 
 HINDSIGHT_EVALUATIONS = 600
 """Weight vectors that are tried on each week."""
@@ -71,25 +71,21 @@ _CLAIRVOYANT: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
 }
 
 UNACHIEVABLE = (HINDSIGHT, HINDSIGHT_ON_COPIES, *_CLAIRVOYANT)
-"""Names that say that no scheduler could be it."""
+"""Baselines that no scheduler could be."""
 
-REFERENCES = (*RULES, TRAINED, HINDSIGHT, *_CLAIRVOYANT)
-"""Every line of reference, by name; `w*` brings `w* on copies` along."""
+BASELINES = (*RULES, TRAINED, HINDSIGHT, *_CLAIRVOYANT)
+"""Every baseline by name; `w*` adds `w* on copies`."""
 
 
 def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:
-    """Return an agent that orders by run times.
+    """Return an agent that orders by run times, and plans with the scenario's estimates.
 
     Args:
         name: "clairvoyant SPF", "clairvoyant SAF", or "clairvoyant SMITH", the index q p max(p, 10
             s).
         settings: Whether jobs are killed at their requests.
 
-    Returns:
-        The agent; like any rule it plans with the scenario's estimates.
-
-    Source:
-        Specification, section 10, "Information" and "Evaluation protocol", step 5.
+    Source: Specification, section 10, "Information" and "Evaluation protocol", step 5.
 
     Example:
         >>> clairvoyant("clairvoyant SPF", SchedulerSettings()).name
@@ -101,24 +97,15 @@ def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:
 
 
 def _keys_of(workload: Workload, *, name: str, killed: bool) -> FloatArray:
-    """Return what a clairvoyant order sorts by, of run times as executed."""
+    """Return the sort key of every job, of run times as executed."""
     p = executed_run_time(workload, killed)
     return _CLAIRVOYANT[name](workload.processors.astype(np.float64), p.astype(np.float64))
 
 
 def best_of_week(episodes: Episodes, number: int, seed: int) -> RuleAgent:
-    """Search the weights that are best on one week, having seen it.
+    """Search the weights that are best on one week, given that very week.
 
-    Args:
-        episodes: The weeks.
-        number: Number of the week.
-        seed: Seed of the search.
-
-    Returns:
-        The agent.
-
-    Source:
-        RR-9212, section 7.1: w*.
+    Source: RR-9212, section 7.1: w*.
     """
     week = [episodes.select(str(number))]
     generator = np.random.default_rng([seed, number])

@@ -1,4 +1,4 @@
-"""Judging agents that learn: trained on some weeks, run on weeks they have never seen."""
+"""Cross-validation: agents are trained on some weeks, and run on weeks they have never seen."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
-from hpcgym.evaluation.baselines import HINDSIGHT, HINDSIGHT_ON_COPIES, REFERENCES, Kind
+from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, Kind
 from hpcgym.evaluation.card_results import REPLICAS
-from hpcgym.evaluation.cv_plan import Contestant, LineUp, Play
-from hpcgym.evaluation.cv_result import Judgement, averaged
-from hpcgym.evaluation.cv_training import Made, Making, make_all
+from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, PlannedRuns
+from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
+from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.run_cache import Journal, Row
+from hpcgym.evaluation.run_cache import Row, RunCache
 from hpcgym.evaluation.runner import (
     DEFAULT_SCENARIO,
-    REFERENCE,
+    RATIO_BASELINE,
     Runner,
     Task,
     check_numbers,
+    refuse_one_name_twice,
     run_tasks,
 )
 from hpcgym.scenario.episodes import Episodes
@@ -43,24 +44,15 @@ Weeks: TypeAlias = str | Path | Scenario | Episodes
 """What names the weeks of a log."""
 
 
-def load_contestant(name: str) -> Contestant:
-    """Find what is to be judged by its name.
-
-    Args:
-        name: Name of a trainer, or whatever `hpcgym.agent.shelf.load_agent` takes.
-
-    Returns:
-        The trainer, or the agent.
+def load_agent_or_trainer(name: str) -> AgentOrTrainer:
+    """Return a trainer by its name, or an agent as `hpcgym.agent.shelf.load_agent` does.
 
     Raises:
         CardError: There is neither, or a card is not understood.
         PolicyError: Weights that are not understood.
 
-    Source:
-        House rule: an error names the nearest valid name.
-
     Example:
-        >>> load_contestant("weights").name, load_contestant("saf").name
+        >>> load_agent_or_trainer("weights").name, load_agent_or_trainer("saf").name
         ('w*train', 'SAF')
     """
     if name.casefold() in TRAINERS:
@@ -72,8 +64,8 @@ def load_contestant(name: str) -> Contestant:
     return load_agent(name)
 
 
-def judge(
-    agent: str | Contestant | Sequence[str | Contestant],
+def cross_validate(
+    agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
     scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
     *,
     folds: int = FOLDS,
@@ -83,55 +75,52 @@ def judge(
     replicas: int = REPLICAS,
     seed: int = 0,
     processes: int = 1,
-    references: Sequence[str] = REFERENCES,
+    baselines: Sequence[str] = BASELINES,
     resume: str | Path | None = None,
     progress: bool = True,
-) -> Judgement:
-    """Judge agents on weeks they have not been trained on, among lines of reference.
+) -> CrossValidationResult:
+    """Run agents on weeks they have not been trained on, and compare them with baselines.
 
-    A trainer is handed the training weeks of each fold, which carry their jobs and nothing else of
-    the log, once per training seed; what it makes is run on the weeks held out. Over several logs,
-    a fold holds out a block of each, and one agent is made of what it leaves of all. An agent that
-    was trained before is run on the weeks its card leaves open, any other on all weeks; with
-    several, all are run on the weeks that are open to each, and so are the lines of reference.
-    Weeks are run as they are and on jittered copies, the same for all.
+    A trainer gets the training weeks of each fold, once per training seed, and nothing else of the
+    log. The agent it trains runs on the weeks held out. Over several logs a fold holds out a block
+    of each, and one agent is trained on the rest of all.
+
+    An agent that was trained before runs on the weeks its card leaves open, any other on all weeks.
+    Of several agents, all run on the weeks that are open to each, and so do the baselines. Weeks
+    are run as they are and on jittered copies, the same for all.
 
     Args:
         agent: A trainer or an agent, or the name of one; or several, no name twice.
-        scenario: A name, a path, a scenario, or its episodes; weeks of a log. Or several, no log
-            twice; trainers get them in this order.
+        scenario: Weeks of a log; or several, no log twice. Trainers get them in this order.
         folds: Contiguous blocks of each log's weeks, each held out once.
         blocks: Which of them to hold out and run, by number from 1; None = all.
-        seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's figure is their mean.
+        seeds: Trainings of each fold, with seeds 0, 1 and so on; a week's metric is their mean.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies, of the bootstrap and of the search for w*.
-        processes: How many processes to spread trainings, searches and runs over; the result is the
-            same but for trainings that the clock ends, as that of `ppo` by its minutes. With more
-            than one, each training works in a process of one thread, and trainers must be
-            picklable. A script must then guard its entry with `if __name__ == "__main__"`.
-        references: Which lines of reference to add, of `hpcgym.evaluation.baselines.REFERENCES`.
-        resume: File in which finished trainings and runs are kept, and from which a judgement that
-            was cut off goes on. It is unpickled: take no one else's.
+        processes: How many processes share trainings, searches and runs. The result is the same,
+            except for trainings that a clock ends, such as those of `ppo`. With more than one, a
+            training has one thread, trainers must be picklable, and a script must guard its entry
+            with `if __name__ == "__main__"`.
+        baselines: Which of `hpcgym.evaluation.baselines.BASELINES` to add.
+        resume: File that keeps finished trainings and runs, and from which a cross-validation that
+            was interrupted goes on. It is unpickled: use no one else's.
         progress: Whether to show progress bars, on a terminal.
 
-    Returns:
-        Every run, and its summary, table and CSV.
-
     Raises:
-        EvaluationError: A number out of range, too few weeks for so many folds, an unknown line of
-            reference, nothing to judge, an agent or a log twice, an agent under the name of a line
-            of reference that it is not, no week open to all agents, or a trainer whose work is no
-            agent, cannot be kept or cannot be sent.
+        EvaluationError: A number out of range, too few weeks for so many folds, an unknown
+            baseline, no agent, an agent or a log twice, an agent under the name of a baseline that
+            it is not, no week open to all agents, or a trainer whose result is no agent, cannot be
+            kept or cannot be sent.
         CardError: No such trainer or agent, or its card leaves no week open.
         ScenarioError: No such scenario, or its episodes are not weeks.
 
-    Source:
-        Specification, section 10, "Evaluation protocol".
+    Source: Specification, section 10, "Evaluation protocol".
 
     Example:
         >>> weeks = Episodes("synthetic-256-weeks").select("1-4")
-        >>> found = judge("SPF", weeks, jitter=0, replicas=0, references=["SAF"], progress=False)
+        >>> plain = {"jitter": 0, "replicas": 0, "progress": False}
+        >>> found = cross_validate("SPF", weeks, baselines=["SAF"], **plain)
         >>> found.summary()[["agent", "kind", "n_weeks"]]
           agent        kind  n_weeks
         0   SPF  achievable        4
@@ -140,43 +129,46 @@ def judge(
     check_numbers(jitter, replicas, seed, processes)
     if seeds < 1:
         raise EvaluationError(f"at least 1 training seed is needed, got {seeds}")
-    for name in references:
-        if name not in REFERENCES:
-            raise EvaluationError(unknown_name("line of reference", name, REFERENCES))
-    contestants, logs = _contestants(agent), _logs(scenario)
-    tested = [_open_to_all(contestants, log) for log in logs]
+    for name in baselines:
+        if name not in BASELINES:
+            raise EvaluationError(unknown_name("baseline", name, BASELINES))
+    entrants, logs = _agents_and_trainers(agent), _logs(scenario)
+    tested = [_open_to_all(entrants, log) for log in logs]
     if blocks is not None:
         tested = [
             _within_blocks(numbers, log, folds, blocks)
             for numbers, log in zip(tested, logs, strict=True)
         ]
-    journal = None if resume is None else Journal(resume)
-    lineup = LineUp(logs, tested, folds, seeds, seed)
-    plays = list(lineup.plays(contestants, references))
-    makings = {play.made_of: play.agent for play in plays if isinstance(play.agent, Making)}
-    made = make_all(list(makings.values()), journal=journal, processes=processes, progress=progress)
+    cache = None if resume is None else RunCache(resume)
+    plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
+    planned = list(plan.planned_runs(entrants, baselines))
+    tasks_by_key = {
+        runs.training_key: runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)
+    }
+    trained = train_all(
+        list(tasks_by_key.values()), cache=cache, processes=processes, progress=progress
+    )
     frames = []
     for log, episodes in enumerate(logs):
-        own = [play for play in plays if play.log == log and play.numbers]
-        agents = [play.agent_of(made) for play in own]
-        made_of = [play.made_of for play in own]
-        runner = Runner(agents, episodes, jitter, replicas, seed, made_of)
+        own = [runs for runs in planned if runs.log == log and runs.numbers]
+        agents = [runs.agent_of(trained) for runs in own]
+        training_keys = [runs.training_key for runs in own]
+        runner = Runner(agents, episodes, jitter, replicas, seed, training_keys)
         tasks = _tasks(own, runner, tested[log])
-        done = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+        done = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))
-    return _judgement(lineup, plays, made, frames, (jitter, replicas))
+    return _result(plan, planned, trained, frames, (jitter, replicas))
 
 
-def _contestants(agent: str | Contestant | Sequence[str | Contestant]) -> list[Contestant]:
-    """Return what is judged, by name or as it came; no name twice."""
+def _agents_and_trainers(
+    agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
+) -> list[AgentOrTrainer]:
+    """Return the agents and trainers that are given or named; no name twice."""
     several = cast(Any, agent if isinstance(agent, (list, tuple)) else [agent])
-    chosen = [load_contestant(one) if isinstance(one, str) else one for one in several]
-    names = [one.name for one in chosen]
-    if not names:
-        raise EvaluationError("give at least one trainer or agent to judge")
-    for name in names:
-        if names.count(name) > 1:
-            raise EvaluationError(f"two agents are called {name}; each name may stand once")
+    chosen = [load_agent_or_trainer(one) if isinstance(one, str) else one for one in several]
+    if not chosen:
+        raise EvaluationError("give at least one trainer or agent to cross-validate")
+    refuse_one_name_twice(chosen)
     return chosen
 
 
@@ -185,15 +177,15 @@ def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
     several = cast(Any, scenario if isinstance(scenario, (list, tuple)) else [scenario])
     logs = [one if isinstance(one, Episodes) else Episodes(one) for one in several]
     if not logs:
-        raise EvaluationError("give at least one scenario to judge on")
+        raise EvaluationError("give at least one scenario to cross-validate on")
     refuse_one_log_twice([log.scenario for log in logs])
     return logs
 
 
-def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int, ...]:
-    """Return the weeks that no contestant was trained on before, nor next to."""
+def _open_to_all(agents: Sequence[AgentOrTrainer], log: Episodes) -> tuple[int, ...]:
+    """Return the weeks that no agent was trained on before, and that are next to no such week."""
     numbers = log.numbers
-    for one in contestants:
+    for one in agents:
         if not isinstance(one, (RuleAgent, NamedAgent)) or one.training is None:
             continue
         allowed = open_weeks(one.training, log)
@@ -201,7 +193,7 @@ def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int,
             refuse_training_weeks(one, log, log.numbers)
         numbers = tuple(number for number in numbers if number in allowed)
     if not numbers:
-        names = ", ".join(one.name for one in contestants)
+        names = ", ".join(one.name for one in agents)
         raise EvaluationError(f"no week of {log.scenario.name} is open to all of {names}")
     return numbers
 
@@ -209,7 +201,7 @@ def _open_to_all(contestants: Sequence[Contestant], log: Episodes) -> tuple[int,
 def _within_blocks(
     numbers: Sequence[int], log: Episodes, folds: int, blocks: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return those weeks that stand in some blocks of a log."""
+    """Return those weeks that are in some blocks of a log."""
     cut = {fold.number: fold for fold in time_blocks(log.numbers, folds)}
     for number in blocks:
         if number not in cut:
@@ -221,72 +213,76 @@ def _within_blocks(
     return found
 
 
-_TRAINING = (
+_TRAINING_COLUMNS = (
     *("agent", "scenario", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
     *("seconds", "steps", "made"),
 )
-"""Columns of `Judgement.trainings`."""
+"""Columns of `CrossValidationResult.trainings`."""
 
 
-def _judgement(
-    lineup: LineUp,
-    plays: Sequence[Play],
-    made: Mapping[str, Made],
+def _result(
+    plan: CrossValidationPlan,
+    planned: Sequence[PlannedRuns],
+    trained: Mapping[str, TrainedAgent],
     frames: Sequence[pd.DataFrame],
     copies: tuple[int, int],
-) -> Judgement:
-    """Put together what was found."""
+) -> CrossValidationResult:
+    """Return the result of all logs; `copies` is their jitter and replicas."""
     import pandas as pd
 
     trainings = [
-        lineup.training_row(play, made[play.made_of]) for play in plays if play.fold is not None
+        plan.training_row(runs, trained[runs.training_key])
+        for runs in planned
+        if runs.fold is not None
     ]
-    names = [log.scenario.name for log in lineup.logs]
+    names = [log.scenario.name for log in plan.logs]
     jitter, replicas = copies
     evaluations = [
-        Evaluation(averaged(frame), name, REFERENCE, jitter, replicas, lineup.seed)
+        Evaluation(mean_over_seeds(frame), name, RATIO_BASELINE, jitter, replicas, plan.seed)
         for name, frame in zip(names, frames, strict=True)
     ]
     for name, frame in zip(names, frames, strict=True):
         frame.insert(0, "scenario", name)
-    return Judgement(
+    return CrossValidationResult(
         evaluations=tuple(evaluations),
         runs=pd.concat(frames, ignore_index=True),
-        trainings=pd.DataFrame(trainings, columns=list(_TRAINING)).astype({"steps": "Int64"}),
-        kinds=_kinds_of(plays),
+        trainings=pd.DataFrame(trainings, columns=list(_TRAINING_COLUMNS)).astype(
+            {"steps": "Int64"}
+        ),
+        kinds=_kinds_of(planned),
     )
 
 
-def _kinds_of(plays: Sequence[Play]) -> dict[str, Kind]:
-    """Return the kind of everything that stands in the table."""
-    kinds = {play.name: play.kind for play in plays}
+def _kinds_of(planned: Sequence[PlannedRuns]) -> dict[str, Kind]:
+    """Return the kind of every agent in the table."""
+    kinds = {runs.name: runs.kind for runs in planned}
     return kinds | ({HINDSIGHT_ON_COPIES: kinds[HINDSIGHT]} if HINDSIGHT in kinds else {})
 
 
-def _tasks(plays: Sequence[Play], runner: Runner, tested: Sequence[int]) -> list[Task]:
-    """Return every run on one log, by week and in the order of the plays."""
+def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]) -> list[Task]:
+    """Return the tasks of one log, week by week, in the order of the planned runs."""
     return [
         (runner.episodes.position(number), position)
         for number in tested
-        for position, play in enumerate(plays)
-        if number in play.numbers
+        for position, runs in enumerate(planned)
+        if number in runs.numbers
     ]
 
 
 def _frame(
-    plays: Sequence[Play], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
+    planned: Sequence[PlannedRuns], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
 ) -> pd.DataFrame:
-    """Return one row per run."""
+    """Return one row per run of one log."""
     import pandas as pd
 
     rows = []
     for (_, position), some in zip(tasks, done, strict=True):
-        play = plays[position]
-        fold = None if play.fold is None else play.fold.number
+        runs = planned[position]
+        fold = None if runs.fold is None else runs.fold.number
         for row in some:
-            copied = play.name == HINDSIGHT and row["replica"] > 0
-            name = HINDSIGHT_ON_COPIES if copied else play.name
-            rows.append({**row, "agent": name, "fold": fold, "seed": play.seed})
+            copied = runs.name == HINDSIGHT and row["replica"] > 0
+            name = HINDSIGHT_ON_COPIES if copied else runs.name
+            rows.append({**row, "agent": name, "fold": fold, "seed": runs.seed})
     frame = pd.DataFrame(rows).astype({"fold": "Int64", "seed": "Int64"})
     first = ["agent", "week", "label", "fold", "seed"]
     return frame[[*first, *(name for name in frame if name not in first)]]

@@ -1,4 +1,8 @@
-"""The line-up of a judgement: who is run on which weeks of which log, and what is to be made."""
+"""The plan of a cross-validation: which agent runs on which weeks of which log, and the trainings.
+
+A trainer is trained once per fold and seed, on what the fold leaves of all logs. Any other agent
+runs on all weeks that are tested.
+"""
 
 from __future__ import annotations
 
@@ -24,28 +28,28 @@ from hpcgym.evaluation.baselines import (
     best_of_week,
     clairvoyant,
 )
-from hpcgym.evaluation.cv_training import AnyAgent, Made, Making
+from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.run_cache import Row, digest
-from hpcgym.evaluation.runner import REFERENCE, refuse_namesake
+from hpcgym.evaluation.runner import RATIO_BASELINE, AnyAgent, refuse_namesake
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.week_ranges import number_ranges
 
-Contestant: TypeAlias = AnyAgent | Trainer
+AgentOrTrainer: TypeAlias = AnyAgent | Trainer
 
-MADE_OF_RUN_TIMES = ("exact", "f-model")
+KNOWS_RUN_TIMES = ("exact", "f-model")
 """Kinds of estimates that no scheduler could make."""
 
 
 @dataclass(frozen=True)
-class Play:
-    """An agent with the weeks of one log it is run on, and what its runs are called.
+class PlannedRuns:
+    """The runs of one agent on some weeks of one log.
 
     Attributes:
         log: Position of the log.
-        name: What tables call it.
+        name: Name of the agent in tables.
         kind: Whether a scheduler could be it.
-        agent: The agent, or how it is made.
+        agent: The agent, or how it is trained.
         numbers: Numbers of the weeks.
         fold: The fold of this log it is trained on, or None.
         seed: Its training seed, or None.
@@ -54,34 +58,24 @@ class Play:
     log: int
     name: str
     kind: Kind
-    agent: AnyAgent | Making
+    agent: AnyAgent | TrainingTask
     numbers: tuple[int, ...]
     fold: Fold | None = None
     seed: int | None = None
 
     @property
-    def made_of(self) -> str:
-        """Digest of what it is made of; "" where nothing is made."""
-        return self.agent.key if isinstance(self.agent, Making) else ""
+    def training_key(self) -> str:
+        """Digest of the agent's training; "" where it is not trained."""
+        return self.agent.key if isinstance(self.agent, TrainingTask) else ""
 
-    def agent_of(self, made: Mapping[str, Made]) -> AnyAgent:
-        """Return the agent once all are made.
-
-        Args:
-            made: What was made, by its key.
-
-        Returns:
-            The agent.
-
-        Source:
-            House rule: one training serves all its logs.
-        """
-        return made[self.agent.key].agent if isinstance(self.agent, Making) else self.agent
+    def agent_of(self, trained: Mapping[str, TrainedAgent]) -> AnyAgent:
+        """Return the agent, taken from the trained ones by key where it is one of them."""
+        return trained[self.agent.key].agent if isinstance(self.agent, TrainingTask) else self.agent
 
 
 @dataclass(frozen=True)
-class LineUp:
-    """Says who is run on what.
+class CrossValidationPlan:
+    """Plans the runs and the trainings.
 
     Attributes:
         logs: Weeks of each log.
@@ -97,62 +91,56 @@ class LineUp:
     n_seeds: int
     seed: int
 
-    def plays(self, contestants: Sequence[Contestant], references: Sequence[str]) -> Iterator[Play]:
-        """Yield all that is run: what is judged first, then the lines of reference.
-
-        Args:
-            contestants: Trainers and agents.
-            references: Names of lines of reference; those that are judged stand once.
-
-        Yields:
-            Every agent on every log.
+    def planned_runs(
+        self, agents: Sequence[AgentOrTrainer], baselines: Sequence[str]
+    ) -> Iterator[PlannedRuns]:
+        """Yield the runs of every agent on every log, then those of baselines not among them.
 
         Raises:
-            EvaluationError: Too few weeks for so many folds, or what is judged has the name of a
-                rule among the lines of reference and is not that rule, or of a line that no
-                scheduler could be.
+            EvaluationError: Too few weeks for so many folds, or an agent has the name of a rule
+                among the baselines and is not that rule, or of a baseline that no scheduler could
+                be.
 
-        Source:
-            Specification, section 10, "Evaluation protocol", steps 1 and 5.
+        Source: Specification, section 10, "Evaluation protocol", steps 1 and 5.
         """
-        for one in contestants:
+        for one in agents:
             if one.name in UNACHIEVABLE:
                 raise EvaluationError(
-                    f"{one.name} is a line of reference, which no scheduler could be; what is "
-                    "judged needs another name"
+                    f"{one.name} is a baseline that no scheduler could be; an agent needs another "
+                    "name"
                 )
             if one.name in RULES:
                 for log in self.logs:
                     refuse_namesake(one, log.settings)
             if isinstance(one, (RuleAgent, NamedAgent)):
-                yield from self._everywhere([one] * len(self.logs), self._kind_of(one))
+                yield from self._on_all_weeks([one] * len(self.logs), self._kind_of(one))
             else:
-                yield from self._trained(one)
-        names = {one.name for one in contestants}
-        for name in dict.fromkeys((*references, REFERENCE)):
+                yield from self._of_trainer(one)
+        names = {one.name for one in agents}
+        for name in dict.fromkeys((*baselines, RATIO_BASELINE)):
             if name not in names:
-                yield from self._reference(name)
+                yield from self._baseline(name)
 
-    def _reference(self, name: str) -> Iterator[Play]:
-        """Yield a line of reference."""
+    def _baseline(self, name: str) -> Iterator[PlannedRuns]:
+        """Yield the runs of a baseline."""
         if name in RULES:
             agent = load_agent(name)
-            yield from self._everywhere([agent] * len(self.logs), self._kind_of(agent))
+            yield from self._on_all_weeks([agent] * len(self.logs), self._kind_of(agent))
         elif name == TRAINED:
-            yield from self._trained(load_trainer("weights"))
+            yield from self._of_trainer(load_trainer("weights"))
         elif name == HINDSIGHT:
             yield from self._hindsight()
         else:
             agents = [clairvoyant(name, log.settings) for log in self.logs]
-            yield from self._everywhere(agents, "clairvoyant")
+            yield from self._on_all_weeks(agents, "clairvoyant")
 
-    def _everywhere(self, agents: Sequence[AnyAgent], kind: Kind) -> Iterator[Play]:
-        """Run each log's agent on all its weeks that are tested."""
+    def _on_all_weeks(self, agents: Sequence[AnyAgent], kind: Kind) -> Iterator[PlannedRuns]:
+        """Yield the runs of each log's agent on all its weeks that are tested."""
         for log, (agent, numbers) in enumerate(zip(agents, self.tested, strict=True)):
-            yield Play(log, agent.name, kind, agent, numbers)
+            yield PlannedRuns(log, agent.name, kind, agent, numbers)
 
-    def _trained(self, trainer: Trainer) -> Iterator[Play]:
-        """Train on what each fold leaves of all logs, and run on what it holds out of each."""
+    def _of_trainer(self, trainer: Trainer) -> Iterator[PlannedRuns]:
+        """Yield the runs of what is trained on each fold, on the weeks that the fold holds out."""
         kind = self._kind_of()
         cut = [time_blocks(log.numbers, self.n_folds) for log in self.logs]
         for folds in zip(*cut, strict=True):
@@ -166,67 +154,56 @@ class LineUp:
                 log.set_apart(fold.training, held_out=fold.test)
                 for log, fold in zip(self.logs, folds, strict=True)
             ]
-            made_of = [_digest_of(one) for one in handed]
+            digests = [_digest_of(one) for one in handed]
             for seed in range(self.n_seeds):
                 what = (trainer.name, repr(trainer), seed)
-                key = digest(handed[0].workload(0), made_of, what)
-                making = Making(key, trainer.name, partial(_train, trainer, handed, seed))
+                key = digest(handed[0].workload(0), digests, what)
+                task = TrainingTask(key, trainer.name, partial(_train, trainer, handed, seed))
                 for log, fold in enumerate(folds):
-                    yield Play(log, trainer.name, kind, making, numbers[log], fold, seed)
+                    yield PlannedRuns(log, trainer.name, kind, task, numbers[log], fold, seed)
 
-    def _hindsight(self) -> Iterator[Play]:
-        """Search the best weights of each week, and run them on it."""
+    def _hindsight(self) -> Iterator[PlannedRuns]:
+        """Yield the run of each week's best weights on that week."""
         for log, (episodes, tested) in enumerate(zip(self.logs, self.tested, strict=True)):
             for number in tested:
                 week = episodes.workload(episodes.position(number))
                 what = (HINDSIGHT, HINDSIGHT_EVALUATIONS, number, self.seed)
                 key = digest(week, what, episodes.settings)
                 search = partial(best_of_week, episodes, number, self.seed)
-                making = Making(key, HINDSIGHT, search)
-                yield Play(log, HINDSIGHT, "hindsight", making, (number,))
+                task = TrainingTask(key, HINDSIGHT, search)
+                yield PlannedRuns(log, HINDSIGHT, "hindsight", task, (number,))
 
     def _kind_of(self, agent: AnyAgent | None = None) -> Kind:
-        """Tell whether a scheduler could be the agent, or would have to know run times.
+        """Return whether a scheduler could be the agent, or would have to know run times.
 
-        What estimates the agent does not state itself are those of the logs' scenarios.
+        An agent that states no estimates uses those of the logs' scenarios.
         """
         stated = agent.estimates if isinstance(agent, RuleAgent) else None
         used = [log.settings.predictor for log in self.logs]
         if stated is not None:
             used = [as_predictor(stated)]
-        knows = any(one is not None and one.kind in MADE_OF_RUN_TIMES for one in used)
+        knows = any(one is not None and one.kind in KNOWS_RUN_TIMES for one in used)
         return "clairvoyant" if knows else "achievable"
 
-    def training_row(self, play: Play, made: Made) -> Row:
-        """Say what an agent was trained on in a log.
-
-        Args:
-            play: The agent, which has a fold.
-            made: What came out.
-
-        Returns:
-            A row of `Judgement.trainings`.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 1.
-        """
-        assert play.fold is not None
+    def training_row(self, runs: PlannedRuns, trained: TrainedAgent) -> Row:
+        """Return the row of `CrossValidationResult.trainings` of a fold of one log."""
+        assert runs.fold is not None
         return {
-            "agent": play.name,
-            "scenario": self.logs[play.log].scenario.name,
-            "fold": play.fold.number,
-            "seed": play.seed,
-            "test_weeks": number_ranges(play.fold.test),
-            "training_weeks": number_ranges(play.fold.training),
-            "left_out_weeks": number_ranges(play.fold.left_out),
-            "seconds": round(made.seconds, 3),
-            "steps": made.agent.steps if isinstance(made.agent, NamedAgent) else None,
-            "made": made.agent.policy.name if isinstance(made.agent, RuleAgent) else "",
+            "agent": runs.name,
+            "scenario": self.logs[runs.log].scenario.name,
+            "fold": runs.fold.number,
+            "seed": runs.seed,
+            "test_weeks": number_ranges(runs.fold.test),
+            "training_weeks": number_ranges(runs.fold.training),
+            "left_out_weeks": number_ranges(runs.fold.left_out),
+            "seconds": round(trained.seconds, 3),
+            "steps": trained.agent.steps if isinstance(trained.agent, NamedAgent) else None,
+            "made": trained.agent.policy.name if isinstance(trained.agent, RuleAgent) else "",
         }
 
 
 def _digest_of(handed: Episodes) -> str:
-    """Digest what a trainer is handed of one log."""
+    """Digest what a trainer is given of one log."""
     jobs = [digest(handed.workload(week)) for week in range(len(handed))]
     return digest(handed.workload(0), jobs, handed.settings, handed.numbers)
 

@@ -1,4 +1,4 @@
-"""What a judgement found: agents among lines of reference on one log or several, and all runs."""
+"""Results of a cross-validation: agents and baselines on one log or several, and all runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.aggregate import OverLogs, frame_over_logs, over_logs, table_over_logs
+from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_table
 from hpcgym.evaluation.baselines import Kind
-from hpcgym.evaluation.results import Evaluation
-from hpcgym.output import writing
+from hpcgym.evaluation.results import Evaluation, write_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +23,13 @@ _MEANING: Mapping[Kind, str] = {
     "hindsight": "hindsight: made for the very week it is run on",
     "clairvoyant": "clairvoyant: knows run times",
 }
-"""What the kinds mean that no scheduler could be."""
+"""Notes on the kinds of agents that no scheduler could be."""
 
 KEYS = ["agent", "week", "label", "replica"]
-"""Columns that tell runs apart once training seeds are averaged."""
+"""Columns that identify a run once training seeds are averaged."""
 
 
-def averaged(runs: pd.DataFrame) -> pd.DataFrame:
+def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
     """Average every run over training seeds.
 
     Args:
@@ -38,36 +37,32 @@ def averaged(runs: pd.DataFrame) -> pd.DataFrame:
             nothing was trained.
 
     Returns:
-        One row per agent, week and replica, in the order of the runs; the longest wait is that of
-        all seeds.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", step 3.
+        One row per agent, week and replica, in the order of the runs. The longest wait is the
+        maximum over seeds.
 
     Example:
         >>> import pandas as pd
         >>> run = {"agent": "net", "week": 1, "label": "week 1", "replica": 0, "fold": 1}
         >>> two = [{**run, "seed": 0, "mean_bsld": 2.0}, {**run, "seed": 1, "mean_bsld": 4.0}]
-        >>> averaged(pd.DataFrame(two))["mean_bsld"].tolist()
+        >>> mean_over_seeds(pd.DataFrame(two))["mean_bsld"].tolist()
         [3.0]
     """
-    figures = [name for name in runs if name not in (*KEYS, "fold", "seed")]
-    how = {name: "max" if name == "max_wait_time" else "mean" for name in figures}
+    metrics = [name for name in runs if name not in (*KEYS, "fold", "seed")]
+    how = {name: "max" if name == "max_wait_time" else "mean" for name in metrics}
     return runs.groupby(KEYS, sort=False, as_index=False).agg(how)
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
-    """What `hpcgym.evaluation.cross_validation.judge` found.
+class CrossValidationResult:
+    """Results of `hpcgym.evaluation.cross_validate`.
 
     Attributes:
-        evaluations: For each log every agent and line of reference, training seeds averaged.
+        evaluations: Every agent and baseline on each log, training seeds averaged.
         runs: Every run: as `Evaluation.frame`, with the `scenario`, and the `fold` and the training
             `seed` of agents that were trained.
         trainings: One row per training and log: `agent`, `scenario`, `fold`, `seed`, `test_weeks`,
-            `training_weeks`, `left_out_weeks`, `seconds` and `steps`, which are those of the
-            training on all logs, steps where they are counted, and `made`, the rule that came out
-            where it is one.
+            `training_weeks`, `left_out_weeks`; `seconds` and `steps` of the training on all logs,
+            steps where they are counted; and `made`, the rule that was trained, where it is one.
         kinds: Whether a scheduler could be each agent.
     """
 
@@ -85,15 +80,15 @@ class Judgement:
         return self.evaluations[0]
 
     @cached_property
-    def over_logs(self) -> tuple[OverLogs, ...]:
-        """One line per agent over all logs; none where there is one log."""
-        return over_logs(self.evaluations) if len(self.evaluations) > 1 else ()
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Metrics of each agent over all logs; none where there is one log."""
+        return aggregate_logs(self.evaluations) if len(self.evaluations) > 1 else ()
 
     @cached_property
     def seed_ratios(self) -> dict[str, tuple[float, ...]]:
-        """The ratio to the reference of each training seed alone, by agent.
+        """The ratios to the baseline of each agent's training seeds.
 
-        Over several logs it is the geometric mean of theirs.
+        Over several logs a seed's ratio is the geometric mean of those on the logs.
         """
         if len(self.evaluations) == 1:
             return self.seed_ratios_on(self.evaluations[0])
@@ -104,36 +99,25 @@ class Judgement:
         }
 
     def seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
-        """Return the ratio to the reference of each training seed on one log.
-
-        Args:
-            evaluation: That of the log.
-
-        Returns:
-            The ratios of each agent that was trained.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 3.
-        """
+        """Return the ratios to the baseline of each agent's training seeds on one log."""
         is_seeded = self.runs["seed"].notna() & (self.runs["scenario"] == evaluation.scenario)
         found: dict[str, tuple[float, ...]] = {}
         for agent, runs in self.runs[is_seeded].groupby("agent", sort=False):
-            reference = evaluation.reference_values(str(agent)).mean(axis=1).sum()
+            baseline = evaluation.baseline_values(str(agent)).mean(axis=1).sum()
             sums = runs.groupby(["seed", "week"])["mean_bsld"].mean().groupby("seed").sum()
-            found[str(agent)] = tuple(float(one / reference) for one in sums)
+            found[str(agent)] = tuple(float(one / baseline) for one in sums)
         return found
 
     def summary(self) -> pd.DataFrame:
-        """Return one row per log and agent or line of reference, and those over all logs.
+        """Return one row per log and agent or baseline, and rows over all logs.
 
         Returns:
             As `Evaluation.summary`, with the columns `scenario`, `kind`, `n_seeds` (0 where nothing
-            was trained), `ratio_seeds_low` and `ratio_seeds_high`, the spread between training
-            seeds. Over several logs also rows whose scenario is "all logs": geometric means of the
-            ratios and means of the log ratios; other figures are missing there.
+            was trained), `ratio_seeds_low` and `ratio_seeds_high`, the range over training seeds.
+            Several logs add rows whose scenario is "all logs": geometric means of the ratios and
+            means of the log ratios; other metrics are missing there.
 
-        Source:
-            Specification, section 10, "Evaluation protocol", steps 3 to 5.
+        Source: Specification, section 10, "Evaluation protocol", steps 3 to 5.
         """
         import pandas as pd
 
@@ -142,9 +126,9 @@ class Judgement:
             frame = one.summary()
             frame.insert(0, "scenario", one.scenario)
             frames.append(self._with_seeds(frame, self.seed_ratios_on(one)))
-        if self.over_logs:
+        if self.aggregates:
             whole = {"max_wait_time": "Int64"}
-            frame = frame_over_logs(self.over_logs)
+            frame = aggregate_frame(self.aggregates)
             joint = self._with_seeds(frame, self.seed_ratios).reindex(columns=frames[0].columns)
             frames = [frame.astype(whole) for frame in (*frames, joint)]
         return pd.concat(frames, ignore_index=True)
@@ -152,7 +136,7 @@ class Judgement:
     def _with_seeds(
         self, frame: pd.DataFrame, ratios: Mapping[str, tuple[float, ...]]
     ) -> pd.DataFrame:
-        """Add the kind of each agent, and the spread between its training seeds."""
+        """Add the kind of each agent, and the range over its training seeds."""
         by_seed = [ratios.get(agent, ()) for agent in frame["agent"]]
         frame.insert(2, "kind", [self.kinds[agent] for agent in frame["agent"]])
         frame["n_seeds"] = [len(one) for one in by_seed]
@@ -161,14 +145,9 @@ class Judgement:
         return frame
 
     def table(self) -> Group:
-        """Lay the summaries out for a terminal, best ratio first.
+        """Return a table per log for a terminal, and one over all logs where there are several.
 
-        Returns:
-            A table per log to print with rich, and one over all logs where there are several; below
-            each the spread between training seeds.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", steps 3 to 5.
+        Best ratio first; below each table the ratios of training seeds.
         """
         from rich.console import Group
 
@@ -176,31 +155,29 @@ class Judgement:
             one.table(kinds=self.kinds, notes=_notes(self.kinds, self.seed_ratios_on(one)))
             for one in self.evaluations
         ]
-        if self.over_logs:
+        if self.aggregates:
             notes = _notes(self.kinds, self.seed_ratios)
-            tables.append(table_over_logs(self.evaluations, self.over_logs, self.kinds, notes))
+            tables.append(aggregate_table(self.evaluations, self.aggregates, self.kinds, notes))
         return Group(*(part for table in tables for part in (table, "")))
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write `runs`, `summary` and `trainings`, each to a file of that name.
+        """Write `runs`, `summary` and `trainings` to a folder that exists.
 
-        Args:
-            folder: Where; it exists.
-            force: Whether to replace files that are there.
-
-        Writes:
-            runs.csv, summary.csv and trainings.csv.
+        Writes runs.csv, summary.csv and trainings.csv.
 
         Raises:
             OutputError: A file exists and `force` is False, or it cannot be written.
-
-        Source:
-            House rule: a table can be worked out again from what is written.
         """
-        frames = {"runs": self.runs, "summary": self.summary(), "trainings": self.trainings}
-        for name, frame in frames.items():
-            with writing(Path(folder, f"{name}.csv"), force=force) as file:
-                frame.to_csv(file, index=False, lineterminator="\n")
+        for name, frame in self.frames().items():
+            write_csv(frame, Path(folder, name), force=force)
+
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """Return the tables by the names of their files."""
+        return {
+            "runs.csv": self.runs,
+            "summary.csv": self.summary(),
+            "trainings.csv": self.trainings,
+        }
 
 
 def _notes(kinds: Mapping[str, Kind], seed_ratios: Mapping[str, tuple[float, ...]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Agents in the making: trained or searched, one after another or abreast, and kept."""
+"""Train or search the agents of a cross-validation, here or in workers, and keep each one."""
 
 from __future__ import annotations
 
@@ -10,132 +10,108 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.run_cache import Journal
-from hpcgym.evaluation.runner import progress_bar
-from hpcgym.evaluation.workers import workers
-
-AnyAgent: TypeAlias = RuleAgent | NamedAgent
+from hpcgym.evaluation.run_cache import RunCache
+from hpcgym.evaluation.runner import AnyAgent, progress_bar
+from hpcgym.evaluation.workers import UNPICKLABLE, refuse_unpicklable, workers
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Where numerical libraries read how many threads to start."""
 
-_UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
-
 
 @dataclass(frozen=True)
-class Making:
-    """An agent that is still to be made.
+class TrainingTask:
+    """A training, or a search of weights, that gives an agent.
 
     Attributes:
-        key: Digest of all that decides it.
-        name: Who makes it.
-        make: What makes it; pickled where it is made in another process.
+        key: Digest of all that decides the agent.
+        name: Name of the trainer.
+        train: Returns the agent; pickled where a worker calls it.
     """
 
     key: str
     name: str
-    make: Callable[[], object]
+    train: Callable[[], object]
 
 
 @dataclass(frozen=True)
-class Made:
-    """An agent that was made.
-
-    Attributes:
-        agent: The agent.
-        seconds: Wall time it took, s.
-    """
+class TrainedAgent:
+    """An agent that was trained, and how long that took (wall time, s)."""
 
     agent: AnyAgent
     seconds: float
 
 
-def make_all(
-    makings: Sequence[Making], *, journal: Journal | None, processes: int, progress: bool
-) -> Mapping[str, Made]:
-    """Make agents, or take those kept; keep each as soon as it is made.
+def train_all(
+    tasks: Sequence[TrainingTask], *, cache: RunCache | None, processes: int, progress: bool
+) -> Mapping[str, TrainedAgent]:
+    """Return the agent of every task by its key, and keep each agent as soon as it is trained.
 
-    Args:
-        makings: What is to be made.
-        journal: Where agents are kept and taken from, or None.
-        processes: How many to make abreast, each in a process of one thread; 1 makes them here, on
-            as many threads as they like.
-        progress: Whether to show a progress bar, on a terminal.
-
-    Returns:
-        What was made, by its key.
+    With one process, trainings are done here, on as many threads as they like. With more, each is
+    done in a worker of one thread.
 
     Raises:
-        EvaluationError: What was made is no agent, cannot be kept or cannot be sent.
-        OutputError: The journal cannot be written.
-
-    Source:
-        House rule: a long run can be cut off at any time and taken up again.
+        EvaluationError: What was trained is no agent, cannot be kept or cannot be sent.
+        OutputError: The run cache cannot be written.
     """
-    made = {} if journal is None else _taken(makings, journal)
-    todo = [one for one in makings if one.key not in made]
-    fresh = _made_here(todo) if processes == 1 else _made_abreast(todo, processes)
+    trained = {} if cache is None else _kept(tasks, cache)
+    todo = [one for one in tasks if one.key not in trained]
+    fresh = _train_here(todo) if processes == 1 else _train_in_workers(todo, processes)
     with (
         closing(fresh),
-        progress_bar(len(makings), "training and searching", shown=progress) as advance,
+        progress_bar(len(tasks), "training and searching", shown=progress) as advance,
     ):
-        for _ in made:
+        for _ in trained:
             advance()
-        for making, found in fresh:
-            if journal is not None:
-                _keep(making, found, journal)
-            made[making.key] = found
+        for task, found in fresh:
+            if cache is not None:
+                _keep(task, found, cache)
+            trained[task.key] = found
             advance()
-    return made
+    return trained
 
 
-def _taken(makings: Sequence[Making], journal: Journal) -> dict[str, Made]:
-    """Take what is kept."""
-    made = {}
-    for one in makings:
-        rows = journal.find(one.key)
+def _kept(tasks: Sequence[TrainingTask], cache: RunCache) -> dict[str, TrainedAgent]:
+    """Return the agents that are in the cache."""
+    trained = {}
+    for one in tasks:
+        rows = cache.find(one.key)
         if rows is not None:
             agent = pickle.loads(base64.b64decode(rows[0]["agent"]))
-            made[one.key] = Made(agent, rows[0]["seconds"])
-    return made
+            trained[one.key] = TrainedAgent(agent, rows[0]["seconds"])
+    return trained
 
 
-def _keep(making: Making, made: Made, journal: Journal) -> None:
-    """Keep an agent."""
-    where = f"kept in {journal.path}"
-    packed = _packed(making.name, made.agent, where, "without a file to resume from")
-    text = base64.b64encode(packed).decode()
-    journal.keep(making.key, [{"agent": text, "seconds": made.seconds}])
+def _keep(task: TrainingTask, trained: TrainedAgent, cache: RunCache) -> None:
+    """Put an agent into the cache."""
+    where = f"kept in {cache.path}"
+    pickled = _pickled(task.name, trained.agent, where, "without a file to resume from")
+    text = base64.b64encode(pickled).decode()
+    cache.keep(task.key, [{"agent": text, "seconds": trained.seconds}])
 
 
-def _made_here(makings: Sequence[Making]) -> Generator[tuple[Making, Made]]:
-    """Yield agents that are made in this process."""
-    for making in makings:
-        yield making, _timed(making)
+def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, TrainedAgent]]:
+    """Yield agents that are trained in this process."""
+    for task in tasks:
+        yield task, _timed(task)
 
 
-def _made_abreast(makings: Sequence[Making], processes: int) -> Generator[tuple[Making, Made]]:
-    """Yield agents that are made in spawned processes, as they finish."""
-    for making in {one.name: one for one in makings}.values():
-        try:
-            pickle.dumps(making)
-        except _UNPICKLABLE as error:
-            raise EvaluationError(
-                f"{making.name} cannot be sent to another process ({error}); judge it with "
-                "processes=1"
-            ) from None
+def _train_in_workers(
+    tasks: Sequence[TrainingTask], processes: int
+) -> Generator[tuple[TrainingTask, TrainedAgent]]:
+    """Yield agents that are trained in workers, as they finish."""
+    for task in {one.name: one for one in tasks}.values():
+        refuse_unpicklable(task, task.name, "cross-validate it")
     with workers(processes, keep_to_threads, 1) as pool:
         with _one_thread_each():
-            futures = {pool.submit(_make_in_worker, making): making for making in makings}
+            futures = {pool.submit(_train_in_worker, task): task for task in tasks}
         for future in as_completed(futures):
-            packed, seconds = future.result()
-            yield futures[future], Made(pickle.loads(packed), seconds)
+            pickled, seconds = future.result()
+            yield futures[future], TrainedAgent(pickle.loads(pickled), seconds)
 
 
 @contextmanager
@@ -153,28 +129,28 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _make_in_worker(making: Making) -> tuple[bytes, float]:
-    """Make one agent in a spawned process."""
-    made = _timed(making)
+def _train_in_worker(task: TrainingTask) -> tuple[bytes, float]:
+    """Train one agent in a worker."""
+    trained = _timed(task)
     where = "sent back from another process"
-    return _packed(making.name, made.agent, where, "with processes=1"), made.seconds
+    return _pickled(task.name, trained.agent, where, "with processes=1"), trained.seconds
 
 
-def _timed(making: Making) -> Made:
-    """Make one agent, and say in how many seconds."""
+def _timed(task: TrainingTask) -> TrainedAgent:
+    """Train one agent, and measure the time."""
     begun = time.perf_counter()
-    agent = making.make()
+    agent = task.train()
     seconds = time.perf_counter() - begun
     if not isinstance(agent, (RuleAgent, NamedAgent)):
-        raise EvaluationError(f"{making.name} made {agent!r}, which is no RuleAgent or NamedAgent")
-    return Made(agent, seconds)
+        raise EvaluationError(f"{task.name} made {agent!r}, which is no RuleAgent or NamedAgent")
+    return TrainedAgent(agent, seconds)
 
 
-def _packed(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
-    """Pickle an agent, or say why not."""
+def _pickled(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
+    """Pickle an agent, or say why that fails."""
     try:
         return pickle.dumps(agent)
-    except _UNPICKLABLE as error:
+    except UNPICKLABLE as error:
         raise EvaluationError(
-            f"{name} made an agent that cannot be {where} ({error}); judge it {how}"
+            f"{name} made an agent that cannot be {where} ({error}); cross-validate it {how}"
         ) from None

@@ -1,4 +1,4 @@
-"""Cross-validation in blocks of time: each block of weeks is held out once."""
+"""Folds: contiguous blocks of weeks, each held out once, and the weeks left to train on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class Fold:
-    """One block that is held out, and what may be trained on meanwhile.
+    """One block that is held out, and the weeks that may be trained on meanwhile.
 
     Attributes:
         number: From 1, in time order.
         test: Numbers of the weeks held out.
         training: Numbers of the weeks that may be trained on.
-        left_out: Numbers of the weeks that are neither: the neighbours of the block.
+        left_out: Numbers of the neighbours of the block, which are neither.
     """
 
     number: int
@@ -43,15 +43,11 @@ def time_blocks(numbers: Sequence[int], n_folds: int = FOLDS) -> tuple[Fold, ...
         numbers: Numbers of the weeks, ascending.
         n_folds: Blocks, >= 2.
 
-    Returns:
-        One fold per block.
-
     Raises:
-        EvaluationError: Fewer than two blocks, or a block that leaves nothing to train on or would
-            be empty.
+        EvaluationError: Fewer than two blocks, or a block that is empty or leaves nothing to train
+            on.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 1.
+    Source: Specification, section 10, "Evaluation protocol", step 1.
 
     Example:
         >>> time_blocks(range(1, 11), 3)[1]
@@ -79,23 +75,22 @@ def time_blocks(numbers: Sequence[int], n_folds: int = FOLDS) -> tuple[Fold, ...
 
 
 def left_to_train_on(episodes: Episodes, weeks: str | None = None) -> Episodes:
-    """Return what an agent may be trained on that is to be judged on other weeks of the log.
+    """Return weeks to train an agent on that is to be evaluated on other weeks of the log.
 
     Args:
-        episodes: All there are.
+        episodes: All weeks of the log.
         weeks: Which, such as "1-36"; None = all but the last of the protocol's blocks and the week
             before it.
 
     Returns:
-        Weeks that are set apart, so that no job of another week can be reached from them, not even
-        by the history of a user; episodes that are no weeks of a log as they came, or those named.
+        Weeks that are set apart: no job of another week can be reached from them, not even by the
+        history of a user. Other episodes than weeks of a log: all, or those named, as they are.
 
     Raises:
         ScenarioError: No such week.
         EvaluationError: Too few weeks to hold out a block.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 1.
+    Source: Specification, section 10, "Evaluation protocol", step 1.
 
     Example:
         >>> left_to_train_on(Episodes("synthetic-256-weeks"))
@@ -114,22 +109,16 @@ def left_to_train_on(episodes: Episodes, weeks: str | None = None) -> Episodes:
 def left_of_each_log(
     scenarios: Sequence[str], weeks: Sequence[str] = (), kept: Sequence[str] = ()
 ) -> list[Episodes]:
-    """Return what an agent may be trained on of each of several logs.
+    """Return weeks to train on of each of several logs, as `left_to_train_on` does of one.
 
     Args:
         scenarios: A name or a path for each log.
-        weeks: Which weeks of each, or none, as of `left_to_train_on`.
-        kept: Which weeks of each are kept for validation, or none; they belong to what is returned.
-
-    Returns:
-        The weeks of each log, set apart.
+        weeks: Which weeks of each, or none.
+        kept: Which weeks of each are kept for validation, or none; they are among those returned.
 
     Raises:
         EvaluationError: One log twice, weeks of some logs only, or too few to hold out a block.
         ScenarioError: No such scenario or week.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", step 1.
 
     Example:
         >>> left_of_each_log(["synthetic-256-weeks"], ["1-5"], ["9"])[0].numbers
@@ -155,15 +144,10 @@ def left_of_each_log(
 def refuse_one_log_twice(scenarios: Sequence[Scenario]) -> None:
     """Refuse scenarios that cut one log, whatever their names.
 
-    Args:
-        scenarios: One for each log, as it is meant.
-
     Raises:
         EvaluationError: Two of them cut one log.
-
-    Source:
-        House rule: what is held out, or kept for validation, is trained on nowhere.
     """
+    # else weeks held out of one scenario could be trained on in the other
     for position, one in enumerate(scenarios):
         for other in scenarios[:position]:
             if one.name == other.name or is_same_log(one, other):

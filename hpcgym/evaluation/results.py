@@ -1,4 +1,4 @@
-"""What an evaluation found: every run, one summary line per agent, a table and a CSV file."""
+"""Results of an evaluation: every run, a summary per agent, a table and a CSV file."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """One agent over its weeks; a week's figure is the mean over its replicas.
+    """Metrics of one agent over its weeks; a week's metric is the mean over its replicas.
 
     Attributes:
-        agent: Its name.
-        n_weeks: Its weeks.
         mean_bsld: Mean over the weeks of the weekly mean bounded slowdown.
         sum_bsld: Sum over the weeks of the same.
-        ratio: The sum over the reference's, with its interval.
-        log_ratio: Mean natural log of the paired ratio to the reference, with its interval.
+        ratio: The sum divided by the baseline's, with its interval.
+        log_ratio: Mean natural log of the paired ratio to the baseline, with its interval.
         mean_pp_bsld: Mean over the weeks of the mean bounded slowdown per processor.
         p99_bsld: Mean over the weeks of the 99th percentile of the bounded slowdown.
         max_wait_time: Longest wait of any job in any run, s.
@@ -50,14 +48,13 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What `hpcgym.evaluation.evaluate` found.
+    """Results of `hpcgym.evaluation.evaluate`.
 
     Attributes:
         frame: One row per agent, week and replica (0 = the original): `agent`, `week` (its number),
-            `label`, `replica`, and every figure of `hpcgym.core.metrics.summary`. An agent may lack
-            weeks or replicas, the same replicas in every week; the reference has all.
-        scenario: Name of the scenario.
-        reference: Agent the ratios are taken to.
+            `label`, `replica`, and every metric of `hpcgym.core.metrics.summary`. An agent may lack
+            weeks or replicas, the same replicas in every week; the baseline has all.
+        baseline: Agent the ratios are taken to.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
@@ -65,14 +62,14 @@ class Evaluation:
 
     frame: pd.DataFrame
     scenario: str
-    reference: str
+    baseline: str
     jitter: int
     replicas: int
     seed: int
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Names of the agents, in the order asked for."""
+        """Names of the agents, in the order of the runs."""
         return tuple(self.frame["agent"].unique())
 
     @property
@@ -82,39 +79,21 @@ class Evaluation:
 
     @property
     def unit(self) -> str:
-        """What a "week" is called: another kind of episode than a week is an "episode"."""
+        """The word for an episode: "week", or "episode" where it is of another kind."""
         return "week" if self.frame["label"].iloc[0].startswith("week ") else "episode"
 
     def values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
-        """Return one figure of one agent, run by run.
-
-        Args:
-            agent: Its name.
-            metric: A column of `frame`.
+        """Return a metric, a column of `frame`, of every run of an agent.
 
         Returns:
             Shape (n_weeks, n_replicas); column 0 is the original week, where the agent has it.
-
-        Source:
-            House rule: pairs are formed by week and replica.
         """
         return self._shaped(self._rows(agent), metric)
 
-    def reference_values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
-        """Return one figure of the reference on the weeks and replicas of an agent.
-
-        Args:
-            agent: The agent's name.
-            metric: A column of `frame`.
-
-        Returns:
-            Shape (n_weeks, n_replicas), as `values` of the agent.
-
-        Source:
-            House rule: pairs are formed by week and replica.
-        """
+    def baseline_values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
+        """Return a metric of the baseline on an agent's weeks and replicas, in the same shape."""
         keys = ["week", "replica"]
-        paired = self._rows(agent)[keys].merge(self._rows(self.reference), on=keys, how="left")
+        paired = self._rows(agent)[keys].merge(self._rows(self.baseline), on=keys, how="left")
         return self._shaped(paired, metric)
 
     def _rows(self, agent: str) -> pd.DataFrame:
@@ -122,29 +101,29 @@ class Evaluation:
         return self.frame[self.frame["agent"] == agent]
 
     def _shaped(self, rows: pd.DataFrame, metric: str) -> NDArray[np.float64]:
-        """Lay one figure of some runs out by week and replica."""
+        """Arrange one metric of some runs by week and replica."""
         runs = np.asarray(rows[metric], dtype=np.float64)
         return runs.reshape(rows["week"].nunique(), -1)
 
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
-        """One summary per agent, in the order asked for."""
+        """One summary per agent, in the order of the runs."""
         draws = {
             n: draw_weeks(n, seed=self.seed) for n in {len(self.values(a)) for a in self.agents}
         }
         return tuple(self._summary(agent, draws) for agent in self.agents)
 
     def _summary(self, agent: str, draws_of: Mapping[int, NDArray[np.float64]]) -> Summary:
-        """Sum one agent up against the reference, with the draws of so many weeks."""
-        bsld, reference = self.values(agent), self.reference_values(agent)
+        """Return one agent's summary; `draws_of` are bootstrap draws by number of weeks."""
+        bsld, baseline = self.values(agent), self.baseline_values(agent)
         draws = draws_of[len(bsld)]
         return Summary(
             agent=agent,
             n_weeks=len(bsld),
             mean_bsld=float(bsld.mean()),
             sum_bsld=float(bsld.mean(axis=1).sum()),
-            ratio=ratio_of_sums(bsld, reference, draws),
-            log_ratio=mean_log_ratio(bsld, reference, draws),
+            ratio=ratio_of_sums(bsld, baseline, draws),
+            log_ratio=mean_log_ratio(bsld, baseline, draws),
             mean_pp_bsld=float(self.values(agent, "mean_pp_bsld").mean()),
             p99_bsld=float(self.values(agent, "p99_bsld").mean()),
             max_wait_time=int(self.values(agent, "max_wait_time").max()),
@@ -152,26 +131,16 @@ class Evaluation:
         )
 
     def ranked(self) -> tuple[Summary, ...]:
-        """Return the summaries, best ratio first.
-
-        Returns:
-            One summary per agent.
-
-        Source:
-            RR-9212, tables 2 to 6.
-        """
+        """Return the summaries, best ratio first."""
         return tuple(sorted(self.summaries, key=lambda one: one.ratio.value))
 
     def summary(self) -> pd.DataFrame:
-        """Return one row per agent, in the order asked for.
+        """Return one row per agent, in the order of the runs.
 
         Returns:
             Columns agent, n_weeks, mean_bsld, sum_bsld, ratio, ratio_low, ratio_high, log_ratio,
             log_ratio_low, log_ratio_high (intervals are NaN where there is one week),
             mean_pp_bsld, p99_bsld, max_wait_time (s) and utilisation; see `Summary`.
-
-        Source:
-            Specification, section 10, "Evaluation protocol".
         """
         import pandas as pd
 
@@ -195,22 +164,14 @@ class Evaluation:
     def to_csv(self, path: str | Path, *, force: bool = False) -> None:
         """Write `frame`, one row per run.
 
-        Args:
-            path: The file.
-            force: Whether to replace a file that is there.
-
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
-
-        Source:
-            House rule: a table can be worked out again from what is written.
         """
-        with writing(path, force=force) as file:
-            self.frame.to_csv(file, index=False, lineterminator="\n")
+        write_csv(self.frame, path, force=force)
 
     @property
     def conditions(self) -> str:
-        """What was run, in one line."""
+        """Scenario, weeks and copies, in one line."""
         weeks = f"{len(self.weeks)} {self.unit}" + "s" * (len(self.weeks) != 1)
         if not self.replicas:
             return f"{self.scenario}: {weeks}"
@@ -218,18 +179,14 @@ class Evaluation:
         return f"{self.scenario}: {weeks}, each with {copies} jittered by ±{self.jitter} s"
 
     def table(self, *, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> Table:
-        """Lay the summaries out for a terminal, best ratio first.
+        """Return a table for a terminal, best ratio first.
 
         Args:
-            kinds: What each agent is; a column of its own, in place of that of the mean, which is
-                the sum over the number of weeks.
+            kinds: Kind of each agent, shown in a column of its own; the mean, which is the sum
+                divided by the number of weeks, is then left out.
             notes: Lines to add below.
 
-        Returns:
-            A table to print with rich.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 5.
+        Source: Specification, section 10, "Evaluation protocol", step 5.
         """
         from rich.table import Table
 
@@ -237,17 +194,17 @@ class Evaluation:
             how = f"95 % interval by paired bootstrap over {self.unit}s"
         else:
             how = f"one {self.unit}: no interval"
-        what = f"ratio: sum of bsld against {self.reference}'s, lower is better; {how}"
+        what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
         table = Table(
             title=self.conditions,
             caption="\n".join((what, *notes)),
-            box=None,  # whole figures in 80 columns
+            box=None,  # whole numbers in 80 columns
             padding=(0, 1, 0, 0),
         )
         table.add_column("\nagent", overflow="fold")  # weights may go over two lines
         if kinds is not None:
             table.add_column("\nkind", no_wrap=True)
-        titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.reference}", "95 %\ninterval")
+        titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.baseline}", "95 %\ninterval")
         more = ("log\nratio", "pp-\nbsld", "p99\nbsld", "max\nwait s", "utili-\nsation")
         for title in (*titles, *more)[0 if kinds is None else 1 :]:
             table.add_column(title, justify="right", no_wrap=True)
@@ -256,13 +213,23 @@ class Evaluation:
             table.add_row(
                 one.agent,
                 *(cells if kinds is None else (kinds[one.agent], *cells[1:])),
-                style="bold" if one.agent == self.reference else None,
+                style="bold" if one.agent == self.baseline else None,
             )
         return table
 
 
+def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
+    """Write a frame without its index.
+
+    Raises:
+        OutputError: The file exists and `force` is False, or it cannot be written.
+    """
+    with writing(path, force=force) as file:
+        frame.to_csv(file, index=False, lineterminator="\n")
+
+
 def _cells(one: Summary) -> Sequence[str]:
-    """Write an agent's figures, to the digits that cards quote."""
+    """Format an agent's metrics, to the digits that cards quote."""
     low, high = one.ratio.low, one.ratio.high
     return (
         f"{one.mean_bsld:.2f}",

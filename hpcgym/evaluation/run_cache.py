@@ -1,4 +1,8 @@
-"""A file of what a long evaluation has finished, so that a second run goes on from there."""
+"""The file in which a long evaluation keeps finished runs, so that a second run goes on from there.
+
+One JSON line per run, under the digest of everything that decides it: the jobs, the agent, the
+settings, and the sources of hpcgym that run and train.
+"""
 
 from __future__ import annotations
 
@@ -14,75 +18,58 @@ from hpcgym.errors import EvaluationError, OutputError
 
 Row = dict[str, Any]
 
-ASKING = ("evaluation", "report", "cli")
-"""Rooms whose code asks for runs and shows them; a table can be mended and the runs kept."""
+NOT_DIGESTED = ("evaluation", "report", "cli")
+"""Rooms that ask for runs and show them; they can change while kept runs stay valid."""
 
 
-class Journal:
-    """Finished runs by the digest of all that decides them, one JSON line each.
+class RunCache:
+    """Finished runs by digest.
 
-    What another evaluation wrote into the same file is kept and not used, nor is what other
-    sources of hpcgym ran or trained; a line cut off by a crash is run again. Agents are told apart
-    by name, environment keywords and settings: an agent that changes its mind under the same name
-    needs another file.
+    Runs of other evaluations in the same file are kept and not used; so are runs of other sources.
+    A line that a crash cut off is run again. Agents are distinguished by name, environment keywords
+    and settings: an agent that decides otherwise under the same name needs another file.
 
     Args:
-        path: The file, made if it is not there.
+        path: The file; created if it is not there.
 
     Raises:
-        EvaluationError: The file is not a journal.
+        EvaluationError: The file is not a run cache.
         OutputError: It cannot be read or written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._done: dict[str, list[Row]] = {}
+        refused = f"{path}: is not the run cache of an evaluation"
         try:
             self.path.touch()
             text = self.path.read_text(encoding="utf-8")
         except OSError as error:
             raise OutputError(f"{path}: cannot be kept: {error.strerror or error}") from error
         except UnicodeDecodeError:
-            raise EvaluationError(f"{path}: is not the journal of an evaluation") from None
+            raise EvaluationError(refused) from None
         whole = text.rfind("\n") + 1
         for line in text[:whole].splitlines():
             try:
                 entry = json.loads(line)
                 self._done[entry["key"]] = entry["rows"]
             except (ValueError, TypeError, KeyError):
-                raise EvaluationError(f"{path}: is not the journal of an evaluation") from None
+                raise EvaluationError(refused) from None
         if whole < len(text):
             if not text[whole:].startswith('{"key"'):
-                raise EvaluationError(f"{path}: is not the journal of an evaluation")
+                raise EvaluationError(refused)
             with self.path.open("r+b") as file:
                 file.truncate(len(text[:whole].encode()))
 
     def find(self, key: str) -> list[Row] | None:
-        """Return the rows kept under a key, or None.
-
-        Args:
-            key: What `digest` gave.
-
-        Returns:
-            The rows, equal to those kept.
-
-        Source:
-            House rule: a long run can be cut off at any time and taken up again.
-        """
+        """Return the rows kept under a digest, equal to those given to `keep`, or None."""
         return self._done.get(key)
 
     def keep(self, key: str, rows: list[Row]) -> None:
-        """Append rows under a key.
-
-        Args:
-            key: What `digest` gave.
-            rows: Plain values by column.
+        """Append rows, plain values by column, under a digest.
 
         Raises:
             OutputError: The file cannot be written.
-
-        Source:
-            House rule: a long run can be cut off at any time and taken up again.
         """
         try:
             with self.path.open("a", encoding="utf-8") as file:
@@ -94,17 +81,11 @@ class Journal:
 
 
 def digest(workload: Workload, *others: object) -> str:
-    """Digest the jobs of an episode, the code that runs them, and whatever else decides a run.
+    """Digest the jobs of an episode, hpcgym's sources, and whatever else decides a run.
 
     Args:
-        workload: The episode as it was cut.
+        workload: The episode, users' histories included.
         others: Anything whose `repr` is the same in every process.
-
-    Returns:
-        A hexadecimal text; other jobs, users' histories, settings or sources give another.
-
-    Source:
-        House rule: a result is found again by what it was made of.
 
     Example:
         >>> from hpcgym.scenario.episodes import Episodes
@@ -128,23 +109,14 @@ def digest(workload: Workload, *others: object) -> str:
 
 
 def source_digest(package: Path) -> str:
-    """Digest the code that runs and trains, the package's version included.
+    """Digest the sources that run and train, the package's version included.
 
-    That of the rooms of `ASKING` is left out; a change there counts with the next version.
-
-    Args:
-        package: The folder of the package.
-
-    Returns:
-        A hexadecimal text.
-
-    Source:
-        House rule: a result is found again by what it was made of.
+    The rooms of `NOT_DIGESTED` are left out; a change there counts with the next version.
     """
     found = hashlib.sha256()
     for source in sorted(package.rglob("*.py")):
         place = source.relative_to(package)
-        if place.parts[0] not in ASKING:
+        if place.parts[0] not in NOT_DIGESTED:
             found.update(f"\0{place.as_posix()}\0".encode())
             found.update(source.read_bytes())
     return found.hexdigest()

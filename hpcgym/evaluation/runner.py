@@ -1,8 +1,7 @@
-"""The evaluation protocol: the same weeks and the same jittered copies of them for every agent."""
+"""Runs of agents: the same weeks and the same jittered copies of them for every agent."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.run_cache import Journal, Row, digest
-from hpcgym.evaluation.workers import workers
+from hpcgym.evaluation.run_cache import Row, RunCache, digest
+from hpcgym.evaluation.workers import refuse_unpicklable, workers
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
@@ -34,15 +33,17 @@ if TYPE_CHECKING:
 DEFAULT_SCENARIO = "synthetic-256-weeks"
 """Scenario of an evaluation that names none; bundled."""
 
-REFERENCE = "SAF"
+RATIO_BASELINE = "SAF"
 """Agent every ratio is taken to."""
+
+AnyAgent: TypeAlias = RuleAgent | NamedAgent
 
 Task: TypeAlias = tuple[int, int]
 """Position of a week, position of an agent."""
 
 
 def evaluate(
-    agents: Sequence[str | RuleAgent | NamedAgent],
+    agents: Sequence[str | AnyAgent],
     scenario: str | Path | Scenario | Episodes = DEFAULT_SCENARIO,
     *,
     weeks: str | None = None,
@@ -53,12 +54,12 @@ def evaluate(
     resume: str | Path | None = None,
     progress: bool = True,
 ) -> Evaluation:
-    """Run agents on the weeks of a scenario and compare each with SAF, in pairs.
+    """Run agents on the weeks of a scenario, and compare each with SAF in pairs.
 
     Each week is run as it is and on `replicas` copies whose submit times are jittered, the same
     copies for every agent. The scenario's threshold, backfilling and estimates hold for all, except
     what an agent's card states. Rules run in the simulator, all other agents through the
-    environment, which give a rule the same schedule. SAF is added where it is not asked for.
+    environment, which would give a rule the same schedule. SAF is added where it is not named.
 
     Args:
         agents: Names on the shelf, names of registered policies, weights such as "e=1,q=0.5", or
@@ -68,23 +69,19 @@ def evaluate(
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
-        processes: How many processes to spread the weeks over; the result is the same. A script
-            that asks for more than one must guard its entry with `if __name__ == "__main__"`.
-        resume: File in which finished weeks are kept, and from which a run that was cut off goes
-            on; see `hpcgym.evaluation.run_cache`.
+        processes: How many processes share the weeks; the result is the same. With more than one,
+            a script must guard its entry with `if __name__ == "__main__"`.
+        resume: File that keeps finished weeks, and from which an interrupted run goes on; see
+            `hpcgym.evaluation.run_cache`.
         progress: Whether to show a progress bar, on a terminal.
-
-    Returns:
-        Every figure of every run, its summary, table and CSV.
 
     Raises:
         EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
-            jitter or jitter without copies, a negative seed, or a file to resume from that is none.
-        CardError: No such agent, or one of the weeks is one it was trained on or adjacent to one.
+            jitter or jitter without copies, a negative seed, or a `resume` that is no run cache.
+        CardError: No such agent, or a week is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 2 to 4; input shaking: Tsafrir,
+    Source: Specification, section 10, "Evaluation protocol", steps 2 to 4; input shaking: Tsafrir,
         Ouaknine, Feitelson 2007.
 
     Example:
@@ -99,18 +96,18 @@ def evaluate(
     named = _named(agents)
     for agent in named:
         refuse_training_weeks(agent, every, episodes.numbers)
-        if agent.name == REFERENCE:
+        if agent.name == RATIO_BASELINE:
             refuse_namesake(agent, episodes.settings)
     runner = Runner(named, episodes, jitter, replicas, seed)
     tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
-    journal = None if resume is None else Journal(resume)
-    rows = run_tasks(runner, tasks, journal=journal, processes=processes, progress=progress)
+    cache = None if resume is None else RunCache(resume)
+    rows = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
     import pandas as pd
 
     return Evaluation(
         frame=pd.DataFrame([row for some in rows for row in some]),
         scenario=episodes.scenario.name,
-        reference=REFERENCE,
+        baseline=RATIO_BASELINE,
         jitter=jitter,
         replicas=replicas,
         seed=seed,
@@ -118,20 +115,7 @@ def evaluate(
 
 
 def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None:
-    """Refuse copies that are half asked for, and numbers out of range.
-
-    Args:
-        jitter: As in `evaluate`, like the others.
-        replicas: Copies of each week.
-        seed: Seed of the copies.
-        processes: Processes.
-
-    Raises:
-        EvaluationError: One of them cannot be met.
-
-    Source:
-        House rule: an error says what came and what is allowed.
-    """
+    """Refuse copies without jitter or jitter without copies, and numbers out of range."""
     if jitter < 0 or replicas < 0 or (jitter > 0) != (replicas > 0):
         raise EvaluationError(
             f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
@@ -143,19 +127,23 @@ def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None
         raise EvaluationError(f"at least 1 process is needed, got {processes}")
 
 
-def refuse_namesake(agent: RuleAgent | NamedAgent | Trainer, settings: SchedulerSettings) -> None:
+def refuse_one_name_twice(agents: Sequence[AnyAgent | Trainer]) -> None:
+    """Refuse two agents of one name."""
+    names = [agent.name for agent in agents]
+    for name in names:
+        if names.count(name) > 1:
+            raise EvaluationError(f"two agents are called {name}; each name may stand once")
+
+
+def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> None:
     """Refuse an agent that has the name of a rule on the shelf and is not that rule.
 
-    Args:
-        agent: What is run under the name of a rule on the shelf.
-        settings: The scheduler of the scenario.
+    It is that rule if it chooses the same policy under the same settings.
 
     Raises:
-        EvaluationError: It does not choose the same policy under the same settings.
-
-    Source:
-        House rule: what a ratio is taken to is the same in every table.
+        EvaluationError: It is not that rule.
     """
+    # what a ratio is taken to must be the same in every table
     own = load_agent(agent.name)
     assert isinstance(own, RuleAgent)
     if not isinstance(agent, RuleAgent) or _chosen(agent, settings) != _chosen(own, settings):
@@ -170,35 +158,24 @@ class Runner:
     """Runs one agent on one week and its copies; pickled once into every process.
 
     Attributes:
-        agents: The agents.
-        episodes: The weeks.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies.
-        made_of: What each agent was made of, where its name and settings do not tell; else "".
+        training_keys: Digest of each agent's training, which its name and settings do not tell;
+            "" where it was not trained here.
         envs: The environments played in so far, by position of the agent.
     """
 
-    agents: list[RuleAgent | NamedAgent]
+    agents: list[AnyAgent]
     episodes: Episodes
     jitter: int
     replicas: int
     seed: int
-    made_of: list[str] = field(default_factory=list)
+    training_keys: list[str] = field(default_factory=list)
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
 
     def run(self, task: Task) -> list[Row]:
-        """Run one agent on one week.
-
-        Args:
-            task: Position of the week, position of the agent.
-
-        Returns:
-            The figures, one row per replica.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 2.
-        """
+        """Return the metrics of one agent on one week, one row per replica."""
         week, agent = task
         number, label = self.episodes.numbers[week], self.episodes.labels[week]
         rows = []
@@ -210,17 +187,7 @@ class Runner:
         return rows
 
     def key(self, task: Task) -> str:
-        """Return the digest of all that decides the rows of a task.
-
-        Args:
-            task: Position of the week, position of the agent.
-
-        Returns:
-            The key under which a journal keeps them.
-
-        Source:
-            House rule: a result is found again by what it was made of.
-        """
+        """Return the digest of all that decides the rows of a task."""
         week, agent = task[0], self.agents[task[1]]
         needs: object = agent
         if not isinstance(agent, RuleAgent):
@@ -229,24 +196,16 @@ class Runner:
             self.episodes.workload(week),
             agent.name,
             needs,
-            self.made_of[task[1]] if self.made_of else "",
+            self.training_keys[task[1]] if self.training_keys else "",
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),
         )
 
     def replica(self, week: int, replica: int) -> Workload:
-        """Return a week, or the same jittered copy of it whoever asks, in whatever process.
+        """Return a week (replica 0) or a jittered copy, the same in every process.
 
-        Args:
-            week: Position of the week.
-            replica: 0 = the original.
-
-        Returns:
-            The jobs.
-
-        Source:
-            Tsafrir, Ouaknine, Feitelson 2007 (input shaking).
+        Source: Tsafrir, Ouaknine, Feitelson 2007 (input shaking).
         """
         workload = self.episodes.workload(week)
         if replica == 0:
@@ -255,18 +214,7 @@ class Runner:
         return jittered(workload, generator, seconds=self.jitter)
 
     def schedule(self, position: int, workload: Workload) -> Schedule:
-        """Let an agent schedule a workload.
-
-        Args:
-            position: Which agent.
-            workload: The jobs.
-
-        Returns:
-            The schedule: a rule's by the simulator, any other's by the environment.
-
-        Source:
-            House rule: one dynamics, several faces.
-        """
+        """Let an agent schedule a workload: a rule in the simulator, any other in its env."""
         agent = self.agents[position]
         if isinstance(agent, RuleAgent):
             return simulate(workload, **vars(agent.settings(self.episodes.settings)))
@@ -281,31 +229,18 @@ def run_tasks(
     runner: Runner,
     tasks: Sequence[Task],
     *,
-    journal: Journal | None,
+    cache: RunCache | None,
     processes: int,
     progress: bool,
 ) -> list[list[Row]]:
-    """Run agents on weeks, and keep what is finished.
-
-    Args:
-        runner: Who runs, and on what.
-        tasks: Position of the week and position of the agent of each run.
-        journal: Where finished runs are kept and taken from, or None.
-        processes: How many processes to spread the runs over.
-        progress: Whether to show a progress bar, on a terminal.
-
-    Returns:
-        The rows of each task.
+    """Return the rows of each task, and keep each task's rows as soon as it is finished.
 
     Raises:
         EvaluationError: An agent cannot be sent to another process.
-        OutputError: The journal cannot be written.
-
-    Source:
-        House rule: a long run can be cut off at any time and taken up again.
+        OutputError: The run cache cannot be written.
     """
-    keys = ["" if journal is None else runner.key(task) for task in tasks]
-    kept = [None if journal is None else journal.find(key) for key in keys]
+    keys = ["" if cache is None else runner.key(task) for task in tasks]
+    kept = [None if cache is None else cache.find(key) for key in keys]
     todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
     rows: list[list[Row]] = []
     with (
@@ -314,26 +249,20 @@ def run_tasks(
     ):
         for key, found in zip(keys, kept, strict=True):
             some = next(fresh) if found is None else found
-            if journal is not None and found is None:
-                journal.keep(key, some)
+            if cache is not None and found is None:
+                cache.keep(key, some)
             rows.append(some)
             advance()
     return rows
 
 
-def play(agent: RuleAgent | NamedAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
-    """Let an agent play one episode through the environment, deterministically.
+def play(agent: AnyAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
+    """Let an agent play one episode deterministically, and return its schedule.
 
     Args:
-        agent: The agent.
-        env: The environment, made with the keywords the agent needs.
-        workload: The jobs of the episode.
+        env: The environment, created with the keywords that the agent needs.
 
-    Returns:
-        The schedule at the end of the episode.
-
-    Source:
-        Stable-Baselines3, `evaluate_policy`.
+    Source: Stable-Baselines3, `evaluate_policy`.
     """
     observation, _ = env.reset(options={"workload": workload})
     state, start, done = None, np.ones(1, dtype=np.bool_), False
@@ -344,26 +273,24 @@ def play(agent: RuleAgent | NamedAgent, env: SchedulingEnv, workload: Workload) 
     return env.schedule()
 
 
-def _named(agents: Sequence[str | RuleAgent | NamedAgent]) -> list[RuleAgent | NamedAgent]:
-    """Return the agents, the reference among them."""
+def _named(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
+    """Return the agents, with the baseline that ratios are taken to."""
     if isinstance(agents, str) or not agents:
         raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
     named = [load_agent(agent) if isinstance(agent, str) else agent for agent in agents]
-    names = [agent.name for agent in named]
-    for name in names:
-        if names.count(name) > 1:
-            raise EvaluationError(f"two agents are called {name}; each name may stand once")
-    return named if REFERENCE in names else [*named, load_agent(REFERENCE)]
+    refuse_one_name_twice(named)
+    has_baseline = any(agent.name == RATIO_BASELINE for agent in named)
+    return named if has_baseline else [*named, load_agent(RATIO_BASELINE)]
 
 
 def _chosen(agent: RuleAgent, settings: SchedulerSettings) -> dict[str, object]:
-    """Return the settings a rule comes to, in which copies of one policy are equal."""
+    """Return the settings of a rule's scheduler, in a form in which equal policies are equal."""
     chosen = vars(agent.settings(settings))
     return chosen | {key: _what_it_is(chosen[key]) for key in ("policy", "backfill_order")}
 
 
 def _what_it_is(policy: str | Policy | Sequence[float] | None) -> object:
-    """Return what a policy orders by, whatever its name and wherever it was made."""
+    """Return what a policy orders by, without its name."""
     if policy is None:
         return None
     own = as_policy(policy)
@@ -376,12 +303,7 @@ def _run_all(runner: Runner, tasks: list[Task], processes: int) -> Generator[lis
     if processes == 1:
         yield from map(runner.run, tasks)
         return
-    try:
-        pickle.dumps(runner)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise EvaluationError(
-            f"an agent cannot be sent to another process ({error}); evaluate it with processes=1"
-        ) from None
+    refuse_unpicklable(runner, "an agent", "evaluate it")
     with workers(processes, _begin_worker, runner) as pool:
         yield from pool.map(_run_in_worker, tasks)
 
@@ -390,31 +312,19 @@ _worker: Runner
 
 
 def _begin_worker(runner: Runner) -> None:
-    """Keep what a spawned process works with."""
+    """Keep the runner that a worker runs tasks with."""
     global _worker
     _worker = runner
 
 
 def _run_in_worker(task: Task) -> list[Row]:
-    """Run one task in a spawned process."""
+    """Run one task in a worker."""
     return _worker.run(task)
 
 
 @contextmanager
 def progress_bar(total: int, name: str, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on the error stream, and lend what moves it on by one.
-
-    Args:
-        total: How many steps it has.
-        name: What it is called.
-        shown: Whether to show it, on a terminal.
-
-    Yields:
-        What moves it on.
-
-    Source:
-        House rule: a long run says how far it is.
-    """
+    """Show a progress bar on a terminal's error stream, and yield what advances it by one step."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

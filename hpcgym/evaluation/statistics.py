@@ -26,19 +26,12 @@ CONFIDENCE = 0.95
 FloatArray = NDArray[np.float64]
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
-"""The agent's metric and the reference's."""
+"""The agent's metric and the baseline's."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure with its bootstrap interval, or without one where a single week gives none.
-
-    Attributes:
-        value: The figure itself.
-        low: Lower end of the interval, or None.
-        high: Upper end of the interval, or None.
-        n_weeks: Weeks the figure rests on.
-    """
+    """A metric with its bootstrap interval; the ends are None where a log has a single week."""
 
     value: float
     low: float | None
@@ -46,23 +39,14 @@ class Estimate:
     n_weeks: int
 
     def __str__(self) -> str:
-        """Show the figure and its interval, or say why there is none."""
+        """Show the metric and its interval, or say why there is none."""
         if self.low is None or self.high is None:
             short = "one week" if self.n_weeks == 1 else "a log of one week"
             return f"{self.value:.3f} ({short}: no interval)"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def columns(self, name: str) -> dict[str, float]:
-        """Return the figure and the ends of its interval by the names of their columns.
-
-        Args:
-            name: That of the figure.
-
-        Returns:
-            Values by column; ends that there are not are NaN.
-
-        Source:
-            House rule: figures leave as frames.
+        """Return the metric and the ends of its interval by columns; NaN where there is no end.
 
         Example:
             >>> Estimate(0.5, 0.4, 0.6, 9).columns("ratio")
@@ -77,20 +61,15 @@ def draw_weeks(
 ) -> FloatArray:
     """Draw bootstrap samples of weeks, as how often each week is in each sample.
 
-    Args:
-        n_weeks: Weeks to draw from and weeks per sample, >= 1.
-        resamples: Number of samples.
-        seed: Seed of the draws; the same seed gives the same samples, which pairs whatever is
-            computed from them.
+    The same seed gives the same samples, which pairs whatever is computed from them.
 
     Returns:
         Counts, shape (resamples, n_weeks); each row sums to n_weeks.
 
     Raises:
-        EvaluationError: There is no week, or no resample is asked for.
+        EvaluationError: `n_weeks` or `resamples` is below 1.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 4.
+    Source: Specification, section 10, "Evaluation protocol", step 4.
 
     Example:
         >>> draw_weeks(3, resamples=2, seed=1).sum(axis=1)
@@ -105,76 +84,58 @@ def draw_weeks(
     return counts.astype(np.float64)
 
 
-def ratio_of_sums(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> Estimate:
-    """Compare the sums over weeks of an agent's and the reference's mean over replicas.
+def ratio_of_sums(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
+    """Return the agent's sum over weeks of the mean over replicas, divided by the baseline's.
 
-    Heavy weeks rule this figure, as they rule a user's experience; `mean_log_ratio` weighs all
-    weeks alike.
+    Heavy weeks dominate this ratio, as they dominate a user's experience; `mean_log_ratio` weighs
+    all weeks alike.
 
     Args:
         agent: The agent's metric, shape (n_weeks, n_replicas), > 0.
-        reference: The reference's metric on the same weeks and replicas, same shape, > 0.
+        baseline: The baseline's metric on the same weeks and replicas, same shape, > 0.
         draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
 
     Returns:
-        sum(agent) / sum(reference), with its percentile interval.
+        The ratio, with its percentile interval.
 
     Raises:
         EvaluationError: Shapes differ, or a value is not finite and positive.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 3 and 4.
+    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4.
 
     Example:
         >>> two = np.array([[2.0], [6.0]])
         >>> ratio_of_sums(two, np.array([[4.0], [4.0]]), draw_weeks(2)).value
         1.0
     """
-    value, resampled = _ratio(agent, reference, draws)
+    value, resampled = _ratio(agent, baseline, draws)
     return _estimate(value, resampled, [len(agent)])
 
 
-def mean_log_ratio(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> Estimate:
-    """Average the natural log of agent over reference, replica by replica and week by week.
+def mean_log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
+    """Return the mean natural log of agent over baseline, over replicas and then weeks.
 
-    Args:
-        agent: The agent's metric, shape (n_weeks, n_replicas), > 0.
-        reference: The reference's metric on the same weeks and replicas, same shape, > 0.
-        draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
+    Arguments and errors are those of `ratio_of_sums`; below 0 the agent is better.
 
-    Returns:
-        The mean log ratio, with its percentile interval; negative where the agent is better.
-
-    Raises:
-        EvaluationError: Shapes differ, or a value is not finite and positive.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 3 and 4.
+    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4.
 
     Example:
         >>> ones = np.ones((2, 1))
         >>> mean_log_ratio(np.array([[0.5], [2.0]]), ones, draw_weeks(2)).value
         0.0
     """
-    value, resampled = _log_ratio(agent, reference, draws)
+    value, resampled = _log_ratio(agent, baseline, draws)
     return _estimate(value, resampled, [len(agent)])
 
 
 def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
-    """Return the geometric mean over logs of what `ratio_of_sums` gives on each.
+    """Return the geometric mean of `ratio_of_sums` over logs.
 
     Args:
-        pairs: The agent's metric and the reference's on each log, as `ratio_of_sums` takes them.
-        draws: Samples of each log's weeks, drawn apart and as many for each.
+        pairs: The agent's metric and the baseline's on each log.
+        draws: Samples of each log's weeks, drawn separately and as many for each.
 
-    Returns:
-        The mean, with its percentile interval.
-
-    Raises:
-        EvaluationError: Shapes differ, or a value is not finite and positive.
-
-    Source:
-        Fleming and Wallace 1986: ratios are averaged geometrically; specification, section 10,
+    Source: Fleming and Wallace 1986: ratios are averaged geometrically; specification, section 10,
         "Evaluation protocol", step 4, log by log.
 
     Example:
@@ -189,20 +150,9 @@ def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estim
 
 
 def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
-    """Return the mean over logs of what `mean_log_ratio` gives on each.
+    """Return the mean of `mean_log_ratio` over logs; arguments as of `ratio_over_logs`.
 
-    Args:
-        pairs: As `ratio_over_logs` takes them.
-        draws: Likewise.
-
-    Returns:
-        The mean, with its percentile interval.
-
-    Raises:
-        EvaluationError: Shapes differ, or a value is not finite and positive.
-
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
+    Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
     """
     found = [_log_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
     value = np.mean([ratio for ratio, _ in found])
@@ -210,31 +160,31 @@ def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> E
     return _estimate(float(value), resampled, [len(agent) for agent, _ in pairs])
 
 
-def _ratio(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> tuple[float, FloatArray]:
-    """Return the ratio of sums, and that of every sample."""
-    _check(agent, reference, draws)
-    of_agent, of_reference = agent.mean(axis=1), reference.mean(axis=1)
-    resampled = (draws @ of_agent) / (draws @ of_reference)
-    return float(of_agent.sum() / of_reference.sum()), resampled
+def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> tuple[float, FloatArray]:
+    """Return the ratio of sums over all weeks, and over the weeks of every sample."""
+    _check(agent, baseline, draws)
+    of_agent, of_baseline = agent.mean(axis=1), baseline.mean(axis=1)
+    resampled = (draws @ of_agent) / (draws @ of_baseline)
+    return float(of_agent.sum() / of_baseline.sum()), resampled
 
 
 def _log_ratio(
-    agent: FloatArray, reference: FloatArray, draws: FloatArray
+    agent: FloatArray, baseline: FloatArray, draws: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Return the mean log ratio, and that of every sample."""
-    _check(agent, reference, draws)
-    by_week = np.log(agent / reference).mean(axis=1)
+    """Return the mean log ratio over all weeks, and over the weeks of every sample."""
+    _check(agent, baseline, draws)
+    by_week = np.log(agent / baseline).mean(axis=1)
     return float(by_week.mean()), draws @ by_week / len(by_week)
 
 
-def _check(agent: FloatArray, reference: FloatArray, draws: FloatArray) -> None:
-    """Refuse tables that are not paired, and values no ratio can be taken of."""
-    if agent.ndim != 2 or agent.shape != reference.shape or agent.shape[0] != draws.shape[1]:
+def _check(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> None:
+    """Refuse metrics that are not paired, and values without a ratio."""
+    if agent.ndim != 2 or agent.shape != baseline.shape or agent.shape[0] != draws.shape[1]:
         raise EvaluationError(
-            f"agent {agent.shape} and reference {reference.shape} must both be of shape "
+            f"agent {agent.shape} and baseline {baseline.shape} must both be of shape "
             f"(n_weeks, n_replicas), with n_weeks = {draws.shape[1]} as drawn"
         )
-    for what, values in (("agent", agent), ("reference", reference)):
+    for what, values in (("agent", agent), ("baseline", baseline)):
         if not np.all(np.isfinite(values) & (values > 0)):
             raise EvaluationError(f"the {what}'s metric must be finite and positive for a ratio")
 

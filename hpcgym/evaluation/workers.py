@@ -1,7 +1,8 @@
-"""Processes that work side by side, spawned and ended together."""
+"""Worker processes: spawned, started alike, and ended together."""
 
 from __future__ import annotations
 
+import pickle
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -15,35 +16,29 @@ from typing import Any
 from hpcgym.errors import EvaluationError
 
 INTERRUPT_S = 0.5
-"""How long to wait for a Ctrl-C that has ended the other processes first, s."""
+"""How long to wait for a Ctrl-C that has ended the workers before this process, s."""
+
+UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
+"""What pickle raises where an object cannot be sent to another process."""
 
 
 @contextmanager
 def workers(
     processes: int, begin: Callable[..., None], *given: object
 ) -> Iterator[ProcessPoolExecutor]:
-    """Lend processes that end with the block; what they have not begun by then is dropped.
+    """Yield a pool of processes that first call `begin(*given)`; both must be picklable.
 
-    Args:
-        processes: How many.
-        begin: What each of them calls first; picklable.
-        *given: What it is called with; picklable.
-
-    Yields:
-        The pool.
+    The pool ends with the block, which drops tasks that no process has begun.
 
     Raises:
-        EvaluationError: One of them was ended from outside, say for want of memory.
-
-    Source:
-        House rule: an error a person can act on.
+        EvaluationError: A process was killed from outside, as systems do when memory runs out.
     """
     context = get_context("spawn")  # a forked child dies of its parent's threads
     pool = ProcessPoolExecutor(processes, context, partial(_begin, begin, *given))
     try:
         yield pool
     except BrokenProcessPool:
-        time.sleep(INTERRUPT_S)
+        time.sleep(INTERRUPT_S)  # a terminal's Ctrl-C reaches the workers first: let it be raised
         raise EvaluationError(
             f"one of {processes} processes was ended from outside, as systems do that run out of "
             "memory; try fewer processes. What had finished is kept if there is a file to resume "
@@ -51,6 +46,16 @@ def workers(
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def refuse_unpicklable(one: object, what: str, advice: str) -> None:
+    """Refuse what cannot be sent to another process."""
+    try:
+        pickle.dumps(one)
+    except UNPICKLABLE as error:
+        raise EvaluationError(
+            f"{what} cannot be sent to another process ({error}); {advice} with processes=1"
+        ) from None
 
 
 def _begin(begin: Callable[..., None], *given: Any) -> None:

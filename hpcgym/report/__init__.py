@@ -1,4 +1,4 @@
-"""Figures of what an evaluation found."""
+"""Figures of evaluations."""
 
 from hpcgym.report.figures import draw_evaluation, evaluation_figure
 

@@ -10,99 +10,75 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.output import writing
+from hpcgym.report.canvas import LINES, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BETTER, WORSE, EVEN, REFERENCE = "#1b7f5c", "#b5442e", "#6b6f76", "#111111"
-"""Colours of agents whose interval lies below 1, above 1, or across it, and of the reference."""
+BETTER, WORSE, EVEN, BASELINE = "#1b7f5c", "#b5442e", "#6b6f76", "#111111"
+"""Colours of agents whose interval lies below 1, above 1, or across it, and of the baseline."""
 
 ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-"""Box behind a word that may stand on a line."""
+"""Box behind a word that may be on a line."""
 
 SUFFIXES = (".png", ".pdf", ".svg")
-"""Endings of a picture's name."""
+"""Endings of a figure's file name."""
 
 N_LINES = 4
-"""Agents drawn week by week, besides the reference."""
-
-LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
-"""Their colours, best agent first; far apart for colour-blind readers as well."""
+"""Agents drawn week by week, besides the baseline."""
 
 
 def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = False) -> None:
-    """Draw an evaluation into a picture.
+    """Draw an evaluation into a file.
 
-    Above, one row per agent, best first: the ratio of sums to the reference with its interval, and
-    the ratio of every single week. Below, the weeks in time order for the reference and the best
+    Above, one row per agent, best first: the ratio of sums to the baseline with its interval, and
+    the ratio of every single week. Below, the weeks in time order for the baseline and the best
     agents. A single week has the first part only.
 
     Args:
-        evaluation: What to draw.
         path: A file ending in .png, .pdf or .svg.
         force: Whether to replace a file that is there.
 
     Raises:
         HpcgymError: matplotlib is not installed, or the name ends otherwise.
         OutputError: The file exists and `force` is False, or it cannot be written.
-
-    Source:
-        Specification, section 10, "Evaluation protocol".
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise HpcgymError(f"{path}: the name of a picture must end in {', '.join(SUFFIXES)}")
+        raise HpcgymError(f"{path}: the name of a figure must end in {', '.join(SUFFIXES)}")
     figure = evaluation_figure(evaluation)
     with writing(path, force=force) as file:
         figure.savefig(file, dpi=160, format=suffix.removeprefix("."))
 
 
 def evaluation_figure(evaluation: Evaluation) -> Figure:
-    """Lay an evaluation out as a figure, to be saved or shown by the caller.
-
-    Args:
-        evaluation: What to draw.
-
-    Returns:
-        The figure; see `draw_evaluation`.
+    """Return an evaluation as a figure, to be saved or shown by the caller; see `draw_evaluation`.
 
     Raises:
         HpcgymError: matplotlib is not installed.
-
-    Source:
-        Specification, section 10, "Evaluation protocol".
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
-        ) from None
-
     ranked = evaluation.ranked()
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = Figure(figsize=(11.0, rows_in + weeks_in + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
     figure.suptitle(evaluation.conditions, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if not has_weeks:
-        _draw_ratios(figure.subplots(), ranked, evaluation.reference)
+        _draw_ratios(figure.subplots(), ranked, evaluation.baseline)
         return figure
     upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(rows_in, weeks_in))[:, 0]
     left, right = upper.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.25))
-    _draw_ratios(left, ranked, evaluation.reference)
+    _draw_ratios(left, ranked, evaluation.baseline)
     _draw_weekly_ratios(right, evaluation, ranked)
     _draw_weeks(lower.subplots(), evaluation, ranked)
     return figure
 
 
-def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], reference: str) -> None:
+def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], baseline: str) -> None:
     """Draw each agent's ratio of sums with its interval, one row each."""
     for row, one in enumerate(ranked):
-        colour = _colour(one, reference)
+        colour = _colour(one, baseline)
         value, low, high = one.ratio.value, one.ratio.low, one.ratio.high
         if low is not None and high is not None:
             axes.plot((low, high), (row, row), color=colour, linewidth=2.2, alpha=0.65)
@@ -121,10 +97,10 @@ def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], reference: str) -> Non
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
     if ranked[0].ratio.low is None:
-        _finish_ratios(axes, "a single run gives no interval", reference)
+        _finish_ratios(axes, "a single run gives no interval", baseline)
         return
-    _finish_ratios(axes, "ratio of sums, 95 % interval", reference)
-    meaning = ((BETTER, "better"), (WORSE, "worse"), (EVEN, "not told apart"))
+    _finish_ratios(axes, "ratio of sums, 95 % interval", baseline)
+    meaning = ((BETTER, "better"), (WORSE, "worse"), (EVEN, "not significant"))
     for line, (colour, word) in enumerate(reversed(meaning)):
         # best first: the corner below the best agents is always empty
         axes.annotate(
@@ -143,13 +119,13 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summar
     """Draw the ratio of every week as a dot, one row per agent, and count the weeks won."""
     spread = np.random.default_rng(0).uniform(-0.26, 0.26, len(evaluation.weeks))
     for row, one in enumerate(ranked):
-        reference = evaluation.reference_values(one.agent).mean(axis=1)
-        ratio = evaluation.values(one.agent).mean(axis=1) / reference
-        colour = _colour(one, evaluation.reference)
+        baseline = evaluation.baseline_values(one.agent).mean(axis=1)
+        ratio = evaluation.values(one.agent).mean(axis=1) / baseline
+        colour = _colour(one, evaluation.baseline)
         axes.plot(
             ratio, row + spread[: len(ratio)], "o", color=colour, markersize=3, alpha=0.4, mew=0
         )
-        if one.agent != evaluation.reference:
+        if one.agent != evaluation.baseline:
             axes.annotate(
                 f"{(ratio < 1).sum()} : {(ratio > 1).sum()}",
                 (1.0, row),
@@ -170,17 +146,15 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summar
         fontsize=8,
         color=EVEN,
     )
-    _finish_ratios(axes, f"ratio of each {evaluation.unit}", evaluation.reference)
+    _finish_ratios(axes, f"ratio of each {evaluation.unit}", evaluation.baseline)
 
 
 def _draw_weeks(axes: Axes, evaluation: Evaluation, ranked: tuple[Summary, ...]) -> None:
-    """Draw the mean bounded slowdown week by week, for the reference and the best agents."""
-    others = [one.agent for one in ranked if one.agent != evaluation.reference]
-    reference = evaluation.values(evaluation.reference).mean(axis=1)
-    axes.fill_between(evaluation.weeks, 1.0, reference, color=REFERENCE, alpha=0.08, linewidth=0)
-    axes.plot(
-        evaluation.weeks, reference, color=REFERENCE, linewidth=1.6, label=evaluation.reference
-    )
+    """Draw the mean bounded slowdown week by week, for the baseline and the best agents."""
+    others = [one.agent for one in ranked if one.agent != evaluation.baseline]
+    baseline = evaluation.values(evaluation.baseline).mean(axis=1)
+    axes.fill_between(evaluation.weeks, 1.0, baseline, color=BASELINE, alpha=0.08, linewidth=0)
+    axes.plot(evaluation.weeks, baseline, color=BASELINE, linewidth=1.6, label=evaluation.baseline)
     for agent, colour in zip(others[:N_LINES], LINES, strict=False):
         bsld = evaluation.values(agent).mean(axis=1)
         axes.plot(
@@ -200,17 +174,17 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, ranked: tuple[Summary, ...])
     )
 
 
-def _finish_ratios(axes: Axes, title: str, reference: str) -> None:
+def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:
     """Give an axis of ratios its scale, its line at 1 and its labels."""
     axes.set_xscale("log")
-    axes.axvline(1.0, color=REFERENCE, linewidth=0.8, zorder=0)
+    axes.axvline(1.0, color=BASELINE, linewidth=0.8, zorder=0)
     _plain_numbers(axes, "x")
     axes.grid(axis="x", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(axis="y", length=0)
     axes.set_title(title, loc="left", fontsize=10)
-    axes.set_xlabel(f"mean bsld against {reference}'s (lower is better)")
+    axes.set_xlabel(f"mean bsld against {baseline}'s (lower is better)")
 
 
 def _plain_numbers(axes: Axes, which: str) -> None:
@@ -226,10 +200,10 @@ def _plain_numbers(axes: Axes, which: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def _colour(one: Summary, reference: str) -> str:
-    """Return the colour that says whether an agent is better, worse, or cannot be told."""
-    if one.agent == reference:
-        return REFERENCE
+def _colour(one: Summary, baseline: str) -> str:
+    """Return the colour of better, worse, or neither."""
+    if one.agent == baseline:
+        return BASELINE
     if one.ratio.high is not None and one.ratio.high < 1:
         return BETTER
     return WORSE if one.ratio.low is not None and one.ratio.low > 1 else EVEN

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import EvaluationError, unknown_name
-from hpcgym.evaluation.cross_validation import Weeks, judge
-from hpcgym.evaluation.cv_result import Judgement
+from hpcgym.evaluation.cross_validation import Weeks, cross_validate
+from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import FOLDS
 from hpcgym.evaluation.statistics import draw_weeks, ratio_of_sums
 from hpcgym.scenario.augment import Augmentation
@@ -95,8 +95,8 @@ def ablate(
     seeds: int = 2,
     replicas: int = 3,
     resume: str | Path | None = None,
-) -> Judgement:
-    """Train with each option and judge what comes out on the last block of a log.
+) -> CrossValidationResult:
+    """Train with each option and cross-validate the agents on the last block of a log.
 
     Args:
         config: The preset.
@@ -112,7 +112,7 @@ def ablate(
         are any.
 
     Raises:
-        EvaluationError: No such option, or what `hpcgym.evaluation.judge` refuses.
+        EvaluationError: No such option, or what `hpcgym.evaluation.cross_validate` refuses.
 
     Source:
         Specification, section 10, "Learnability kit" and "Evaluation protocol".
@@ -120,23 +120,23 @@ def ablate(
     trainers = kit_trainers(config, names)
     if mixed_with:
         trainers = [replace(one, name=MIXTURE) for one in trainers]
-    return judge(
+    return cross_validate(
         [*trainers, config.start.upper()],
         [scenario, *mixed_with],
         blocks=[FOLDS],
         seeds=seeds,
         jitter=JITTER_S if replicas else 0,
         replicas=replicas,
-        references=[],
+        baselines=[],
         resume=resume,
     )
 
 
-def table_of(judgements: Sequence[Judgement]) -> str:
+def table_of(results: Sequence[CrossValidationResult]) -> str:
     """Write a table of options as markdown, best ratio first.
 
     Args:
-        judgements: What `ablate` gave; of each the first log counts, the same one in all. What is
+        results: What `ablate` gave; of each the first log counts, the same one in all. What is
             called `PRESET` is compared with, too.
 
     Returns:
@@ -145,12 +145,12 @@ def table_of(judgements: Sequence[Judgement]) -> str:
     Source:
         House rule: what a page shows is what a command prints.
     """
-    logs = [judgement.evaluations[0] for judgement in judgements]
+    logs = [result.evaluations[0] for result in results]
     preset = next((log.values(PRESET) for log in logs if PRESET in log.agents), None)
     rows = {}
-    for judgement, log in zip(judgements, logs, strict=True):
+    for result, log in zip(results, logs, strict=True):
         draws = draw_weeks(len(log.weeks), seed=log.seed)
-        by_seed = judgement.seed_ratios_on(log)
+        by_seed = result.seed_ratios_on(log)
         for one in log.summaries:
             seeds = [f"{ratio:.3f}" for ratio in by_seed.get(one.agent, ())]
             cells = [one.agent, f"{one.ratio}", ", ".join(seeds), f"{one.log_ratio.value:+.3f}"]

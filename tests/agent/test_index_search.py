@@ -269,7 +269,7 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
 def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monkeypatch):
     monkeypatch.setattr(card_writer, "shelf_folders", lambda name: [tmp_path / "agents"])
     card = write_tuned(load_agent("SPF"), "PPO", tmp_path, training)
-    with pytest.raises(CardError, match=r"`hpcgym judge PPO` would train new agents"):
+    with pytest.raises(CardError, match=r"`hpcgym cross-validate PPO` would train new agents"):
         put_on_shelf(card)
 
 

@@ -22,7 +22,7 @@ from hpcgym.agent.training_weeks import (
 from hpcgym.errors import CardError, EvaluationError
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.card_results import shelf_results
-from hpcgym.evaluation.cross_validation import judge
+from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.registry import find_entry
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
@@ -160,7 +160,7 @@ def test_weeks_of_a_copied_file_are_weeks_of_its_log(
     training = Training({SCENARIO: (1, 2, 3, 9)}, 0, 1.0, "", "")
     assert open_weeks(training, own) == (5, 6, 7, *range(11, 22))
     with pytest.raises(EvaluationError, match=f"{SCENARIO} and own-weeks cut one log"):
-        judge("SPF", [SCENARIO, own], progress=False)
+        cross_validate("SPF", [SCENARIO, own], progress=False)
 
 
 def test_weeks_are_compared_by_the_log_where_cleaning_moves_time_0(
@@ -195,7 +195,7 @@ def test_no_week_of_another_version_of_the_log_is_open(
     assert open_weeks(training, new) == ()
     assert open_weeks(training, other) == other.numbers
     with pytest.raises(EvaluationError, match="old-weeks and new-weeks cut one log"):
-        judge("SPF", [old, new], progress=False)
+        cross_validate("SPF", [old, new], progress=False)
 
 
 def test_versions_of_a_log_of_the_archive_are_one_log(real_log: Callable[[str], Path]) -> None:
@@ -232,11 +232,13 @@ def test_any_agent_that_states_its_training_is_refused() -> None:
 
 def test_agent_trained_before_is_judged_on_its_open_weeks_only(card_path: Path) -> None:
     some = Episodes(SCENARIO).select("1-7")
-    found = judge(str(card_path), some, jitter=0, replicas=0, references=["FCFS"], progress=False)
+    found = cross_validate(
+        str(card_path), some, jitter=0, replicas=0, baselines=["FCFS"], progress=False
+    )
     assert found.evaluation.weeks == (5, 6, 7)
     assert found.evaluation.agents == ("Mine", "FCFS", "SAF")
     with pytest.raises(CardError, match=r"may be judged on \(none\)"):
-        judge(str(card_path), some.select("1-4"), progress=False)
+        cross_validate(str(card_path), some.select("1-4"), progress=False)
 
 
 def test_results_of_a_trained_agent_are_of_its_open_weeks(card_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`hpcgym judge`: one command makes the whole table."""
+"""`hpcgym cross-validate`: one command makes the whole table."""
 
 import re
 from collections.abc import Callable
@@ -9,8 +9,8 @@ import pytest
 
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.weight_search import WeightsTrainer
+from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.cross_validate import FILES
-from hpcgym.cli.results import UNFINISHED
 
 Command = Callable[..., str]
 
@@ -34,8 +34,8 @@ def test_one_command_makes_the_whole_table_and_its_files(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    folder = tmp_path / "judged"
-    command = ("judge", "weights", "--scenario", quick, *QUICK, "--output", folder)
+    folder = tmp_path / "results"
+    command = ("cross-validate", "weights", "--scenario", quick, *QUICK, "--output", folder)
     printed = run(*command)
     assert "six-weeks: 6 weeks, each with 1 copy jittered by ±600 s" in printed
     for line in ("w*train", "w* on copies", "DYNP", "clairvoyant SMITH", "hindsight"):
@@ -55,21 +55,21 @@ def test_one_command_makes_the_whole_table_and_its_files(
 
 
 def test_help_names_every_trainer(run: Command) -> None:
-    assert set(TRAINERS) <= set(re.findall(r"[a-z-]+", run("judge", "--help")))
+    assert set(TRAINERS) <= set(re.findall(r"[a-z-]+", run("cross-validate", "--help")))
 
 
 def test_families_are_compared_over_several_logs(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
-    folder = tmp_path / "judged"
+    folder = tmp_path / "results"
     names = ("SMITH", "SPF", "area=1")
     logs = ("-s", "tiny", "-s", quick)
-    printed = run("judge", *names, *logs, *QUICK, "--no-references", "--output", folder)
+    printed = run("cross-validate", *names, *logs, *QUICK, "--no-baselines", "--output", folder)
     assert "2 logs: tiny, six-weeks" in printed
     assert "clairvoyant SAF" not in printed
-    pictures = ["comparison-six-weeks.png", "comparison-tiny.png"]
-    assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *pictures])
+    figures = ["comparison-six-weeks.png", "comparison-tiny.png"]
+    assert sorted(entry.name for entry in folder.iterdir()) == sorted([*FILES[:-1], *figures])
     runs = pd.read_csv(folder / "runs.csv")
     assert runs["scenario"].unique().tolist() == ["tiny", "six-weeks"]
     assert runs["agent"].unique().tolist() == [*names, "SAF"]
@@ -77,11 +77,11 @@ def test_families_are_compared_over_several_logs(
     assert summary["scenario"].tolist() == [
         name for name in ("tiny", "six-weeks", "all logs") for _ in range(4)
     ]
-    message = refuse("judge", "SPF", "-s", quick, "-s", "synthetic-256-weeks", *QUICK)
+    message = refuse("cross-validate", "SPF", "-s", quick, "-s", "synthetic-256-weeks", *QUICK)
     assert "six-weeks and synthetic-256-weeks cut one log" in message
 
 
-def test_interrupted_judgement_goes_on_with_resume(
+def test_interrupted_cross_validation_goes_on_with_resume(
     run: Command, refuse: Command, quick: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from typer.testing import CliRunner
@@ -89,8 +89,8 @@ def test_interrupted_judgement_goes_on_with_resume(
     from hpcgym.cli import app
     from hpcgym.evaluation import cross_validation
 
-    folder = tmp_path / "judged"
-    command = [*map(str, ("judge", "weights", "-s", quick, *QUICK, "--output", folder))]
+    folder = tmp_path / "results"
+    command = [*map(str, ("cross-validate", "weights", "-s", quick, *QUICK, "--output", folder))]
 
     def stop(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
@@ -118,12 +118,14 @@ def test_interrupted_judgement_goes_on_with_resume(
         (["weights", "--replicas", "0"], "need both above 0"),
         (["SAF", "--seeds", "0"], "at least 1 training seed"),
         (["SAF", "--resume"], "--resume goes with --output"),
+        (["SAF", "--references"], "are now called --baselines and --no-baselines"),
+        (["SAF", "--no-references"], "are now called --baselines and --no-baselines"),
     ],
 )
-def test_what_cannot_be_judged_is_one_line(
+def test_what_cannot_be_cross_validated_is_one_line(
     refuse: Command, mistake: list[str], message: str
 ) -> None:
-    assert message in refuse("judge", *mistake)
+    assert message in refuse("cross-validate", *mistake)
 
 
 def test_trained_card_is_refused_where_it_was_trained(
@@ -145,4 +147,4 @@ def test_trained_card_is_refused_where_it_was_trained(
     assert "mine was trained on weeks 1-2 of six-weeks" in message
     assert "it may be judged on 4-6" in message
     assert "six-weeks: 3 weeks" in run("evaluate", "-s", quick, "-a", card, "--weeks", "4-6")
-    assert "six-weeks: 3 weeks" in run("judge", card, "-s", quick, *QUICK)
+    assert "six-weeks: 3 weeks" in run("cross-validate", card, "-s", quick, *QUICK)

@@ -53,7 +53,7 @@ def test_weights_are_agents(run: Command) -> None:
     assert "wait=-" in printed
 
 
-def test_runs_and_summary_and_picture_are_written(
+def test_runs_and_summary_and_figure_are_written(
     run: Command, refuse: Command, tmp_path: Path
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -75,7 +75,7 @@ def test_runs_and_summary_and_picture_are_written(
     run(*command, "--force")
 
 
-def test_missing_matplotlib_costs_the_picture_only(
+def test_missing_matplotlib_costs_the_figure_only(
     run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     find_spec = importlib.util.find_spec

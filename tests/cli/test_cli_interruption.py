@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from hpcgym.cli import app
+from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.evaluate import FILES
-from hpcgym.cli.results import UNFINISHED
 from hpcgym.evaluation import runner
 
 Command = Callable[..., str]
@@ -129,16 +129,16 @@ def test_ctrl_c_ends_all_processes_in_one_line_and_keeps_what_had_finished(tmp_p
         text=True,
         start_new_session=True,
     )
-    journal = tmp_path / UNFINISHED
+    cache = tmp_path / UNFINISHED
     deadline = time.monotonic() + 120
-    while not (journal.exists() and len(journal.read_text().splitlines()) >= 4):
+    while not (cache.exists() and len(cache.read_text().splitlines()) >= 4):
         assert time.monotonic() < deadline
         assert running.poll() is None, running.communicate()[1]
         time.sleep(0.02)
     os.killpg(running.pid, signal.SIGINT)
     _, said = running.communicate(timeout=60)
     assert said == (
-        f"hpcgym: interrupted; finished weeks are kept in {journal}: "
+        f"hpcgym: interrupted; finished weeks are kept in {cache}: "
         "add --resume to go on from there\n"
     )
     assert running.returncode == 130

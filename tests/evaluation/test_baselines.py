@@ -5,7 +5,7 @@ import pytest
 
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.baselines import REFERENCES, RULES, best_of_week, clairvoyant
+from hpcgym.evaluation.baselines import BASELINES, RULES, best_of_week, clairvoyant
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
 
@@ -90,6 +90,6 @@ def test_w_star_is_searched_by_week_and_seed_and_no_worse_than_any_pure_policy()
     assert mean_bsld(agent.policy) <= min(map(mean_bsld, pure))
 
 
-def test_every_reference_line_of_the_specification_is_there() -> None:
+def test_every_baseline_of_the_specification_is_there() -> None:
     assert {"FCFS", "SPF", "SAF", "F1", "EASY-PLUS-PLUS", "DYNP"} <= set(RULES)
-    assert {"w*train", "w*", "clairvoyant SAF", "clairvoyant SPF"} <= set(REFERENCES)
+    assert {"w*train", "w*", "clairvoyant SAF", "clairvoyant SPF"} <= set(BASELINES)

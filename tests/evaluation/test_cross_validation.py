@@ -1,4 +1,4 @@
-"""Judging agents that learn: nothing of the block is handed out, and nothing is done twice."""
+"""Cross-validation: nothing of the block is handed out, and nothing is done twice."""
 
 import gc
 import pickle
@@ -18,8 +18,8 @@ from hpcgym.agent.weight_search import ConstantAction, WeightsTrainer, weighing
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import cross_validation, cv_plan, evaluate
-from hpcgym.evaluation.cross_validation import judge, load_contestant
-from hpcgym.evaluation.cv_result import Judgement
+from hpcgym.evaluation.cross_validation import cross_validate, load_agent_or_trainer
+from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
@@ -96,13 +96,13 @@ def test_trainer_reaches_no_job_of_the_block_and_none_that_reaches_into_it(
 ) -> None:
     """Whatever leads away from what it is handed, histories and pickles included."""
     handed: list[tuple[list[Episodes], int]] = []
-    judge(
+    cross_validate(
         *(Spy(handed), marked_weeks),
         folds=4,
         seeds=1,
         jitter=0,
         replicas=0,
-        references=[],
+        baselines=[],
         progress=False,
     )
     folds = time_blocks(marked_weeks.numbers, 4)
@@ -144,7 +144,9 @@ def test_histories_of_weeks_that_are_not_set_apart_do_hold_the_block(
 def test_each_fold_is_trained_once_per_seed_and_run_on_its_block(marked_weeks: Episodes) -> None:
     handed: list[tuple[list[Episodes], int]] = []
     options = {"jitter": 600, "replicas": 2, "seed": 3, "progress": False}
-    found = judge(*(Spy(handed), marked_weeks), folds=4, seeds=2, references=["SPF"], **options)
+    found = cross_validate(
+        *(Spy(handed), marked_weeks), folds=4, seeds=2, baselines=["SPF"], **options
+    )
     assert [seed for _, seed in handed] == [0, 1] * 4
     plain = evaluate(["FCFS", "SPF"], marked_weeks, **options)
     mean = (plain.values("FCFS") + plain.values("SPF")) / 2
@@ -163,8 +165,8 @@ def test_blocks_that_are_not_asked_for_are_neither_trained_for_nor_run(
     marked_weeks: Episodes,
 ) -> None:
     handed: list[tuple[list[Episodes], int]] = []
-    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "references": [], "progress": False}
-    found = judge(Spy(handed), marked_weeks, folds=4, blocks=[4, 2], seeds=1, **options)
+    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "baselines": [], "progress": False}
+    found = cross_validate(Spy(handed), marked_weeks, folds=4, blocks=[4, 2], seeds=1, **options)
     second, last = time_blocks(marked_weeks.numbers, 4)[1::2]
     assert [episodes.numbers for (episodes,), _ in handed] == [second.training, last.training]
     for agent in ("spy", "SAF"):
@@ -173,15 +175,17 @@ def test_blocks_that_are_not_asked_for_are_neither_trained_for_nor_run(
 
 
 @pytest.fixture(scope="module")
-def table(marked_weeks: Episodes) -> Judgement:
-    """Every line of reference, quickly searched."""
+def table(marked_weeks: Episodes) -> CrossValidationResult:
+    """Every baseline, quickly searched."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcgym.evaluation.baselines.HINDSIGHT_EVALUATIONS", 60)
         patch.setitem(TRAINERS, "weights", lambda: WeightsTrainer(evaluations=60))
-        return judge("SPF", marked_weeks, folds=4, seeds=2, jitter=600, replicas=2, progress=False)
+        return cross_validate(
+            "SPF", marked_weeks, folds=4, seeds=2, jitter=600, replicas=2, progress=False
+        )
 
 
-def test_table_has_every_line_of_reference_and_says_which_could_be_had(table: Judgement) -> None:
+def test_table_has_every_baseline_and_says_which_could_be_had(table: CrossValidationResult) -> None:
     assert dict(table.kinds) == {
         **dict.fromkeys(("SPF", "FCFS", "SAF", "F1", "EASY-PLUS-PLUS"), "achievable"),
         **dict.fromkeys(("MULTI-QUEUE-ADAPTIVE-DELAY", "DYNP", "w*train"), "achievable"),
@@ -199,20 +203,22 @@ def test_table_has_every_line_of_reference_and_says_which_could_be_had(table: Ju
     assert summary.drop("w*train")["ratio_seeds_low"].isna().all()
 
 
-def test_hindsight_is_shown_on_the_original_and_apart_on_the_copies(table: Judgement) -> None:
+def test_hindsight_is_shown_on_the_original_and_apart_on_the_copies(
+    table: CrossValidationResult,
+) -> None:
     found = table.evaluation
     assert found.values("w*").shape == (8, 1)
     assert found.values("w* on copies").shape == (8, 2)
     saf = found.values("SAF")
-    assert np.array_equal(found.reference_values("w*"), saf[:, :1])
-    assert np.array_equal(found.reference_values("w* on copies"), saf[:, 1:])
+    assert np.array_equal(found.baseline_values("w*"), saf[:, :1])
+    assert np.array_equal(found.baseline_values("w* on copies"), saf[:, 1:])
     assert (found.values("w*") <= saf[:, :1]).all()
     summary = {one.agent: one for one in found.summaries}
     on_copies = found.values("w* on copies").mean(axis=1).sum() / saf[:, 1:].mean(axis=1).sum()
     assert summary["w* on copies"].ratio.value == pytest.approx(on_copies)
 
 
-def test_trainings_say_what_was_trained_on_what(table: Judgement) -> None:
+def test_trainings_say_what_was_trained_on_what(table: CrossValidationResult) -> None:
     rows = table.trainings
     assert rows["agent"].tolist() == ["w*train"] * 8
     assert rows["fold"].tolist() == [1, 1, 2, 2, 3, 3, 4, 4]
@@ -225,12 +231,12 @@ def test_trainings_say_what_was_trained_on_what(table: Judgement) -> None:
 def test_trainings_say_how_many_steps_an_agent_has_learned_from(marked_weeks: Episodes) -> None:
     """A clock may end a training earlier elsewhere; the steps tell."""
     quick: dict[str, Any] = {"folds": 4, "blocks": [2], "seeds": 2, "jitter": 0, "replicas": 0}
-    quick |= {"references": [], "progress": False}
-    steps = judge([Counting(), Spy([])], marked_weeks, **quick).trainings["steps"]
+    quick |= {"baselines": [], "progress": False}
+    steps = cross_validate([Counting(), Spy([])], marked_weeks, **quick).trainings["steps"]
     assert steps.tolist() == [100, 101, pd.NA, pd.NA]
 
 
-def test_printed_table_names_kinds_and_seeds(table: Judgement) -> None:
+def test_printed_table_names_kinds_and_seeds(table: CrossValidationResult) -> None:
     from rich.console import Console
 
     console = Console(width=120)
@@ -242,30 +248,30 @@ def test_printed_table_names_kinds_and_seeds(table: Judgement) -> None:
     assert "w*train: trained without the block; ratio by training seed" in text
 
 
-def test_interrupted_judgement_trains_and_runs_nothing_twice(
+def test_interrupted_cross_validation_trains_and_runs_nothing_twice(
     marked_weeks: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options: dict[str, Any] = {"folds": 4, "seeds": 2, "jitter": 0, "replicas": 0}
-    options |= {"references": ["FCFS", "w*"], "progress": False}
+    options |= {"baselines": ["FCFS", "w*"], "progress": False}
     monkeypatch.setattr("hpcgym.evaluation.baselines.HINDSIGHT_EVALUATIONS", 30)
     handed: list[Any] = []
-    whole = judge(Spy(handed), marked_weeks, **options)
+    whole = cross_validate(Spy(handed), marked_weeks, **options)
     handed.clear()
-    journal = tmp_path / "journal.jsonl"
+    cache = tmp_path / "cache.jsonl"
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
         patch.setattr(cross_validation, "run_tasks", interrupted)
-        judge(Spy(handed), marked_weeks, resume=journal, **options)
+        cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
     assert len(handed) == 8
     handed.clear()
     searched = count_calls(monkeypatch, "best_of_week")
-    again = judge(Spy(handed), marked_weeks, resume=journal, **options)
+    again = cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
     assert handed == []
     assert searched == []
     pd.testing.assert_frame_equal(again.runs, whole.runs)
-    n_lines = len(journal.read_text().splitlines())
-    judge(Spy(handed), marked_weeks, resume=journal, **options)
-    assert len(journal.read_text().splitlines()) == n_lines
-    judge(Spy(handed), marked_weeks, resume=journal, **(options | {"folds": 2, "seeds": 1}))
+    n_lines = len(cache.read_text().splitlines())
+    cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
+    assert len(cache.read_text().splitlines()) == n_lines
+    cross_validate(Spy(handed), marked_weeks, resume=cache, **(options | {"folds": 2, "seeds": 1}))
     assert len(handed) == 2, "other folds are other trainings"
 
 
@@ -275,7 +281,7 @@ def interrupted(*arguments: object, **options: object) -> None:
 
 
 def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
-    """Note every call of a function that `lineup` uses."""
+    """Note every call of a function that `plan` uses."""
     called: list[object] = []
     function: Callable[..., object] = getattr(cv_plan, name)
 
@@ -289,9 +295,9 @@ def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
 
 def test_processes_change_nothing(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 600, "replicas": 1}
-    options |= {"references": ["clairvoyant SAF"], "progress": False}
+    options |= {"baselines": ["clairvoyant SAF"], "progress": False}
     trainer = WeightsTrainer(evaluations=24)
-    one, two = (judge(trainer, marked_weeks, processes=n, **options) for n in (1, 2))
+    one, two = (cross_validate(trainer, marked_weeks, processes=n, **options) for n in (1, 2))
     pd.testing.assert_frame_equal(one.runs, two.runs)
 
 
@@ -304,8 +310,8 @@ def test_trainer_of_no_rule_is_run_through_the_environment(marked_weeks: Episode
             rule = RuleAgent("SPF")
             return NamedAgent("net", rule, rule.env_keywords)
 
-    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "references": ["SPF"]}
-    found = judge(Wrapping(), marked_weeks, folds=2, seeds=1, progress=False, **options)
+    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "baselines": ["SPF"]}
+    found = cross_validate(Wrapping(), marked_weeks, folds=2, seeds=1, progress=False, **options)
     values = found.evaluation.values
     assert np.array_equal(values("wrapped"), values("SPF"))
 
@@ -323,8 +329,8 @@ def test_trainer_begins_each_fold_without_memory_of_the_last(marked_weeks: Episo
             counts.append(len(self.hoard))
             return RuleAgent("SPF")
 
-    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "references": []}
-    judge(Hoarder(), marked_weeks, folds=4, seeds=2, progress=False, **options)
+    options: dict[str, Any] = {"jitter": 0, "replicas": 0, "baselines": []}
+    cross_validate(Hoarder(), marked_weeks, folds=4, seeds=2, progress=False, **options)
     assert counts == [1] * 8
 
 
@@ -343,19 +349,19 @@ def test_agents_that_plan_with_run_times_are_clairvoyant(
     marked_weeks: Episodes, estimates: str | None, kind: str
 ) -> None:
     """An f-model is noise on run times, so that no scheduler could plan with it."""
-    every = cv_plan.LineUp([marked_weeks], [(1,)], 2, 1, 0)
+    plan = cv_plan.CrossValidationPlan([marked_weeks], [(1,)], 2, 1, 0)
     agent = RuleAgent("SPF", estimates=estimates, name="mine")
-    plays = {play.name: play.kind for play in every.plays([agent], [])}
-    assert plays == {"mine": kind, "SAF": "achievable"}
+    kinds = {runs.name: runs.kind for runs in plan.planned_runs([agent], [])}
+    assert kinds == {"mine": kind, "SAF": "achievable"}
 
 
 def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
     scenario = load_scenario("synthetic-256-weeks")
     exact = replace(scenario, scheduler=replace(scenario.scheduler, estimates="exact"))
-    every = cv_plan.LineUp([Episodes(exact)], [(1,)], 2, 1, 0)
-    contestants = [RuleAgent("SPF", estimates="requested", name="mine"), load_trainer("weights")]
-    plays = {play.name: play.kind for play in every.plays(contestants, ["EASY-PLUS-PLUS"])}
-    assert plays == {
+    plan = cv_plan.CrossValidationPlan([Episodes(exact)], [(1,)], 2, 1, 0)
+    agents = [RuleAgent("SPF", estimates="requested", name="mine"), load_trainer("weights")]
+    kinds = {runs.name: runs.kind for runs in plan.planned_runs(agents, ["EASY-PLUS-PLUS"])}
+    assert kinds == {
         "mine": "achievable",
         "w*train": "clairvoyant",
         "EASY-PLUS-PLUS": "achievable",
@@ -373,19 +379,19 @@ def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
         ({"blocks": []}, r"in blocks \[\] is open"),
         ({"jitter": 0}, "need both above 0"),
         ({"processes": 0}, "at least 1 process"),
-        ({"references": ["clairvoyant SFA"]}, "did you mean 'clairvoyant SAF'"),
+        ({"baselines": ["clairvoyant SFA"]}, "did you mean 'clairvoyant SAF'"),
     ],
 )
-def test_what_cannot_be_judged_is_refused(
+def test_what_cannot_be_cross_validated_is_refused(
     marked_weeks: Episodes, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(EvaluationError, match=message):
-        judge("weights", marked_weeks, progress=False, **options)
+        cross_validate("weights", marked_weeks, progress=False, **options)
 
 
 def test_episodes_that_are_not_weeks_cannot_be_held_out() -> None:
     with pytest.raises(EvaluationError, match="weeks 1 are too few"):
-        judge("weights", "tiny", progress=False)
+        cross_validate("weights", "tiny", progress=False)
     windows = Episodes("tiny").scenario
     assert windows.episode.kind == "whole"
     with pytest.raises(ScenarioError, match="can be set apart"):
@@ -393,10 +399,10 @@ def test_episodes_that_are_not_weeks_cannot_be_held_out() -> None:
 
 
 def test_names_of_trainers_and_agents_are_told_apart_and_mended() -> None:
-    assert load_contestant("Weights").name == "w*train"
-    assert load_contestant("area=1").name == "area=1"
+    assert load_agent_or_trainer("Weights").name == "w*train"
+    assert load_agent_or_trainer("area=1").name == "area=1"
     with pytest.raises(CardError, match="unknown trainer or agent 'wieghts'; did you mean 'wei"):
-        load_contestant("wieghts")
+        load_agent_or_trainer("wieghts")
     with pytest.raises(CardError, match="unknown trainer 'wieghts'; did you mean 'weights'"):
         load_trainer("wieghts")
 
@@ -412,12 +418,12 @@ def test_trainer_must_make_an_agent_that_can_be_kept(
         def train(self, episodes: Sequence[Episodes], seed: int) -> Any:
             return self.made
 
-    options: dict[str, Any] = {"folds": 2, "seeds": 1, "progress": False, "references": []}
+    options: dict[str, Any] = {"folds": 2, "seeds": 1, "progress": False, "baselines": []}
     with pytest.raises(EvaluationError, match="odd made 'nothing', which is no RuleAgent"):
-        judge(Makes("nothing"), marked_weeks, **options)
+        cross_validate(Makes("nothing"), marked_weeks, **options)
     kept = NamedAgent("net", RuleAgent("SPF"), {"action": lambda: None})
-    with pytest.raises(EvaluationError, match=r"cannot be kept in .*journal"):
-        judge(Makes(kept), marked_weeks, resume=tmp_path / "journal", **options)
+    with pytest.raises(EvaluationError, match=r"cannot be kept in .*cache"):
+        cross_validate(Makes(kept), marked_weeks, resume=tmp_path / "cache", **options)
 
 
 @pytest.mark.parametrize(
@@ -430,27 +436,27 @@ def test_trainer_must_make_an_agent_that_can_be_kept(
     ],
     ids=["SAF", "FCFS", "SPF", "trainer"],
 )
-def test_what_is_judged_cannot_stand_for_a_rule_that_it_is_not(
+def test_what_is_cross_validated_cannot_stand_for_a_rule_that_it_is_not(
     marked_weeks: Episodes, other: RuleAgent | NamedAgent | Spy
 ) -> None:
     with pytest.raises(EvaluationError, match=f"not the {other.name} of the shelf"):
-        judge(other, marked_weeks, folds=2, progress=False)
+        cross_validate(other, marked_weeks, folds=2, progress=False)
 
 
 @pytest.mark.parametrize("name", ["w*", "w* on copies", "clairvoyant SAF"])
-def test_lines_that_no_scheduler_could_be_are_not_judged_as_if_one_could(
+def test_names_of_baselines_that_no_scheduler_could_be_are_refused(
     marked_weeks: Episodes, name: str
 ) -> None:
     with pytest.raises(EvaluationError, match="needs another name"):
-        judge(RuleAgent("SAF", name=name), marked_weeks, references=[], progress=False)
+        cross_validate(RuleAgent("SAF", name=name), marked_weeks, baselines=[], progress=False)
 
 
-def test_w_star_train_is_one_line_whether_judged_or_referred_to(marked_weeks: Episodes) -> None:
+def test_w_star_train_is_one_line_as_agent_and_as_baseline(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 0, "replicas": 0}
     trainer = WeightsTrainer(evaluations=24)
-    found = judge(trainer, marked_weeks, references=["w*train"], progress=False, **options)
+    found = cross_validate(trainer, marked_weeks, baselines=["w*train"], progress=False, **options)
     assert found.evaluation.agents == ("w*train", "SAF")
     area = np.eye(6)[5]
     same = weighing(area, [marked_weeks], name="area")
-    alone = judge(same, marked_weeks, references=[], progress=False, **options)
+    alone = cross_validate(same, marked_weeks, baselines=[], progress=False, **options)
     assert np.array_equal(alone.evaluation.values("area"), alone.evaluation.values("SAF"))

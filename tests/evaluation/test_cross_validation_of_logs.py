@@ -1,4 +1,4 @@
-"""Judging over several logs: a block of each is held out at once, and one agent is made of all."""
+"""Cross-validation over logs: a block of each is held out at once, and one agent is made of all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +14,9 @@ from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weight_search import WeightsTrainer
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.aggregate import over_logs
-from hpcgym.evaluation.cross_validation import judge
-from hpcgym.evaluation.cv_result import Judgement
+from hpcgym.evaluation.aggregate import aggregate_logs
+from hpcgym.evaluation.cross_validation import cross_validate
+from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 
@@ -57,14 +57,18 @@ def handed() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def found(handed: list[Any], marked_weeks: Episodes, other_weeks: Episodes) -> Judgement:
+def found(
+    handed: list[Any], marked_weeks: Episodes, other_weeks: Episodes
+) -> CrossValidationResult:
     """A trainer and a rule on two logs."""
     logs = [marked_weeks, other_weeks]
-    return judge([Noting(handed), "SMITH"], logs, references=["w*", "clairvoyant SAF"], **QUICK)
+    return cross_validate(
+        [Noting(handed), "SMITH"], logs, baselines=["w*", "clairvoyant SAF"], **QUICK
+    )
 
 
 def test_each_fold_is_trained_once_on_what_it_leaves_of_every_log(
-    found: Judgement, handed: list[Any], marked_weeks: Episodes, other_weeks: Episodes
+    found: CrossValidationResult, handed: list[Any], marked_weeks: Episodes, other_weeks: Episodes
 ) -> None:
     logs = (marked_weeks, other_weeks)
     blocks = zip(*(time_blocks(log.numbers, 4) for log in logs), strict=True)
@@ -81,7 +85,7 @@ def test_each_fold_is_trained_once_on_what_it_leaves_of_every_log(
 
 
 def test_each_log_has_the_figures_it_would_have_alone(
-    found: Judgement, marked_weeks: Episodes, other_weeks: Episodes
+    found: CrossValidationResult, marked_weeks: Episodes, other_weeks: Episodes
 ) -> None:
     for log, one in zip((marked_weeks, other_weeks), found.evaluations, strict=True):
         plain = evaluate([*RULES, "SMITH"], log, jitter=600, replicas=1, progress=False)
@@ -95,7 +99,7 @@ def test_each_log_has_the_figures_it_would_have_alone(
         assert [tuple(weeks) for weeks in held_out] == blocks
 
 
-def test_line_over_logs_is_the_geometric_mean_of_the_ratios(found: Judgement) -> None:
+def test_line_over_logs_is_the_geometric_mean_of_the_ratios(found: CrossValidationResult) -> None:
     frame = found.summary()
     assert frame["scenario"].unique().tolist() == [
         *("marked-weeks", "synthetic-256-weeks", "all logs"),
@@ -117,13 +121,13 @@ def test_weeks_of_logs_are_drawn_apart(other_weeks: Episodes) -> None:
     """Else two logs alike would be as uncertain as one."""
     one = evaluate(["SPF"], other_weeks, progress=False)
     alone = next(line for line in one.summaries if line.agent == "SPF").log_ratio
-    two = next(line for line in over_logs([one, one]) if line.agent == "SPF").log_ratio
+    two = next(line for line in aggregate_logs([one, one]) if line.agent == "SPF").log_ratio
     assert two.value == pytest.approx(alone.value)
     widths = [np.ptp([line.low, line.high]) for line in (alone, two)]
     assert widths[1] / widths[0] == pytest.approx(np.sqrt(0.5), abs=0.06)
 
 
-def test_printed_tables_are_one_per_log_and_one_over_all(found: Judgement) -> None:
+def test_printed_tables_are_one_per_log_and_one_over_all(found: CrossValidationResult) -> None:
     from rich.console import Console
 
     console = Console(width=120)
@@ -141,15 +145,15 @@ def test_printed_tables_are_one_per_log_and_one_over_all(found: Judgement) -> No
 def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     marked_weeks: Episodes, other_weeks: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = QUICK | {"folds": 2, "seeds": 1, "replicas": 0, "jitter": 0, "references": []}
+    options = QUICK | {"folds": 2, "seeds": 1, "replicas": 0, "jitter": 0, "baselines": []}
     logs, trainer = [marked_weeks, other_weeks.select("1-6")], WeightsTrainer(evaluations=24)
-    one = judge(trainer, logs, **options)
-    journal = tmp_path / "journal.jsonl"
-    two = judge(trainer, logs, processes=2, resume=journal, **options)
+    one = cross_validate(trainer, logs, **options)
+    cache = tmp_path / "cache.jsonl"
+    two = cross_validate(trainer, logs, processes=2, resume=cache, **options)
     pd.testing.assert_frame_equal(one.runs, two.runs)
     trained: list[object] = []
     monkeypatch.setattr(WeightsTrainer, "train", lambda *arguments: trained.append(arguments))
-    again = judge(trainer, logs, resume=journal, **options)
+    again = cross_validate(trainer, logs, resume=cache, **options)
     assert trained == []
     pd.testing.assert_frame_equal(again.trainings, two.trainings)
 
@@ -158,8 +162,8 @@ def test_trainers_that_look_alike_are_told_apart_by_name(other_weeks: Episodes) 
     first: list[Any] = []
     second: list[Any] = []
     trainers = [Noting(first), Noting(second, name="other")]
-    options = QUICK | {"replicas": 0, "jitter": 0, "references": []}
-    judge(trainers, other_weeks, **options)
+    options = QUICK | {"replicas": 0, "jitter": 0, "baselines": []}
+    cross_validate(trainers, other_weeks, **options)
     assert len(first) == len(second) == 8
 
 
@@ -168,13 +172,15 @@ def test_trained_agents_and_rules_meet_on_the_weeks_open_to_all(other_weeks: Epi
         training = Training({"synthetic-256-weeks": weeks}, 0, 1.0, "", "")
         return replace(RuleAgent("SPF", name=name), training=training)
 
-    options = QUICK | {"replicas": 0, "jitter": 0, "references": ["FCFS"]}
+    options = QUICK | {"replicas": 0, "jitter": 0, "baselines": ["FCFS"]}
     one, two = trained_on("one", 1, 2), trained_on("two", 9)
-    met = judge([one, two, "SMITH"], other_weeks, **options).evaluation
+    met = cross_validate([one, two, "SMITH"], other_weeks, **options).evaluation
     assert met.weeks == (4, 5, 6, 7)
     assert met.agents == ("one", "two", "SMITH", "FCFS", "SAF")
     with pytest.raises(EvaluationError, match="no week of synthetic-256-weeks is open to all of"):
-        judge([trained_on("low", 1, 2, 3, 4, 5), trained_on("high", 6, 8, 10)], other_weeks)
+        cross_validate(
+            [trained_on("low", 1, 2, 3, 4, 5), trained_on("high", 6, 8, 10)], other_weeks
+        )
 
 
 @pytest.mark.parametrize(
@@ -190,11 +196,11 @@ def test_nothing_or_one_thing_twice_is_refused(
     agents: list[str], names: list[str], message: str
 ) -> None:
     with pytest.raises(EvaluationError, match=message):
-        judge(agents, names, progress=False)
+        cross_validate(agents, names, progress=False)
 
 
 def test_one_log_under_two_names_is_refused(other_weeks: Episodes) -> None:
     """Its weeks may begin at another instant, so that a week held out stands in another's fold."""
     shifted = Episodes(replace(other_weeks.scenario, name="shifted"))
     with pytest.raises(EvaluationError, match="synthetic-256-weeks and shifted cut one log"):
-        judge("SPF", [other_weeks, shifted], progress=False)
+        cross_validate("SPF", [other_weeks, shifted], progress=False)

@@ -1,4 +1,4 @@
-"""Agents made abreast: as those made here, one thread each, and kept as they finish."""
+"""Agents trained in workers: as those trained here, one thread each, and kept as they finish."""
 
 import os
 import signal
@@ -10,27 +10,27 @@ import pytest
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.threads import checked_threads
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.cv_training import Making, make_all
-from hpcgym.evaluation.run_cache import Journal
+from hpcgym.evaluation.cv_training import TrainingTask, train_all
+from hpcgym.evaluation.run_cache import RunCache
 
-MAKINGS = [Making(name, "by name", partial(load_agent, name)) for name in ("SPF", "SAF", "F1")]
+TASKS = [TrainingTask(name, "by name", partial(load_agent, name)) for name in ("SPF", "SAF", "F1")]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
-def test_agents_are_made_once_and_taken_from_the_journal_then(
+def test_agents_are_made_once_and_taken_from_the_run_cache_then(
     tmp_path: Path, processes: int
 ) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    make_all(MAKINGS[:1], journal=journal, processes=1, progress=False)
-    made = make_all(MAKINGS, journal=journal, processes=processes, progress=False)
+    cache = RunCache(tmp_path / "cache.jsonl")
+    train_all(TASKS[:1], cache=cache, processes=1, progress=False)
+    made = train_all(TASKS, cache=cache, processes=processes, progress=False)
     assert {key: one.agent.name for key, one in made.items()} == {
         n: n for n in ("SPF", "SAF", "F1")
     }
-    n_lines = len(journal.path.read_text().splitlines())
+    n_lines = len(cache.path.read_text().splitlines())
     assert n_lines == 3
-    refusing = [Making(one.key, one.name, partial(load_agent, "none")) for one in MAKINGS]
-    kept = Journal(journal.path)
-    again = make_all(refusing, journal=kept, processes=processes, progress=False)
+    refusing = [TrainingTask(one.key, one.name, partial(load_agent, "none")) for one in TASKS]
+    kept = RunCache(cache.path)
+    again = train_all(refusing, cache=kept, processes=processes, progress=False)
     assert {key: (one.agent.name, one.seconds) for key, one in again.items()} == {
         key: (one.agent.name, one.seconds) for key, one in made.items()
     }
@@ -39,12 +39,12 @@ def test_agents_are_made_once_and_taken_from_the_journal_then(
 def test_process_that_makes_agents_keeps_to_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    own = Making("own", "threads", partial(checked_threads, None))
+    own = TrainingTask("own", "threads", partial(checked_threads, None))
     with pytest.raises(EvaluationError, match="threads made 1, which is no RuleAgent"):
-        make_all([own], journal=None, processes=2, progress=False)
-    libraries = Making("libraries", "threads", partial(os.getenv, "OPENBLAS_NUM_THREADS"))
+        train_all([own], cache=None, processes=2, progress=False)
+    libraries = TrainingTask("libraries", "threads", partial(os.getenv, "OPENBLAS_NUM_THREADS"))
     with pytest.raises(EvaluationError, match="threads made '1', which is no RuleAgent"):
-        make_all([libraries], journal=None, processes=2, progress=False)
+        train_all([libraries], cache=None, processes=2, progress=False)
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "OPENBLAS_NUM_THREADS" not in os.environ
 
@@ -57,15 +57,15 @@ def end_from_outside() -> None:
 def test_process_that_is_ended_from_outside_is_an_error_and_what_had_finished_is_kept(
     tmp_path: Path,
 ) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    make_all(MAKINGS[:1], journal=journal, processes=1, progress=False)
-    killed = Making("killed", "killed", end_from_outside)
+    cache = RunCache(tmp_path / "cache.jsonl")
+    train_all(TASKS[:1], cache=cache, processes=1, progress=False)
+    killed = TrainingTask("killed", "killed", end_from_outside)
     with pytest.raises(EvaluationError, match=r"ended from outside.*fewer processes"):
-        make_all([MAKINGS[0], killed], journal=journal, processes=2, progress=False)
-    assert Journal(journal.path).find("SPF") is not None
+        train_all([TASKS[0], killed], cache=cache, processes=2, progress=False)
+    assert RunCache(cache.path).find("SPF") is not None
 
 
 def test_what_cannot_be_sent_to_another_process_is_refused() -> None:
-    making = Making("key", "mine", lambda: load_agent("SPF"))
+    task = TrainingTask("key", "mine", lambda: load_agent("SPF"))
     with pytest.raises(EvaluationError, match="mine cannot be sent to another process"):
-        make_all([making], journal=None, processes=2, progress=False)
+        train_all([task], cache=None, processes=2, progress=False)

@@ -11,7 +11,7 @@ import pytest
 from hpcgym.agent import RuleAgent
 from hpcgym.errors import EvaluationError, OutputError
 from hpcgym.evaluation import Evaluation, evaluate, run_cache, runner
-from hpcgym.evaluation.run_cache import Journal
+from hpcgym.evaluation.run_cache import RunCache
 from hpcgym.scenario.episodes import Episodes
 
 
@@ -44,7 +44,7 @@ def test_run_that_was_cut_off_goes_on_and_finds_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(None)
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "cache.jsonl"
     with monkeypatch.context() as patch:
         count_runs(patch, stop_at=5)
         with pytest.raises(Stop):
@@ -57,7 +57,7 @@ def test_run_that_was_cut_off_goes_on_and_finds_the_same(
 def test_finished_run_is_not_repeated_and_other_settings_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "cache.jsonl"
     run(path)
     noted = count_runs(monkeypatch)
     run(path)
@@ -71,7 +71,7 @@ def test_finished_run_is_not_repeated_and_other_settings_are(
 def test_agent_with_other_settings_under_the_same_name_is_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "cache.jsonl"
     noted = count_runs(monkeypatch)
     for order in (None, "SPF"):
         agent = RuleAgent("FCFS", backfill_order=order, name="mine")
@@ -80,7 +80,7 @@ def test_agent_with_other_settings_under_the_same_name_is_run(
 
 
 def test_run_of_other_code_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "cache.jsonl"
     run(path)
     noted = count_runs(monkeypatch)
     with monkeypatch.context() as patch:
@@ -124,7 +124,7 @@ def test_jobs_under_other_ids_or_in_another_part_of_the_week_are_other_jobs(colu
 
 
 def test_line_cut_off_by_a_crash_is_run_again(tmp_path: Path) -> None:
-    path = tmp_path / "journal.jsonl"
+    path = tmp_path / "cache.jsonl"
     whole = run(path)
     text = path.read_bytes()
     path.write_bytes(text[:-20])
@@ -133,14 +133,14 @@ def test_line_cut_off_by_a_crash_is_run_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"agent,week\n", b"agent,week", b"[1]\n", b"\xff\x00\n"])
-def test_file_that_is_no_journal_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_no_run_cache_is_refused_and_kept(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "precious.csv"
     path.write_bytes(content)
-    with pytest.raises(EvaluationError, match="not the journal"):
+    with pytest.raises(EvaluationError, match="not the run cache"):
         run(path)
     assert path.read_bytes() == content
 
 
 def test_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be kept"):
-        Journal(tmp_path / "absent" / "journal.jsonl")
+        RunCache(tmp_path / "absent" / "cache.jsonl")

@@ -26,25 +26,25 @@ def test_one_seed_draws_the_same_weeks_again_and_another_does_not() -> None:
 
 
 def test_ratio_sums_the_weeks_after_averaging_the_replicas() -> None:
-    """Week 1: agent (2, 4) -> 3, reference (2, 2) -> 2. Week 2: 9 against 10. 12 / 12 = 1."""
+    """Week 1: agent (2, 4) -> 3, baseline (2, 2) -> 2. Week 2: 9 against 10. 12 / 12 = 1."""
     agent = np.array([[2.0, 4.0], [8.0, 10.0]])
-    reference = np.array([[2.0, 2.0], [10.0, 10.0]])
-    assert ratio_of_sums(agent, reference, draw_weeks(2)).value == 1.0
+    baseline = np.array([[2.0, 2.0], [10.0, 10.0]])
+    assert ratio_of_sums(agent, baseline, draw_weeks(2)).value == 1.0
 
 
 def test_log_ratio_averages_replica_by_replica() -> None:
     agent = np.array([[1.0, 4.0], [2.0, 2.0]])
-    reference = np.array([[2.0, 2.0], [2.0, 2.0]])
-    assert mean_log_ratio(agent, reference, draw_weeks(2)).value == pytest.approx(0.0, abs=1e-15)
+    baseline = np.array([[2.0, 2.0], [2.0, 2.0]])
+    assert mean_log_ratio(agent, baseline, draw_weeks(2)).value == pytest.approx(0.0, abs=1e-15)
 
 
 def test_interval_of_two_weeks_spans_both() -> None:
     """Of the samples, a quarter holds week 1 twice, a quarter week 2 twice: both tails."""
     agent = np.array([[1.0], [6.0]])
-    reference = np.array([[2.0], [4.0]])
-    ratio = ratio_of_sums(agent, reference, draw_weeks(2))
+    baseline = np.array([[2.0], [4.0]])
+    ratio = ratio_of_sums(agent, baseline, draw_weeks(2))
     assert (ratio.low, ratio.high) == (0.5, 1.5)
-    logs = mean_log_ratio(agent, reference, draw_weeks(2))
+    logs = mean_log_ratio(agent, baseline, draw_weeks(2))
     assert (logs.low, logs.high) == pytest.approx((np.log(0.5), np.log(1.5)))
 
 
@@ -88,8 +88,8 @@ def test_log_of_one_week_leaves_all_logs_without_an_interval() -> None:
 
 def test_pairing_removes_the_spread_between_easy_and_hard_weeks() -> None:
     """An agent better by a tenth everywhere is known exactly, however the weeks differ."""
-    reference = np.random.default_rng(1).lognormal(2.0, 2.0, size=(30, 3)) + 1
-    ratio = ratio_of_sums(0.9 * reference, reference, draw_weeks(30))
+    baseline = np.random.default_rng(1).lognormal(2.0, 2.0, size=(30, 3)) + 1
+    ratio = ratio_of_sums(0.9 * baseline, baseline, draw_weeks(30))
     assert (ratio.low, ratio.high) == pytest.approx((0.9, 0.9))
 
 
@@ -98,32 +98,32 @@ def test_interval_covers_the_true_ratio_about_as_often_as_it_says() -> None:
     draws = draw_weeks(60, resamples=1000)
     covered = 0
     for _ in range(200):
-        reference = generator.gamma(3.0, 2.0, size=(60, 1)) + 1
-        agent = reference * generator.uniform(0.6, 1.0, size=(60, 1))
-        ratio = ratio_of_sums(agent, reference, draws)
+        baseline = generator.gamma(3.0, 2.0, size=(60, 1)) + 1
+        agent = baseline * generator.uniform(0.6, 1.0, size=(60, 1))
+        ratio = ratio_of_sums(agent, baseline, draws)
         assert ratio.low is not None and ratio.high is not None
         covered += ratio.low <= 0.8 <= ratio.high
     assert 0.89 <= covered / 200 <= 0.99
 
 
 @pytest.mark.parametrize(
-    ("agent", "reference", "message"),
+    ("agent", "baseline", "message"),
     [
-        (np.ones((3, 2)), np.ones((3, 1)), r"agent \(3, 2\) and reference \(3, 1\) must both be"),
+        (np.ones((3, 2)), np.ones((3, 1)), r"agent \(3, 2\) and baseline \(3, 1\) must both be"),
         (np.ones((2, 2)), np.ones((2, 2)), "with n_weeks = 3 as drawn"),
         (np.ones(3), np.ones(3), r"must both be of shape \(n_weeks, n_replicas\)"),
         (np.full((3, 1), np.nan), np.ones((3, 1)), "the agent's metric must be finite"),
-        (np.ones((3, 1)), np.zeros((3, 1)), "the reference's metric must be finite and positive"),
+        (np.ones((3, 1)), np.zeros((3, 1)), "the baseline's metric must be finite and positive"),
     ],
     ids=["replicas differ", "not as drawn", "flat", "nan", "zero"],
 )
 def test_tables_that_cannot_be_paired_are_refused(
-    agent: np.ndarray, reference: np.ndarray, message: str
+    agent: np.ndarray, baseline: np.ndarray, message: str
 ) -> None:
     draws = draw_weeks(3, resamples=10)
     for compare in (ratio_of_sums, mean_log_ratio):
         with pytest.raises(EvaluationError, match=message):
-            compare(agent, reference, draws)
+            compare(agent, baseline, draws)
 
 
 def test_a_bootstrap_of_nothing_is_refused() -> None:

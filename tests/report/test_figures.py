@@ -1,4 +1,4 @@
-"""Pictures of an evaluation."""
+"""Figures of an evaluation."""
 
 import sys
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_single_episode_is_drawn_without_weeks() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_picture_is_written_in_the_format_of_its_name(
+def test_figure_is_written_in_the_format_of_its_name(
     evaluation: Evaluation, tmp_path: Path, suffix: str
 ) -> None:
     pytest.importorskip("matplotlib")
@@ -44,7 +44,7 @@ def test_picture_is_written_in_the_format_of_its_name(
     assert path.read_bytes().startswith(magic[suffix])
 
 
-def test_picture_that_exists_is_kept_unless_forced(evaluation: Evaluation, tmp_path: Path) -> None:
+def test_figure_that_exists_is_kept_unless_forced(evaluation: Evaluation, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     path = tmp_path / "figure.png"
     path.write_bytes(b"precious")
@@ -53,7 +53,7 @@ def test_picture_that_exists_is_kept_unless_forced(evaluation: Evaluation, tmp_p
     assert path.read_bytes() == b"precious"
 
 
-def test_unknown_kind_of_picture_is_refused(evaluation: Evaluation, tmp_path: Path) -> None:
+def test_unknown_kind_of_figure_is_refused(evaluation: Evaluation, tmp_path: Path) -> None:
     with pytest.raises(HpcgymError, match=r"must end in \.png, \.pdf, \.svg"):
         draw_evaluation(evaluation, tmp_path / "figure.gif")
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hpcgym.evaluation.run_cache import Journal, Row
+from hpcgym.evaluation.run_cache import Row, RunCache
 
 
 class Part(NamedTuple):
@@ -66,7 +66,7 @@ def run_parts(parts: Sequence[Part], journal: str | Path, title: str) -> Finishe
         >>> once == again, once.rows
         (True, [[{'bsld': 2.5}]])
     """
-    kept = Journal(journal)
+    kept = RunCache(journal)
     console = Console(stderr=True)
     n_kept = sum(kept.find(part.key) is not None for part in parts)
     if n_kept:

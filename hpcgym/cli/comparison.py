@@ -1,0 +1,125 @@
+"""What `hpcgym evaluate` and `hpcgym cross-validate` share: options, output folder, results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+from rich.console import Console
+
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.evaluation import CrossValidationResult, Evaluation
+
+UNFINISHED = "unfinished.jsonl"
+"""Run cache in the output folder until all is done; see `hpcgym.evaluation.run_cache`."""
+
+Jitter: TypeAlias = Annotated[
+    int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
+]
+Replicas: TypeAlias = Annotated[int, typer.Option(help="Jittered copies of each week.")]
+Resume: TypeAlias = Annotated[
+    bool,
+    typer.Option("--resume", help="With --output: go on from what an interrupted run kept there."),
+]
+Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+def output_option(files: Sequence[str]) -> Any:
+    """Return the option `--output` of a command that writes some files to a folder."""
+    return typer.Option("--output", "-o", help=f"Folder to write {', '.join(files)} to.")
+
+
+@contextmanager
+def results_folder(
+    output: Path | None, files: Sequence[str], *, resume: bool, force: bool
+) -> Iterator[Path | None]:
+    """Create the output folder, if one is named; after Ctrl-C, say what is kept in it.
+
+    The run cache in the folder is removed when the block ends without an error.
+
+    Raises:
+        HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
+            there is nothing to resume from.
+    """
+    from hpcgym.output import ensure_writable, lending_folder
+
+    if output is None:
+        if resume:
+            raise HpcgymError("--resume goes with --output, where an interrupted run keeps weeks")
+        try:
+            yield None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "what had finished is lost; with --output FOLDER it is kept for --resume"
+            ) from None
+        return
+    with lending_folder(output) as folder:
+        for name in files:
+            ensure_writable(folder / name, force=force)
+        kept = folder / UNFINISHED
+        if kept.exists() and not (resume or force):
+            raise HpcgymError(
+                f"{kept}: an interrupted run kept its finished weeks here; go on from them with "
+                "--resume, or start anew with --force"
+            )
+        try:
+            yield folder
+            kept.unlink(missing_ok=True)
+        except KeyboardInterrupt:
+            is_kept = kept.exists() and kept.stat().st_size > 0
+            what = f"finished weeks are kept in {kept}: add --resume to go on from there"
+            raise KeyboardInterrupt(what if is_kept else "no week had finished") from None
+        finally:
+            if kept.exists() and kept.stat().st_size == 0:
+                kept.unlink()
+
+
+def run_cache_in(folder: Path | None, *, resume: bool) -> Path | None:
+    """Return the run cache of the output folder; unless resumed, an earlier run's is removed."""
+    if folder is None:
+        return None
+    kept = folder / UNFINISHED
+    if not resume:
+        kept.unlink(missing_ok=True)
+    return kept
+
+
+def show_and_write(
+    result: Evaluation | CrossValidationResult,
+    folder: Path | None,
+    frames: Mapping[str, pd.DataFrame],
+    figures: Mapping[str, Evaluation],
+    *,
+    force: bool,
+) -> None:
+    """Print the table; write frames and figures to the folder, if there is one, by file name."""
+    from hpcgym.evaluation.results import write_csv
+
+    Console().print(result.table())
+    if folder is None:
+        return
+    for name, frame in frames.items():
+        write_csv(frame, folder / name, force=force)
+        typer.echo(f"wrote {folder / name}")
+    for name, evaluation in figures.items():
+        _draw(evaluation, folder / name, force=force)
+
+
+def _draw(evaluation: Evaluation, path: Path, *, force: bool) -> None:
+    """Draw a comparison and say where it is, or why there is none."""
+    from importlib.util import find_spec
+
+    from hpcgym.report import draw_evaluation
+
+    if find_spec("matplotlib") is None:
+        typer.echo("no figure: matplotlib is not installed (pip install 'hpcgym[report]')")
+        return
+    draw_evaluation(evaluation, path, force=force)
+    typer.echo(f"wrote {path}")
