@@ -58,6 +58,24 @@ def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = F
         figure.savefig(file, dpi=160, format=suffix.removeprefix("."))
 
 
+def blank_figure(width_in: float, height_in: float) -> Figure:
+    """Return an empty figure, drawn into memory by matplotlib's object API: no global state.
+
+    Raises:
+        HpcgymError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HpcgymError(
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
+        ) from None
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
 def evaluation_figure(evaluation: Evaluation) -> Figure:
     """Lay an evaluation out as a figure, to be saved or shown by the caller.
 
@@ -73,20 +91,11 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     Source:
         Specification, section 10, "Evaluation protocol".
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
-        ) from None
-
     ranked = evaluation.ranked()
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = Figure(figsize=(11.0, rows_in + weeks_in + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
     figure.suptitle(evaluation.conditions, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if not has_weeks:
         _draw_ratios(figure.subplots(), ranked, evaluation.reference)
