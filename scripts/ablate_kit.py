@@ -2,10 +2,10 @@
 
     python scripts/ablate_kit.py --scenario sdsc-blue-weeks --steps 1000000 --output runs/ablation
 
-The last of five blocks of weeks is held out, and each option stands alone against the preset of
-`hpcgym/agent/ppo/config.py`, with so many decisions and seeds; what counts is the last average of
-networks, not the best by validation. The options are described in `hpcgym/evaluation/ablation.py`.
-Every training that ends is kept in the folder, and the same command goes on from there.
+The last of five blocks of weeks is held out. Each option alone is compared with the preset of
+`hpcgym/agent/ppo/config.py`, with the same numbers of decisions and seeds. The last average of
+networks counts, not the best by validation. `scripts/research/ablation.py` lists the options.
+Finished trainings are kept in the folder, and the same command goes on from there.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from hpcgym.output import make_folder, writing
 
 
 def main() -> int:
-    """Train, judge, and write the table."""
+    """Train, evaluate, and write the table."""
     try:
         print(run(read_arguments()))
     except HpcgymError as error:

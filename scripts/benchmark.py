@@ -1,8 +1,8 @@
-"""How fast hpcgym is, as ratios against the plain-Python judge in the same run.
+"""Measure how fast hpcgym is, with the plain-Python reference in the same run.
 
-Best of several runs, because machines are shared: compare the ratios, not the rates. The page
-`benchmark.md` beside this script says what was tried and what it gave.
-Logs are those that `hpcgym traces list` shows as found; without any, the bundled one stands in.
+Rates are the best of several runs, because machines are shared: compare the ratios, not the rates.
+The page docs/performance.md says what was tried, and the rates before and after.
+Logs are those that `hpcgym traces list` shows as found; without any, the bundled one is used.
 """
 
 import argparse
@@ -57,7 +57,7 @@ if __name__ == "__main__":
     console, logs = Console(), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
     scenario = "synthetic-256-weeks" if len(logs) == 1 else "sdsc-sp2-weeks"
-    console.print(benchmark.against_judge(main, reference.simulate, asked.repeats))
+    console.print(benchmark.against_reference(main, reference.simulate, asked.repeats))
     console.print(benchmark.over_logs(logs, asked.repeats))
     console.print(benchmark.over_modes(logs, min(asked.repeats, 2)))
     console.print(benchmark.over_loads(main, asked.repeats))

@@ -1,9 +1,9 @@
-"""Print what information is worth: the error of what is foreseen, the order it makes, the bsld.
+"""Print what information is worth: errors of run times, the orders they make, bounded slowdown.
 
     python scripts/information.py --agent SMITH-NET --scenario kth-sp2-weeks --output runs/chain
 
 The agent is an index with a network; the weeks are those that its training leaves open. The folder
-gets a table for each scenario as CSV.
+gets one table per scenario as CSV.
 """
 
 import argparse

@@ -1,22 +1,13 @@
-"""Rerun Lawson, Smirni, Puiu 2002 on its four logs: tables, figures, what becomes of its claims.
+"""Rerun Lawson, Smirni, Puiu 2002 on its four logs: tables, figures, verdicts on its claims.
 
     HPCGYM_TRACES=FOLDER python scripts/reproduce_lawson.py --output runs/lawson
 
-Parts are kept as they finish: started again after an interruption, it goes on from there. A
-finished run starts anew. `--page` also writes the page that stands beside this script.
+Finished parts are kept: after an interruption, the same command goes on from there. A finished run
+starts anew. With `--page docs/papers/lawson.md` it also writes the page of the project.
 """
 
-from pathlib import Path
-
 from papers.common.rerun import reproduce
-from papers.lawson import page, run
-from papers.lawson.figures import draw_lawson
-
-
-def draw(rerun: run.Rerun, folder: Path) -> list[Path]:
-    shown = run.SHOWN
-    return [path for setting in shown for path in draw_lawson(rerun, setting, folder)]
-
+from papers.lawson import figures, page, run
 
 if __name__ == "__main__":
     reproduce(
@@ -24,6 +15,6 @@ if __name__ == "__main__":
         __doc__,
         rerun=run.rerun,
         tables=("runs", "batches", "delays", "facts"),
-        draw=draw,
+        draw=figures.draw,
         page=page.page,
     )

@@ -1,14 +1,13 @@
-"""Rerun the lecture on batch scheduling on its three logs: tables, and what becomes of its claims.
+"""Rerun the lecture on batch scheduling on its three logs: tables, figures, verdicts.
 
     HPCGYM_TRACES=FOLDER python scripts/reproduce_lecture.py --output runs/lecture
 
-Parts are kept as they finish: started again after an interruption, it goes on from there. A
-finished run starts anew. `--page` also writes the page that stands beside this script.
+Finished parts are kept: after an interruption, the same command goes on from there. A finished run
+starts anew. With `--page docs/papers/lecture.md` it also writes the page of the project.
 """
 
 from papers.common.rerun import reproduce
-from papers.lecture import page, run
-from papers.lecture.figures import draw_lecture
+from papers.lecture import figures, page, run
 
 if __name__ == "__main__":
     reproduce(
@@ -16,6 +15,6 @@ if __name__ == "__main__":
         __doc__,
         rerun=run.rerun,
         tables=("runs",),
-        draw=draw_lecture,
+        draw=figures.draw,
         page=page.page,
     )

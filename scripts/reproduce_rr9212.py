@@ -1,9 +1,10 @@
-"""Rerun Inria RR-9212 on its four logs: tables, best weights of each week, figures, claims.
+"""Rerun Inria RR-9212 on its four logs: tables, best weights of each week, figures, verdicts.
 
     HPCGYM_TRACES=FOLDER python scripts/reproduce_rr9212.py --output runs/rr9212
 
-Parts are kept as they finish: started again after an interruption, it goes on from there. A
-finished run starts anew. `--page` also writes the page that stands beside this script.
+Finished parts are kept: after an interruption, the same command goes on from there. A finished run
+starts anew. With `--page docs/papers/rr9212.md` it also writes the page of the project, and
+`rr9212.png` beside it.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from papers.rr9212 import figures, page, run, search
 
 
 def work(output: Output, options: argparse.Namespace) -> str:
+    """Run the pure policies, then search weights, and write all."""
     tables = run.tables(output.journal("unfinished-tables"))
     output.write_tables(weekly=tables.weekly, facts=tables.facts)
     output.written += figures.draw_tables(tables, output.folder)
@@ -20,18 +22,13 @@ def work(output: Output, options: argparse.Namespace) -> str:
 
     journal = output.journal("unfinished-weights")
     found = search.search(journal, threads=options.threads)
-    output.write_tables(
-        xnes=found.xnes,
-        grid=found.grid,
-        months=found.months,
-        best=search.best_of(found),
-    )
+    best = search.best_of(found)
+    output.write_tables(xnes=found.xnes, grid=found.grid, months=found.months, best=best)
     output.written += figures.draw_search(tables, found, output.folder)
     for path in output.pages:
         picture = path.with_suffix(".png")
         picture.write_bytes((output.folder / "readings.png").read_bytes())
-        text = page.page(tables, found, output.command, picture.name)
-        output.write_page(path, text)
+        output.write_page(path, page.page(tables, found, output.command, picture.name))
         output.written.append(picture)
     return f"weights: {found.seconds:.0f} s, earlier runs included"
 

@@ -1,7 +1,7 @@
 """Compare hpcgym with the plain-Python reference, job by job, on whole real logs.
 
-Results are kept as they come, so a run that was cut off goes on where it stopped; those that other
-sources of the kernels or of the reference gave do not count.
+Results are kept as they come, so an interrupted run goes on where it stopped. Results of other
+sources of the kernels, or of the reference, do not count.
 
     HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 ctc-sp2 --processes 2
 """

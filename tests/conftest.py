@@ -4,14 +4,22 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from hpcgym.core.workload import Workload
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 
 _PROFILE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("check", max_examples=60, derandomize=True, **_PROFILE)
 settings.register_profile("quick", max_examples=15, derandomize=True, **_PROFILE)
 settings.register_profile("thorough", max_examples=3000, **_PROFILE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
+
+WEEK_S = 604_800
+FIRST_REQUEST = 5_000_000
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +40,37 @@ def real_log() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def marked_log() -> Workload:
+    """Eight whole weeks; job i asks for 5,000,000 + i s, a number that nothing else is."""
+    generator = np.random.default_rng(11)
+    n = 1_500
+    run = generator.lognormal(8.5, 1.5, n).astype(np.int64) + 1
+    return Workload.from_arrays(
+        np.sort(generator.integers(0, 10 * WEEK_S, n)),
+        np.minimum(run, 3 * 86_400),
+        FIRST_REQUEST + np.arange(n),
+        generator.integers(1, 25, n),
+        machine_processors=32,
+        user=generator.integers(0, 9, n),
+        wait_time=generator.integers(0, 20_000, n),
+        name="marked",
+        source=object(),
+        source_row=np.arange(n),
+    )
+
+
+@pytest.fixture(scope="session")
+def marked_weeks(marked_log: Workload) -> Episodes:
+    """Its weeks, 1 to 8, with warm histories."""
+    scenario = Scenario(
+        name="marked-weeks",
+        description="Weeks of a log that tells its jobs apart.",
+        trace=TraceSpec(name="marked", missing_request="drop"),
+        machine=MachineSpec(processors=32, largest_request_s=marked_log.largest_request),
+        episode=WeekEpisodes(),
+        scheduler=SchedulerSpec(threshold_s=100_000),
+    )
+    return Episodes(scenario, workload=marked_log)

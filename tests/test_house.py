@@ -16,6 +16,8 @@ PACKAGE = ROOT / "hpcgym"
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_data" not in path.parts)
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SCRIPTS = sorted((ROOT / "scripts").glob("*.py"))
+STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
+"""Reruns of papers, and research: packages beside the scripts that run them."""
 
 FLOORS = [
     {"errors"},
@@ -260,8 +262,36 @@ def test_scripts_are_thin_and_never_import_each_other():
         assert len(path.read_text().splitlines()) <= SCRIPT_LINES, label(path)
 
 
+def test_nothing_in_the_package_imports_reruns_of_papers_or_research():
+    studies = {path.relative_to(ROOT / "scripts").parts[0] for path in STUDIES}
+    assert studies == {"papers", "research"}
+    for path in MODULES:
+        texts = [n.value for n in nodes(path, ast.Constant) if isinstance(n.value, str)]
+        named = {name for name in texts if re.fullmatch(r"[\w.]+", name)} | imports(path)
+        assert not studies & {name.split(".")[0] for name in named}, label(path)
+
+
+def test_a_study_imports_the_package_what_studies_share_and_itself():
+    for path in STUDIES:
+        own = path.relative_to(ROOT / "scripts").with_suffix("").parts
+        allowed = {own[:2] if own[0] == "papers" else own[:1], ("papers", "common")}
+        for name in imports(path):
+            parts = tuple(name.split("."))
+            if parts[0] in ("papers", "research"):
+                assert parts[:2] in allowed or parts[:1] in allowed, f"{label(path)}: {name}"
+            assert parts[0] not in {script.stem for script in SCRIPTS}, f"{label(path)}: {name}"
+
+
+def test_studies_use_no_private_name_of_another_file():
+    for path in [*SCRIPTS, *STUDIES]:
+        wrong = {
+            name for name in imports(path) if re.fullmatch(r"_[^_]\w*", name.rpartition(".")[2])
+        }
+        assert not wrong, f"{label(path)}: {sorted(wrong)}"
+
+
 def test_no_file_of_the_package_grows_beyond_what_can_be_read_at_once():
-    lengths = {label(path): len(path.read_text().splitlines()) for path in MODULES}
+    lengths = {label(path): len(path.read_text().splitlines()) for path in [*MODULES, *STUDIES]}
     assert not {name: lines for name, lines in lengths.items() if lines > FILE_LINES}
 
 
@@ -315,14 +345,14 @@ def test_the_house_plan_names_every_module():
 
 def test_no_unfinished_work_stands_in_the_project():
     marks = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X|NotImplemented" + r"Error)\b")
-    for path in [*MODULES, *TESTS, *SCRIPTS]:
+    for path in [*MODULES, *TESTS, *SCRIPTS, *STUDIES]:
         found = marks.search(path.read_text(encoding="utf-8"))
         assert not found, f"{label(path)}: {found.group()}"
 
 
 def project_files():
     """Return every text file of the project: the root's own, and those of its folders."""
-    folders = ["agents", "hpcgym", "scenarios", "scripts", "tests", "traces", ".ci"]
+    folders = ["agents", "docs", "hpcgym", "scenarios", "scripts", "tests", "traces", ".ci"]
     files = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     files += [path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()]
     return [

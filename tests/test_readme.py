@@ -20,6 +20,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
+ROOMS = [f"{room}/README.md" for room in ("agents", "hpcgym", "scenarios", "scripts", "traces")]
+ROOMS += [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 CHECK = "scripts/check.py"
 FENCE = re.compile(r"^```(\w+)[ \t]*(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
@@ -121,7 +123,7 @@ def test_every_block_says_what_it_is(document):
 
 @pytest.mark.parametrize(
     "document",
-    [*DOCUMENTS, "hpcgym/README.md", "agents/README.md", "scenarios/README.md", "traces/README.md"],
+    [*DOCUMENTS, *ROOMS],
 )
 def test_links_of_a_document_lead_somewhere(document):
     path = ROOT / document

@@ -35,6 +35,11 @@ def test_wheel_puts_one_package_and_its_metadata_into_site_packages(installed):
     assert (installed / "hpcgym" / "py.typed").is_file()
 
 
+def test_wheel_carries_neither_reruns_of_papers_nor_studies_nor_tests(installed):
+    folders = {path.name for path in installed.rglob("*") if path.is_dir()}
+    assert not folders & {"docs", "papers", "research", "scripts", "tests"}
+
+
 def test_shelves_are_found_inside_the_installed_package(installed):
     program = (
         "import sys; sys.path.insert(0, sys.argv[1]); from hpcgym import registry\n"

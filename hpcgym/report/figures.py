@@ -10,7 +10,6 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.output import writing
-from hpcgym.report.canvas import LINES, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +26,9 @@ SUFFIXES = (".png", ".pdf", ".svg")
 
 N_LINES = 4
 """Agents drawn week by week, besides the baseline."""
+
+LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
+"""Their colours, best agent first; far apart for colour-blind readers as well."""
 
 
 def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = False) -> None:
@@ -50,6 +52,42 @@ def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = F
     figure = evaluation_figure(evaluation)
     with writing(path, force=force) as file:
         figure.savefig(file, dpi=160, format=suffix.removeprefix("."))
+
+
+def blank_figure(width_in: float, height_in: float) -> Figure:
+    """Return an empty figure, drawn into memory by matplotlib's object API: no global state.
+
+    Raises:
+        HpcgymError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HpcgymError(
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
+        ) from None
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def blank_figure(width_in: float, height_in: float) -> Figure:
+    """Return an empty figure of matplotlib's object API, which has no global state.
+
+    Raises:
+        HpcgymError: matplotlib is not installed.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HpcgymError(
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
+        ) from None
+    figure = Figure(figsize=(width_in, height_in), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
 
 
 def evaluation_figure(evaluation: Evaluation) -> Figure:

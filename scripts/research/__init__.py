@@ -1,1 +1,1 @@
-"""Benchmarks and studies: speed, ablation of the learnability kit, the value of information."""
+"""Benchmarks and studies: speed, options of the learnability kit, the value of information."""

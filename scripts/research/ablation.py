@@ -1,4 +1,4 @@
-"""What each option of the learnability kit is worth: one at a time against one preset, by PPO."""
+"""Train by PPO with each option of the learnability kit alone, and compare it with one preset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpcgym.agent.ppo import PPOConfig, PPOTrainer
 
 PRESET = "preset"
-"""What the options are compared with."""
+"""The options are compared with this one."""
 
 DAY_S = 86_400
 
@@ -60,20 +60,16 @@ MIXTURE = "mixture of logs"
 
 
 def kit_trainers(config: PPOConfig, names: Sequence[str]) -> list[PPOTrainer]:
-    """Return a trainer for each option, all but one thing as in the preset.
+    """Return a trainer per option, under its name, equal to the preset but for that option.
 
     Args:
         config: The preset.
         names: Options, of `SETTINGS` and `AUGMENTATIONS`.
 
-    Returns:
-        The trainers, under the options' names.
-
     Raises:
         EvaluationError: No such option.
 
-    Source:
-        Specification, section 10, "Learnability kit".
+    Source: Specification, section 10, "Learnability kit".
     """
     from hpcgym.agent.ppo import PPOTrainer
 
@@ -96,23 +92,22 @@ def ablate(
     replicas: int = 3,
     resume: str | Path | None = None,
 ) -> CrossValidationResult:
-    """Train with each option and cross-validate the agents on the last block of a log.
+    """Train with each option, and evaluate the agents on the last block of a log.
 
     Args:
         config: The preset.
         scenario: Weeks of a log.
         names: Options, of `SETTINGS` and `AUGMENTATIONS`.
-        mixed_with: Weeks of other logs; with any, these and the log are trained on together.
+        mixed_with: Weeks of other logs, to train on together with the log.
         seeds: Trainings of each option.
         replicas: Jittered copies of each week, besides the original.
         resume: File in which finished trainings and runs are kept.
 
     Returns:
-        Every option and the preset's start against SAF, on the log, and on the others where there
-        are any.
+        Every option and the preset's start against SAF, on the log and on those it is mixed with.
 
     Raises:
-        EvaluationError: No such option, or what `hpcgym.evaluation.cross_validate` refuses.
+        EvaluationError: No such option, or a cross-validation that is not possible.
 
     Source:
         Specification, section 10, "Learnability kit" and "Evaluation protocol".
@@ -133,17 +128,10 @@ def ablate(
 
 
 def table_of(results: Sequence[CrossValidationResult]) -> str:
-    """Write a table of options as markdown, best ratio first.
+    """Write a table of options in Markdown, best ratio first.
 
-    Args:
-        results: What `ablate` gave; of each the first log counts, the same one in all. What is
-            called `PRESET` is compared with, too.
-
-    Returns:
-        The table.
-
-    Source:
-        House rule: what a page shows is what a command prints.
+    Of each result the first log counts, the same in all. Options are also compared with `PRESET`,
+    where it is among them.
     """
     logs = [result.evaluations[0] for result in results]
     preset = next((log.values(PRESET) for log in logs if PRESET in log.agents), None)

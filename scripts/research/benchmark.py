@@ -1,6 +1,6 @@
-"""How fast the simulator is, as tables; `research.step_benchmark` is of the environment.
+"""Measure the speed of the simulator, as tables; `research.step_benchmark` does the environment.
 
-Rates are per CPU second, the best of several runs, because machines are shared: compare ratios
+Rates are per CPU second, the best of several runs, because machines are shared. Compare ratios
 taken in one run, not rates.
 """
 
@@ -29,14 +29,8 @@ from hpcgym.schedule import simulate
 from hpcgym.trace.resample import scale_load
 from hpcgym.trace.synthetic import synthetic_workload
 
-Judge = Callable[[list[list[int]], int, str], object]
+Reference = Callable[[list[list[int]], int, str], object]
 """Simulates rows of (submit, run, request, processors, user) on M processors under a policy."""
-
-REPLAY = (
-    "import json; from hpcgym.evaluation import benchmark; "
-    "print(json.dumps(benchmark.replayed({n_jobs}, {repeats})))"
-)
-"""What a new process does to measure a long log."""
 
 BACKFILLS = (
     "easy",
@@ -50,10 +44,10 @@ BACKFILLS = (
     "relaxed",
     "slack:c=1",
 )
-"""Backfilling modes that are compared."""
+"""The backfilling modes to compare."""
 
 FIRST_LENGTH = 100_000
-"""Jobs of the log that longer ones are compared with."""
+"""Jobs of the shortest generated log, with which longer ones are compared."""
 
 
 def _nothing() -> None:
@@ -63,19 +57,7 @@ def _nothing() -> None:
 def cpu_seconds(
     work: Callable[[], object], *, before: Callable[[], object] = _nothing, repeats: int = 1
 ) -> float:
-    """Measure the CPU time of the quickest of several runs.
-
-    Args:
-        work: What is measured.
-        before: What is done before each run, unmeasured.
-        repeats: Runs.
-
-    Returns:
-        CPU time, s.
-
-    Source:
-        House rule: machines are shared and noisy.
-    """
+    """Return the CPU time of the quickest of several runs, s; `before` each run is not measured."""
     taken = []
     for _ in range(repeats):
         before()
@@ -88,45 +70,22 @@ def cpu_seconds(
 def measured(
     workload: Workload, policy: str, repeats: int, backfill: str = "easy"
 ) -> tuple[float, Simulator]:
-    """Measure a whole simulation.
-
-    Args:
-        workload: The jobs.
-        policy: Name of a policy.
-        repeats: Runs.
-        backfill: Text of a backfilling mode.
-
-    Returns:
-        CPU time, s, and the simulator at its end.
-
-    Source:
-        House rule: know the cost of every step.
-    """
+    """Measure a whole simulation: CPU time (s), and the simulator at its end."""
     simulator = Simulator(workload, SchedulerSettings(policy=policy, backfill=backfill))
     return cpu_seconds(simulator.run, before=simulator.reset, repeats=repeats), simulator
 
 
-def against_judge(log: Workload, judge: Judge, repeats: int) -> Table:
-    """Compare with a plain-Python simulation of the same log.
-
-    Args:
-        log: The jobs.
-        judge: The plain-Python simulation.
-        repeats: Runs of each.
-
-    Returns:
-        Jobs per second of both, and their ratio.
-
-    Source:
-        House rule: benchmarks are ratios against something in the same run.
-    """
-    table = Table("policy", "million jobs/s", "judge, jobs/s", "ratio", title=f"{log.name}, EASY")
+def against_reference(log: Workload, reference: Reference, repeats: int) -> Table:
+    """Compare jobs per second with those of a plain-Python simulation of the same log."""
+    table = Table(
+        "policy", "million jobs/s", "reference, jobs/s", "ratio", title=f"{log.name}, EASY"
+    )
     fields = (log.submit_time, log.run_time, log.requested_time, log.processors, log.user)
     rows = np.stack(fields, axis=1).tolist()
     for policy in ("FCFS", "SAF"):
         ours, _ = measured(log, policy, repeats)
-        judged = partial(judge, rows, log.machine_processors, policy)
-        theirs = cpu_seconds(judged, repeats=repeats)
+        plain = partial(reference, rows, log.machine_processors, policy)
+        theirs = cpu_seconds(plain, repeats=repeats)
         n = len(log)
         ratio = f"{theirs / ours:.0f}x"
         table.add_row(policy, f"{n / ours / 1e6:.2f}", f"{n / theirs:,.0f}", ratio)
@@ -134,18 +93,7 @@ def against_judge(log: Workload, judge: Judge, repeats: int) -> Table:
 
 
 def over_logs(logs: Sequence[Workload], repeats: int) -> Table:
-    """Measure FCFS and SAF on whole logs.
-
-    Args:
-        logs: The logs.
-        repeats: Runs of each.
-
-    Returns:
-        Rates, and the queue lengths behind them.
-
-    Source:
-        House rule: know the cost of every step.
-    """
+    """Measure FCFS and SAF on whole logs: rates, and the queue lengths behind them."""
     columns = ("log", "policy", "jobs", "Mjobs/s", "Mevents/s", "waiting", "at most")
     table = Table(*columns, title="Whole logs, EASY")
     for log in logs:
@@ -162,15 +110,7 @@ def over_logs(logs: Sequence[Workload], repeats: int) -> Table:
 def over_modes(logs: Sequence[Workload], repeats: int) -> Table:
     """Measure FCFS and SAF on whole logs in every backfilling mode.
 
-    Args:
-        logs: The logs.
-        repeats: Runs of each.
-
-    Returns:
-        Seconds of a whole log and, in brackets, jobs waiting at a pass.
-
-    Source:
-        House rule: know the cost of every step.
+    Cells show the seconds of a whole log and, in brackets, the jobs waiting at a pass.
     """
     columns = [f"{policy}, s (waiting)" for policy in ("FCFS", "SAF")]
     table = Table("log", "backfill", *columns, title="Whole logs, backfilling modes")
@@ -185,17 +125,11 @@ def over_modes(logs: Sequence[Workload], repeats: int) -> Table:
 
 
 def saturated(waiting: int, n_jobs: int) -> Workload:
-    """Make a workload whose queue stays about as long as its first burst.
+    """Return jobs on 256 processors whose queue stays about as long as its first burst.
 
     Args:
         waiting: Jobs submitted at time 0.
         n_jobs: Jobs submitted after them, as fast as the machine works.
-
-    Returns:
-        The jobs, on 256 processors.
-
-    Source:
-        House rule: cost is shown as the queue doubles.
     """
     generator = np.random.default_rng(0)
     n = waiting + n_jobs
@@ -218,18 +152,7 @@ def _costs(log: Workload, repeats: int) -> list[str]:
 
 
 def over_loads(log: Workload, repeats: int) -> Table:
-    """Measure the cost of a job while the load of a log doubles.
-
-    Args:
-        log: The jobs.
-        repeats: Runs of each.
-
-    Returns:
-        CPU time per job, with the mean queue length at passes.
-
-    Source:
-        House rule: cost per job is near flat.
-    """
+    """Measure the CPU time of a job, and the queue length at passes, while a log's load doubles."""
     columns = ("load", "FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
     table = Table(*columns, title=f"{log.name}: cost as the load doubles")
     for factor in (0.5, 1.0, 2.0, 4.0):
@@ -238,18 +161,7 @@ def over_loads(log: Workload, repeats: int) -> Table:
 
 
 def over_queue_lengths(longest: int, repeats: int) -> Table:
-    """Measure the cost of a job while the queue doubles.
-
-    Args:
-        longest: Longest burst.
-        repeats: Runs of each.
-
-    Returns:
-        CPU time per job, with the mean queue length at passes.
-
-    Source:
-        House rule: cost per job is near flat.
-    """
+    """Measure the CPU time of a job while the queue doubles, up to this longest burst."""
     columns = ("FCFS, waiting", "ns/job", "SAF, waiting", "ns/job")
     table = Table(*columns, title="Cost as the queue grows")
     burst = 125
@@ -260,15 +172,15 @@ def over_queue_lengths(longest: int, repeats: int) -> Table:
 
 
 class Replayed(NamedTuple):
-    """What a log of some length costs in a process of its own.
+    """The cost of a log of some length in a process of its own.
 
     Attributes:
         fcfs_s: CPU time of a replay under FCFS, s.
         saf_s: CPU time of a replay under SAF, s.
         most_waiting: Longest queue of both.
         state_bytes: What the simulators held in the end beyond the schedule, of both the larger.
-        bytes_before: Most memory the process had taken before there was a log.
-        bytes_after: Most memory it has taken in the end.
+        bytes_before: Peak memory of the process before there was a log.
+        bytes_after: Peak memory of the process in the end.
     """
 
     fcfs_s: float
@@ -280,16 +192,9 @@ class Replayed(NamedTuple):
 
 
 def peak_memory() -> int:
-    """Return the most memory that this process has held at once.
-
-    Returns:
-        Resident bytes.
-
-    Source:
-        House rule: of Linux's two figures the one that a parent's memory does not enter.
-    """
+    """Return the peak resident memory of this process, bytes."""
     status = Path("/proc/self/status")
-    if status.exists():
+    if status.exists():  # a parent's memory enters ru_maxrss, but not this
         figures = dict(line.split(":", 1) for line in status.read_text().splitlines())
         return int(figures["VmHWM"].split()[0]) * 1024
     import resource
@@ -298,19 +203,9 @@ def peak_memory() -> int:
 
 
 def replayed(n_jobs: int, repeats: int) -> Replayed:
-    """Generate a log with users and estimates, replay it and sum its schedule up.
+    """Generate a log with users and estimates, replay it, and measure time and memory.
 
-    The memory is that of all of it: the generator, the job table, `simulate` and the metrics.
-
-    Args:
-        n_jobs: Jobs of the log.
-        repeats: Runs of each measurement of time.
-
-    Returns:
-        What it costs.
-
-    Source:
-        House rule: state grows with the jobs that wait, not with the log.
+    The memory is that of the generator, the job table, `simulate` and the metrics together.
     """
     simulate(synthetic_workload(100, np.random.default_rng(0))).metrics()
     before = peak_memory()
@@ -327,16 +222,9 @@ def replayed(n_jobs: int, repeats: int) -> Replayed:
 
 
 def held_beyond_schedule(simulator: Simulator) -> int:
-    """Return how much a simulation holds beyond the start and the flag of each job.
+    """Return what a simulation holds beyond the start and the flag of each job, bytes.
 
-    Args:
-        simulator: The simulation.
-
-    Returns:
-        Bytes in use, now or earlier since the reset.
-
-    Source:
-        House rule: state grows with the jobs that wait, not with the log.
+    Memory counts as held if it was in use at any time since the reset.
     """
     state = in_use(simulator.state)
     whole = sum(array.nbytes for array in state)
@@ -346,24 +234,17 @@ def held_beyond_schedule(simulator: Simulator) -> int:
 def over_lengths(longest: int, repeats: int) -> Table:
     """Measure time and memory as a generated log grows, each length in a process of its own.
 
-    Args:
-        longest: Jobs of the longest log.
-        repeats: Runs of each measurement of time.
-
     Returns:
         Rates, and their ratios to the shortest log's; what the simulator holds beyond the schedule;
-        the most memory that the process held at once, generating and metrics included, and how much
-        of that each job adds.
-
-    Source:
-        House rule: state grows with the jobs that wait, not with the log.
+        the peak memory of the process, generating and metrics included, and how much of it each job
+        adds.
     """
     columns = ("jobs", "FCFS, Mjobs/s", "ratio", "SAF, Mjobs/s", "ratio")
     memory = ("waiting, at most", "state, kB", "peak, MB", "bytes/job")
     table = Table(*columns, *memory, title="Generated logs, load 0.7: cost as the log grows")
     n_jobs, first = FIRST_LENGTH, None
     while n_jobs <= longest:
-        command = [sys.executable, "-c", REPLAY.format(n_jobs=n_jobs, repeats=repeats)]
+        command = [sys.executable, __file__, str(n_jobs), str(repeats)]
         run = subprocess.run(command, check=True, env=os.environ, capture_output=True, text=True)
         it = Replayed(*json.loads(run.stdout))
         first = first or it
@@ -381,8 +262,8 @@ def over_lengths(longest: int, repeats: int) -> Table:
 def many(scenario: str, n_vectors: int) -> Table:
     """Measure `simulate_many` on the first hundred weeks of a scenario.
 
-    Vectors are drawn from the unit sphere; a weight on the wait, or on the expansion factor,
-    makes an order that changes with time.
+    Vectors are drawn from the unit sphere. A weight on the wait, or on the expansion factor, makes
+    an order that changes with time.
 
     Args:
         scenario: Name of a scenario of weeks.
@@ -392,8 +273,7 @@ def many(scenario: str, n_vectors: int) -> Table:
         Jobs per CPU second, which is per core; the wall time on all cores; and the CPU time that
         ten thousand vectors would take at this rate, in minutes of one core.
 
-    Source:
-        RR-9212, section 4: policies that cover the space of weights.
+    Source: RR-9212, section 4: policies that cover the space of weights.
     """
     episodes = Episodes(scenario)
     workloads = [episodes.workload(index) for index in range(min(len(episodes), 100))]
@@ -420,3 +300,7 @@ def many(scenario: str, n_vectors: int) -> Table:
         minutes = cpu / 60 * 10_000 / n_vectors
         table.add_row(kind, f"{rate:.2f}", f"{wall:.1f}", f"{minutes:.1f}")
     return table
+
+
+if __name__ == "__main__":  # a new process measures a long log: `over_lengths`
+    print(json.dumps(replayed(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,7 +1,7 @@
-"""How fast the environment is, alone and in vectors, as tables.
+"""Measure the speed of the environment, alone and in vectors, as tables.
 
-Wall time, the best of several runs, because threads are what is measured and machines are shared:
-compare ratios taken in one run, not rates.
+Wall time, the best of several runs, because threads are measured and machines are shared. Compare
+ratios taken in one run, not rates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from research.benchmark import saturated
 FIRST_STEP = (
     "import hpcgym, gymnasium as g; e = g.make('HPCBatch-v0'); e.reset(); e.step([0.0] * 6)"
 )
-"""What a new process does up to its first step."""
+"""A new process, up to its first step."""
 
 PEERS = (
     ("deep-batch-scheduler, 128 slots", "5,970 to 8,210"),
@@ -53,9 +53,6 @@ def stepping(scenario: str, episodes: int) -> Table:
 
     Returns:
         Steps per CPU second, resets, and the wall time of a new process up to its first step.
-
-    Source:
-        House rule: know the cost of every step.
     """
     env: Any = SchedulingEnv(scenario)
     saf = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)
@@ -83,17 +80,7 @@ def stepping(scenario: str, episodes: int) -> Table:
 
 
 def random_actions(envs: gymnasium.vector.VectorEnv[Any, Any, Any]) -> list[Any]:
-    """Draw actions from the action space, so that drawing them is not measured.
-
-    Args:
-        envs: The vector environment.
-
-    Returns:
-        `N_ACTIONS` batches.
-
-    Source:
-        House rule: measure one thing.
-    """
+    """Draw `N_ACTIONS` batches of actions, so that drawing them is not measured."""
     envs.action_space.seed(0)
     return [envs.action_space.sample() for _ in range(N_ACTIONS)]
 
@@ -109,9 +96,6 @@ def quickest(envs: Any, actions: Sequence[Any], n_calls: int, repeats: int) -> f
 
     Returns:
         Wall time per call, s.
-
-    Source:
-        House rule: machines are shared and noisy.
     """
     taken = []
     for _ in range(repeats):
@@ -145,19 +129,13 @@ class _Clock:
 def prepared_vector(
     scenario: str | Episodes, num_envs: int, switched_off: Sequence[int] = (), **keywords: Any
 ) -> Any:
-    """Make a vector environment whose episodes are all prepared, as after some rounds of training.
+    """Return a vector environment, reset, whose episodes are all prepared, as in later training.
 
     Args:
         scenario: A scenario.
         num_envs: Environments.
         switched_off: Columns of `State.setting` to set to 0, to see what they cost.
         **keywords: Others of `SchedulingVectorEnv`.
-
-    Returns:
-        The vector environment, reset.
-
-    Source:
-        House rule: a reset in steady state costs no Python per job.
     """
     envs = SchedulingVectorEnv(
         scenario, num_envs=num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **keywords
@@ -172,7 +150,7 @@ def prepared_vector(
 
 
 def over_numbers(scenario: str, most: int, repeats: int) -> Table:
-    """Measure the vector environment while the number of environments doubles.
+    """Measure the vector environment while the number of environments grows fourfold.
 
     Args:
         scenario: Name of a scenario.
@@ -183,9 +161,6 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
         Steps per second on all cores and on one, what the compiled step takes on one thread, what
         Python takes per call, and the memory of an environment: its buffers, and what of its state
         is in use.
-
-    Source:
-        House rule: know the cost of every step.
     """
     columns = ("envs", f"steps/s, {cores()} threads", "1 thread", "compiled, us/step")
     table = Table(
@@ -218,18 +193,12 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
 
 
 def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
-    """Measure the compiled step with parts of it left out, which changes no start of any job.
+    """Measure the compiled step, and what is saved by leaving parts out; no start of a job changes.
 
     Args:
         scenario: Name of a scenario.
         num_envs: Environments, on one thread.
         repeats: Rounds of each.
-
-    Returns:
-        What the compiled step takes, and what is saved by leaving a part out.
-
-    Source:
-        House rule: know the cost of every step.
     """
     parts: dict[str, dict[str, Any]] = {
         "as it is": {},
@@ -254,34 +223,15 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
 
 
 def held(envs: SchedulingVectorEnv) -> int:
-    """Return what a vector environment holds besides the episodes that it plays.
-
-    Args:
-        envs: The vector environment, reset.
-
-    Returns:
-        Bytes of its buffers, and of its state in use.
-
-    Source:
-        House rule: state grows with the jobs that wait.
-    """
+    """Return the bytes of a vector environment's buffers and of its state in use."""
     arrays: list[NDArray[Any]] = [*in_use(envs.stack.state), *envs.stack.fields]
     return sum(array.nbytes for array in arrays)
 
 
 def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
-    """Compare the vector environment with Gymnasium's own of the same scalar environment.
+    """Compare steps per second with Gymnasium's `SyncVectorEnv` of the same scalar environment.
 
-    Args:
-        scenario: Name of a scenario.
-        num_envs: Environments.
-        repeats: Rounds of each.
-
-    Returns:
-        Steps per second and ratios, the peers' measured rates below.
-
-    Source:
-        Gymnasium's `SyncVectorEnv`; the peers' rates were measured one by one, with their resets.
+    Below are the rates of peers, which were measured one by one, with their resets.
     """
     actions = random_actions(SchedulingVectorEnv(scenario, num_envs=num_envs))
     sync = gymnasium.make_vec(
@@ -309,18 +259,7 @@ def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
 
 
 def over_waiting(longest: int, repeats: int) -> Table:
-    """Measure a step while the queue grows tenfold.
-
-    Args:
-        longest: Longest queue.
-        repeats: Rounds of each.
-
-    Returns:
-        Time per step by kind of action, on one thread, and the memory of an environment.
-
-    Source:
-        House rule: cost is shown as work grows.
-    """
+    """Measure a step by kind of action on one thread, and memory, while the queue grows tenfold."""
     kinds: dict[str, dict[str, Any]] = {
         "SAF": {"action": "policy", "policies": ["SAF"]},
         "weights": {"action": "weights"},

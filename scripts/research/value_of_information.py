@@ -1,8 +1,8 @@
-"""What information is worth: how well run times are foreseen, what order that gives, what bsld.
+"""Measure what information is worth: predicted run times, the orders they make, bounded slowdown.
 
-The chain is measured link by link on the same contested passes: the error of what is expected of
-each waiting job, the share of pairs of waiting jobs that an order has as the clairvoyant index
-q p max(p, 10 s) has them, and the bounded slowdown of the schedules that the order makes.
+All steps are measured on the same contested passes: the error of the run time expected of each
+waiting job; the share of pairs of waiting jobs that an order ranks as the clairvoyant index
+q p max(p, 10 s) does; and the bounded slowdown of the schedules under that order.
 """
 
 from __future__ import annotations
@@ -39,29 +39,23 @@ SOURCES: dict[str, tuple[str, ...]] = {
     "network": ("network_share", "network_speed"),
     "regression": ("regressed_share", "regressed_speed"),
 }
-"""What is known of a waiting job, and the terms that say it: share and speed, or the share alone,
+"""Sources of information on a waiting job, and their terms: share and speed, or the share alone,
 where the speed is its reciprocal."""
 
 ORDERS = ("area", "smith")
-"""Orders that are made of it: least expected area, and least expected work over the rate at which
-waiting costs; of the request alone both are SAF and its product with the request once more."""
+"""Orders made of it: least expected area, and least expected work over the rate at which waiting
+costs. By the request alone the first is SAF, the second SAF's area times the request."""
 
 _NAMES = {"last two jobs": "RECENT", "records": "HISTORY", "regression": "REGRESSION"}
 """Sources whose orders have names."""
 
 
 def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
-    """Return the agents that order by what one source says.
+    """Return an agent for each of `ORDERS` by what one of `SOURCES` says, by name.
 
-    Args:
-        source: One of `SOURCES`.
-        network: Parameters of a network; needed for "network" only.
+    The network's parameters are needed for "network" only.
 
-    Returns:
-        An agent for each of `ORDERS`.
-
-    Source:
-        Smith 1956; specification, section 10, "Information".
+    Source: Smith 1956; specification, section 10, "Information".
 
     Example:
         >>> list(orders_by("records", None))
@@ -82,13 +76,13 @@ def orders_by(source: str, network: FloatArray | None) -> dict[str, RuleAgent]:
 
 
 def _expected(source: str, term: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the logarithms of share and speed that one source expects, each shape (n_waiting,)."""
+    """Return the logarithms of share and speed by one source, each shape (n_waiting,)."""
     said = [term[:, TERMS.index(name)] for name in SOURCES[source]] or [np.zeros(len(term))]
     return said[0], said[1] if len(said) > 1 else -said[0]
 
 
 def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
-    """Measure the errors of what is expected, and the orders made of it, at contested passes.
+    """Measure the errors of expected run times, and the orders made of them, at contested passes.
 
     The passes are those of schedules under Smith's rule by records, the same for every source.
 
@@ -105,8 +99,7 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
     Raises:
         EvaluationError: No pass was contested.
 
-    Source:
-        Specification, section 10, "Information".
+    Source: Specification, section 10, "Information".
     """
     import pandas as pd
 
@@ -153,33 +146,24 @@ def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
 
 
 def pairs_behind(score: FloatArray) -> FloatArray:
-    """Tell for every pair of jobs which of the two goes first.
-
-    Args:
-        score: Scores, shape (n,), lowest first.
+    """Compare the scores of every pair of jobs, shape (n,), lowest first.
 
     Returns:
         1 where the row's job is behind the column's, -1 where it is ahead, 0 where they tie, shape
         (n, n).
 
-    Source:
-        Kendall 1938.
+    Source: Kendall 1938.
     """
     return np.sign(score[:, np.newaxis] - score)
 
 
 def agreement(one: FloatArray, other: FloatArray) -> tuple[float, float]:
-    """Count the pairs that two orders have the same way round.
-
-    Args:
-        one: What `pairs_behind` gives of one order, shape (n, n).
-        other: Likewise of the other.
+    """Count the pairs that two orders, as `pairs_behind` gives them, rank the same way.
 
     Returns:
         Pairs that agree, and pairs in all; those that tie in either are left out.
 
-    Source:
-        Kendall 1938: concordant pairs.
+    Source: Kendall 1938: concordant pairs.
 
     Example:
         >>> one, other = np.array([1.0, 2.0, 3.0]), np.array([1.0, 3.0, 2.0])
@@ -199,20 +183,19 @@ def chain(
     processes: int = 1,
     progress: bool = True,
 ) -> pd.DataFrame:
-    """Measure every link from what is known to bounded slowdown, on weeks an agent never saw.
+    """Measure every step from information to bounded slowdown, on weeks an agent never saw.
 
     Args:
-        agent: An index with a network; the weeks are those that its training leaves open.
+        agent: An index with a network; its training decides which weeks are open.
         scenario: A name, or its episodes; weeks of a log.
-        jitter: As `hpcgym.evaluate`, like the following.
+        jitter: As in `hpcgym.evaluate`, like the following.
         replicas: Likewise.
         processes: Likewise.
         progress: Likewise.
 
     Returns:
         `foresight`, and two rows of clairvoyant orders, with `ratio`, the sum of bounded slowdowns
-        over SAF's, its interval `ratio_low` and `ratio_high`, and
-        `log_ratio`.
+        over SAF's, its interval `ratio_low` and `ratio_high`, and `log_ratio`.
 
     Raises:
         EvaluationError: The agent is no index with a network, or no pass was contested.

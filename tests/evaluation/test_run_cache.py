@@ -97,7 +97,7 @@ def test_run_of_other_code_is_not_taken(tmp_path: Path, monkeypatch: pytest.Monk
         ("core/kernels/easy.py", True),
         ("agent/ppo/train.py", True),
         ("__init__.py", True),
-        ("report/canvas.py", False),
+        ("report/figures.py", False),
         ("evaluation/table.py", False),
     ],
 )

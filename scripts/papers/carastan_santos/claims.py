@@ -1,4 +1,4 @@
-"""Carastan-Santos 2019: what the samples come to, and what becomes of the paper's claims."""
+"""Carastan-Santos 2019: the paper's tables from our runs, and verdicts on its claims."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from papers.carastan_santos.run import METRICS, POLICIES, PREMATURE, SHARES, Rerun, Setting
-from papers.common.page import Claim, counted, near
+from papers.carastan_santos.run import METRICS, POLICIES, PREMATURE, SHARES, Reading, Rerun
+from papers.common.claims import FAILS, HOLDS, Claim, counted, near, off_by
 
 TITLES = {"bsld": "slowdown", "wait_time": "wait (s)", "pp_bsld": "pp-slowdown"}
 BEST_GAIN = {"bsld": 83.4, "wait_time": 61.4, "pp_bsld": 85.1}
@@ -26,16 +26,11 @@ BACKFILLED = {"SAF": -78.0, "SPF": -56.0}
 
 
 def inner(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Leave the best and the worst of several samples out.
+    """Return the values of all samples but the best and the worst, ascending.
 
-    Args:
-        values: One figure per sample, shape (n_samples,).
+    With fewer than three samples, return all.
 
-    Returns:
-        The others, ascending; all where there are fewer than three.
-
-    Source:
-        Carastan-Santos et al. 2019, section V-A.
+    Source: Carastan-Santos et al. 2019, section V-A.
 
     Example:
         >>> inner(np.array([4.0, 1.0, 9.0, 2.0]))
@@ -45,119 +40,75 @@ def inner(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return ordered[1:-1] if len(ordered) > 2 else ordered
 
 
-def means(rerun: Rerun, setting: Setting, metric: str) -> pd.DataFrame:
-    """Average a metric over the samples that count.
+def means(rerun: Rerun, reading: Reading, metric: str) -> pd.DataFrame:
+    """Average a metric of `METRICS` over the inner samples: a row per log, a column per policy.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-        metric: One of `METRICS`.
-
-    Returns:
-        One row per log, in the paper's order, one column per policy.
-
-    Source:
-        Carastan-Santos et al. 2019, figure 1, at the last week.
+    Source: Carastan-Santos et al. 2019, figure 1, at the last week.
     """
-    values = runs_of(rerun, setting).groupby(["log", "policy"])[f"mean_{metric}"]
+    values = runs_of(rerun, reading).groupby(["log", "policy"])[f"mean_{metric}"]
     averaged = values.agg(lambda column: inner(column.to_numpy()).mean()).unstack()
-    return averaged.loc[[name for name, _ in setting.logs], list(POLICIES)]
+    return averaged.loc[[name for name, _ in reading.logs], list(POLICIES)]
 
 
-def premature_ratios(rerun: Rerun, setting: Setting) -> pd.DataFrame:
+def premature_ratios(rerun: Rerun, reading: Reading) -> pd.DataFrame:
     """Divide the mean slowdown of premature jobs by that of the others.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
+    The ratios are averages over the samples: a row per policy, a column per log.
 
-    Returns:
-        One row per policy, one column per log, averaged over the samples.
-
-    Source:
-        Carastan-Santos et al. 2019, table IV.
+    Source: Carastan-Santos et al. 2019, table IV.
     """
-    runs = runs_of(rerun, setting)
+    runs = runs_of(rerun, reading)
     ratio = (runs["bsld_premature"] / runs["bsld_standard"]).groupby([runs["policy"], runs["log"]])
-    return ratio.mean().unstack().loc[list(POLICIES), [name for name, _ in setting.logs]]
+    return ratio.mean().unstack().loc[list(POLICIES), [name for name, _ in reading.logs]]
 
 
-def shares(rerun: Rerun, setting: Setting) -> pd.DataFrame:
-    """Return the share of jobs in each class of slowdown, averaged over the samples.
+def shares(rerun: Rerun, reading: Reading) -> pd.DataFrame:
+    """Return the share of jobs in each class of `SHARES`, averaged over samples, by (log, policy).
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-
-    Returns:
-        Rows (log, policy), one column per class of `SHARES`.
-
-    Source:
-        Carastan-Santos et al. 2019, figure 3.
+    Source: Carastan-Santos et al. 2019, figure 3.
     """
     columns = [f"share_{name}" for name in SHARES]
-    averaged = runs_of(rerun, setting).groupby(["log", "policy"])[columns].mean()
+    averaged = runs_of(rerun, reading).groupby(["log", "policy"])[columns].mean()
     averaged.columns = pd.Index(SHARES)
-    return averaged.loc[[(name, policy) for name, _ in setting.logs for policy in POLICIES]]
+    return averaged.loc[[(name, policy) for name, _ in reading.logs for policy in POLICIES]]
 
 
-def backfilled(rerun: Rerun, setting: Setting) -> pd.DataFrame:
-    """Return the number of backfilled jobs, averaged over the samples.
+def backfilled(rerun: Rerun, reading: Reading) -> pd.DataFrame:
+    """Return the number of backfilled jobs, averaged over samples: a row per log.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-
-    Returns:
-        One row per log, one column per policy.
-
-    Source:
-        Carastan-Santos et al. 2019, figure 4.
+    Source: Carastan-Santos et al. 2019, figure 4.
     """
-    counts = runs_of(rerun, setting).groupby(["log", "policy"])["n_backfilled"].mean().unstack()
-    return counts.loc[[name for name, _ in setting.logs], list(POLICIES)]
+    counts = runs_of(rerun, reading).groupby(["log", "policy"])["n_backfilled"].mean().unstack()
+    return counts.loc[[name for name, _ in reading.logs], list(POLICIES)]
 
 
-def claims(rerun: Rerun, setting: Setting) -> list[Claim]:
-    """Judge the paper's claims under one reading.
+def claims(rerun: Rerun, reading: Reading) -> list[Claim]:
+    """Return verdicts on the paper's claims under one reading of `SHOWN`, in the paper's order.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading, one of `SHOWN`.
-
-    Returns:
-        The claims, in the paper's order.
-
-    Source:
-        Carastan-Santos et al. 2019, sections V and VI; specification, section 3.
+    Source: Carastan-Santos et al. 2019, sections V and VI; specification, section 3.
     """
-    by_metric = {metric: means(rerun, setting, metric) for metric in METRICS}
+    by_metric = {metric: means(rerun, reading, metric) for metric in METRICS}
     return [
         *_performance(by_metric),
-        *_worst_jobs(rerun, setting),
-        *_premature(rerun, setting),
-        *_classes(shares(rerun, setting)),
-        *_backfilling(rerun, setting),
+        *_worst_jobs(rerun, reading),
+        *_premature(rerun, reading),
+        *_classes(shares(rerun, reading)),
+        *_backfilling(rerun, reading),
     ]
 
 
 def _performance(by_metric: dict[str, pd.DataFrame]) -> list[Claim]:
-    """Judge what section V-A says of figure 1."""
+    """Check what section V-A says of figure 1."""
     found = []
     for metric, frame in by_metric.items():
-        wins = [
-            (frame[aware] < frame[oblivious]).sum()
-            for aware in ("SPF", "SAF")
-            for oblivious in ("FCFS", "SQF")
-        ]
         text = f"SPF and SAF are better than FCFS and SQF, {TITLES[metric]}"
-        found.append(counted(text, "V-A, Fig. 1", int(sum(wins)), 4 * len(frame)))
+        found.append(counted(text, "V-A, Fig. 1", _wins(frame), 4 * len(frame)))
     for metric, frame in by_metric.items():
         gain = 100 * (1 - frame.div(frame["FCFS"], axis=0))
         log, policy = gain.stack().idxmax()
         text = f"best gain over FCFS, {TITLES[metric]}"
         best = near(text, "V-A", BEST_GAIN[metric], float(gain.to_numpy().max()), " %")
-        found.append(best._replace(figure=f"{best.figure} ({policy} on {log})"))
+        found.append(best._replace(finding=f"{best.finding} ({policy} on {log})"))
     pp = by_metric["pp_bsld"]
     is_best = int((pp.idxmin(axis=1) == "SAF").sum())
     found.append(counted("SAF is best in pp-slowdown", "V-B, Fig. 1", is_best, len(pp)))
@@ -175,11 +126,11 @@ def _performance(by_metric: dict[str, pd.DataFrame]) -> list[Claim]:
     ]
 
 
-def _worst_jobs(rerun: Rerun, setting: Setting) -> list[Claim]:
-    """Judge what is said of figure 2 and of the threshold."""
-    worst = rerun.worst[rerun.worst["setting"] == setting.name]
+def _worst_jobs(rerun: Rerun, reading: Reading) -> list[Claim]:
+    """Check what the paper says of figure 2 and of the threshold."""
+    worst = rerun.worst[rerun.worst["reading"] == reading.name]
     median = worst.groupby(["log", "policy"])["worst"].median().unstack()
-    runs = runs_of(rerun, setting)
+    runs = runs_of(rerun, reading)
     large = (
         runs.groupby("policy")[["n_thresholded_large", "n_thresholded"]].sum().loc[["SPF", "SAF"]]
     )
@@ -194,19 +145,19 @@ def _worst_jobs(rerun: Rerun, setting: Setting) -> list[Claim]:
         Claim(
             "most jobs that reach the threshold are larger ones (area above the median)",
             "III-C",
-            "holds" if share > 50 else "does not hold here",
+            HOLDS if share > 50 else FAILS,
             f"{share:.0f} % under SPF and SAF",
         ),
     ]
 
 
-def _premature(rerun: Rerun, setting: Setting) -> list[Claim]:
-    """Judge tables III and IV."""
+def _premature(rerun: Rerun, reading: Reading) -> list[Claim]:
+    """Check tables III and IV."""
     facts = rerun.facts.set_index("log")["premature"]
     close = sum(abs(facts[log] / PREMATURE[log] - 1) <= 0.1 for log in facts.index)
-    ratio = premature_ratios(rerun, setting)
-    printed = pd.DataFrame(TABLE_4, index=ratio.columns).T
-    off = np.abs(np.log(ratio / printed)).to_numpy()
+    ratio = premature_ratios(rerun, reading)
+    over_printed = _over_table_4(ratio)
+    off = np.abs(np.log(over_printed)).to_numpy()
     amplified = int((ratio.loc[["SPF", "SAF"]] > ratio.loc["FCFS"]).to_numpy().sum())
     return [
         counted("share of premature jobs, within a tenth", "Table III", int(close), len(facts)),
@@ -221,14 +172,14 @@ def _premature(rerun: Rerun, setting: Setting) -> list[Claim]:
             "Table IV",
             int((off <= np.log(4 / 3)).sum()),
             off.size,
-            f"off by a factor of {np.exp(off.mean()):.2f} on average",
+            f"off by a factor of {off_by(over_printed):.2f} on average",
         ),
         counted("SPF and SAF widen that gap", "V-C", amplified, 10),
     ]
 
 
 def _classes(frame: pd.DataFrame) -> list[Claim]:
-    """Judge what is said of figure 3."""
+    """Check what the paper says of figure 3."""
     wide = frame.unstack("log")
     held, of = 0, 0
     exceptions = 0
@@ -245,14 +196,14 @@ def _classes(frame: pd.DataFrame) -> list[Claim]:
     fewer = poor.loc["FCFS"] / poor.loc["SAF"]
     return [
         counted(
-            "every class of jobs that waited shrinks against FCFS (SPF in 1-10 apart)",
+            "every class of jobs that waited shrinks against FCFS (except SPF in 1-10)",
             "V-C, Fig. 3",
             held,
             of,
         ),
         counted("the exception: SPF in 1-10 grows", "V-C, Fig. 3", exceptions, 5),
         near("SAF starts up to 9 % more jobs at once", "VI", 9.0, float(more.max()), " %")._replace(
-            figure=f"+{more.min():.0f} to +{more.max():.0f} % of FCFS's; "
+            finding=f"+{more.min():.0f} to +{more.max():.0f} % of FCFS's; "
             f"{points.min():.0f} to {points.max():.0f} points"
         ),
         near(
@@ -265,12 +216,12 @@ def _classes(frame: pd.DataFrame) -> list[Claim]:
     ]
 
 
-def _backfilling(rerun: Rerun, setting: Setting) -> list[Claim]:
-    """Judge what is said of figure 4."""
-    counts = backfilled(rerun, setting)
+def _backfilling(rerun: Rerun, reading: Reading) -> list[Claim]:
+    """Check what the paper says of figure 4."""
+    counts = backfilled(rerun, reading)
     change = 100 * (counts.div(counts["FCFS"], axis=0) - 1).mean()
     runs = rerun.runs
-    free = runs[(runs["setting"] == "no threshold") & (runs["policy"] == "SQF")]["n_backfilled"]
+    free = runs[(runs["reading"] == "no threshold") & (runs["policy"] == "SQF")]["n_backfilled"]
     return [
         near(
             f"{policy} backfills {-printed:.0f} % fewer jobs than FCFS, on average",
@@ -299,57 +250,36 @@ def _backfilling(rerun: Rerun, setting: Setting) -> list[Claim]:
     ]
 
 
-def wins(rerun: Rerun, setting: Setting) -> int:
-    """Count the cases in which SPF or SAF beats FCFS or SQF.
+def wins(rerun: Rerun, reading: Reading) -> int:
+    """Count the cases in which SPF or SAF beats FCFS or SQF, of 12 per log.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-
-    Returns:
-        The number, of 12 per log.
-
-    Source:
-        Carastan-Santos et al. 2019, figure 1.
+    Source: Carastan-Santos et al. 2019, figure 1.
     """
-    frames = (means(rerun, setting, metric) for metric in METRICS)
+    return sum(_wins(means(rerun, reading, metric)) for metric in METRICS)
+
+
+def _wins(frame: pd.DataFrame) -> int:
+    """Count these cases for one metric, of 4 per log."""
     return sum(
         int((frame[aware] < frame[oblivious]).sum())
-        for frame in frames
         for aware in ("SPF", "SAF")
         for oblivious in ("FCFS", "SQF")
     )
 
 
-def off_table_4(rerun: Rerun, setting: Setting) -> float:
-    """Return by which factor the ratios differ from Table IV, on the geometric mean.
+def off_table_4(rerun: Rerun, reading: Reading) -> float:
+    """Return by which factor the ratios differ from table IV, on the geometric mean.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-
-    Returns:
-        The factor, >= 1.
-
-    Source:
-        Carastan-Santos et al. 2019, table IV.
+    Source: Carastan-Santos et al. 2019, table IV.
     """
-    ratio = premature_ratios(rerun, setting)
-    printed = pd.DataFrame(TABLE_4, index=list(PREMATURE)).T[ratio.columns]
-    return float(np.exp(np.abs(np.log(ratio / printed)).to_numpy().mean()))
+    return off_by(_over_table_4(premature_ratios(rerun, reading)))
 
 
-def runs_of(rerun: Rerun, setting: Setting) -> pd.DataFrame:
-    """Return the runs of one reading.
+def _over_table_4(ratio: pd.DataFrame) -> pd.DataFrame:
+    """Divide ratios by those that table IV prints, for the logs that were run."""
+    return ratio / pd.DataFrame(TABLE_4, index=list(PREMATURE)).T[ratio.columns]
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
 
-    Returns:
-        One row per log, sample and policy.
-
-    Source:
-        House rule: one table holds all runs.
-    """
-    return rerun.runs[rerun.runs["setting"] == setting.name]
+def runs_of(rerun: Rerun, reading: Reading) -> pd.DataFrame:
+    """Return the runs of one reading: a row per log, sample and policy."""
+    return rerun.runs[rerun.runs["reading"] == reading.name]

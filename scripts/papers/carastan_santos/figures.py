@@ -1,56 +1,49 @@
-"""Figures 1 to 4 of Carastan-Santos 2019, drawn from a rerun."""
+"""Figures 1 to 4 of Carastan-Santos 2019, drawn from our runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.report.canvas import LINES, blank_figure, save
 from papers.carastan_santos.claims import TITLES, inner, runs_of, shares
-from papers.carastan_santos.run import METRICS, POLICIES, SHARES, Rerun, Setting
+from papers.carastan_santos.run import METRICS, POLICIES, SHARES, SHOWN, Reading, Rerun
+from papers.common.figures import BLACK, LINES, figure_of, finish, panels, save
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-COLOURS = dict(zip(POLICIES, ("#111111", *LINES), strict=False))
+COLOURS = dict(zip(POLICIES, (BLACK, *LINES), strict=False))
 """One colour per policy, FCFS in black."""
 
 
-def draw_carastan_santos(rerun: Rerun, setting: Setting, folder: str | Path) -> list[Path]:
-    """Draw the four figures of one reading.
-
-    Args:
-        rerun: The figures.
-        setting: Which reading, one of those shown in full.
-        folder: Where the pictures go; those of the same names are replaced.
-
-    Returns:
-        The pictures written.
+def draw(rerun: Rerun, folder: Path) -> list[Path]:
+    """Draw the figures of every reading of `SHOWN` into a folder and return the pictures.
 
     Raises:
         HpcgymError: matplotlib is not installed.
         OutputError: A picture cannot be written.
-
-    Source:
-        Carastan-Santos et al. 2019, figures 1-4.
     """
-    logs = [name for name, _ in setting.logs]
-    short = setting.over_limit
+    return [path for reading in SHOWN for path in draw_reading(rerun, reading, folder)]
+
+
+def draw_reading(rerun: Rerun, reading: Reading, folder: Path) -> list[Path]:
+    """Draw the four figures of one reading.
+
+    Source: Carastan-Santos et al. 2019, figures 1-4.
+    """
+    logs = [name for name, _ in reading.logs]
+    short = reading.over_limit
     return [
-        _draw_weekly(rerun, setting, logs, Path(folder, f"figure-1-{short}.png")),
-        _draw_worst(rerun, setting, logs, Path(folder, f"figure-2-{short}.png")),
-        _draw_classes(rerun, setting, logs, Path(folder, f"figure-3-{short}.png")),
-        _draw_backfilled(rerun, setting, logs, Path(folder, f"figure-4-{short}.png")),
+        _draw_weekly(rerun, reading, logs, folder / f"figure-1-{short}.png"),
+        _draw_worst(rerun, reading, logs, folder / f"figure-2-{short}.png"),
+        _draw_classes(rerun, reading, logs, folder / f"figure-3-{short}.png"),
+        _draw_backfilled(rerun, reading, logs, folder / f"figure-4-{short}.png"),
     ]
 
 
-def _draw_weekly(rerun: Rerun, setting: Setting, logs: list[str], path: Path) -> Path:
+def _draw_weekly(rerun: Rerun, reading: Reading, logs: list[str], path: Path) -> Path:
     """Draw the cumulative averages: one row per metric, one column per log."""
-    figure = blank_figure(2.6 * len(logs), 7.0, f"Fig. 1, cumulative averages, {setting.name}")
+    figure = figure_of(2.6 * len(logs), 7.0, f"Fig. 1, cumulative averages, {reading.name}")
     axes = figure.subplots(len(METRICS), len(logs), squeeze=False)
-    weekly = rerun.weekly[rerun.weekly["setting"] == setting.name]
+    weekly = rerun.weekly[rerun.weekly["reading"] == reading.name]
     for column, log in enumerate(logs):
         for row, metric in enumerate(METRICS):
             one = axes[row, column]
@@ -63,56 +56,48 @@ def _draw_weekly(rerun: Rerun, setting: Setting, logs: list[str], path: Path) ->
                 for edge in (inside.min(axis=1), inside.max(axis=1)):
                     one.plot(edge, color=COLOURS[policy], linewidth=0.6, linestyle="--")
             one.set_ylim(bottom=0)
-            _finish(one, log if row == 0 else "", TITLES[metric] if column == 0 else "")
+            finish(one, log if row == 0 else "", TITLES[metric] if column == 0 else "")
     axes[-1, 0].set_xlabel("week")
     axes[0, 0].legend(frameon=False, fontsize=8)
     return save(figure, path)
 
 
-def _draw_worst(rerun: Rerun, setting: Setting, logs: list[str], path: Path) -> Path:
+def _draw_worst(rerun: Rerun, reading: Reading, logs: list[str], path: Path) -> Path:
     """Draw the widths of the worst jobs as boxes."""
-    figure = blank_figure(2.2 * len(logs), 2.8, f"Fig. 2, width of the worst jobs, {setting.name}")
-    worst = rerun.worst[rerun.worst["setting"] == setting.name]
-    for one, log in zip(np.atleast_1d(figure.subplots(1, len(logs))), logs, strict=True):
+    figure = figure_of(2.2 * len(logs), 2.8, f"Fig. 2, width of the worst jobs, {reading.name}")
+    worst = rerun.worst[rerun.worst["reading"] == reading.name]
+    for one, log in zip(panels(figure, 1, len(logs)), logs, strict=True):
         jobs = worst[worst["log"] == log]
         boxes = [jobs[jobs["policy"] == policy]["worst"].to_numpy() for policy in POLICIES]
         one.boxplot(boxes, tick_labels=POLICIES, flierprops={"markersize": 2})
         one.set_yscale("log", base=2)
-        _finish(one, log, "processors" if log == logs[0] else "")
+        finish(one, log, "processors" if log == logs[0] else "")
     return save(figure, path)
 
 
-def _draw_classes(rerun: Rerun, setting: Setting, logs: list[str], path: Path) -> Path:
+def _draw_classes(rerun: Rerun, reading: Reading, logs: list[str], path: Path) -> Path:
     """Draw the shares of jobs by class of slowdown as bars."""
-    figure = blank_figure(2.6 * len(logs), 2.8, f"Fig. 3, jobs by slowdown, {setting.name}")
-    frame = shares(rerun, setting)
-    for one, log in zip(np.atleast_1d(figure.subplots(1, len(logs))), logs, strict=True):
+    figure = figure_of(2.6 * len(logs), 2.8, f"Fig. 3, jobs by slowdown, {reading.name}")
+    frame = shares(rerun, reading)
+    for one, log in zip(panels(figure, 1, len(logs)), logs, strict=True):
         for place, policy in enumerate(POLICIES):
             heights = 100 * frame.loc[log].loc[policy, list(SHARES)].to_numpy()
             at = np.arange(len(SHARES)) + (place - 1.5) / 5
             one.bar(at, heights, width=0.2, color=COLOURS[policy], label=policy)
         one.set_xticks(range(len(SHARES)), SHARES)
-        _finish(one, log, "% of jobs" if log == logs[0] else "")
+        finish(one, log, "% of jobs" if log == logs[0] else "")
     one.legend(frameon=False, fontsize=8)
     return save(figure, path)
 
 
-def _draw_backfilled(rerun: Rerun, setting: Setting, logs: list[str], path: Path) -> Path:
+def _draw_backfilled(rerun: Rerun, reading: Reading, logs: list[str], path: Path) -> Path:
     """Draw the numbers of backfilled jobs of the samples as boxes."""
-    figure = blank_figure(2.2 * len(logs), 2.8, f"Fig. 4, backfilled jobs, {setting.name}")
-    runs = runs_of(rerun, setting)
-    for one, log in zip(np.atleast_1d(figure.subplots(1, len(logs))), logs, strict=True):
+    figure = figure_of(2.2 * len(logs), 2.8, f"Fig. 4, backfilled jobs, {reading.name}")
+    runs = runs_of(rerun, reading)
+    for one, log in zip(panels(figure, 1, len(logs)), logs, strict=True):
         jobs = runs[runs["log"] == log]
         boxes = [inner(jobs[jobs["policy"] == p]["n_backfilled"].to_numpy()) for p in POLICIES]
         one.boxplot(boxes, tick_labels=POLICIES, flierprops={"markersize": 2})
         one.set_ylim(bottom=0)
-        _finish(one, log, "jobs" if log == logs[0] else "")
+        finish(one, log, "jobs" if log == logs[0] else "")
     return save(figure, path)
-
-
-def _finish(axes: Axes, title: str, label: str) -> None:
-    """Give an axis its title and its label."""
-    axes.set_title(title, fontsize=9)
-    axes.set_ylabel(label, fontsize=9)
-    axes.tick_params(labelsize=7)
-    axes.spines[["top", "right"]].set_visible(False)

@@ -1,4 +1,4 @@
-"""The page of Carastan-Santos 2019: published and measured side by side."""
+"""The page of Carastan-Santos 2019: published numbers beside ours."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from papers.carastan_santos.run import (
     PREMATURE,
     SHARES,
     SHOWN,
+    Reading,
     Rerun,
-    Setting,
 )
-from papers.common.page import YARDSTICK, claims_table, prose, table
+from papers.common.claims import BY_CASES, BY_NUMBER
+from papers.common.page import beside, claims_table, document, prose, table
 
 TABLE_2 = {
     "HPC2N": (240, 202_871, 60.1, 42),
@@ -41,120 +42,118 @@ TABLE_2 = {
 
 
 def page(rerun: Rerun, command: str, seconds: float) -> str:
-    """Write the page.
+    """Return the page in Markdown.
 
     Args:
-        rerun: The figures.
-        command: The command that printed them.
+        rerun: The results.
+        command: The command that writes the page.
         seconds: Wall time of the whole command, s.
-
-    Returns:
-        The page in Markdown.
-
-    Source:
-        House rule: every figure in a page is printed by a command named beside it.
     """
-    readings = {setting.name: claims(rerun, setting) for setting in SHOWN}
-    sections = [
-        "# Carastan-Santos 2019, rerun",
-        _what_was_run(rerun, command, seconds),
-        "## Our view of the differences",
-        _view(rerun),
-        "## What was tried",
-        _tried(rerun),
-        "## The figures",
-        f"Where a cell holds several figures, they are: {' / '.join(readings)}.",
-        "### Table II, the logs",
-        _facts(rerun),
-        "### Table III, premature jobs (%)",
-        _table_3(rerun),
-        "### Table IV, mean slowdown of premature jobs over that of the others",
-        _table_4(rerun),
-        "### Fig. 1 at the last week",
-        "Mean of the samples that count (smallest to largest).",
-        _figure_1(rerun),
-        "### Fig. 2, median width of the 100 worst jobs of each sample",
-        _figure_2(rerun),
-        "### Fig. 3, share of jobs by slowdown (%)",
-        _figure_3(rerun),
-        "### Fig. 4, backfilled jobs per sample",
-        _figure_4(rerun),
-        "## What became of the claims",
-        YARDSTICK,
-        claims_table(readings),
-    ]
-    return "\n\n".join(sections) + "\n"
+    readings = {reading.name: claims(rerun, reading) for reading in SHOWN}
+    return document(
+        (
+            "# Carastan-Santos 2019, rerun",
+            _what_was_run(rerun, command, seconds),
+            "## Our view of the differences",
+            _view(rerun),
+            "## What was tried",
+            _tried(rerun),
+            "## Tables and figures",
+            f"A cell with several values shows, in this order: {' / '.join(readings)}.",
+            "### Table II, the logs",
+            _facts(rerun),
+            "### Table III, premature jobs (%)",
+            _table_3(rerun),
+            "### Table IV, mean slowdown of premature jobs over that of the others",
+            _table_4(rerun),
+            "### Fig. 1 at the last week",
+            "Mean of the samples without the best and the worst (smallest to largest).",
+            _figure_1(rerun),
+            "### Fig. 2, median width of the 100 worst jobs of each sample",
+            _figure_2(rerun),
+            "### Fig. 3, share of jobs by slowdown (%)",
+            _figure_3(rerun),
+            "### Fig. 4, backfilled jobs per sample",
+            _figure_4(rerun),
+            "## Claims",
+            f"{BY_CASES} {BY_NUMBER}",
+            claims_table(readings),
+        )
+    )
 
 
 def _what_was_run(rerun: Rerun, command: str, seconds: float) -> str:
-    """Say what the page is about."""
+    """Say what was run."""
     n_jobs = rerun.runs["n_jobs"].sum() / 1e6
     return prose(
         f"""
         D. Carastan-Santos, R. Y. de Camargo, D. Trystram, S. Zrigui: "One can only gain by
-        replacing EASY Backfilling: A simple scheduling policies case study", CCGrid 2019. Written
-        by `{command}`, which took {seconds:.0f} s in all on one core, {rerun.seconds:.0f} s of it
-        for {len(rerun.runs):,} simulations of {n_jobs:.0f} million jobs. It also writes every
-        figure as CSV and Figs. 1 to 4 as pictures.
+        replacing EASY Backfilling: A simple scheduling policies case study", CCGrid 2019.
 
-        Five logs, {N_SAMPLES} samples of each by algorithm 1 (each user's weeks permuted), four
-        policies, backfilling in the primary order, threshold three times the largest request of the
-        log. Figures are means over the samples; where the paper leaves out the best and the worst
-        sample, so do we. Three readings are shown in full. *{MAIN.name}*: a job that outlives its
-        request is killed. *{BATSIM.name}*: no request is shorter than twice the run time, so none
-        is killed; that is what the converter of logs that comes with the paper's simulator, Batsim,
-        does unless told otherwise. *{GIVEN.name}*: the same converter with that switched off leaves
-        out jobs that ran beyond their request.
+        Written by `{command}`, which took {seconds:.0f} s on one core. Of these,
+        {rerun.seconds:.0f} s went into {len(rerun.runs):,} simulations of {n_jobs:.0f} million
+        jobs. The command also writes all numbers as CSV, and Figs. 1 to 4 as pictures.
+
+        Each of the five logs gives {N_SAMPLES} samples by algorithm 1, which permutes each user's
+        weeks. Four policies are compared. Jobs are backfilled in the primary order. The threshold
+        is three times the largest request of the log. Numbers are means over the samples. Where the
+        paper leaves out the best and the worst sample, so do we.
+
+        Three readings are shown in full. *{MAIN.name}*: a job that outlives its request is killed.
+        *{BATSIM.name}*: every request is at least twice the run time, so no job is killed. The
+        converter of logs that comes with the paper's simulator, Batsim, does this by default.
+        *{GIVEN.name}*: the same converter with this option off. It leaves out jobs that ran beyond
+        their request.
         """
     )
 
 
 def _view(rerun: Rerun) -> str:
-    """Say what we make of it."""
+    """Explain the differences."""
     off = {s.name: off_table_4(rerun, s) for s in SHOWN}
     won = {s.name: wins(rerun, s) for s in SHOWN}
     facts = rerun.facts.set_index("log")["ratio_published"]
+    needed = ", ".join(f"{facts[log]:.0f} ({log})" for log in facts.index)
     return prose(
         f"""
-        **Requests.** What becomes of jobs over their request explains most of it. With requests of
-        at least twice the run time, SPF and SAF beat FCFS and SQF in {won[BATSIM.name]} of 60
-        cases, SAF is best in pp-slowdown on every log, and Table IV is off by a factor of
-        {off[BATSIM.name]:.2f}; with jobs killed, as the paper says, it is {won[MAIN.name]} cases
-        and a factor of {off[MAIN.name]:.2f}. With such jobs left out, {won[GIVEN.name]} cases and
-        {off[GIVEN.name]:.2f}, but the wait and the backfilled jobs of Fig. 4 come nearer. Which of
-        the converter's options the authors used, the paper does not say. A killed job counts with
-        the run time it was cut to, so that its wait weighs more in its slowdown.
+        **Requests.** Most differences depend on the jobs beyond their request. With requests of at
+        least twice the run time, SPF and SAF beat FCFS and SQF in {won[BATSIM.name]} of 60 cases.
+        SAF is then best in pp-slowdown on every log, and Table IV is off by a factor of
+        {off[BATSIM.name]:.2f}. With jobs killed, as the paper says, it is {won[MAIN.name]} cases
+        and a factor of {off[MAIN.name]:.2f}. With such jobs left out, it is {won[GIVEN.name]} cases
+        and a factor of {off[GIVEN.name]:.2f}, but the wait and the backfilled jobs of Fig. 4 come
+        nearer. The paper does not say which options of the converter the authors used. A killed job
+        counts with the run time it was cut to, so its wait weighs more in its slowdown.
 
-        **The threshold.** Logs hold a few requests far beyond what their queues allowed: up to 100
-        days on HPC2N, where 99.9 % ask for 5 days at most, 7 days on SDSC Blue (36 h), 48 h on SDSC
-        SP2 (18 h). Three times the largest request is then hardly a threshold. Three times the
-        99.9th percentile ("p99.9" below) lowers the best gains and brings Table IV nearer. The
-        paper prints no values.
+        **The threshold.** Logs hold a few requests far beyond what their queues allowed. They reach
+        100 days on HPC2N, where 99.9 % of the jobs ask for at most 5 days. They reach 7 days on
+        SDSC Blue (36 h) and 48 h on SDSC SP2 (18 h). Three times the largest request is then hardly
+        a threshold. Three times the 99.9th percentile ("p99.9" below) lowers the best gains and
+        brings Table IV nearer. The paper prints no values.
 
-        **Premature jobs.** Table III stays unexplained. A request of 100 times the run time gives
-        HPC2N and CTC to within a tenth and the others far too low; no single ratio gives all five
-        shares, which would need {", ".join(f"{facts[log]:.0f} ({log})" for log in facts.index)}.
-        Taking the difference for the ratio, counting only jobs that ended well, or leaving
-        over-limit jobs out does not help either.
+        **Premature jobs.** Table III remains unexplained. A request of 100 times the run time gives
+        HPC2N and CTC within a tenth, and the others far too low. No single ratio gives all five
+        shares, which would need {needed}. Three other definitions do not help either: the
+        difference in place of the ratio, only jobs that ended well, and no over-limit jobs.
 
-        **Fig. 4.** The paper shows no backfilled job for SQF on any log, threshold and all. Here
-        thresholded jobs break SQF's order wherever jobs wait that long, which is everywhere but on
-        HPC2N, and other jobs are then backfilled. Proposition 1 itself holds to the job. Either the
-        threshold of the paper's runs was met more seldom, or its count left such jobs out; the
-        latter would also bring the falls of SAF and SPF nearer to the printed ones, as "no
-        threshold" shows.
+        **Fig. 4.** The paper shows no backfilled job for SQF on any log, although there is a
+        threshold. Here thresholded jobs break SQF's order wherever jobs wait that long, which is
+        everywhere but on HPC2N. Other jobs are then backfilled. Proposition 1 itself holds without
+        exception. Either jobs reached the threshold less often in the paper's runs, or its count
+        leaves such jobs out. The latter would also bring the falls of SAF and SPF nearer to the
+        printed ones, as "no threshold" shows.
         """
     )
 
 
 def _tried(rerun: Rerun) -> str:
-    """Lay out what each reading gives."""
+    """Lay out the results of each reading."""
     rows = []
-    for name in rerun.runs["setting"].unique():
-        setting = Setting(name, logs=_logs_of(rerun, name))
-        by_metric = {metric: means(rerun, setting, metric) for metric in METRICS}
+    for name in rerun.runs["reading"].unique():
+        reading = Reading(name, logs=_logs_of(rerun, name))
+        by_metric = {metric: means(rerun, reading, metric) for metric in METRICS}
         gains = [100 * (1 - f.div(f["FCFS"], axis=0)).to_numpy().max() for f in by_metric.values()]
-        counts = backfilled(rerun, setting)
+        counts = backfilled(rerun, reading)
         change = 100 * (counts.div(counts["FCFS"], axis=0) - 1).mean()
         n_logs = len(counts)
         best = int((by_metric["pp_bsld"].idxmin(axis=1) == "SAF").sum())
@@ -162,9 +161,9 @@ def _tried(rerun: Rerun) -> str:
             [
                 name,
                 *(f"{gain:.1f}" for gain in gains),
-                f"{wins(rerun, setting)} of {12 * n_logs}",
+                f"{wins(rerun, reading)} of {12 * n_logs}",
                 f"{best} of {n_logs}",
-                f"{off_table_4(rerun, setting):.2f}",
+                f"{off_table_4(rerun, reading):.2f}",
                 f"{change['SAF']:.0f}",
                 f"{change['SPF']:.0f}",
             ]
@@ -179,7 +178,7 @@ def _tried(rerun: Rerun) -> str:
 
 
 def _facts(rerun: Rerun) -> str:
-    """Lay out Table II."""
+    """Lay out table II."""
     rows = [
         [
             one.log,
@@ -196,7 +195,7 @@ def _facts(rerun: Rerun) -> str:
 
 
 def _table_3(rerun: Rerun) -> str:
-    """Lay out Table III with the definitions tried."""
+    """Lay out table III with the definitions that were tried."""
     columns = {
         "premature": "e >= 100 p",
         "premature_difference": "e - p >= 100 p",
@@ -216,14 +215,14 @@ def _table_3(rerun: Rerun) -> str:
 
 
 def _table_4(rerun: Rerun) -> str:
-    """Lay out Table IV, published first."""
-    ratios = [premature_ratios(rerun, setting) for setting in SHOWN]
+    """Lay out table IV, published numbers first."""
+    ratios = [premature_ratios(rerun, reading) for reading in SHOWN]
     rows = [
         [
             policy,
             *(
-                " / ".join([f"*{figure}*", *(f"{ratio.loc[policy, log]:.2f}" for ratio in ratios)])
-                for figure, log in zip(printed, PREMATURE, strict=True)
+                beside(f"{published}", *(f"{ratio.loc[policy, log]:.2f}" for ratio in ratios))
+                for published, log in zip(printed, PREMATURE, strict=True)
             ),
         ]
         for policy, printed in TABLE_4.items()
@@ -237,19 +236,19 @@ def _figure_1(rerun: Rerun) -> str:
         [
             log,
             TITLES[metric],
-            setting.name,
-            *(_span(rerun, setting, log, p, metric) for p in POLICIES),
+            reading.name,
+            *(_span(rerun, reading, log, p, metric) for p in POLICIES),
         ]
         for log in PREMATURE
         for metric in METRICS
-        for setting in SHOWN
+        for reading in SHOWN
     ]
     return table(("log", "metric", "reading", *POLICIES), rows)
 
 
 def _figure_2(rerun: Rerun) -> str:
     """Lay out the medians of Fig. 2."""
-    median = rerun.worst.groupby(["setting", "log", "policy"])["worst"].median()
+    median = rerun.worst.groupby(["reading", "log", "policy"])["worst"].median()
     rows = [
         [log, *(" / ".join(f"{median[s.name, log, p]:g}" for s in SHOWN) for p in POLICIES)]
         for log in PREMATURE
@@ -259,7 +258,7 @@ def _figure_2(rerun: Rerun) -> str:
 
 def _figure_3(rerun: Rerun) -> str:
     """Lay out Fig. 3."""
-    frames = [shares(rerun, setting) for setting in SHOWN]
+    frames = [shares(rerun, reading) for reading in SHOWN]
     rows = [
         [
             log,
@@ -277,7 +276,7 @@ def _figure_3(rerun: Rerun) -> str:
 
 def _figure_4(rerun: Rerun) -> str:
     """Lay out the means of Fig. 4."""
-    counts = [backfilled(rerun, setting) for setting in SHOWN]
+    counts = [backfilled(rerun, reading) for reading in SHOWN]
     rows = [
         [log, *(" / ".join(f"{count.loc[log, p]:,.0f}" for count in counts) for p in POLICIES)]
         for log in PREMATURE
@@ -285,9 +284,9 @@ def _figure_4(rerun: Rerun) -> str:
     return table(("log", *POLICIES), rows)
 
 
-def _span(rerun: Rerun, setting: Setting, log: str, policy: str, metric: str) -> str:
+def _span(rerun: Rerun, reading: Reading, log: str, policy: str, metric: str) -> str:
     """Show mean, smallest and largest of the samples that count."""
-    runs = runs_of(rerun, setting)
+    runs = runs_of(rerun, reading)
     rows = runs[(runs["log"] == log) & (runs["policy"] == policy)]
     values = inner(rows[f"mean_{metric}"].to_numpy())
     digits = 0 if metric == "wait_time" else 1
@@ -297,4 +296,4 @@ def _span(rerun: Rerun, setting: Setting, log: str, policy: str, metric: str) ->
 
 def _logs_of(rerun: Rerun, name: str) -> tuple[tuple[str, str], ...]:
     """Return the logs that a reading was tried on."""
-    return tuple((log, log) for log in rerun.runs[rerun.runs["setting"] == name]["log"].unique())
+    return tuple((log, log) for log in rerun.runs[rerun.runs["reading"] == name]["log"].unique())

@@ -1,4 +1,4 @@
-"""Carastan-Santos 2019 rerun: four policies on ten resamples of five logs, simulated whole."""
+"""Run Carastan-Santos 2019 again: four policies on ten resamples of five whole logs."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ PREMATURE_RATIO = 100
 
 
 @dataclass(frozen=True)
-class Setting:
+class Reading:
     """One way to read what the paper leaves open.
 
     Attributes:
         name: What the tables call it.
         resampling: "permute" or "draw", as in `resample`; "none" takes the log itself, once.
-        over_limit: What becomes of jobs that ran beyond their request.
-        limit: The largest request a platform allows, three times which is the threshold: the log's
-            "largest", its 99.9th percentile "p99.9", or "none" for no threshold.
+        over_limit: What happens to jobs that ran beyond their request.
+        limit: The largest request a platform allows, a third of the threshold: the log's "largest",
+            its 99.9th percentile "p99.9", or "none" for no threshold.
         backfill_order: Order of the backfill, None for the primary one.
         bound_s: Bound of the slowdown (tau), s.
         logs: Paper's name -> ours.
@@ -66,33 +66,32 @@ class Setting:
     logs: tuple[tuple[str, str], ...] = tuple(LOGS.items())
 
 
-MAIN = Setting("as the paper says")
-BATSIM = Setting("Batsim's converter", over_limit="double")
+MAIN = Reading("as the paper says")
+BATSIM = Reading("Batsim's converter", over_limit="double")
 """The converter that comes with the paper's simulator sets requests to max(request, 2 run)."""
 
-GIVEN = Setting("given requests only", over_limit="drop")
-"""The same converter with that switched off leaves out jobs that ran beyond their request."""
+GIVEN = Reading("given requests only", over_limit="drop")
+"""With that option off, the same converter leaves out jobs that ran beyond their request."""
 
 TRIED = (
     BATSIM,
     GIVEN,
-    Setting("Batsim's converter, p99.9 threshold", over_limit="double", limit="p99.9"),
-    Setting("given requests only, p99.9 threshold", over_limit="drop", limit="p99.9"),
-    Setting("weeks drawn with replacement", resampling="draw"),
-    Setting("the logs themselves, no resampling", resampling="none"),
-    Setting("over-limit jobs run on", over_limit="keep"),
-    Setting("no threshold", limit="none"),
-    Setting("p99.9 threshold", limit="p99.9"),
-    Setting("SPF backfilling", backfill_order="SPF"),
-    Setting("FCFS backfilling", backfill_order="FCFS"),
-    Setting("tau 60 s", bound_s=60),
-    Setting("KTH SP2 uncleaned", logs=(("KTH SP2", "KTH-SP2-1996-2"),)),
+    Reading("Batsim's converter, p99.9 threshold", over_limit="double", limit="p99.9"),
+    Reading("given requests only, p99.9 threshold", over_limit="drop", limit="p99.9"),
+    Reading("weeks drawn with replacement", resampling="draw"),
+    Reading("the logs themselves, no resampling", resampling="none"),
+    Reading("over-limit jobs run on", over_limit="keep"),
+    Reading("no threshold", limit="none"),
+    Reading("p99.9 threshold", limit="p99.9"),
+    Reading("SPF backfilling", backfill_order="SPF"),
+    Reading("FCFS backfilling", backfill_order="FCFS"),
+    Reading("tau 60 s", bound_s=60),
+    Reading("KTH SP2 uncleaned", logs=(("KTH SP2", "KTH-SP2-1996-2"),)),
 )
 """What might explain differences."""
 
-
 SHOWN = (MAIN, BATSIM, GIVEN)
-"""The settings whose figures are shown in full."""
+"""The readings that the page shows in full."""
 
 PREMATURE = {"HPC2N": 17.4, "SDSC Blue": 30.2, "SDSC SP2": 16.1, "CTC SP2": 9.5, "KTH SP2": 12.4}
 """Table III: share of premature jobs, %."""
@@ -102,13 +101,13 @@ _LISTS = (*METRICS, "worst")
 
 @dataclass(frozen=True)
 class Rerun:
-    """What a rerun gave.
+    """The results.
 
     Attributes:
-        runs: One row per setting, log, sample and policy.
+        runs: One row per reading, log, sample and policy.
         weekly: Cumulative averages by log, sample, policy and week, in long form, of `SHOWN`.
         worst: Processors of the jobs with the largest slowdowns, in long form, of `SHOWN`.
-        facts: One row per log: what stands in it.
+        facts: One row per log, for tables II and III.
         seconds: Wall time of all simulations, s.
     """
 
@@ -120,37 +119,33 @@ class Rerun:
 
 
 def rerun(
-    journal: str | Path, *, settings: Sequence[Setting] = (MAIN, *TRIED), samples: int = N_SAMPLES
+    journal: str | Path, *, readings: Sequence[Reading] = (MAIN, *TRIED), samples: int = N_SAMPLES
 ) -> Rerun:
     """Simulate every sample of every log under every policy.
 
-    A sample is drawn from a generator of its own, so all settings and policies meet the same ones.
+    Each sample has its own random generator, so all readings and policies get the same samples.
 
     Args:
         journal: File in which finished parts are kept; a second run goes on from it.
-        settings: Readings of the paper, `MAIN` first.
+        readings: Readings of the paper, `MAIN` first.
         samples: Samples of each log.
-
-    Returns:
-        The figures of every run.
 
     Raises:
         TraceError: A log is not at hand.
 
-    Source:
-        Carastan-Santos et al. 2019, sections IV and V; specification, section 3.
+    Source: Carastan-Santos et al. 2019, sections IV and V; specification, section 3.
     """
-    names = dict.fromkeys(name for setting in settings for _, name in setting.logs)
+    names = dict.fromkeys(name for reading in readings for _, name in reading.logs)
     logs = {name: load_workload(name, missing_request="max") for name in names}
     parts = [
         Part(
-            digest(logs[name], "Carastan-Santos 2019", setting, paper_name, number, SEED),
-            f"{paper_name}, {setting.name}",
-            partial(_run_sample, logs[name], setting, paper_name, number),
+            digest(logs[name], "Carastan-Santos 2019", reading, paper_name, number, SEED),
+            f"{paper_name}, {reading.name}",
+            partial(_run_sample, logs[name], reading, paper_name, number),
         )
-        for setting in settings
-        for paper_name, name in setting.logs
-        for number in range(1 if setting.resampling == "none" else samples)
+        for reading in readings
+        for paper_name, name in reading.logs
+        for number in range(1 if reading.resampling == "none" else samples)
     ]
     done = run_parts(parts, journal, "Carastan-Santos 2019")
     rows = [row for part in done.rows for row in part]
@@ -158,7 +153,7 @@ def rerun(
     scalar = [{k: v for k, v in row.items() if k not in _LISTS} for row in rows]
     facts = [
         {"log": paper_name, **log_facts(logs[name], PREMATURE[paper_name])}
-        for paper_name, name in settings[0].logs
+        for paper_name, name in readings[0].logs
     ]
     return Rerun(
         pd.DataFrame(scalar),
@@ -169,65 +164,41 @@ def rerun(
     )
 
 
-def sample_of(log: Workload, setting: Setting, number: int) -> Workload:
-    """Draw a sample of a log.
+def sample_of(log: Workload, reading: Reading, number: int) -> Workload:
+    """Draw the sample of a log that has this number.
 
-    Args:
-        log: The log.
-        setting: How to resample, and what becomes of over-limit jobs.
-        number: Number of the sample.
-
-    Returns:
-        The sample.
-
-    Source:
-        Carastan-Santos et al. 2019, algorithm 1.
+    Source: Carastan-Santos et al. 2019, algorithm 1.
     """
-    jobs = with_over_limit(log, setting.over_limit)
-    if setting.resampling == "none":
+    jobs = with_over_limit(log, reading.over_limit)
+    if reading.resampling == "none":
         return jobs
-    return resample(jobs, np.random.default_rng([SEED, number]), setting.resampling)
+    return resample(jobs, np.random.default_rng([SEED, number]), reading.resampling)
 
 
-def threshold_of(log: Workload, setting: Setting) -> int | None:
-    """Return three times the largest request that a log's platform allowed.
+def threshold_of(log: Workload, reading: Reading) -> int | None:
+    """Return three times the largest request that a log's platform allowed, s, or None for none.
 
-    Args:
-        log: The log.
-        setting: How to find that request.
-
-    Returns:
-        The threshold, s, or None for none.
-
-    Source:
-        Carastan-Santos et al. 2019, section III-C; specification, section 3, "Threshold".
+    Source: Carastan-Santos et al. 2019, section III-C; specification, section 3, "Threshold".
     """
-    if setting.limit == "none":
+    if reading.limit == "none":
         return None
-    if setting.limit == "p99.9":
+    if reading.limit == "p99.9":
         return 3 * int(np.percentile(log.requested_time, 99.9))
     stated = None if log.source is None else log.source.header_number("MaxRuntime")
     return 3 * int(stated or log.largest_request)
 
 
 def is_premature(workload: Workload) -> NDArray[np.bool_]:
-    """Tell which jobs had asked for a hundred times what they ran, or more.
+    """Tell which jobs asked for at least a hundred times what they ran, shape (n_jobs,).
 
-    Args:
-        workload: The jobs.
-
-    Returns:
-        Shape (n_jobs,).
-
-    Source:
-        Carastan-Santos et al. 2019, section V-C; specification, section 3, "Premature job".
+    Source: Carastan-Santos et al. 2019, section V-C; specification, section 3, "Premature job".
     """
     run, request = workload.run_time, workload.requested_time
     return (request >= PREMATURE_RATIO * run) & (run > 0)
 
 
 def log_facts(log: Workload, published: float) -> Row:
-    """Count what Tables II and III say of a log, in the readings that could be meant.
+    """Count what tables II and III say of a log, by all definitions that the paper may mean.
 
     Args:
         log: The log as loaded.
@@ -238,8 +209,7 @@ def log_facts(log: Workload, published: float) -> Row:
         and its 99.9th percentile, s; shares (%) of premature jobs by several definitions; and the
         ratio of request to run time that would give the published share.
 
-    Source:
-        Carastan-Santos et al. 2019, tables II and III.
+    Source: Carastan-Santos et al. 2019, tables II and III.
     """
     run, request = log.run_time, log.requested_time
     end = int((log.submit_time + np.maximum(log.wait_time, 0) + run).max())
@@ -262,45 +232,40 @@ def log_facts(log: Workload, published: float) -> Row:
     }
 
 
-def _run_sample(log: Workload, setting: Setting, paper_name: str, number: int) -> list[Row]:
+def _run_sample(log: Workload, reading: Reading, paper_name: str, number: int) -> list[Row]:
     """Simulate one sample under every policy."""
-    jobs = sample_of(log, setting, number)
-    threshold = threshold_of(log, setting)
-    key = {"setting": setting.name, "log": paper_name, "sample": number}
-    is_shown = setting.name in [shown.name for shown in SHOWN]
+    jobs = sample_of(log, reading, number)
+    threshold = threshold_of(log, reading)
+    key = {"reading": reading.name, "log": paper_name, "sample": number}
+    is_shown = reading.name in [shown.name for shown in SHOWN]
     rows = []
     for policy in POLICIES:
         schedule = simulate(
             jobs,
             policy,
-            backfill_order=setting.backfill_order,
+            backfill_order=reading.backfill_order,
             threshold=threshold,
-            kill_at_limit=setting.over_limit != "keep",
+            kill_at_limit=reading.over_limit != "keep",
         )
-        row = {**key, "policy": policy, "threshold": threshold, **measured(schedule, setting)}
+        row = {**key, "policy": policy, "threshold": threshold, **measured(schedule, reading)}
         rows.append(row if is_shown else {k: v for k, v in row.items() if k not in _LISTS})
     return rows
 
 
-def measured(schedule: Schedule, setting: Setting) -> dict[str, Any]:
+def measured(schedule: Schedule, reading: Reading) -> dict[str, Any]:
     """Measure what the paper shows of a run.
 
-    Args:
-        schedule: The finished schedule.
-        setting: For the bound of the slowdown.
-
     Returns:
-        Means of the three metrics; counts of jobs by class of slowdown, of backfilled, thresholded
-        and of large thresholded jobs (area at or above the median); sums of slowdown of premature
-        and of standard jobs with their numbers; the cumulative weekly averages of each metric; and
-        the processors of the `N_WORST` jobs with the largest slowdowns, `worst`.
+        Means of the three metrics; counts of jobs by class of slowdown, of backfilled and
+        thresholded jobs, and of large thresholded jobs (area at or above the median); mean
+        slowdown of premature and of other jobs; cumulative weekly averages of each metric; and as
+        `worst` the processors of the `N_WORST` jobs with the largest slowdowns.
 
-    Source:
-        Carastan-Santos et al. 2019, figures 1-4, table IV.
+    Source: Carastan-Santos et al. 2019, figures 1-4, table IV.
     """
     jobs = schedule.workload
-    bsld = bsld_bounded_by(schedule, setting.bound_s)
-    run = np.maximum(schedule.run_time, setting.bound_s)
+    bsld = bsld_bounded_by(schedule, reading.bound_s)
+    run = np.maximum(schedule.run_time, reading.bound_s)
     turnaround = schedule.wait_time + schedule.run_time
     values = {
         "bsld": bsld,
@@ -329,14 +294,14 @@ def measured(schedule: Schedule, setting: Setting) -> dict[str, Any]:
 
 
 def _cumulative(values: NDArray[np.float64], end_time: NDArray[np.int64]) -> list[float]:
-    """Average a figure over the jobs finished up to the end of each week."""
+    """Average a metric over the jobs finished by the end of each week."""
     series = metrics.weekly(values, end_time)["cumulative_mean"]
     return [float(value) for value in series]
 
 
 def _long(row: Row, columns: Sequence[str], index: str) -> pd.DataFrame:
     """Turn the lists of one row into a frame of one line per entry."""
-    key = {name: row[name] for name in ("setting", "log", "sample", "policy")}
+    key = {name: row[name] for name in ("reading", "log", "sample", "policy")}
     lists = {name: row[name] for name in columns}
     frame = pd.DataFrame(lists).rename_axis(index).reset_index()
     return frame.assign(**key)[[*key, index, *columns]]

@@ -1,1 +1,1 @@
-"""What reruns share: driver, resumable parts, page writer, readings that papers leave open."""
+"""What reruns share: the command, resumable parts, verdicts on claims, pages, figures, readings."""

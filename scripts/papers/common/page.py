@@ -1,99 +1,17 @@
-"""Pages of reruns in Markdown: tables of published beside measured, and what became of claims."""
+"""Pages of reruns in Markdown: published numbers beside ours, and verdicts on claims."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
-HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold here"
-"""What can become of a claim."""
-
-YARDSTICK = (
-    "A claim with cases holds if all of them do, in part if at least half do. A figure holds "
-    "within a tenth, in part within a third."
-)
-"""What `counted` and `near` go by, as pages say it."""
-
-
-class Claim(NamedTuple):
-    """What a paper says, and what became of it.
-
-    Attributes:
-        text: The claim, with the published figure.
-        where: Where the paper makes it.
-        verdict: One of `HOLDS`, `IN_PART`, `FAILS`.
-        figure: The measured figure.
-    """
-
-    text: str
-    where: str
-    verdict: str
-    figure: str
-
-
-def counted(text: str, where: str, held: int, of: int, figure: str = "") -> Claim:
-    """Judge a claim by how many of its cases hold: all, at least half of them, or fewer.
-
-    Args:
-        text: The claim.
-        where: Where the paper makes it.
-        held: Cases that hold.
-        of: Cases there are.
-        figure: What to say besides the count.
-
-    Returns:
-        The claim with its verdict.
-
-    Source:
-        House rule: one yardstick for all claims.
-
-    Example:
-        >>> counted("SAF is first", "Table 3", 3, 4).verdict
-        'holds in part'
-    """
-    verdict = HOLDS if held == of else IN_PART if 2 * held >= of else FAILS
-    count = f"{held} of {of} cases"
-    return Claim(text, where, verdict, f"{count}; {figure}" if figure else count)
-
-
-def near(text: str, where: str, published: float, measured: float, unit: str = "") -> Claim:
-    """Judge a claimed figure: within a tenth of it, within a third of it, or farther.
-
-    Args:
-        text: The claim.
-        where: Where the paper makes it.
-        published: The paper's figure, not 0.
-        measured: Ours.
-        unit: What follows both figures.
-
-    Returns:
-        The claim with its verdict.
-
-    Source:
-        House rule: one yardstick for all claims.
-
-    Example:
-        >>> near("best gain", "V-A", 83.4, 78.0, " %").verdict
-        'holds'
-    """
-    off = abs(measured / published - 1.0)
-    verdict = HOLDS if off <= 0.1 else IN_PART if off <= 1 / 3 else FAILS
-    return Claim(text, where, verdict, f"{measured:.4g}{unit} against {published:.4g}{unit}")
+from papers.common.claims import Claim
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Lay out a table.
+    """Lay out a table in Markdown, columns of numbers aligned right.
 
-    Args:
-        columns: Titles.
-        rows: Cells; floats are shown with two decimals, three digits at least.
-
-    Returns:
-        The table in Markdown, numbers to the right.
-
-    Source:
-        House rule: every figure in a page is printed by a command named beside it.
+    Floats have two decimals below 100 and one from there on; thousands are separated.
 
     Example:
         >>> print(table(["log", "jobs"], [["KTH", 28475], ["CTC", 1.0]]))
@@ -112,45 +30,42 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([body[0], f"|{'|'.join(rule)}|", *body[1:]])
 
 
-def claims_table(readings: Mapping[str, Sequence[Claim]]) -> str:
-    """Lay out what became of the same claims under one or several readings.
-
-    Args:
-        readings: Name of each reading -> its claims, in the same order.
-
-    Returns:
-        The table in Markdown.
-
-    Source:
-        House rule: a claim that does not hold is shown like one that does.
+def beside(published: str, *ours: str) -> str:
+    """Return a cell with a published number and ours.
 
     Example:
+        >>> beside("17.84", "24.39", "18.17")
+        '*17.84* / 24.39 / 18.17'
+    """
+    return " / ".join([f"*{published}*", *ours])
+
+
+def claims_table(readings: Mapping[str, Sequence[Claim]]) -> str:
+    """Lay out the verdicts on the same claims, in the same order, by name of the reading.
+
+    Example:
+        >>> from papers.common.claims import counted
         >>> print(claims_table({"here": [counted("SAF is first", "Table 3", 4, 4)]}))
         | claim | where | here |
         |---|---|---|
         | SAF is first | Table 3 | **holds**: 4 of 4 cases |
     """
     rows = [
-        [same[0].text, same[0].where, *(f"**{claim.verdict}**: {claim.figure}" for claim in same)]
+        [same[0].text, same[0].where, *(f"**{claim.verdict}**: {claim.finding}" for claim in same)]
         for same in zip(*readings.values(), strict=True)
     ]
     return table(("claim", "where", *readings), rows)
 
 
 def prose(text: str) -> str:
-    """Take the indentation and the line breaks of source code out of paragraphs.
-
-    Args:
-        text: Paragraphs, parted by empty lines.
-
-    Returns:
-        The paragraphs, one line each.
-
-    Source:
-        House rule: pages are plain text.
-    """
+    """Remove the indentation and the line breaks of source code from paragraphs."""
     paragraphs = textwrap.dedent(text).strip().split("\n\n")
     return "\n\n".join(" ".join(paragraph.split("\n")) for paragraph in paragraphs)
+
+
+def document(sections: Iterable[str]) -> str:
+    """Join headings, paragraphs and tables into a page."""
+    return "\n\n".join(sections) + "\n"
 
 
 def _shown(cell: object) -> str:

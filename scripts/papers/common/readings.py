@@ -39,27 +39,20 @@ PURE = {
     "SRF": ("rho", 1.0),
     "LRF": ("rho", -1.0),
 }
-"""The pure policies of RR-9212: the feature that each goes by, and its weight."""
+"""The pure policies of RR-9212: the feature that each orders by, and its weight."""
 
 
 def with_over_limit(workload: Workload, reading: OverLimit) -> Workload:
-    """Change a log's jobs as a reading of over-limit jobs asks.
+    """Return the jobs of a log under a reading of over-limit jobs.
 
-    Args:
-        workload: The jobs; "kill" and "keep" leave them as they are, and say to `simulate` whether
-            `kill_at_limit`.
-        reading: One of `OVER_LIMIT`.
-
-    Returns:
-        The jobs.
+    "kill" and "keep" change no job; they decide `kill_at_limit` of `simulate`.
 
     Raises:
         EvaluationError: The reading is not known.
 
     Source:
-        Specification, section 6, "Over-limit jobs"; "double" is what Batsim's converter of logs
-        does unless told otherwise; "drop" is what the simulator of Lelong, Reis and Trystram 2017
-        demands of a log.
+        Specification, section 6, "Over-limit jobs". Batsim's converter of logs does "double" by
+        default; the simulator of Lelong, Reis and Trystram 2017 needs "drop".
 
     Example:
         >>> jobs = Workload.from_arrays([0, 0], [9, 5], [6, 6], [1, 1], machine_processors=4)
@@ -80,44 +73,31 @@ def with_over_limit(workload: Workload, reading: OverLimit) -> Workload:
 
 
 def bsld_bounded_by(schedule: Schedule, bound_s: int) -> NDArray[np.float64]:
-    """Compute max((w + p) / max(p, bound), 1) for any bound.
+    """Compute max((w + p) / max(p, bound), 1) of each job, shape (n_jobs,).
 
-    Args:
-        schedule: A finished schedule.
-        bound_s: Run times below this count as this, s.
-
-    Returns:
-        Shape (n_jobs,), >= 1.
-
-    Source:
-        Carastan-Santos et al. 2019, equation 2, with its tau as an argument.
+    Source: Carastan-Santos et al. 2019, equation 2, with its tau as an argument.
     """
     run = schedule.run_time
     return np.maximum((schedule.wait_time + run) / np.maximum(run, bound_s), 1.0)
 
 
 def newest_first(name: str) -> tuple[Policy, Policy]:
-    """Return a pure policy whose ties go to the latest job, and SPF whose ties go by that policy.
+    """Return primary and backfill order for a pure policy of RR-9212 whose ties go to the latest.
 
-    Scores that move with time tie too seldom to matter: SEXP and LEXP are handed back as they are.
-
-    Args:
-        name: One of the twelve pure policies of RR-9212.
-
-    Returns:
-        The primary order, and the backfill order.
+    The backfill is SPF, with ties in the primary order. SEXP and LEXP stay as they are: scores that
+    change with time tie too seldom to matter.
 
     Raises:
         EvaluationError: The policy is not one of the twelve.
 
     Source:
-        The simulator of Lelong, Reis and Trystram 2017 (freuk/ocst): waiting jobs stand in a list,
-        latest first, that a stable sort orders; the backfill candidates are what is left of it.
+        The simulator of Lelong, Reis and Trystram 2017 (freuk/ocst) keeps waiting jobs in a list,
+        latest first, and sorts it stably. Backfill candidates are the rest of that list.
     """
     if name not in PURE:
         raise EvaluationError(unknown_name("pure policy", name, PURE))
     feature, sign = PURE[name]
-    moves = feature == "exp"  # among jobs of one request, the expansion factor goes by the wait
+    moves = feature == "exp"  # jobs of one request have expansion factors in the order of waits
     weights = np.zeros(len(FEATURES))
     weights[FEATURES.index("wait" if moves else feature)] = sign
     primary, backfill = newest_first_of(weights, name)
@@ -125,17 +105,9 @@ def newest_first(name: str) -> tuple[Policy, Policy]:
 
 
 def newest_first_of(weights: NDArray[np.float64], name: str = "mixed") -> tuple[Policy, Policy]:
-    """Return the same for weights, none of them on the expansion factor.
+    """Return both orders for weights of (q, e, wait, rho, exp, area), shape (6,), that of exp 0.
 
-    Args:
-        weights: Of (q, e, wait, rho, exp, area), shape (6,); the score is weights . features.
-        name: What to call it.
-
-    Returns:
-        The primary order, and the backfill order. Between two jobs, time moves neither.
-
-    Source:
-        As `newest_first`.
+    Time never changes the order of two jobs, so each order is a fixed key.
     """
 
     def score(workload: Workload) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The command of a rerun, `scripts/reproduce_*.py`: options in, tables, pictures and a page out."""
+"""The command of a rerun, `scripts/reproduce_*.py`: options in, tables, figures and a page out."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from hpcgym.errors import HpcgymError
 from hpcgym.output import ensure_writable, make_folder, writing
 
 
-class Figures(Protocol):
-    """What a rerun gave: data frames, and how long it took."""
+class Results(Protocol):
+    """What a rerun gives: data frames, and how long it took."""
 
     @property
     def seconds(self) -> float:
         """Wall time of all simulations, those of earlier runs included, s."""
 
 
-F = TypeVar("F", bound=Figures)
+R = TypeVar("R", bound=Results)
 
 
 class Output:
-    """Where a rerun keeps what is unfinished and writes what it gives.
+    """Where a rerun keeps finished parts, and writes its results.
 
     Args:
         name: The rerun, as in the name of its script.
-        folder: Where all is written; made if it is not there.
-        page: A second place for the page; None = in the folder alone.
+        folder: Where all is written; made if it does not exist.
+        page: A second place for the page, besides the folder.
 
     Attributes:
-        command: What pages say they are written by.
+        command: The command that pages say they are written by.
         folder: Where all is written.
         pages: Where the page is written.
         written: The files written so far, in their order.
@@ -85,18 +85,7 @@ class Output:
 
 
 def parser_for(name: str, description: str | None) -> argparse.ArgumentParser:
-    """Make a parser of the options that all scripts have.
-
-    Args:
-        name: The rerun, as in the name of its script.
-        description: What `--help` says first.
-
-    Returns:
-        The parser; a script may add options of its own.
-
-    Source:
-        House rule: one word per thing, in options too.
-    """
+    """Return a parser of the options that all reruns have; a script may add its own."""
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -111,18 +100,15 @@ def run_script(
     parser: argparse.ArgumentParser,
     work: Callable[[Output, argparse.Namespace], str],
 ) -> None:
-    """Run a script: read its options, do its work, say what was written.
+    """Read the options, do the work, and print what was written.
 
     Args:
         name: The rerun, as in the name of its script.
-        parser: Its options, those of `parser_for` among them.
-        work: Reruns and writes all, given the output and the options; returns the last line.
+        parser: The options, those of `parser_for` among them.
+        work: Runs and writes all; returns the last line to print.
 
     Raises:
         SystemExit: An option is wrong, a rerun fails, or it is interrupted.
-
-    Source:
-        House rule: a long run can be cut off at any time and taken up again.
     """
     options = parser.parse_args()
     try:
@@ -140,38 +126,35 @@ def reproduce(
     name: str,
     description: str | None,
     *,
-    rerun: Callable[[Path], F],
+    rerun: Callable[[Path], R],
     tables: Sequence[str],
-    draw: Callable[[F, Path], list[Path]],
-    page: Callable[[F, str, float], str],
+    draw: Callable[[R, Path], list[Path]],
+    page: Callable[[R, str, float], str],
 ) -> None:
-    """Run the script of a rerun that is made, drawn and written up in one go.
+    """Run the script of a rerun that has one stage.
 
     Args:
         name: The rerun, as in the name of its script.
         description: What `--help` says first.
-        rerun: Makes the figures; keeps finished parts in the file given.
-        tables: Data frames of the figures that are written as CSV.
-        draw: Draws the figures into a folder and returns the pictures.
-        page: Writes the page, given the figures, the command and its seconds.
+        rerun: Gives the results; keeps finished parts in the file it is given.
+        tables: Data frames of the results to write as CSV.
+        draw: Draws the results into a folder; returns the pictures.
+        page: Returns the page, from results, command and wall time of the command (s).
 
     Raises:
         SystemExit: As in `run_script`.
-
-    Source:
-        House rule: scripts are thin: arguments in, one call, files out.
     """
 
     def work(output: Output, options: argparse.Namespace) -> str:
         """Rerun, and write all."""
-        figures = rerun(output.journal())
-        output.write_tables(**{table: getattr(figures, table) for table in tables})
-        output.written += draw(figures, output.folder)
+        results = rerun(output.journal())
+        output.write_tables(**{table: getattr(results, table) for table in tables})
+        output.written += draw(results, output.folder)
         seconds = output.seconds
-        text = page(figures, output.command, seconds)
+        text = page(results, output.command, seconds)
         for path in output.pages:
             output.write_page(path, text)
-        made = f"{figures.seconds:.0f} s for all simulations, earlier runs included"
+        made = f"{results.seconds:.0f} s for all simulations, earlier runs included"
         return f"{seconds:.0f} s; {made}"
 
     run_script(name, parser_for(name, description), work)

@@ -28,7 +28,7 @@ class Part(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """What the parts of a rerun came to.
+    """The rows of a rerun.
 
     Attributes:
         rows: The rows of each part, in the order of the parts.
@@ -44,18 +44,12 @@ def run_parts(parts: Sequence[Part], journal: str | Path, title: str) -> Finishe
 
     Args:
         parts: The parts.
-        journal: File to keep them in, made if it is not there.
+        journal: File to keep them in, made if it does not exist.
         title: What the progress bar says first.
-
-    Returns:
-        The rows of all parts, and the time they took.
 
     Raises:
         EvaluationError: The file is not a journal.
-        OutputError: It cannot be read or written.
-
-    Source:
-        House rule: a long run can be cut off at any time and taken up again.
+        OutputError: The file cannot be read or written.
 
     Example:
         >>> import tempfile

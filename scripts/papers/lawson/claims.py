@@ -1,35 +1,29 @@
-"""Lawson, Smirni, Puiu 2002: what the runs come to, and what becomes of the paper's claims."""
+"""Lawson, Smirni, Puiu 2002: R from our runs, and verdicts on the paper's claims."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from papers.common.page import Claim, counted
-from papers.lawson.run import CLASSES, DELAYED, MULTIPLE, SINGLE, Rerun, Setting, slowdown_ratio
+from papers.common.claims import Claim, counted
+from papers.lawson.run import CLASSES, DELAYED, MULTIPLE, SINGLE, Reading, Rerun, slowdown_ratio
 
 OVERALL = "slowdown"
 COLUMNS = {OVERALL: "overall", **{f"slowdown_{one}": f"class {one}" for one in CLASSES}}
 """What slowdowns are averaged over, and what tables call it."""
 
 
-def ratios(rerun: Rerun, setting: Setting, scheduler: str) -> pd.DataFrame:
+def ratios(rerun: Rerun, reading: Reading, scheduler: str) -> pd.DataFrame:
     """Compare a scheduler with a single queue.
-
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-        scheduler: A backfilling mode with multiple queues.
 
     Returns:
         R, one row per log, one column per entry of `COLUMNS` and `bsld`; NaN for classes without
         jobs.
 
-    Source:
-        Lawson, Smirni, Puiu 2002, figures 5 and 7.
+    Source: Lawson, Smirni, Puiu 2002, figures 5 and 7.
     """
-    runs = rerun.runs[rerun.runs["setting"] == setting.name].set_index(["scheduler", "log"])
-    logs = [name for name, _ in setting.logs]
+    runs = rerun.runs[rerun.runs["reading"] == reading.name].set_index(["scheduler", "log"])
+    logs = [name for name, _ in reading.logs]
     columns = [*COLUMNS, "bsld"]
     single, multiple = runs.loc[SINGLE].loc[logs], runs.loc[scheduler].loc[logs]
     values = [
@@ -39,45 +33,27 @@ def ratios(rerun: Rerun, setting: Setting, scheduler: str) -> pd.DataFrame:
     return pd.DataFrame(values, index=logs, columns=columns)
 
 
-def batch_ratios(rerun: Rerun, setting: Setting, log: str, scheduler: str) -> pd.Series[float]:
-    """Compare a scheduler with a single queue, batch by batch of 1000 submissions.
+def batch_ratios(rerun: Rerun, reading: Reading, log: str, scheduler: str) -> pd.Series[float]:
+    """Return R of a scheduler by number of the batch of 1000 submissions, for one log.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading.
-        log: The paper's name of the log.
-        scheduler: A backfilling mode with multiple queues.
-
-    Returns:
-        R by number of the batch.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, figure 6.
+    Source: Lawson, Smirni, Puiu 2002, figure 6.
     """
     batches = rerun.batches
-    batches = batches[(batches["setting"] == setting.name) & (batches["log"] == log)]
+    batches = batches[(batches["reading"] == reading.name) & (batches["log"] == log)]
     wide = batches.pivot(index="batch", columns="scheduler", values="slowdown")
     smaller = np.minimum(wide[SINGLE], wide[scheduler])
     return (wide[SINGLE] - wide[scheduler]) / smaller
 
 
-def claims(rerun: Rerun, setting: Setting) -> list[Claim]:
-    """Judge the paper's claims under one reading.
+def claims(rerun: Rerun, reading: Reading) -> list[Claim]:
+    """Return verdicts on the paper's claims under one reading of `SHOWN`, in the paper's order.
 
-    Args:
-        rerun: The figures.
-        setting: Which reading, one of `SHOWN`.
-
-    Returns:
-        The claims, in the paper's order.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4; specification, section 7, "Claims".
+    Source: Lawson, Smirni, Puiu 2002, section 4; specification, section 7, "Claims".
     """
-    plain, delayed = (ratios(rerun, setting, mode) for mode in (MULTIPLE, DELAYED))
+    plain, delayed = (ratios(rerun, reading, mode) for mode in (MULTIPLE, DELAYED))
     return [
         *_aggregate(plain),
-        *_transient(rerun, setting),
+        *_transient(rerun, reading),
         _above(
             "with variable delay, multiple queues are better overall",
             "4.2, Fig. 7",
@@ -93,7 +69,7 @@ def claims(rerun: Rerun, setting: Setting) -> list[Claim]:
 
 
 def _aggregate(plain: pd.DataFrame) -> list[Claim]:
-    """Judge what is said of figure 5."""
+    """Check what the paper says of figure 5."""
     shorter = plain[[f"slowdown_{one}" for one in CLASSES[:3]]]
     longest = plain[f"slowdown_{CLASSES[-1]}"]
     smaller = shorter.gt(longest.abs(), axis=0) & shorter.notna()
@@ -103,7 +79,9 @@ def _aggregate(plain: pd.DataFrame) -> list[Claim]:
             "4.1, Fig. 5(a)",
             plain[[OVERALL]],
         ),
-        _above("so they are for short, medium and long jobs", "4.1, Fig. 5(b)-(d)", shorter),
+        _above(
+            "they are also better for short, medium and long jobs", "4.1, Fig. 5(b)-(d)", shorter
+        ),
         counted(
             "extra-long jobs lose",
             "4.1, Fig. 5(e)",
@@ -117,14 +95,16 @@ def _aggregate(plain: pd.DataFrame) -> list[Claim]:
             int(smaller.to_numpy().sum()),
             int(shorter.notna().to_numpy().sum()),
         ),
-        _above("the same holds of the bounded slowdown, overall", "4, footnote 6", plain[["bsld"]]),
+        _above(
+            "the same is true of the bounded slowdown, overall", "4, footnote 6", plain[["bsld"]]
+        ),
     ]
 
 
-def _transient(rerun: Rerun, setting: Setting) -> list[Claim]:
-    """Judge what is said of figure 6."""
-    logs = [name for name, _ in setting.logs]
-    by_log = [batch_ratios(rerun, setting, log, MULTIPLE) for log in logs]
+def _transient(rerun: Rerun, reading: Reading) -> list[Claim]:
+    """Check what the paper says of figure 6."""
+    logs = [name for name, _ in reading.logs]
+    by_log = [batch_ratios(rerun, reading, log, MULTIPLE) for log in logs]
     shares = [100 * float((ratio > 0).mean()) for ratio in by_log]
     larger = [ratio[ratio > 0].mean() > -ratio[ratio < 0].mean() for ratio in by_log]
     return [
@@ -145,7 +125,7 @@ def _transient(rerun: Rerun, setting: Setting) -> list[Claim]:
 
 
 def _above(text: str, where: str, frame: pd.DataFrame) -> Claim:
-    """Judge a claim that every R of a frame is above 0."""
+    """Check a claim that every R of a frame is above 0."""
     values = frame.to_numpy().ravel()
     values = values[~np.isnan(values)]
     span = f"R from {values.min():.2f} to {values.max():.2f}"

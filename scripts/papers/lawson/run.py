@@ -1,4 +1,4 @@
-"""Lawson, Smirni, Puiu 2002 rerun: single and multiple queues on four logs, simulated whole."""
+"""Run Lawson, Smirni, Puiu 2002 again: single and multiple queues on four whole logs."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ TABLE_1 = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class Reading:
     """One way to read what the paper leaves open.
 
     Attributes:
@@ -75,34 +75,33 @@ class Setting:
     logs: tuple[tuple[str, str], ...] = tuple(LOGS.items())
 
 
-EXACT = Setting("exact estimates")
+EXACT = Reading("exact estimates")
 """As the paper says: it takes arrival, run time and processors from each log, nothing else."""
 
-USER = Setting("user estimates", estimates="requested", kill_at_limit=True)
+USER = Reading("user estimates", estimates="requested", kill_at_limit=True)
 SHOWN = (EXACT, USER)
-"""The settings whose claims are judged."""
+"""The readings that the page shows in full."""
 
 TRIED = (
-    Setting("exact, machines as printed", printed_machines=True),
-    Setting("exact, jobs killed at their requests", kill_at_limit=True),
-    Setting("exact, KTH uncleaned", logs=(("KTH", "KTH-SP2-1996-2"),)),
+    Reading("exact, machines as printed", printed_machines=True),
+    Reading("exact, jobs killed at their requests", kill_at_limit=True),
+    Reading("exact, KTH uncleaned", logs=(("KTH", "KTH-SP2-1996-2"),)),
 )
 """What might explain differences."""
-
 
 _LISTS = ("batches", "delays")
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """What a rerun gave.
+    """The results.
 
     Attributes:
-        runs: One row per setting, log and scheduler: jobs and mean slowdowns, over all and by
+        runs: One row per reading, log and scheduler: jobs and mean slowdowns, over all and by
             class, and the mean bounded slowdown.
         batches: Mean slowdown of each batch of 1000 submissions, in long form.
         delays: The adaptive delay at the beginning of each day, s, in long form.
-        facts: One row per log and version of it: what stands in it.
+        facts: One row per log and version of it, for table 1 and figure 2.
         seconds: Wall time of all simulations, s.
     """
 
@@ -113,37 +112,33 @@ class Rerun:
     seconds: float
 
 
-def rerun(journal: str | Path, *, settings: Sequence[Setting] = (*SHOWN, *TRIED)) -> Rerun:
+def rerun(journal: str | Path, *, readings: Sequence[Reading] = (*SHOWN, *TRIED)) -> Rerun:
     """Simulate every log under every scheduler.
 
     Args:
         journal: File in which finished parts are kept; a second run goes on from it.
-        settings: Readings of the paper, `EXACT` first.
-
-    Returns:
-        The figures of every run.
+        readings: Readings of the paper, `EXACT` first.
 
     Raises:
         TraceError: A log is not at hand.
 
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4; specification, section 7.
+    Source: Lawson, Smirni, Puiu 2002, section 4; specification, section 7.
     """
-    names = dict.fromkeys(name for setting in settings for _, name in setting.logs)
+    names = dict.fromkeys(name for reading in readings for _, name in reading.logs)
     logs = {name: load_log(name) for name in names}
     parts = [
         Part(
-            digest(logs[name], "Lawson 2002", setting, paper_name, tuple(SCHEDULERS)),
-            f"{paper_name}, {setting.name}",
-            partial(_run_log, logs[name], setting, paper_name),
+            digest(logs[name], "Lawson 2002", reading, paper_name, tuple(SCHEDULERS)),
+            f"{paper_name}, {reading.name}",
+            partial(_run_log, logs[name], reading, paper_name),
         )
-        for setting in settings
-        for paper_name, name in setting.logs
+        for reading in readings
+        for paper_name, name in reading.logs
     ]
     done = run_parts(parts, journal, "Lawson 2002")
     rows = [row for part in done.rows for row in part]
     runs = [{key: value for key, value in row.items() if key not in _LISTS} for row in rows]
-    pairs = dict.fromkeys(pair for setting in settings for pair in setting.logs)
+    pairs = dict.fromkeys(pair for reading in readings for pair in reading.logs)
     facts = [{"log": name, "version": ours, **log_facts(logs[ours])} for name, ours in pairs]
     batches, delays = (
         pd.concat([_long(row, *names) for row in rows], ignore_index=True)
@@ -155,17 +150,10 @@ def rerun(journal: str | Path, *, settings: Sequence[Setting] = (*SHOWN, *TRIED)
 def load_log(name: str) -> Workload:
     """Load a log; one without any request gets synthetic ones.
 
-    Args:
-        name: Our name of it.
-
-    Returns:
-        The jobs.
-
     Raises:
         TraceError: The log is not at hand.
 
-    Source:
-        Specification, section 9: requests of the SDSC Paragon are made after Tsafrir.
+    Source: Specification, section 9: requests of the SDSC Paragon are made after Tsafrir.
     """
     exact = load_workload(name)
     stated = exact.source is not None and (exact.source.records["requested_time"] > 0).any()
@@ -175,16 +163,12 @@ def load_log(name: str) -> Workload:
 def log_facts(log: Workload) -> Row:
     """Measure what table 1 says of a log.
 
-    Args:
-        log: The log as loaded.
-
     Returns:
         Jobs, processors of the machine; mean, median and coefficient of variation of run time (s)
         and of processors; shares (%) of the jobs in each class by run time, of those that ran
         beyond their request, and of short jobs among those that ask for an extra-long time.
 
-    Source:
-        Lawson, Smirni, Puiu 2002, table 1 and figure 2.
+    Source: Lawson, Smirni, Puiu 2002, table 1 and figure 2.
     """
     columns = {"run_time": log.run_time, "processors": log.processors}
     ran, asked = map(metrics.requested_time_class, (log.run_time, log.requested_time))
@@ -210,15 +194,7 @@ def log_facts(log: Workload) -> Row:
 def slowdown_ratio(single: float, multiple: float) -> float:
     """Compute R = (s_1 - s_m) / min(s_1, s_m); above 0, multiple queues are better.
 
-    Args:
-        single: Slowdown with a single queue.
-        multiple: Slowdown with multiple queues.
-
-    Returns:
-        The ratio; NaN where a slowdown is.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.
+    Source: Lawson, Smirni, Puiu 2002, section 4.
 
     Example:
         >>> slowdown_ratio(30.0, 20.0), slowdown_ratio(20.0, 30.0)
@@ -227,35 +203,27 @@ def slowdown_ratio(single: float, multiple: float) -> float:
     return (single - multiple) / min(single, multiple)
 
 
-def _run_log(log: Workload, setting: Setting, paper_name: str) -> list[Row]:
+def _run_log(log: Workload, reading: Reading, paper_name: str) -> list[Row]:
     """Simulate one log under every scheduler."""
-    if setting.printed_machines:
+    if reading.printed_machines:
         machine = max(TABLE_1[paper_name][1], log.machine_processors)
         log = replace(log, machine_processors=machine)
     rows = []
     for scheduler in SCHEDULERS:
         settings = SchedulerSettings(
-            backfill=scheduler, estimates=setting.estimates, kill_at_limit=setting.kill_at_limit
+            backfill=scheduler, estimates=reading.estimates, kill_at_limit=reading.kill_at_limit
         )
-        key = {"setting": setting.name, "log": paper_name, "scheduler": scheduler}
+        key = {"reading": reading.name, "log": paper_name, "scheduler": scheduler}
         delays = daily_delays(log, settings) if "delay" in scheduler else []
         schedule = simulate(log, **vars(settings))
-        rows.append({**key, **measured(schedule, setting), "delays": delays})
+        rows.append({**key, **measured(schedule, reading), "delays": delays})
     return rows
 
 
 def daily_delays(log: Workload, settings: SchedulerSettings) -> list[float]:
-    """Look at the adaptive delay at the beginning of each day.
+    """Return the adaptive delay at the beginning of each day, s, until the last job has started.
 
-    Args:
-        log: The jobs.
-        settings: The scheduler, its mode one with a delay.
-
-    Returns:
-        One figure per day until the last job has started, s.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.2.
+    Source: Lawson, Smirni, Puiu 2002, section 4.2.
 
     Example:
         >>> settings = SchedulerSettings(backfill="multi-queue:delay=60")
@@ -269,24 +237,19 @@ def daily_delays(log: Workload, settings: SchedulerSettings) -> list[float]:
     return delays
 
 
-def measured(schedule: Schedule, setting: Setting) -> Row:
-    """Measure what the paper shows of a run.
-
-    Args:
-        schedule: The finished schedule.
-        setting: What the scheduler took run times to be, by which jobs have classes.
+def measured(schedule: Schedule, reading: Reading) -> Row:
+    """Measure what the paper shows of a run; classes go by what the scheduler plans with.
 
     Returns:
         Jobs, and those among them without a run time, which have no slowdown; mean slowdown over
         all and by class, with the jobs of each; mean bounded slowdown; and `batches`, the mean
         slowdowns of batches of 1000 submissions, the last one left out if it is not full.
 
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.
+    Source: Lawson, Smirni, Puiu 2002, section 4.
     """
     slowdown = metrics.slowdown(schedule.wait_time, schedule.run_time)
     estimate = schedule.workload.requested_time
-    if setting.estimates == "exact":
+    if reading.estimates == "exact":
         estimate = np.maximum(schedule.run_time, 1)
     number = metrics.requested_time_class(estimate)
     has_slowdown = ~np.isnan(slowdown)
@@ -311,5 +274,5 @@ def _mean(values: NDArray[np.float64]) -> float:
 def _long(row: Row, lists: str, index: str, value: str) -> pd.DataFrame:
     """Turn a list of one row into a frame of one line per entry."""
     frame = pd.DataFrame({value: row[lists]}, dtype=np.float64).rename_axis(index).reset_index()
-    key = {name: row[name] for name in ("setting", "log", "scheduler")}
+    key = {name: row[name] for name in ("reading", "log", "scheduler")}
     return frame.assign(**key)[[*key, index, value]]

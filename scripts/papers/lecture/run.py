@@ -1,4 +1,4 @@
-"""The lecture on batch scheduling rerun: what estimates do to EASY and conservative backfilling."""
+"""Run the lecture on batch scheduling again: estimates under EASY and conservative backfilling."""
 
 from __future__ import annotations
 
@@ -86,12 +86,12 @@ READINGS = (
     Reading("KTH uncleaned", (("KTH", "KTH-SP2-1996-2"),)),
     Reading("cleaned logs, event by event", event_semantics="pyss", modes=(EASY,)),
 )
-"""The reading that is judged, and what might explain differences."""
+"""The reading whose claims are checked, and what might explain differences."""
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """What a rerun gave.
+    """The results.
 
     Attributes:
         runs: One row per reading, log, mode, estimates and seed: mean response (s), mean bounded
@@ -103,35 +103,18 @@ class Rerun:
     seconds: float
 
     def means(self, reading: Reading = PLAIN) -> pd.DataFrame:
-        """Average over seeds.
+        """Average `response` (s) and `slowdown` over seeds, by log, mode and estimates.
 
-        Args:
-            reading: Which reading.
-
-        Returns:
-            Columns `response` (s) and `slowdown` by log, mode and estimates, a factor as a number.
-
-        Source:
-            House rule: one draw of noise proves nothing.
+        Estimates of f times the run time have f as a number.
         """
         runs = self.runs[self.runs["reading"] == reading.name]
         columns = ["response", "slowdown"]
         return cast(pd.DataFrame, runs.groupby(["log", "mode", "estimates"])[columns].mean())
 
     def change(self, mode: str, log: str, column: str, reading: Reading = PLAIN) -> float:
-        """Compute what doubling users' estimates changes.
+        """Compute the change of "response" or "slowdown" when users' estimates are doubled, %.
 
-        Args:
-            mode: Backfilling mode.
-            log: The lecture's name of the log.
-            column: "response" or "slowdown".
-            reading: Which reading.
-
-        Returns:
-            %, below 0 is better.
-
-        Source:
-            Lecture on batch scheduling, "Another Result".
+        Source: Lecture on batch scheduling, "Another Result".
         """
         means = self.means(reading)[column]
         return float(100.0 * (means[log, mode, DOUBLED] / means[log, mode, USER] - 1.0))
@@ -144,14 +127,10 @@ def rerun(journal: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rer
         journal: File in which finished parts are kept; a second run goes on from it.
         readings: Readings of the lecture.
 
-    Returns:
-        The figures of every run.
-
     Raises:
         TraceError: A log is not at hand.
 
-    Source:
-        Lecture on batch scheduling; specification, section 4, "f-model" and "Doubling".
+    Source: Lecture on batch scheduling; specification, section 4, "f-model" and "Doubling".
     """
     names = dict.fromkeys(name for reading in readings for _, name in reading.logs)
     logs = {name: load_workload(name) for name in names}
@@ -180,7 +159,7 @@ def _run_mode(log: Workload, title: str, reading: Reading, mode: str) -> list[Ro
         made = simulate(
             log, backfill=mode, estimates=estimates, event_semantics=reading.event_semantics
         )
-        figures = made.per_job()
+        per_job = made.per_job()
         rows.append(
             {
                 "reading": reading.name,
@@ -188,8 +167,8 @@ def _run_mode(log: Workload, title: str, reading: Reading, mode: str) -> list[Ro
                 "mode": mode,
                 "estimates": name,
                 "seed": seed,
-                "response": float(figures["turnaround_time"].mean()),
-                "slowdown": float(figures["bsld"].mean()),
+                "response": float(per_job["turnaround_time"].mean()),
+                "slowdown": float(per_job["bsld"].mean()),
                 "n_jobs": len(log),
             }
         )
@@ -221,13 +200,9 @@ def gang_uses() -> dict[str, float]:
 
 
 def moldable_choices() -> dict[str, int]:
-    """Choose among the lecture's four options, none of which has to wait.
+    """Choose among the lecture's four options where nothing has to wait: processors by criterion.
 
-    Returns:
-        Processors chosen where only the turnaround counts, and where the cost does as well.
-
-    Source:
-        Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4.
+    Source: Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4.
 
     Example:
         >>> moldable_choices()

@@ -1,4 +1,4 @@
-"""RR-9212: what the weeks and the search come to, and what becomes of the report's claims."""
+"""RR-9212: the report's tables from our runs, and verdicts on its claims."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from papers.common.page import FAILS, HOLDS, Claim, counted, near
+from papers.common.claims import FAILS, HOLDS, NOT_RUN, Claim, counted, near, off_by
 from papers.rr9212.published import SUMS, TABLE_1, TABLE_2, TESTING, TRAINING
 from papers.rr9212.run import DEFAULT_THRESHOLD_S, LOGS, POLICIES, THRESHOLDS_S, Tables
 from papers.rr9212.search import MONTHS, Search, cover
@@ -16,24 +16,13 @@ FloatArray = NDArray[np.float64]
 MAP_WEEKS = (70, 71, 72, 73)
 TRAINING_MONTHS = 10
 TRIVIAL_BSLD = 2.0
-"""A week is trivial where FCFS comes this near to w*."""
-
-NOT_RUN = "not run"
+"""A week is trivial if FCFS is this near to w*."""
 
 
 def sums(tables: Tables, reading: str, threshold: int | None = DEFAULT_THRESHOLD_S) -> pd.DataFrame:
-    """Add up the weeks.
+    """Add up the weeks: a row per policy, a column per log, for a reading by name.
 
-    Args:
-        tables: The figures.
-        reading: Name of the reading.
-        threshold: One of `THRESHOLDS_S`.
-
-    Returns:
-        One row per policy, one column per log, in the report's order of logs.
-
-    Source:
-        RR-9212, tables 3-6.
+    Source: RR-9212, tables 3-6.
     """
     rows = _rows(tables, reading, threshold)
     added = rows.groupby(["policy", "log"])["bsld"].sum().unstack()
@@ -43,18 +32,9 @@ def sums(tables: Tables, reading: str, threshold: int | None = DEFAULT_THRESHOLD
 def ratios(
     tables: Tables, reading: str, threshold: int | None = DEFAULT_THRESHOLD_S
 ) -> pd.DataFrame:
-    """Divide our sums by the printed ones.
+    """Divide our sums by the printed ones: a row per policy, a column per log.
 
-    Args:
-        tables: The figures.
-        reading: Name of the reading.
-        threshold: One of `THRESHOLDS_S`.
-
-    Returns:
-        One row per policy, one column per log.
-
-    Source:
-        RR-9212, tables 3-6.
+    Source: RR-9212, tables 3-6.
     """
     ours = sums(tables, reading, threshold)
     column = THRESHOLDS_S.index(threshold)
@@ -62,38 +42,10 @@ def ratios(
     return ours / printed
 
 
-def off_by(ratio: pd.DataFrame | pd.Series) -> float:
-    """Return by which factor figures are off, on the geometric mean.
-
-    Args:
-        ratio: Ours over the printed ones.
-
-    Returns:
-        The factor, >= 1.
-
-    Source:
-        House rule: twice too large and twice too small are equally far off.
-
-    Example:
-        >>> off_by(pd.Series([2.0, 0.5]))
-        2.0
-    """
-    return float(np.exp(np.abs(np.log(ratio.to_numpy(dtype=np.float64))).mean()))
-
-
 def weekly(tables: Tables, reading: str, log: str) -> pd.DataFrame:
-    """Return the mean slowdown of each week under each policy.
+    """Return the mean slowdown of each week (from 1) under each policy, for one log.
 
-    Args:
-        tables: The figures.
-        reading: Name of the reading.
-        log: Name of the log.
-
-    Returns:
-        One row per week, numbered from 1, one column per policy.
-
-    Source:
-        RR-9212, figures 1-3.
+    Source: RR-9212, figures 1-3.
     """
     rows = _rows(tables, reading, DEFAULT_THRESHOLD_S)
     wide = rows[rows["log"] == log].pivot(index="week", columns="policy", values="bsld")
@@ -101,7 +53,7 @@ def weekly(tables: Tables, reading: str, log: str) -> pd.DataFrame:
 
 
 def learned(values: FloatArray, train: slice, test: slice) -> dict[str, tuple[float, float]]:
-    """Add up what the best weights of each week, of all training weeks and of the week before give.
+    """Add up slowdowns under weights chosen with hindsight, on training weeks, and a week before.
 
     Args:
         values: Mean slowdown of each period under each direction, shape (n_periods, n_directions).
@@ -109,11 +61,10 @@ def learned(values: FloatArray, train: slice, test: slice) -> dict[str, tuple[fl
         test: The testing periods.
 
     Returns:
-        Sums over training and over testing periods of w*, w*train and wgreedy; the first period has
-        none before it and takes its own best.
+        Sums over training and over testing periods of w*, w*train and wgreedy. The first period
+        has none before it; wgreedy takes its own best there.
 
-    Source:
-        RR-9212, equation 5, sections 7.1 and 7.2.
+    Source: RR-9212, equation 5, sections 7.1 and 7.2.
 
     Example:
         >>> learned(np.array([[1.0, 3.0], [5.0, 2.0], [4.0, 1.0]]), slice(0, 2), slice(2, 3))
@@ -130,33 +81,20 @@ def learned(values: FloatArray, train: slice, test: slice) -> dict[str, tuple[fl
     return {name: (float(v[train].sum()), float(v[test].sum())) for name, v in series.items()}
 
 
-def parted_weeks() -> tuple[slice, slice]:
-    """Return the training and the testing weeks of SDSC-SP2.
+def split_weeks() -> tuple[slice, slice]:
+    """Return the training and the testing weeks of SDSC-SP2: 28-64 and 65-100, counted from 0.
 
-    Returns:
-        Weeks 28-64 and 65-100, counted from 0.
-
-    Source:
-        RR-9212, table 2.
+    Source: RR-9212, table 2.
     """
     return slice(TRAINING[0] - 1, TRAINING[1]), slice(TESTING[0] - 1, TESTING[1])
 
 
 def table_2(tables: Tables, search: Search, reading: str) -> pd.DataFrame:
-    """Make Table 2.
+    """Make table 2: a row per policy in the report's order, columns `train` and `test`.
 
-    Args:
-        tables: The figures of the pure policies.
-        search: The figures of the weights.
-        reading: Name of the reading.
-
-    Returns:
-        One row per policy in the report's order; columns `train` and `test`.
-
-    Source:
-        RR-9212, table 2.
+    Source: RR-9212, table 2.
     """
-    train, test = parted_weeks()
+    train, test = split_weeks()
     found = learned(search.covers[reading, "SDSC-SP2"], train, test)
     pure = weekly(tables, reading, "SDSC-SP2").to_numpy()
     names = weekly(tables, reading, "SDSC-SP2").columns
@@ -170,18 +108,9 @@ def table_2(tables: Tables, search: Search, reading: str) -> pd.DataFrame:
 
 
 def claims(tables: Tables, search: Search, reading: str) -> list[Claim]:
-    """Judge the report's claims under one reading.
+    """Return verdicts on the report's claims under a reading, "plain" or "simulator".
 
-    Args:
-        tables: The figures of the pure policies.
-        search: The figures of the weights.
-        reading: Name of the reading, "plain" or "simulator".
-
-    Returns:
-        The claims, in the report's order.
-
-    Source:
-        RR-9212, sections 6-11; specification, section 6, "Claims".
+    Source: RR-9212, sections 6-11; specification, section 6, "Claims".
     """
     return [
         *_table_1(tables, reading),
@@ -196,17 +125,17 @@ def claims(tables: Tables, search: Search, reading: str) -> list[Claim]:
 
 
 def _table_1(tables: Tables, reading: str) -> list[Claim]:
-    """Judge the numbers of jobs."""
+    """Check the numbers of jobs."""
     label = "simulator" if reading == "simulator" else "all"
     jobs = tables.facts.set_index("log")[f"jobs_{label}"]
     off = [abs(jobs[log] / TABLE_1[log][0] - 1) for log in jobs.index]
     held = sum(one <= 0.005 for one in off)
-    figure = f"at most {100 * max(off):.2g} % off"
-    return [counted("numbers of jobs, within 0.5 %", "Table 1", held, len(off), figure)]
+    finding = f"at most {100 * max(off):.2g} % off"
+    return [counted("numbers of jobs, within 0.5 %", "Table 1", held, len(off), finding)]
 
 
 def _pure(tables: Tables, reading: str) -> list[Claim]:
-    """Judge what section 6 says of the pure policies, and their sums."""
+    """Check what section 6 says of the pure policies, and their sums."""
     rank = sums(tables, reading).rank()
     every = pd.concat([ratios(tables, reading, threshold) for threshold in THRESHOLDS_S])
     near_enough = int((np.abs(np.log(every)) <= np.log(1.1)).to_numpy().sum())
@@ -235,7 +164,7 @@ def _pure(tables: Tables, reading: str) -> list[Claim]:
 
 
 def _weights(tables: Tables, search: Search, reading: str) -> list[Claim]:
-    """Judge table 2 and what section 7 says of w*."""
+    """Check table 2 and what section 7 says of w*."""
     ours = table_2(tables, search, reading)
     printed = pd.DataFrame.from_dict(TABLE_2, orient="index", columns=ours.columns)
     close = int((np.abs(np.log(ours / printed)) <= np.log(1.1)).to_numpy().sum())
@@ -274,7 +203,7 @@ def _weights(tables: Tables, search: Search, reading: str) -> list[Claim]:
                 times,
                 float(gain[name][72]),
             )._replace(
-                figure=f"{gain[name][72]:.2f} times; at most {gain[name].max():.2f}, "
+                finding=f"{gain[name][72]:.2f} times; at most {gain[name].max():.2f}, "
                 f"in week {gain[name].argmax() + 1}"
             )
             for name, times in (("SAF", 2.5), ("FCFS", 3.0))
@@ -285,12 +214,12 @@ def _weights(tables: Tables, search: Search, reading: str) -> list[Claim]:
             50.0,
             trivial,
             " %",
-        )._replace(figure=f"{trivial:.0f} % against 50 %; {also:.0f} % are within 10"),
+        )._replace(finding=f"{trivial:.0f} % against 50 %; {also:.0f} % are within 10"),
     ]
 
 
 def _space(tables: Tables, search: Search, reading: str) -> list[Claim]:
-    """Judge what section 7.3 says of the space of weights."""
+    """Check what section 7.3 says of the space of weights."""
     values = search.covers[reading, "SDSC-SP2"]
     q = _directions(values)[:, 0]
     better = values[:, q > 0].mean(axis=1) < values[:, q < 0].mean(axis=1)
@@ -314,9 +243,9 @@ def _space(tables: Tables, search: Search, reading: str) -> list[Claim]:
 
 
 def _xnes(search: Search, reading: str) -> list[Claim]:
-    """Judge what section 8 says of XNES."""
+    """Check what section 8 says of XNES."""
     texts = (
-        "XNES with 3 features finds about what covering does",
+        "XNES with 3 features finds about as good weights as covering",
         "with 6 features it is slightly better on average",
     )
     if reading != "plain":
@@ -329,7 +258,7 @@ def _xnes(search: Search, reading: str) -> list[Claim]:
     worse = int((rows["xnes6"] > rows["xnes3"] * 1.001).sum())
     return [
         near(texts[0], "8.1.2, Fig. 5", best, three)._replace(
-            figure=f"sum {three:.1f} against {best:.1f}"
+            finding=f"sum {three:.1f} against {best:.1f}"
         ),
         Claim(
             texts[1],
@@ -341,22 +270,15 @@ def _xnes(search: Search, reading: str) -> list[Claim]:
 
 
 def halves(n_periods: int) -> tuple[slice, slice]:
-    """Part periods in two halves.
+    """Split periods into a training and a testing half.
 
-    Args:
-        n_periods: How many there are.
-
-    Returns:
-        Training and testing periods.
-
-    Source:
-        RR-9212, section 9: half of the weeks used.
+    Source: RR-9212, section 9: half of the weeks used.
     """
     return slice(0, n_periods // 2), slice(n_periods // 2, n_periods)
 
 
 def _others(tables: Tables, search: Search, reading: str) -> list[Claim]:
-    """Judge what section 9 says of the other logs."""
+    """Check what section 9 says of the other logs."""
     text = "w*train is best or second best of all on the testing half, other logs"
     if reading != "plain":
         return [Claim(text, "9", NOT_RUN, "only in the plain reading")]
@@ -371,12 +293,12 @@ def _others(tables: Tables, search: Search, reading: str) -> list[Claim]:
         places.append(int((pure < found["w*train"][1]).sum()) + 1)
         gains.append(found["w*"][1] / pure["SAF"])
     held = sum(place <= 2 for place in places)
-    figure = f"places {places}; w* over SAF {', '.join(f'{gain:.2f}' for gain in gains)}"
-    return [counted(text, "9", held, len(places), figure)]
+    finding = f"places {places}; w* over SAF {', '.join(f'{gain:.2f}' for gain in gains)}"
+    return [counted(text, "9", held, len(places), finding)]
 
 
 def _thresholds(tables: Tables, reading: str) -> list[Claim]:
-    """Judge what section 10 says of the threshold."""
+    """Check what section 10 says of the threshold."""
     none, default, hours = (sums(tables, reading, threshold) for threshold in THRESHOLDS_S)
 
     def spread(frame: pd.DataFrame) -> pd.Series:
@@ -396,7 +318,7 @@ def _thresholds(tables: Tables, reading: str) -> list[Claim]:
 
 
 def _months(search: Search, reading: str) -> list[Claim]:
-    """Judge what section 11 says of months."""
+    """Check what section 11 says of months."""
     texts = ("by months, w* stays far below SAF", "by months, w*train and SAF are comparable")
     if reading != "plain":
         return [Claim(text, "11, Fig. 15", NOT_RUN, "only in the plain reading") for text in texts]
@@ -412,13 +334,13 @@ def _months(search: Search, reading: str) -> list[Claim]:
             f"{below:.2f} of SAF's, months 11 on",
         ),
         near(texts[1], "11, Fig. 15", 1.0, found["w*train"][1] / saf)._replace(
-            figure=f"{found['w*train'][1] / saf:.2f} of SAF's, months 11 on"
+            finding=f"{found['w*train'][1] / saf:.2f} of SAF's, months 11 on"
         ),
     ]
 
 
 def _directions(values: FloatArray) -> FloatArray:
-    """Return the directions that the columns of a cover stand for."""
+    """Return the directions of the columns of a cover."""
     return cover(round(float(np.sqrt((values.shape[1] - 2) / 4))))
 
 

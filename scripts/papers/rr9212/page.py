@@ -1,4 +1,4 @@
-"""The page of RR-9212: published and measured side by side."""
+"""The page of RR-9212: published numbers beside ours."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from papers.common.page import YARDSTICK, claims_table, prose, table
+from papers.common.claims import BY_CASES, BY_NUMBER, off_by
+from papers.common.page import beside, claims_table, document, prose, table
 from papers.rr9212.claims import (
     TRAINING_MONTHS,
     claims,
     halves,
     learned,
-    off_by,
-    parted_weeks,
     ratios,
+    split_weeks,
     sums,
     table_2,
     weekly,
@@ -45,91 +45,92 @@ SHOWN = (PLAIN.name, SIMULATOR.name)
 
 
 def page(tables: Tables, search: Search, command: str, picture: str) -> str:
-    """Write the page.
+    """Return the page in Markdown.
 
     Args:
-        tables: The figures of the pure policies.
-        search: The figures of the weights.
-        command: The command that printed them.
+        tables: The results of the pure policies.
+        search: The results of weights.
+        command: The command that writes the page.
         picture: File name of the picture of both readings, beside the page.
-
-    Returns:
-        The page in Markdown.
-
-    Source:
-        House rule: every figure in a page is printed by a command named beside it.
     """
-    sections = [
-        "# RR-9212, rerun",
-        _what_was_run(tables, search, command),
-        f"![Sums of the report, ours over the printed ones, in both readings]({picture})",
-        "## Our view of the differences",
-        _view(tables, search),
-        "## What was tried",
-        "The twelve sums of each log with the default threshold, over those printed: the factor by "
-        "which they are off on the geometric mean, and the smallest and the largest ratio.",
-        _tried(tables),
-        "### Where the week begins",
-        "Sums of SAF and of FCFS, and the factor by which all twelve are off, for weeks that begin "
-        "0 to 6 days after the first submission.",
-        _offsets(tables),
-        "## The figures",
-        f"Cells show *published* / {' / '.join(SHOWN)}.",
-        "### Table 1, the logs",
-        _table_1(tables),
-        "### Table 2, SDSC-SP2 by training and testing weeks",
-        _table_2(tables, search),
-        "The same by weights of features divided by their spread, in the simulator's reading:",
-        _scaled_table(search),
-        "### Tables 3 to 6, sums over the weeks",
-        *(_sums(tables, log) for log in sums(tables, PLAIN.name)),
-        "### Table 7, the longest jobs of SDSC-SP2",
-        _table_7(tables),
-        "### Figs. 2, 6, 9, 12: SAF against the best pure policy of each week",
-        _best_of_weeks(tables),
-        "### Figs. 3, 5, 7, 8, 10, 11, 13, 14: weights, plain reading",
-        _weights(tables, search),
-        "### Five weeks of SDSC-SP2, full grid, simulator reading",
-        _grid(search),
-        "### Fig. 15, months of SDSC-SP2, plain reading",
-        _months(search),
-        "## What became of the claims",
-        YARDSTICK,
-        claims_table({name: claims(tables, search, name) for name in SHOWN}),
-    ]
-    return "\n\n".join(sections) + "\n"
+    return document(
+        (
+            "# RR-9212, rerun",
+            _what_was_run(tables, search, command),
+            f"![Sums of the report, ours over the printed ones, in both readings]({picture})",
+            "## Our view of the differences",
+            _view(tables, search),
+            "## What was tried",
+            "Our twelve sums of each log, with the default threshold, over the printed ones. A "
+            "cell shows the factor by which they are off on the geometric mean (smallest-largest "
+            "ratio).",
+            _tried(tables),
+            "### Where the week begins",
+            "Sums of SAF and of FCFS, and the factor by which all twelve are off. Weeks begin 0 "
+            "to 6 days after the first submission.",
+            _offsets(tables),
+            "## Tables and figures",
+            f"Cells show {beside('published', *SHOWN)}.",
+            "### Table 1, the logs",
+            _table_1(tables),
+            "### Table 2, SDSC-SP2 by training and testing weeks",
+            _table_2(tables, search),
+            "The same with weights of features divided by their spread, in the simulator's "
+            "reading:",
+            _scaled_table(search),
+            "### Tables 3 to 6, sums over the weeks",
+            *(_sums(tables, log) for log in sums(tables, PLAIN.name)),
+            "### Table 7, the longest jobs of SDSC-SP2",
+            _table_7(tables),
+            "### Figs. 2, 6, 9, 12: SAF against the best pure policy of each week",
+            _best_of_weeks(tables),
+            "### Figs. 3, 5, 7, 8, 10, 11, 13, 14: weights, plain reading",
+            _weights(tables, search),
+            "### Five weeks of SDSC-SP2, full grid, simulator reading",
+            _grid(search),
+            "### Fig. 15, months of SDSC-SP2, plain reading",
+            _months(search),
+            "## Claims",
+            f"{BY_CASES} {BY_NUMBER}",
+            claims_table({name: claims(tables, search, name) for name in SHOWN}),
+        )
+    )
 
 
 def _what_was_run(tables: Tables, search: Search, command: str) -> str:
-    """Say what the page is about."""
+    """Say what was run."""
     return prose(
         f"""
         A. Legrand, D. Trystram, S. Zrigui: "Adapting Batch Scheduling to Workload Characteristics:
-        What can we expect From Online Learning?", Inria RR-9212, 2018. Written by `{command}`: the
-        tables in {tables.seconds / 60:.1f} minutes, the weights in {search.seconds / 60:.0f}, on
-        one core of a shared machine. It also writes every figure as CSV and pictures of Figs. 1 to
-        15.
+        What can we expect From Online Learning?", Inria RR-9212, 2018.
 
-        Four logs, cut into weeks that are simulated alone, the order of the primary queue under
-        study, backfilling by SPF. Two readings are shown. *{PLAIN.name}*: what the report's text
-        says, read plainly, as in the scenarios `rr9212-*`: weeks from the first submission, without
-        jobs whose logged end lies in a later week; jobs killed at their request; tau 10 s.
-        *{SIMULATOR.name}*: what the public simulator of Lelong, Reis and Trystram 2017 does with a
-        log (freuk/ocst; the report thanks its author for the simulator): it takes no job without a
-        run time or with one beyond its request; its tools cut weeks on the log's own clock, and
-        begin with week 3; they know no waits, hence no logged ends, and filter nothing; its
-        slowdowns have a bound of 60 s; and ties go to the latest job, in the backfill by the
-        primary order. Where its public version is not what the report describes (it has no
-        threshold, and its backfill sorts the other way round), the report decides.
+        Written by `{command}` on one core of a shared machine: the tables in
+        {tables.seconds / 60:.1f} minutes, the weights in {search.seconds / 60:.0f}. The command
+        also writes all numbers as CSV, and pictures of Figs. 1 to 15.
+
+        Four logs are cut into weeks, and each week is simulated alone. The order of the primary
+        queue is under study; backfilling is by SPF. Two readings are shown.
+
+        *{PLAIN.name}* is what the report's text says, read plainly, as in the scenarios `rr9212-*`.
+        Weeks are counted from the first submission, and leave out jobs whose logged end lies in a
+        later week. Jobs are killed at their request; tau is 10 s.
+
+        *{SIMULATOR.name}* is what the public simulator of Lelong, Reis and Trystram 2017 does with
+        a log (freuk/ocst; the report thanks its author for the simulator). It takes no job without
+        a run time, and none that ran beyond its request. Its tools cut weeks on the log's own
+        clock, and begin with week 3. They know no waits, hence no logged ends, and filter nothing.
+        Its slowdowns have a bound of 60 s. Ties go to the latest job, and in the backfill they go
+        by the primary order. Where its public version is not what the report describes, the report
+        decides: that version has no threshold, and its backfill sorts the other way round.
         """
     )
 
 
 def _view(tables: Tables, search: Search) -> str:
-    """Say what we make of it."""
+    """Explain the differences."""
     stars = table_2(tables, search, SIMULATOR.name).loc["w*"]
     found = search.grid["grid"].sum() / search.grid["cover"].sum()
-    mixed = learned(search.covers[SCALED, "SDSC-SP2"], *parted_weeks())
+    mixed = learned(search.covers[SCALED, "SDSC-SP2"], *split_weeks())
     twos = [table_2(tables, search, name)["test"] for name in SHOWN]
     over = {
         name: " and ".join(f"{two[name] / two['SAF']:.2f}" for two in twos)
@@ -147,54 +148,54 @@ def _view(tables: Tables, search: Search) -> str:
     )
     return prose(
         f"""
-        **The figures are those of another reading than the text's.** Read plainly, the text gives
-        sums off by a factor of {off[PLAIN.name]:.2f}, too small on SDSC-SP2, twice too large on
-        KTH-SP2, whatever the threshold, the week's offset or the reading of over-limit jobs. Read
-        as the simulator, the 144 sums of Tables 3 to 6 are off by a factor of
+        **The printed sums follow another reading than the text's.** The plain reading gives sums
+        off by a factor of {off[PLAIN.name]:.2f}: too small on SDSC-SP2, twice too large on KTH-SP2.
+        No threshold, no offset of the week and no reading of over-limit jobs changes that. In the
+        simulator's reading, the 144 sums of Tables 3 to 6 are off by a factor of
         {off[SIMULATOR.name]:.3f}, on the geometric mean.
 
-        How we came to it: Table 1 counts jobs, and only without those beyond their request, and
-        without the first and the last week on the log's clock, do counts come within
-        {max(away):.2f} % of it. The public code of the simulator says the rest. No figure was
-        fitted, with one exception: its tool takes the number of the first week as an argument, and
-        of weeks 1 to 4, week 3 gives the sums of SDSC-SP2 best; Table 2, which parts the same weeks
-        in two, then comes out as well, and so do the other logs.
+        Two hints led to this reading. Table 1 counts jobs, and our counts come within
+        {max(away):.2f} % of it only without jobs beyond their request, and without the first and
+        the last week on the log's clock. The public code of the simulator gives the rest. We fitted
+        no number, with one exception. The simulator's tool takes the number of the first week as an
+        argument; of weeks 1 to 4, week 3 gives the sums of SDSC-SP2 best. Table 2, which splits the
+        same weeks in two, then matches as well, and so do the other logs.
 
-        **What matters most.** Taken out of that reading one by one: the bound of 60 s instead of
-        the printed 10 s (without it a factor of {at["simulator, but tau 10 s"]:.2f}), the missing
-        filter ({at["simulator, but filtered by the logged end"]:.2f}), jobs over their request left
-        out ({at["simulator, but over-limit jobs killed"]:.2f}), weeks on the log's clock
-        ({at["simulator, but weeks from the first submission"]:.2f}), ties
-        ({at["simulator, but oldest first"]:.2f}).
+        **What matters most.** We took the parts of that reading out one by one. With the printed
+        bound of 10 s in place of 60 s, sums are off by a factor of
+        {at["simulator, but tau 10 s"]:.2f}. The other factors are
+        {at["simulator, but filtered by the logged end"]:.2f} with the filter,
+        {at["simulator, but over-limit jobs killed"]:.2f} with over-limit jobs killed,
+        {at["simulator, but weeks from the first submission"]:.2f} with weeks from the first
+        submission, and {at["simulator, but oldest first"]:.2f} with ties to the oldest job.
 
         **What remains.** The report's FCFS does not change with the threshold on KTH-SP2 and
-        SDSC-BLUE; ours does at 20 h, by {100 * (fcfs.max() - 1):.1f} % at most, because thresholded
-        jobs go first in the backfill too. The printed rows look as if they went first in the
-        primary order only; not tried. The order in which jobs of one submit time come is not known
-        either.
+        SDSC-BLUE. Ours does at 20 h, by {100 * (fcfs.max() - 1):.1f} % at most, because thresholded
+        jobs go first in the backfill too. In the printed rows they seem to go first in the primary
+        order only; we did not try this. The order of jobs of one submit time is not known either.
 
-        w*train and wgreedy come out as printed, but w* stays
+        w*train and wgreedy match the printed sums, but w* stays
         {100 * (stars["test"] / TABLE_2["w*"][1] - 1):.0f} % above the printed sum on the testing
         weeks and {100 * (stars["train"] / TABLE_2["w*"][0] - 1):.0f} % on the training weeks. The
-        coarse cover is not why: on five light weeks the full grid finds {100 * (1 - found):.1f} %
-        less, in sum. Scaled features may be: the simulator's code can divide each by its spread,
-        and then the same cover, whose weights now mix processors and seconds in earnest, finds
-        {100 * (mixed["w*"][1] / TABLE_2["w*"][1] - 1):+.0f} % and
-        {100 * (mixed["w*"][0] / TABLE_2["w*"][0] - 1):+.0f} %. By which figures the report scaled,
-        if it did, it does not say; with ours, w*train would do better on the testing weeks than
-        printed ({mixed["w*train"][1]:.0f} against {TABLE_2["w*train"][1]:.0f}; SAF
+        coarse cover is not the reason: on five light weeks the full grid finds
+        {100 * (1 - found):.1f} % less, in sum. Scaled features may be the reason. The simulator's
+        code can divide each feature by its spread, so that weights mix processors and seconds in
+        earnest. The same cover then finds {100 * (mixed["w*"][1] / TABLE_2["w*"][1] - 1):+.0f} %
+        and {100 * (mixed["w*"][0] / TABLE_2["w*"][0] - 1):+.0f} %. The report does not say whether
+        it scaled features, nor by which values. With ours, w*train would do better on the testing
+        weeks than printed ({mixed["w*train"][1]:.0f} against {TABLE_2["w*train"][1]:.0f}; SAF
         {TABLE_2["SAF"][1]:.0f}).
 
-        **What it leaves of the conclusions.** SAF is first on every log in both readings. On the
-        testing weeks of SDSC-SP2, w* comes to {over["w*"]} of SAF's sum, weights learned on the
-        training weeks to {over["w*train"]}, those of the week before to {over["wgreedy"]}: much to
-        gain with hindsight, nothing with what earlier weeks teach.
+        **What this means for the conclusions.** SAF is first on every log in both readings. On the
+        testing weeks of SDSC-SP2, the sum under w* is {over["w*"]} of SAF's. Under weights learned
+        on the training weeks it is {over["w*train"]}, and under those of the week before
+        {over["wgreedy"]}. Hindsight would gain much; what earlier weeks teach gains nothing.
         """
     )
 
 
 def _tried(tables: Tables) -> str:
-    """Lay out how far each reading is off."""
+    """Lay out by how much the sums of each reading are off."""
     rows = []
     for name in _names((*IN_FULL, *STEPS)):
         ratio = ratios(tables, name)
@@ -207,7 +208,7 @@ def _tried(tables: Tables) -> str:
 
 
 def _offsets(tables: Tables) -> str:
-    """Lay out what the week's offset does."""
+    """Lay out sums by the week's offset."""
     logs = list(sums(tables, PLAIN.name))
     rows = []
     for name in _names(OFFSETS):
@@ -226,9 +227,9 @@ def _table_1(tables: Tables) -> str:
         rows.append(
             [
                 str(log),
-                f"*{jobs:,}* / {facts.jobs_all:,.0f} / {facts.jobs_simulator:,.0f}",
-                f"*{run:,}* / {facts.run_all:,.0f} / {facts.run_simulator:,.0f}",
-                f"*{size}* / {facts.size_all:.1f} / {facts.size_simulator:.1f}",
+                beside(f"{jobs:,}", f"{facts.jobs_all:,.0f}", f"{facts.jobs_simulator:,.0f}"),
+                beside(f"{run:,}", f"{facts.run_all:,.0f}", f"{facts.run_simulator:,.0f}"),
+                beside(f"{size}", f"{facts.size_all:.1f}", f"{facts.size_simulator:.1f}"),
             ]
         )
     return table(("log", "jobs", "mean run time (s)", "mean size"), rows)
@@ -241,9 +242,7 @@ def _table_2(tables: Tables, search: Search) -> str:
         [
             policy,
             *(
-                " / ".join(
-                    [f"*{figure:.1f}*", *(f"{frame.loc[policy, half]:.1f}" for frame in ours)]
-                )
+                beside(f"{figure:.1f}", *(f"{frame.loc[policy, half]:.1f}" for frame in ours))
                 for figure, half in zip(printed, ("train", "test"), strict=True)
             ),
         ]
@@ -253,10 +252,16 @@ def _table_2(tables: Tables, search: Search) -> str:
 
 
 def _scaled_table(search: Search) -> str:
-    """Lay out what weights of scaled features give."""
-    found = learned(search.covers[SCALED, "SDSC-SP2"], *parted_weeks())
+    """Lay out table 2 with weights of scaled features."""
+    found = learned(search.covers[SCALED, "SDSC-SP2"], *split_weeks())
     rows = [
-        [name, *(f"*{p:.1f}* / {ours:.1f}" for p, ours in zip(TABLE_2[name], both, strict=True))]
+        [
+            name,
+            *(
+                beside(f"{published:.1f}", f"{ours:.1f}")
+                for published, ours in zip(TABLE_2[name], both, strict=True)
+            ),
+        ]
         for name, both in found.items()
     ]
     return table(("policy", "weeks 28-64", "weeks 65-100"), rows)
@@ -269,7 +274,7 @@ def _sums(tables: Tables, log: str) -> str:
         [
             policy,
             *(
-                " / ".join([f"*{figure:.1f}*", *(f"{f.loc[policy, log]:.1f}" for f in frames[t])])
+                beside(f"{figure:.1f}", *(f"{f.loc[policy, log]:.1f}" for f in frames[t]))
                 for figure, t in zip(printed, THRESHOLDS_S, strict=True)
             ),
         ]
@@ -304,7 +309,7 @@ def _best_of_weeks(tables: Tables) -> str:
 
 
 def _weights(tables: Tables, search: Search) -> str:
-    """Lay out what weights give on each log."""
+    """Lay out the sums under weights on each log."""
     rows = []
     for log in sums(tables, PLAIN.name):
         values = search.covers[PLAIN.name, log]
@@ -333,9 +338,10 @@ def _weights(tables: Tables, search: Search) -> str:
         )
     text = prose(
         f"""
-        Sums over the first and over the second half of the weeks; w* by {len(cover()):,} directions
-        of (q, e, wait) on SDSC-SP2, {len(cover(SUBDIVISIONS // 2)):,} on the others. Last column:
-        all weeks, w*, XNES with 3 and with 6 features, {XNES_EVALUATIONS:,} evaluations per week.
+        Sums over the first and over the second half of the weeks. w* is the best of
+        {len(cover()):,} directions of (q, e, wait) on SDSC-SP2, and of
+        {len(cover(SUBDIVISIONS // 2)):,} on the others. The last column covers all weeks: w*, XNES
+        with 3 features and XNES with 6, at {XNES_EVALUATIONS:,} evaluations per week.
         """
     )
     columns = ("log", "w*", "w*train", "wgreedy", "SAF", "SPF", "FCFS", "w*, xnes3, xnes6")
@@ -343,7 +349,7 @@ def _weights(tables: Tables, search: Search) -> str:
 
 
 def _grid(search: Search) -> str:
-    """Lay out how much the full grid finds beyond the coarse cover."""
+    """Lay out the best of the full grid beside the best of the coarse cover."""
     rows = [
         [
             f"{one.week}",

@@ -1,4 +1,4 @@
-"""RR-9212 rerun: twelve pure policies on the weeks of four logs, in several readings."""
+"""Run RR-9212 again: twelve pure policies on the weeks of four logs, in several readings."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Reading:
 
     Attributes:
         name: What the tables call it.
-        over_limit: What becomes of jobs that ran beyond their request.
-        missing_request: What becomes of jobs without a request: "max", the log's largest; "drop".
+        over_limit: What happens to jobs that ran beyond their request.
+        missing_request: What happens to jobs without a request: "max", the log's largest; "drop".
         rule: Which jobs a week has, as in `hpcgym.trace.split.weeks`.
         offset: Where week 0 begins, s after the first submission, or "log": where time 0 of the
             log's own clock puts it.
@@ -107,7 +107,7 @@ STEPS = (
     replace(SIMULATOR, name="simulator, but oldest first", newest_first=False),
     replace(SIMULATOR, name="simulator, but tau 10 s", bound_s=10),
 )
-"""What lies between the two, each changed alone; read with the default threshold."""
+"""Steps between the two readings, each change alone; read with the default threshold."""
 
 OFFSETS = tuple(
     replace(reading, name=f"{reading.name}, offset {days} d", offset=days * DAY_S)
@@ -118,20 +118,12 @@ OFFSETS = tuple(
 
 
 def log_of(name: str, missing_request: Literal["max", "drop"]) -> Workload:
-    """Read a log, once per process.
-
-    Args:
-        name: The report's name of it, a key of `LOGS`.
-        missing_request: What becomes of jobs without a request.
-
-    Returns:
-        The jobs.
+    """Read a log by the report's name, once per process.
 
     Raises:
         TraceError: The log is not at hand.
 
-    Source:
-        RR-9212, table 1.
+    Source: RR-9212, table 1.
     """
     return _load(LOGS[name][0], missing_request)
 
@@ -143,18 +135,14 @@ def _load(trace: str, missing_request: Literal["max", "drop"]) -> Workload:
 
 
 def weeks_of(name: str, reading: Reading, *, length_s: int = WEEK_S) -> list[Workload]:
-    """Cut a log into the report's weeks, or into months.
+    """Cut a log into the weeks that the report uses, or into all months.
 
     Args:
         name: The report's name of the log.
-        reading: How to cut, and what becomes of some jobs.
+        reading: How to cut, and what happens to some jobs.
         length_s: `WEEK_S` or `MONTH_S` of `hpcgym.trace.split`.
 
-    Returns:
-        The weeks in order of time, as many as the report uses; all months.
-
-    Source:
-        RR-9212, sections 5.1 and 11; specification, section 6, "Weeks".
+    Source: RR-9212, sections 5.1 and 11; specification, section 6, "Weeks".
     """
     log = with_over_limit(log_of(name, reading.missing_request), reading.over_limit)
     if reading.offset == "log":
@@ -174,20 +162,9 @@ def mean_bsld(
     backfill: str | Policy = "SPF",
     threshold: int | None = DEFAULT_THRESHOLD_S,
 ) -> NDArray[np.float64]:
-    """Simulate weeks, each alone on an empty machine.
+    """Simulate weeks, each alone on an empty machine: mean bounded slowdowns, shape (n_weeks,).
 
-    Args:
-        parts: The weeks.
-        reading: For over-limit jobs and the bound of the slowdown.
-        primary: The primary order.
-        backfill: The backfill order.
-        threshold: Wait beyond which a job goes first, s, or None.
-
-    Returns:
-        Mean bounded slowdown of each week, shape (n_weeks,).
-
-    Source:
-        RR-9212, equations 2 and 4.
+    Source: RR-9212, equations 2 and 4.
     """
     means = []
     for week in parts:
@@ -203,29 +180,21 @@ def mean_bsld(
 
 
 def orders_of(policy: str, reading: Reading) -> tuple[str | Policy, str | Policy]:
-    """Return the primary and the backfill order that a reading makes of a pure policy.
+    """Return the primary and the backfill order of a pure policy under a reading.
 
-    Args:
-        policy: Its name.
-        reading: For the ties.
-
-    Returns:
-        The two orders.
-
-    Source:
-        RR-9212, section 2.2: backfilling by SPF.
+    Source: RR-9212, section 2.2: backfilling by SPF.
     """
     return newest_first(policy) if reading.newest_first else (policy, "SPF")
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What the tables' part of the rerun gave.
+    """The results of the pure policies.
 
     Attributes:
         weekly: One row per reading, log, threshold (s, 0 for none), policy and week: `bsld`.
         facts: One row per log: jobs, mean run time and size, in two ways of counting.
-        longest: The jobs of Table 7 as the log has them.
+        longest: The jobs of table 7 as the log has them.
         seconds: Wall time, s.
     """
 
@@ -250,14 +219,10 @@ def tables(
         in_full: Readings with every threshold.
         others: Readings with the default threshold only.
 
-    Returns:
-        The figures.
-
     Raises:
         TraceError: A log is not at hand.
 
-    Source:
-        RR-9212, sections 6 and 10.
+    Source: RR-9212, sections 6 and 10.
     """
     parts = [
         Part(
@@ -273,7 +238,7 @@ def tables(
     rows = [row for part in done.rows for row in part]
     return Tables(
         pd.DataFrame(rows).explode(["week", "bsld"], ignore_index=True).astype({"bsld": float}),
-        tables_of_facts(logs),
+        facts_of(logs),
         longest_jobs(),
         done.seconds,
     )
@@ -296,19 +261,15 @@ def _run_weeks(log: str, reading: Reading, thresholds: Sequence[int | None]) -> 
     ]
 
 
-def tables_of_facts(logs: Iterable[str]) -> pd.DataFrame:
+def facts_of(logs: Iterable[str]) -> pd.DataFrame:
     """Count the jobs of each log, and those that the report's simulator would have taken.
-
-    Args:
-        logs: The report's names.
 
     Returns:
         One row per log: `jobs`, `run` (mean run time, s) and `size` (mean processors), each of
         "all" jobs and of those of the "simulator": with a run time, a request no shorter, and
         neither in the first nor in the last week of the log's own clock.
 
-    Source:
-        RR-9212, table 1.
+    Source: RR-9212, table 1.
     """
     rows = []
     for name in logs:
@@ -326,13 +287,9 @@ def tables_of_facts(logs: Iterable[str]) -> pd.DataFrame:
 
 
 def longest_jobs() -> pd.DataFrame:
-    """Return the ten longest jobs of SDSC-SP2.
+    """Return the ten longest jobs of SDSC-SP2, with submit times as in the file.
 
-    Returns:
-        Columns job_id, submit_time as in the file, run_time and processors.
-
-    Source:
-        RR-9212, table 7.
+    Source: RR-9212, table 7.
     """
     log = log_of("SDSC-SP2", "max")
     frame = log.to_frame().assign(submit_time=log.submit_time + log.time_offset)

@@ -1,4 +1,4 @@
-"""RR-9212 rerun: the best weights of each week, by covering the space of weights and by XNES."""
+"""RR-9212: search the best weights of each week, by covering the space of weights and by XNES."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ FloatArray = NDArray[np.float64]
 
 SUBDIVISIONS = 50
 """Of each edge of the octahedron |q| + |e| + |wait| = 1: 10,002 directions for SDSC-SP2, whose
-figures the report prints; half as many subdivisions, 2,502 directions, for the other logs."""
+sums the report prints; half as many subdivisions, 2,502 directions, for the other logs."""
 
 GRID_POINTS = 100
 GRID_WEEKS = (64, 73, 79, 82, 85)
-"""Weeks of SDSC-SP2, in the simulator's reading, whose full grid of that many points a dimension is
-searched; light ones."""
+"""Light weeks of SDSC-SP2, in the simulator's reading, whose full grid of that many points a
+dimension is searched."""
 
 XNES_EVALUATIONS = 600
 XNES_STEP_SIZE = 0.5
 KAPPA = 0.01
-"""Weight of the penalty that holds the norm near 1, as a share of SAF's figure."""
+"""Weight of the penalty that holds the norm near 1, as a share of SAF's mean bsld."""
 
 SCALED = "simulator, scaled features"
 """The simulator's reading with weights of features divided by their spread, as its code can."""
@@ -59,14 +59,10 @@ CHUNK = 20_000
 def cover(subdivisions: int = SUBDIVISIONS) -> FloatArray:
     """Return directions that cover the octahedron |q| + |e| + |wait| = 1 evenly.
 
-    Args:
-        subdivisions: Of each edge, n >= 1.
-
     Returns:
-        Directions, shape (4 n^2 + 2, 3), the six pure policies among them.
+        Directions, shape (4 subdivisions^2 + 2, 3), the six pure policies among them.
 
-    Source:
-        Specification, section 6, "Search": a coarser cover of the eight faces.
+    Source: Specification, section 6, "Search": a coarser cover of the eight faces.
 
     Example:
         >>> len(cover()), len(cover(1))
@@ -80,14 +76,10 @@ def cover(subdivisions: int = SUBDIVISIONS) -> FloatArray:
 def full_grid(points: int = GRID_POINTS) -> FloatArray:
     """Return the directions of a grid of evenly spaced points on [-1, 1] per dimension.
 
-    Args:
-        points: Per dimension, even, so that no point is 0.
+    The number of points is even, so that none is 0. Directions have L1 norm 1, each once, shape
+    (n_directions, 3).
 
-    Returns:
-        Directions with L1 norm 1, each once, shape (n_directions, 3).
-
-    Source:
-        RR-9212, section 8.1.2; specification, section 6, "Search".
+    Source: RR-9212, section 8.1.2; specification, section 6, "Search".
 
     Example:
         >>> len(full_grid(4))  # (1, 1, 1) and (3, 3, 3) are one direction
@@ -102,19 +94,12 @@ def full_grid(points: int = GRID_POINTS) -> FloatArray:
 def covered(
     week: Workload, reading: Reading, directions: FloatArray, threads: int | None
 ) -> FloatArray:
-    """Simulate a week under weights of (q, e, wait).
-
-    Args:
-        week: The jobs.
-        reading: How ties are broken and slowdowns bounded.
-        directions: Shape (n_directions, 3).
-        threads: Threads that work; None for one per core.
+    """Simulate a week under weights of (q, e, wait), shape (n_directions, 3).
 
     Returns:
         Mean bounded slowdown under each, shape (n_directions,).
 
-    Source:
-        RR-9212, equation 3, section 7.1.
+    Source: RR-9212, equation 3, section 7.1.
     """
     weights = np.zeros((len(directions), len(FEATURES)))
     weights[:, :3] = directions
@@ -167,7 +152,7 @@ def _many(week: Workload, reading: Reading, weights: FloatArray, threads: int | 
     return np.asarray(result["mean_bsld"][0])
 
 
-def searched(week: Workload, n_features: int, generator: np.random.Generator) -> Row:
+def xnes_best(week: Workload, n_features: int, generator: np.random.Generator) -> Row:
     """Search the best weights of a week by XNES, in the plain reading.
 
     Args:
@@ -176,10 +161,9 @@ def searched(week: Workload, n_features: int, generator: np.random.Generator) ->
         generator: Source of the random numbers.
 
     Returns:
-        `bsld`, the least found, and `weights`, with which.
+        The least `bsld` found, and its `weights`.
 
-    Source:
-        RR-9212, equation 6; specification, section 6, "XNES".
+    Source: RR-9212, equation 6; specification, section 6, "XNES".
     """
     saf = float(mean_bsld([week], PLAIN, "SAF")[0])
     search = XNES(np.zeros(n_features), XNES_STEP_SIZE, generator)
@@ -202,7 +186,7 @@ def searched(week: Workload, n_features: int, generator: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class Search:
-    """What the search gave.
+    """The results of weights.
 
     Attributes:
         covers: (reading, log) -> mean bsld of each week and direction of `cover()`; months of
@@ -235,7 +219,7 @@ def search(
 ) -> Search:
     """Cover the space of weights on every week, and search it by XNES.
 
-    The plain reading is covered on all logs, the simulator's on SDSC-SP2, whose figures the report
+    The plain reading is covered on all logs, the simulator's on SDSC-SP2, whose sums the report
     prints.
 
     Args:
@@ -243,16 +227,12 @@ def search(
         logs: The report's names, SDSC-SP2 among them.
         subdivisions: As in `cover`, for SDSC-SP2; half as many for the other logs.
         grid_points: As in `full_grid`.
-        threads: Threads that work; None for one per core.
-
-    Returns:
-        The figures.
+        threads: Threads that search; None for one per core.
 
     Raises:
         TraceError: A log is not at hand.
 
-    Source:
-        RR-9212, sections 7, 8, 9 and 11.
+    Source: RR-9212, sections 7, 8, 9 and 11.
     """
     by_month = weeks_of("SDSC-SP2", PLAIN, length_s=MONTH_S)
     parts: list[Part] = []
@@ -281,7 +261,7 @@ def search(
             for number, week in enumerate(found, 1)
         ]
     simulated = weeks_of("SDSC-SP2", SIMULATOR)
-    scaled = _scaled(cover(subdivisions), simulated)
+    scaled = _unscaled(cover(subdivisions), simulated)
     parts += [
         Part(
             digest(week, "scaled cover", SIMULATOR, number, subdivisions),
@@ -311,8 +291,8 @@ def search(
     )
 
 
-def _scaled(directions: FloatArray, periods: Sequence[Workload]) -> FloatArray:
-    """Return weights of raw features that mean these weights of features divided by their spread.
+def _unscaled(directions: FloatArray, periods: Sequence[Workload]) -> FloatArray:
+    """Return weights of raw features that equal these weights of features divided by their spread.
 
     The spread is the standard deviation over all jobs; waits, which depend on the schedule, are
     divided by that of the requests.
@@ -326,15 +306,11 @@ def _scaled(directions: FloatArray, periods: Sequence[Workload]) -> FloatArray:
 def best_of(found: Search) -> pd.DataFrame:
     """Return the best weights of every week.
 
-    Args:
-        found: What the search gave.
-
     Returns:
         One row per reading, log and week (or month): weights of q, e and wait (of scaled features
         in the reading `SCALED`), and the mean bounded slowdown under them.
 
-    Source:
-        RR-9212, section 7.1: w*.
+    Source: RR-9212, section 7.1: w*.
     """
     frames = []
     for (reading, log), values in found.covers.items():
@@ -355,7 +331,7 @@ def _cover_part(
     threads: int | None,
     label: str | None = None,
 ) -> list[Row]:
-    """Cover one week; its rows are labelled by the reading unless told otherwise."""
+    """Cover one week; `label` names the reading of its rows, where that is not `reading`."""
     values = np.round(covered(week, reading, directions, threads), 6).tolist()
     row = {"kind": "cover", "reading": label or reading.name, "log": name, "week": number}
     return [{**row, "jobs": len(week), "values": values}]
@@ -365,7 +341,7 @@ def _xnes_part(log: str, number: int, week: Workload) -> list[Row]:
     """Search one week with three and with six features."""
     row: Row = {"kind": "XNES", "log": log, "week": number}
     for n_features in (3, 6):
-        found = searched(week, n_features, np.random.default_rng([SEED, number, n_features]))
+        found = xnes_best(week, n_features, np.random.default_rng([SEED, number, n_features]))
         row[f"xnes{n_features}"] = found["bsld"]
         row[f"xnes{n_features}_weights"] = found["weights"]
     return [row]

@@ -15,10 +15,10 @@ from papers.carastan_santos import run as study
 from strategies import workloads
 
 BUNDLED = tuple((log, "synthetic-256") for log in study.LOGS)
-SETTINGS = [
-    replace(setting, logs=BUNDLED)
-    for setting in (study.MAIN, *study.TRIED)
-    if setting in study.SHOWN or setting.name == "no threshold"
+READINGS = [
+    replace(reading, logs=BUNDLED)
+    for reading in (study.MAIN, *study.TRIED)
+    if reading in study.SHOWN or reading.name == "no threshold"
 ]
 
 
@@ -26,7 +26,7 @@ SETTINGS = [
 def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
     """Three samples under four readings, with the bundled log in place of each real one."""
     journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
-    return study.rerun(journal, settings=SETTINGS, samples=3)
+    return study.rerun(journal, readings=READINGS, samples=3)
 
 
 @given(workloads())
@@ -44,8 +44,8 @@ def test_sqf_with_a_threshold_may_backfill() -> None:
 def test_samples_are_the_same_for_all_readings_and_differ_from_each_other() -> None:
     log = load_workload("synthetic-256")
     first, again, second = (
-        study.sample_of(log, setting, number)
-        for setting, number in ((study.MAIN, 0), (study.BATSIM, 0), (study.MAIN, 1))
+        study.sample_of(log, reading, number)
+        for reading, number in ((study.MAIN, 0), (study.BATSIM, 0), (study.MAIN, 1))
     )
     assert np.array_equal(first.submit_time, again.submit_time)
     assert not np.array_equal(first.submit_time, second.submit_time)
@@ -65,8 +65,8 @@ def test_best_and_worst_sample_are_left_out(rerun: study.Rerun) -> None:
 
 
 def test_cumulative_averages_end_at_the_mean_over_all_jobs(rerun: study.Rerun) -> None:
-    last = rerun.weekly.groupby(["setting", "log", "sample", "policy"])["bsld"].last()
-    runs = rerun.runs.set_index(["setting", "log", "sample", "policy"])["mean_bsld"]
+    last = rerun.weekly.groupby(["reading", "log", "sample", "policy"])["bsld"].last()
+    runs = rerun.runs.set_index(["reading", "log", "sample", "policy"])["mean_bsld"]
     assert np.allclose(last, runs.loc[last.index], rtol=1e-12)
 
 
@@ -81,9 +81,9 @@ def test_page_shows_every_claim_under_every_reading_and_ends_with_them(rerun: st
 
 def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from papers.carastan_santos.figures import draw_carastan_santos
+    from papers.carastan_santos.figures import draw_reading
 
-    for path in draw_carastan_santos(rerun, SETTINGS[0], tmp_path):
+    for path in draw_reading(rerun, READINGS[0], tmp_path):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 

@@ -14,14 +14,14 @@ from papers.lawson import page
 from papers.lawson import run as study
 
 BUNDLED = tuple((log, "synthetic-256") for log in study.LOGS)
-SETTINGS = [replace(setting, logs=BUNDLED) for setting in (*study.SHOWN, study.TRIED[0])]
+READINGS = [replace(reading, logs=BUNDLED) for reading in (*study.SHOWN, study.TRIED[0])]
 
 
 @pytest.fixture(scope="module")
 def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
     """Three readings, with the bundled log in place of each real one."""
     journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
-    return study.rerun(journal, settings=SETTINGS)
+    return study.rerun(journal, readings=READINGS)
 
 
 def test_ratio_is_the_same_for_gain_and_loss() -> None:
@@ -45,7 +45,7 @@ def test_classes_and_batches_are_means_over_jobs_that_ran() -> None:
 
 
 def test_classes_go_by_what_the_scheduler_plans_with(rerun: study.Rerun) -> None:
-    jobs = rerun.runs.groupby("setting")[[f"n_jobs_{one}" for one in study.CLASSES]].first()
+    jobs = rerun.runs.groupby("reading")[[f"n_jobs_{one}" for one in study.CLASSES]].first()
     requests = metrics.requested_time_class(load_workload("synthetic-256").requested_time)
     assert jobs.loc[study.USER.name, "n_jobs_1"] <= int((requests == 1).sum())
     assert jobs.loc[study.EXACT.name].tolist() != jobs.loc[study.USER.name].tolist()
@@ -60,8 +60,8 @@ def test_looking_at_the_delay_day_by_day_changes_nothing() -> None:
 
 
 def test_printed_machines_have_the_processors_of_the_paper(rerun: study.Rerun) -> None:
-    runs = rerun.runs.set_index(["setting", "log", "scheduler"])["slowdown"]
-    wider = runs[SETTINGS[2].name, "CTC", study.SINGLE]  # 512 instead of 256
+    runs = rerun.runs.set_index(["reading", "log", "scheduler"])["slowdown"]
+    wider = runs[READINGS[2].name, "CTC", study.SINGLE]  # 512 instead of 256
     assert wider < runs[study.EXACT.name, "CTC", study.SINGLE]
 
 
@@ -76,9 +76,9 @@ def test_page_shows_every_claim_under_both_readings_and_ends_with_them(rerun: st
 
 def test_pictures_are_drawn_for_a_reading(rerun: study.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from papers.lawson.figures import draw_lawson
+    from papers.lawson.figures import draw_reading
 
-    for path in draw_lawson(rerun, SETTINGS[0], tmp_path):
+    for path in draw_reading(rerun, READINGS[0], tmp_path):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 

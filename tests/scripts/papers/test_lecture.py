@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym import load_workload, simulate
-from papers.lecture import page
+from papers.lecture import claims, page
 from papers.lecture import run as study
 
 BUNDLED = tuple((log, "synthetic-256") for log in study.LOGS)
@@ -46,12 +46,12 @@ def test_worked_examples_are_those_of_the_slides() -> None:
     assert list(study.moldable_choices().values()) == [16, 2]
 
 
-def test_claims_are_judged_by_the_figures(rerun: study.Rerun) -> None:
-    claims = page.claims(rerun)
+def test_claims_are_checked_against_the_runs(rerun: study.Rerun) -> None:
+    verdicts = claims.claims(rerun)
     kth = rerun.means().loc["KTH", study.EASY]
     is_worst = sum(kth[one][study.USER] > kth[one].loc[list(study.FACTORS)].max() for one in kth)
-    assert claims[0].figure.startswith(f"{is_worst} of 2")
-    assert len(claims) == 10
+    assert verdicts[0].finding.startswith(f"{is_worst} of 2")
+    assert len(verdicts) == 10
 
 
 def test_page_ends_with_the_claims_and_shows_every_table(rerun: study.Rerun) -> None:
@@ -63,6 +63,6 @@ def test_page_ends_with_the_claims_and_shows_every_table(rerun: study.Rerun) -> 
 
 def test_pictures_are_drawn(rerun: study.Rerun, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    from papers.lecture.figures import draw_lecture
+    from papers.lecture.figures import draw
 
-    assert all(path.stat().st_size > 10_000 for path in draw_lecture(rerun, tmp_path))
+    assert all(path.stat().st_size > 10_000 for path in draw(rerun, tmp_path))

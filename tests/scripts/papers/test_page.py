@@ -2,19 +2,20 @@
 
 import pytest
 
-from papers.common.page import FAILS, HOLDS, IN_PART, counted, near, prose, table
+from papers.common.claims import FAILS, HOLDS, IN_PART, counted, near
+from papers.common.page import prose, table
 
 
 @pytest.mark.parametrize(("held", "verdict"), [(4, HOLDS), (2, IN_PART), (1, FAILS)])
-def test_claim_with_cases_is_judged_by_how_many_hold(held: int, verdict: str) -> None:
+def test_claim_with_cases_goes_by_how_many_hold(held: int, verdict: str) -> None:
     assert counted("SAF is first", "Table 3", held, 4).verdict == verdict
 
 
 @pytest.mark.parametrize(("measured", "verdict"), [(91, HOLDS), (75, IN_PART), (50, FAILS)])
-def test_claimed_figure_is_judged_by_how_near_ours_is(measured: float, verdict: str) -> None:
+def test_claimed_number_goes_by_how_near_ours_is(measured: float, verdict: str) -> None:
     claim = near("gain", "V-A", 100.0, measured, " %")
     assert claim.verdict == verdict
-    assert claim.figure == f"{measured} % against 100 %"
+    assert claim.finding == f"{measured} % against 100 %"
 
 
 def test_columns_of_numbers_stand_to_the_right_and_are_readable() -> None:

@@ -49,7 +49,7 @@ def test_weights_tried_one_by_one_are_those_of_newest_first() -> None:
 
 def test_xnes_finds_no_worse_weights_than_it_began_with() -> None:
     week = Episodes("synthetic-256-weeks").workload(2)
-    found = search.searched(week, 3, np.random.default_rng(1))
+    found = search.xnes_best(week, 3, np.random.default_rng(1))
     vector = [*found["weights"], 0, 0, 0]
     again = simulate_many([week], weights=[vector], backfill_order="SPF", threshold=200_000)
     assert again["mean_bsld"][0, 0] == pytest.approx(found["bsld"])
@@ -128,7 +128,7 @@ def test_simulators_reading_gives_the_published_sums_of_sdsc_sp2(
 def test_facts_of_the_logs_are_those_of_tables_1_and_7(real_log: Callable[[str], Path]) -> None:
     for trace, _ in run.LOGS.values():
         real_log(trace)
-    tables = run.tables_of_facts(run.LOGS)
+    tables = run.facts_of(run.LOGS)
     for log, facts in tables.set_index("log").iterrows():
         assert facts["jobs_simulator"] == pytest.approx(TABLE_1[str(log)][0], rel=0.003)
         assert facts["run_simulator"] == pytest.approx(TABLE_1[str(log)][1], rel=0.001)

@@ -44,7 +44,7 @@ def test_every_option_changes_one_thing_of_the_preset() -> None:
 def test_the_table_of_the_script_has_options_logs_and_nothing_is_done_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = Path(__file__).parents[2] / "scripts" / "ablate_kit.py"
+    path = Path(__file__).parents[3] / "scripts" / "ablate_kit.py"
     spec = importlib.util.spec_from_file_location("ablate_kit", path)
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
