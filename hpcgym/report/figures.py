@@ -72,24 +72,6 @@ def blank_figure(width_in: float, height_in: float) -> Figure:
     return figure
 
 
-def blank_figure(width_in: float, height_in: float) -> Figure:
-    """Return an empty figure of matplotlib's object API, which has no global state.
-
-    Raises:
-        HpcgymError: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
-        ) from None
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def evaluation_figure(evaluation: Evaluation) -> Figure:
     """Return an evaluation as a figure, to be saved or shown by the caller; see `draw_evaluation`.
 
