@@ -1,4 +1,4 @@
-"""Empty figures of matplotlib's object API, which has no global state, and how they are saved."""
+"""An empty figure of matplotlib's object API, and how it is saved; no global state."""
 
 from __future__ import annotations
 
@@ -16,10 +16,21 @@ LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
 
 
 def blank_figure(width_in: float, height_in: float, title: str = "") -> Figure:
-    """Return an empty figure of a size in inches, with a title at the upper left.
+    """Return an empty figure that draws into memory.
+
+    Args:
+        width_in: Width, inches.
+        height_in: Height, inches.
+        title: What stands above all.
+
+    Returns:
+        The figure.
 
     Raises:
         HpcgymError: matplotlib is not installed.
+
+    Source:
+        House rule: matplotlib's object API, so that nothing is shared between callers.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -36,10 +47,21 @@ def blank_figure(width_in: float, height_in: float, title: str = "") -> Figure:
 
 
 def save(figure: Figure, path: Path, *, dpi: int = 110) -> Path:
-    """Write a figure as PNG, replace a file of that name, and return the path.
+    """Write a figure as PNG, in place of one of the same name.
+
+    Args:
+        figure: The figure.
+        path: The file.
+        dpi: Dots per inch.
+
+    Returns:
+        The file.
 
     Raises:
         OutputError: It cannot be written.
+
+    Source:
+        House rule: a file is whole or absent.
     """
     with writing(path, force=True) as file:
         figure.savefig(file, dpi=dpi, format="png")

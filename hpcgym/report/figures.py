@@ -10,7 +10,6 @@ import numpy as np
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.output import writing
-from hpcgym.report.canvas import LINES, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +26,9 @@ SUFFIXES = (".png", ".pdf", ".svg")
 
 N_LINES = 4
 """Agents drawn week by week, besides the baseline."""
+
+LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
+"""Their colours, best agent first; far apart for colour-blind readers as well."""
 
 
 def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = False) -> None:
@@ -58,11 +60,20 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     Raises:
         HpcgymError: matplotlib is not installed.
     """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HpcgymError(
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
+        ) from None
+
     ranked = evaluation.ranked()
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
+    figure = Figure(figsize=(11.0, rows_in + weeks_in + 0.9), layout="constrained")
+    FigureCanvasAgg(figure)
     figure.suptitle(evaluation.conditions, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if not has_weeks:
         _draw_ratios(figure.subplots(), ranked, evaluation.baseline)
