@@ -78,11 +78,20 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     Raises:
         HpcgymError: matplotlib is not installed.
     """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise HpcgymError(
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
+        ) from None
+
     ranked = evaluation.ranked()
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
+    figure = Figure(figsize=(11.0, rows_in + weeks_in + 0.9), layout="constrained")
+    FigureCanvasAgg(figure)
     figure.suptitle(evaluation.conditions, x=0.01, ha="left", fontsize=12, fontweight="bold")
     if not has_weeks:
         _draw_ratios(figure.subplots(), ranked, evaluation.baseline)
