@@ -1,7 +1,7 @@
 """hpcgym: simulate HPC batch schedulers, and learn to schedule, through Gymnasium.
 
-Importing this package registers the environment `HPCBatch-v0`; every name below is loaded on
-first use, so that the import stays quick.
+Importing this package registers the environment `HPCBatch-v0`. Each name below is loaded on first
+use, so that the import stays fast.
 """
 
 import importlib
@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name from its home on first use (PEP 562)."""
+    """Load a public name from its module on first use (PEP 562)."""
     if name not in _HOMES:
         raise AttributeError(f"module 'hpcgym' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)
@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """List what is loaded and what would be."""
+    """List the loaded names and those still to load."""
     return sorted({*globals(), *__all__})
 
 

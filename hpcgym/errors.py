@@ -1,4 +1,4 @@
-"""Errors a person can act on: every one says what came, where, and what is allowed."""
+"""The errors that hpcgym raises on purpose: each says what came, where, and what is allowed."""
 
 import difflib
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ class ScenarioError(HpcgymError, ValueError):
 
 
 class CardError(HpcgymError, ValueError):
-    """An agent card that is unknown or cannot be honoured."""
+    """An agent card that is unknown or cannot be used."""
 
 
 class EvaluationError(HpcgymError, ValueError):
@@ -41,38 +41,17 @@ class OutputError(HpcgymError, OSError):
 
 
 LARGEST_SEED = 2**32 - 1
-"""The largest that every generator of random numbers takes; numpy's old one takes no more."""
+"""The largest seed that numpy's old generator accepts; the other generators accept more."""
 
 
 def refuse_seed(seed: int) -> None:
-    """Refuse a seed that some generator of random numbers would not take.
-
-    Args:
-        seed: What came.
-
-    Raises:
-        HpcgymError: It is below 0 or above LARGEST_SEED.
-
-    Source:
-        House rule: a long run fails before its work and not after it.
-    """
+    """Raise HpcgymError unless a seed is from 0 to LARGEST_SEED."""
     if not 0 <= seed <= LARGEST_SEED:
         raise HpcgymError(f"a seed must be a whole number from 0 to {LARGEST_SEED}, got {seed}")
 
 
 def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
-    """Compose the message for a name that is not known, with the nearest valid one.
-
-    Args:
-        kind: What the name stands for, such as "policy".
-        name: What came.
-        allowed: Every valid name.
-
-    Returns:
-        One sentence: what came, the nearest valid name where one is near, and all that is allowed.
-
-    Source:
-        House rule: an error says what came, what is allowed, and the nearest valid name.
+    """Compose the message for an unknown name, with the nearest valid one.
 
     Example:
         >>> unknown_name("policy", "SFA", ["FCFS", "SAF"])

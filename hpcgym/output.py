@@ -1,4 +1,7 @@
-"""Writing files so that nothing is lost: refuse what exists, write beside, rename at the end."""
+"""Write files so that each is whole or absent, and none is overwritten unasked.
+
+A file is written under another name in the same folder, and renamed at the end.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,13 @@ from hpcgym.errors import OutputError
 
 
 def ensure_writable(path: str | Path, *, force: bool = False) -> None:
-    """Refuse a place where no file could, or should, be written.
+    """Refuse a place where no file can, or should, be written; `force` allows replacing a file.
 
-    A long run asks this first, so that it fails before its work and not after it.
-
-    Args:
-        path: The file to be written.
-        force: Whether a file that is already there may be replaced.
+    A long run calls this first, so that it fails before its work and not after it.
 
     Raises:
-        OutputError: A file is there and `force` is False; something other than a plain file is
-            there; the folder is missing, is a file, or cannot be written to.
-
-    Source:
-        House rule: a person's file is never overwritten unasked.
+        OutputError: A file is there and `force` is False, or something other than a plain file is
+            there. Or the folder is missing, is a file, or cannot be written to.
     """
     partial = _create_partial(_target_of(path, force=force), path)
     partial.unlink()
@@ -34,23 +30,13 @@ def ensure_writable(path: str | Path, *, force: bool = False) -> None:
 
 @contextmanager
 def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
-    """Lend a fresh file beside `path`, and rename it to `path` when the block ends well.
+    """Yield an empty file in the folder of `path`, and rename it to `path` when the block succeeds.
 
-    The lent file ends in the same name, so libraries that go by the suffix see the right one. If
-    the block fails or is interrupted, the lent file is removed and what was at `path` stays.
-
-    Args:
-        path: The file to be written.
-        force: Whether a file that is already there may be replaced.
-
-    Yields:
-        The file to write instead; empty, in the same folder.
+    Its name ends in that of `path`, so that libraries see the right suffix. If the block fails or
+    is interrupted, the new file is removed and what was at `path` stays.
 
     Raises:
         OutputError: As `ensure_writable`; or the writing failed, as on a full disk.
-
-    Source:
-        House rule: a file is whole or absent.
 
     Example:
         >>> import tempfile
@@ -80,19 +66,10 @@ def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
 
 
 def make_folder(path: str | Path) -> Path:
-    """Make a folder, and those above it, unless it is there.
-
-    Args:
-        path: The folder.
-
-    Returns:
-        The folder, which now exists.
+    """Make a folder and its missing parents, and return it.
 
     Raises:
-        OutputError: A file stands in the way, or the place cannot be written to.
-
-    Source:
-        House rule: errors say what came and where.
+        OutputError: A file is in the way, or the place cannot be written to.
     """
     folder = Path(path)
     try:
@@ -104,21 +81,10 @@ def make_folder(path: str | Path) -> Path:
 
 @contextmanager
 def lending_folder(path: str | Path) -> Iterator[Path]:
-    """Lend a folder, made with those above it where they are missing.
-
-    If the block fails or is interrupted, what was made and has stayed empty is removed.
-
-    Args:
-        path: The folder.
-
-    Yields:
-        The folder, which exists.
+    """Make a folder and yield it; if the block fails, remove what was made and is still empty.
 
     Raises:
         OutputError: As `make_folder`.
-
-    Source:
-        House rule: a command that is refused leaves nothing behind.
 
     Example:
         >>> import tempfile
@@ -142,7 +108,7 @@ def lending_folder(path: str | Path) -> Iterator[Path]:
 
 
 def _target_of(path: str | Path, *, force: bool) -> Path:
-    """Return where `path` points once links are followed, refusing what must not be replaced."""
+    """Return where `path` leads once links are followed; refuse what must not be replaced."""
     try:
         target = Path(path).resolve()
         if target.is_dir():
@@ -161,7 +127,7 @@ def _target_of(path: str | Path, *, force: bool) -> Path:
 
 
 def _create_partial(target: Path, path: str | Path) -> Path:
-    """Create the empty file that is written in place of `target`, in the same folder."""
+    """Create the empty file that is later renamed to `target`, in the same folder."""
     if not target.parent.exists():
         raise OutputError(f"{path}: the folder {target.parent} does not exist; make it first")
     partial = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
@@ -175,5 +141,5 @@ def _create_partial(target: Path, path: str | Path) -> Path:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the system said, without its number and the name of the lent file."""
+    """Return the system's message, without its number and the new file's name."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,7 +1,7 @@
-"""Shelves: where the entries of `agents/`, `scenarios/` and `traces/` lie, by name.
+"""The shelves `agents/`, `scenarios/` and `traces/`: find their entries by name.
 
-Only this module knows where a shelf stands: inside the installed package (`_data/<shelf>`), or
-beside the package in a checkout, and then in the folders a user adds.
+A shelf lies inside the installed package (`_data/<shelf>`) or, in a checkout, beside it. Folders
+that a user adds extend it. An entry is one `.toml` file and is named by its stem.
 """
 
 from pathlib import Path
@@ -23,16 +23,10 @@ _user_folders: list[Path] = []
 
 
 def add_folder(folder: str | Path) -> None:
-    """Add a folder of the user's own entries, laid out as hpcgym's: `agents/`, `scenarios/` ...
-
-    Args:
-        folder: The folder that holds one or more shelves; adding one twice changes nothing.
+    """Add a folder of the user's own shelves: `agents/`, `scenarios/` or `traces/`.
 
     Raises:
         HpcgymError: There is no such folder, or no shelf in it.
-
-    Source:
-        House rule: a person's own entries need no change to the package.
 
     Example:
         >>> add_folder("no/such/folder")
@@ -49,21 +43,7 @@ def add_folder(folder: str | Path) -> None:
 
 
 def shelf_folders(shelf: Shelf) -> list[Path]:
-    """List the folders that make up a shelf.
-
-    Args:
-        shelf: Which shelf.
-
-    Returns:
-        hpcgym's own folder first, then those of the user that hold such a shelf.
-
-    Source:
-        House rule: the wheel carries the shelves as package data; a checkout has them beside it.
-
-    Example:
-        >>> shelf_folders("traces")[0].name
-        'traces'
-    """
+    """Return the folders of a shelf: hpcgym's own first, then those the user added."""
     package = Path(__file__).resolve().parent
     packed = package / "_data" / shelf
     own = packed if packed.is_dir() else package.parent / shelf
@@ -72,19 +52,10 @@ def shelf_folders(shelf: Shelf) -> list[Path]:
 
 
 def shelf_entries(shelf: Shelf) -> dict[str, Path]:
-    """List the entries of a shelf.
-
-    Args:
-        shelf: Which shelf.
-
-    Returns:
-        The `.toml` file of each entry by its name, in the order of the names.
+    """Return the `.toml` file of each entry of a shelf, in order of the names.
 
     Raises:
         HpcgymError: Two folders hold an entry of the same name.
-
-    Source:
-        House rule: one entry per file, and the name of an entry is its file's stem.
 
     Example:
         >>> "tiny" in shelf_entries("scenarios")
@@ -105,20 +76,10 @@ def shelf_entries(shelf: Shelf) -> dict[str, Path]:
 
 
 def find_entry(shelf: Shelf, name: str) -> Path:
-    """Find one entry of a shelf by its name.
-
-    Args:
-        shelf: Which shelf.
-        name: The entry's name; its case matters only where two entries differ in nothing else.
-
-    Returns:
-        Its `.toml` file; what belongs to it (weights, a log) lies beside it.
+    """Return the `.toml` file of an entry; case counts only where two names differ in it alone.
 
     Raises:
         HpcgymError: There is no such entry; the message names the nearest one.
-
-    Source:
-        House rule: one entry per file, and the name of an entry is its file's stem.
 
     Example:
         >>> find_entry("scenarios", "tinny")

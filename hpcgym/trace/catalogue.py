@@ -1,4 +1,7 @@
-"""Which logs exist, where they lie here, and where the archive publishes them."""
+"""The known logs: where each one lies on this machine, and where the archive publishes it.
+
+Digests are of the uncompressed text, so that another compression makes no difference.
+"""
 
 from __future__ import annotations
 
@@ -20,33 +23,35 @@ from hpcgym.output import make_folder, writing
 from hpcgym.trace.swf import read_bytes, read_swf
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
-"""Environment variable: folders of logs, separated as in PATH."""
+"""The environment variable that names folders of logs, separated as in PATH."""
 
 ARCHIVE_REQUEST = (
     "name the Parallel Workloads Archive as the source and cite D. G. Feitelson, D. Tsafrir, "
     "D. Krakov: Experience with using the Parallel Workloads Archive, J. Parallel Distrib. "
     "Comput. 74(10), 2014"
 )
-"""What the archive asks of those who use one of its logs."""
+"""What the archive requests of those who use one of its logs."""
 
 _INDEX = """\
 # Traces
 
-Logs in the Standard Workload Format. The code that reads, makes and fetches them is in
-`hpcgym/trace/`; this page is written by `python scripts/make_traces.py`.
+Logs in the Standard Workload Format. The code that reads, makes and downloads them is in
+`hpcgym/trace/`. `python scripts/make_traces.py` writes this page.
 
 ## Bundled
 
-One `.toml` each, which says what it is, with the log beside it.
+Each log lies beside a `.toml` that describes it.
 
 {bundled}
 
 ## Published by the Parallel Workloads Archive
 
-Listed in `catalogue.toml`, not bundled: `hpcgym traces download NAME` fetches one, and
-`{folders}` names folders where you keep them. Where no digest is on record, a download is
-unverified and asks for `--unverified`. Of all of them, please {request};
-and acknowledge the provider whom `hpcgym traces info NAME` names.
+`catalogue.toml` lists these logs; they are not bundled. `hpcgym traces download NAME` downloads
+one. `{folders}` names folders where you keep such logs. A log without a digest on record
+cannot be verified, so its download needs `--unverified`.
+
+If you use one of these logs, please {request}.
+Please also acknowledge the provider that `hpcgym traces info NAME` names.
 
 {published}
 """
@@ -61,19 +66,19 @@ _CHUNK_BYTES = 65_536
 
 @dataclass(frozen=True)
 class TraceEntry:
-    """What the catalogue, or a shelf entry, says of one log.
+    """The description of one log in the catalogue or on the shelf; None where it is unknown.
 
     Attributes:
-        name: Name of the log and of its file without `.swf` and `.gz`.
+        name: Name of the log, and of its file without `.swf` and `.gz`.
         description: The machine and the site, or how the log was made.
         version: Version of the log in the archive.
-        jobs: Jobs in the file, or None where we do not know.
-        processors: Processors of the machine, or None where we do not know.
-        span_days: First submit to last end, days, or None.
-        utilisation: Processor-seconds used over those there were in the span, or None.
+        jobs: Jobs in the file.
+        processors: Processors of the machine.
+        span_days: First submit to last end, days.
+        utilisation: Processor-seconds used, over those available in the span.
         url: Where the archive publishes it, or None where it does not.
-        acknowledge: The acknowledgement its provider asks for.
-        sha256: Digest of the uncompressed text, or None where we do not hold the archive's own.
+        acknowledge: The acknowledgement that its provider requests.
+        sha256: Digest of the uncompressed text, or None where the archive's own text is not held.
         notes: What to know before using it.
         folder: The shelf folder it is bundled in, or None.
     """
@@ -94,14 +99,7 @@ class TraceEntry:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether a log that lies here is the one we know.
-
-    Attributes:
-        name: The log.
-        path: Its file.
-        status: "ok", "differs", or "unverified" where no digest is on record.
-        sha256: Digest of its uncompressed text.
-    """
+    """Whether a file is the log on record: "unverified" where no digest is on record."""
 
     name: str
     path: Path
@@ -110,16 +108,10 @@ class Verification:
 
 
 def catalogue() -> dict[str, TraceEntry]:
-    """List every log known by name: those of `catalogue.toml`, then the bundled ones.
-
-    Returns:
-        The entry of each log by its name.
+    """List the known logs by name: those of `catalogue.toml`, then the bundled ones.
 
     Raises:
-        TraceError: An entry has a key that is not known, or lacks its description.
-
-    Source:
-        House rule: one entry per bundled log; the logs of the archive stand together.
+        TraceError: An entry has an unknown key, or lacks its description.
 
     Example:
         >>> catalogue()["KTH-SP2-1996-2.1-cln"].processors
@@ -137,19 +129,10 @@ def catalogue() -> dict[str, TraceEntry]:
 
 
 def entry(name: str) -> TraceEntry:
-    """Return what is known of one log.
-
-    Args:
-        name: Its name, in any case.
-
-    Returns:
-        The entry.
+    """Return the entry of one log; its name may be in any case.
 
     Raises:
         TraceError: The name is not known; the message gives the nearest one.
-
-    Source:
-        House rule: an error names the nearest valid name.
 
     Example:
         >>> entry("tiny").jobs
@@ -165,19 +148,11 @@ def entry(name: str) -> TraceEntry:
 def find_trace(name_or_path: str | Path) -> Path:
     """Find the file of a log: a path, then `HPCGYM_TRACES`, the user's cache, the shelf.
 
-    Args:
-        name_or_path: A file, or the name of a log; a name with a separator or ending in `.swf` or
-            `.gz` is taken for a path only.
-
-    Returns:
-        The file.
+    A name with a separator, or ending in `.swf` or `.gz`, is a path only.
 
     Raises:
         TraceError: There is no such file, or it is a folder; for a known log the message says how
             to get it.
-
-    Source:
-        House rule: what is nearest to the user comes first.
 
     Example:
         >>> find_trace("tiny").name
@@ -208,7 +183,7 @@ def find_trace(name_or_path: str | Path) -> Path:
 
 
 def _here(name: str) -> Path | None:
-    """Return the file of a log in the nearest folder that has one."""
+    """Return a log's file in the first folder that has one, or None."""
     for folder in _folders():
         for suffix in _SUFFIXES:
             if (file := folder / f"{name}{suffix}").is_file():
@@ -217,21 +192,14 @@ def _here(name: str) -> Path | None:
 
 
 def _folders() -> list[Path]:
-    """Return where logs are looked for by name, the nearest to the user first."""
+    """Return the folders where logs are searched by name, in order."""
     stated = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
     own = [Path(folder).expanduser() for folder in stated if folder]
     return [*own, cache_folder(), *registry.shelf_folders("traces")]
 
 
 def cache_folder() -> Path:
-    """Return the folder that downloads go to, in the place the system keeps caches.
-
-    Returns:
-        The folder; it may not exist yet.
-
-    Source:
-        House rule: what pooch's `os_cache` says.
-    """
+    """Return the folder of downloads, in the system's place for caches; it may not exist yet."""
     import pooch
 
     return Path(pooch.os_cache("hpcgym")) / "traces"
@@ -244,27 +212,20 @@ def download(
     mirror: str | None = None,
     folder: str | Path | None = None,
 ) -> Path:
-    """Fetch a log from where the archive publishes it, unless it is in the folder already.
+    """Download a log from the archive, unless a good copy is in the folder already.
 
-    The file is whole and, where a digest is on record, the one we know, or it is not there: it is
-    fetched into a folder of its own, checked, and only then moved to its place.
+    The file is checked in a temporary folder and then moved, so a wrong one leaves nothing behind.
 
     Args:
-        name: Name of the log.
-        unverified: Whether to take a log of which no digest is on record.
+        unverified: Whether to accept a log without a digest on record.
         mirror: Address of a folder that holds `<name>.swf.gz`, instead of the archive.
-        folder: Where it goes; default the user's cache, where `find_trace` looks.
-
-    Returns:
-        The file.
+        folder: Where the file goes; default the user's cache, where `find_trace` looks.
 
     Raises:
-        TraceError: The name is not known; the archive does not publish it; no digest is on record
-            and `unverified` is False; it cannot be fetched; or what came is not the log on record.
+        TraceError: The name is not known, or the archive does not publish the log. No digest is on
+            record and `unverified` is False. The download fails, or its text is not the one on
+            record.
         OutputError: The folder cannot be written to.
-
-    Source:
-        House rule: a wrong hash leaves nothing behind.
     """
     known = entry(name)
     if known.url is None:
@@ -295,20 +256,10 @@ def download(
 
 
 def verify(names: Iterable[str] | None = None) -> list[Verification]:
-    """Compare logs that are here with the digests on record.
-
-    Args:
-        names: Which logs; default all that are here.
-
-    Returns:
-        One verdict per log.
+    """Compare logs with the digests on record; by default all that are on this machine.
 
     Raises:
         TraceError: A name is not known, a named log is not here, or a file cannot be read.
-
-    Source:
-        House rule: digests are of the uncompressed text, so that another compression is no
-        difference.
 
     Example:
         >>> verify(["tiny"])[0].status
@@ -321,16 +272,9 @@ def verify(names: Iterable[str] | None = None) -> list[Verification]:
 
 
 def name_without_version(name_or_path: str | Path) -> str | None:
-    """Return the name that all versions of a log of the archive share.
+    """Return machine and year, in lower case, or None where the archive would not name a log so.
 
-    Args:
-        name_or_path: Name of a log, or a file that is named after it.
-
-    Returns:
-        Machine and year, in lower case; None where the archive would not name a log so.
-
-    Source:
-        House rule: versions of a log hold the same weeks.
+    All versions of a log share this name, and hold the same weeks.
 
     Example:
         >>> name_without_version("KTH-SP2-1996-2.1-cln"), name_without_version("tiny")
@@ -346,39 +290,18 @@ def name_without_version(name_or_path: str | Path) -> str | None:
 
 
 def digest_of(path: Path) -> str:
-    """Return what a log is known by, however it is packed.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The sha256 of its uncompressed text, in hexadecimal.
+    """Return the sha256 of a log's uncompressed text, in hexadecimal.
 
     Raises:
         TraceError: It cannot be read.
-
-    Source:
-        House rule: another compression is no difference.
     """
     return hashlib.sha256(read_bytes(path)).hexdigest()
 
 
 def is_same_text(one: Path, other: Path) -> bool:
-    """Tell whether two files hold the same log, however they are packed.
+    """Tell whether two files hold the same log; False where one cannot be read.
 
-    Args:
-        one: A file.
-        other: Another; they are read as far as they agree.
-
-    Returns:
-        Whether their uncompressed text is the same; it is not where one cannot be read.
-
-    Source:
-        House rule: another compression is no difference.
-
-    Example:
-        >>> is_same_text(find_trace("tiny"), find_trace("synthetic-256"))
-        False
+    They are read only as far as they agree.
     """
     try:
         if one.samefile(other):
@@ -393,7 +316,7 @@ def is_same_text(one: Path, other: Path) -> bool:
 
 
 def _unpacked(path: Path) -> IO[bytes]:
-    """Open a file of plain or gzipped text."""
+    """Open a plain or gzipped file for reading its uncompressed bytes."""
     with path.open("rb") as file:
         is_packed = file.read(2) == b"\x1f\x8b"  # as gzip begins
     return cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb")
@@ -409,14 +332,7 @@ def _status(known: TraceEntry, path: Path) -> Verification:
 
 
 def shelf_index() -> str:
-    """Write the index of the shelf `traces/`, as its README holds it.
-
-    Returns:
-        Markdown: the bundled logs, then those of the archive.
-
-    Source:
-        House rule: a shelf's README is generated, and tested to be current.
-    """
+    """Return the index of the shelf `traces/`, in Markdown, as its README holds it."""
     known = catalogue().values()
     bundled = [log for log in known if log.folder]
     published = [log for log in known if not log.folder]
@@ -439,7 +355,7 @@ def _index_table(logs: Iterable[TraceEntry]) -> list[str]:
 
 
 def _is_good(known: TraceEntry, path: Path) -> bool:
-    """Return whether a file is whole and does not differ from the one on record."""
+    """Tell whether a file is whole and does not differ from the log on record."""
     try:
         return _status(known, path).status != "differs"
     except TraceError:
@@ -447,7 +363,7 @@ def _is_good(known: TraceEntry, path: Path) -> bool:
 
 
 def _fetch(url: str, target: Path) -> Path:
-    """Download one file with pooch, turning its errors into ours."""
+    """Download one file with pooch; turn its errors into TraceError."""
     import pooch
 
     pooch.get_logger().setLevel("WARNING")
@@ -459,7 +375,7 @@ def _fetch(url: str, target: Path) -> Path:
 
 
 def _toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file, naming it when it is not one."""
+    """Read a TOML file; an error names the file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -467,7 +383,7 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _entry(path: Path, name: str, table: dict[str, Any], folder: Path | None = None) -> TraceEntry:
-    """Make one entry of a TOML table, refusing keys that are not known."""
+    """Make an entry of a TOML table; refuse unknown keys."""
     allowed = [field.name for field in fields(TraceEntry) if field.name not in ("name", "folder")]
     if not isinstance(table, dict):
         raise TraceError(f"{path}: {name!r} must be a table, got {table!r}")

@@ -1,4 +1,4 @@
-"""What a person's own log has, what it lacks, and what a simulation would lose of it."""
+"""Check a person's own log: what it has, what it lacks, and what cleaning would drop."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.swf import FIELDS, SwfLog
 
 SHOWN_LINES = 5
-"""Malformed lines that are printed."""
+"""Number of malformed lines that are printed."""
 
 _HEADER = ("Computer", "MaxProcs", "MaxNodes", "MaxRuntime", "UnixStartTime", "TimeZoneString")
 _LACKS = {
@@ -29,14 +29,7 @@ _LACKS_OF_HEADER = {
 
 @dataclass(frozen=True)
 class FieldContent:
-    """What one field of a log holds.
-
-    Attributes:
-        name: The field.
-        known: Jobs that have it.
-        smallest: Smallest known value, or None where no job has it.
-        largest: Largest known value, or None where no job has it.
-    """
+    """How many jobs have a field, and its range of known values (None where no job does)."""
 
     name: str
     known: int
@@ -46,15 +39,14 @@ class FieldContent:
 
 @dataclass(frozen=True)
 class LogCheck:
-    """What a log has, what it lacks, and what cleaning it would drop or change.
+    """What a log has, what it lacks, and what cleaning would drop or change; it prints.
 
     Attributes:
-        log: The log.
         fields: The content of each of the 18 fields.
-        header: What the header says of the machine and the calendar, None = nothing.
-        lacks: What no job, or not the header, says, and what follows from that.
-        cleaning: What cleaning with default options does, or None where it cannot be done.
-        refusal: Why it cannot be done, or None.
+        header: What the header says of machine and calendar, None where it says nothing.
+        lacks: What no job has, or the header lacks, and what follows from that.
+        cleaning: The report of cleaning with default options, or None where that fails.
+        refusal: Why it fails, or None.
     """
 
     log: SwfLog
@@ -87,17 +79,11 @@ class LogCheck:
 
 
 def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck:
-    """Look a log over, as one does before simulating it.
+    """Check a log before it is simulated; the machine's size is by default the header's.
 
-    Args:
-        log: The log, best read with `on_bad_line="drop"` so that malformed lines are listed too.
-        machine_processors: Processors of the machine; default as the header says.
+    Read the log with `on_bad_line="drop"`, so that malformed lines are listed too.
 
-    Returns:
-        The findings, which print.
-
-    Source:
-        Specification, section 1, "Reading SWF": what a log lacks is reported.
+    Source: Specification, section 1, "Reading SWF".
 
     Example:
         >>> from hpcgym.trace import find_trace, read_swf
@@ -118,7 +104,7 @@ def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck
 
 
 def _content(log: SwfLog, name: str) -> FieldContent:
-    """Look at one field; 0 processors or a request of 0 s says as little as -1."""
+    """Find what one field holds; 0 processors and a request of 0 s count as unknown, like -1."""
     values = log.records[name].to_numpy()
     zero_is_known = not name.endswith("processors") and name != "requested_time"
     known = values[values >= 0] if zero_is_known else values[values > 0]

@@ -1,4 +1,7 @@
-"""Turn a log into a job table by named steps, each reporting what it dropped or changed."""
+"""Turn a log into a job table by named steps; each reports what it dropped or changed.
+
+Source: Specification, section 1, "Reading SWF".
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from hpcgym.trace.swf import SwfLog
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
 
 MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
-"""What may stand in for a requested time that the log lacks."""
+"""The ways to replace a requested time that the log lacks."""
 
 SENTINEL_REQUEST_S = 2147483647
 """Requests from here on mean "no limit" (the largest 32-bit integer)."""
@@ -34,13 +37,7 @@ _WHOLE = (
 
 
 class Flurry(NamedTuple):
-    """A burst of one user's jobs that the archive's cleaning leaves out.
-
-    Attributes:
-        user: The user, or None for whoever sent the jobs.
-        after_job: The burst's jobs have larger ids than this.
-        before_job: The burst's jobs have smaller ids than this.
-    """
+    """A burst of one user's jobs (None: anybody's), with ids strictly between two others."""
 
     user: int | None
     after_job: int
@@ -54,19 +51,15 @@ SDSC_SP2_FLURRIES = (
     Flurry(197, 31766, 33203),
     Flurry(328, 66552, 68107),
 )
-"""What the archive's cleaning left out of SDSC-SP2-1998-4, for those who hold that log."""
+"""The bursts that the archive left out when it cleaned SDSC-SP2-1998-4, for use on that log.
+
+Source: Specification, section 2.
+"""
 
 
 @dataclass(frozen=True)
 class CleaningStep:
-    """What one step of the cleaning met.
-
-    Attributes:
-        name: The step.
-        action: "dropped", "changed" or "kept" (worth knowing, nothing done).
-        jobs: Number of jobs concerned.
-        detail: What was done with them.
-    """
+    """What one step did, with how many jobs; "kept" means worth knowing, nothing done."""
 
     name: str
     action: Literal["dropped", "changed", "kept"]
@@ -76,16 +69,15 @@ class CleaningStep:
 
 @dataclass(frozen=True)
 class CleaningReport:
-    """What the cleaning of one log dropped, changed and noticed, in order.
+    """What the cleaning of one log dropped, changed and noticed, in order; it prints.
 
     Attributes:
-        name: The log.
         records: Lines of jobs in the file, malformed ones included.
         jobs: Jobs that remain.
-        widest: Processors that the widest job asks for, those larger than the machine included.
+        widest: Processors of the widest job, those larger than the machine included.
         machine_processors: Processors of the machine.
         machine_source: Where that number comes from.
-        time_offset: Submit time, s on the log's clock, that became 0.
+        time_offset: Submit time that became 0, s on the log's clock.
         steps: Every step, also those that met no job.
     """
 
@@ -99,19 +91,10 @@ class CleaningReport:
     steps: tuple[CleaningStep, ...]
 
     def count(self, name: str) -> int:
-        """Return how many jobs a step met.
-
-        Args:
-            name: Name of the step, such as "no run time".
-
-        Returns:
-            The number of jobs.
+        """Return how many jobs met a step, such as "no run time".
 
         Raises:
             TraceError: No step has that name.
-
-        Source:
-            House rule: cleaning is never silent.
         """
         for step in self.steps:
             if step.name == name:
@@ -135,7 +118,7 @@ class CleaningReport:
 
 
 class CleaningOptions(TypedDict, total=False):
-    """Keywords of `clean`, for functions that hand them on."""
+    """The keywords of `clean`, for functions that pass them on."""
 
     machine_processors: int | None
     missing_request: MissingRequest
@@ -157,28 +140,22 @@ def clean(
 ) -> tuple[Workload, CleaningReport]:
     """Turn a log into a job table, and report every job dropped or changed.
 
-    A job with several faults is counted at the first step that drops it. Zero run times are kept.
+    A job with several faults counts at the first step that drops it. Zero run times are kept. The
+    smallest kept submit time becomes 0.
 
     Args:
-        log: The log as read.
         machine_processors: Processors of the machine; default the header's MaxProcs, else MaxNodes.
-        missing_request: What stands in for a requested time that the log lacks: "run", the run time
-            (at least 1 s); "max", the largest request of the log; "tsafrir", seeded synthetic
-            estimates; "drop", nothing.
+        missing_request: What replaces a missing requested time: "run", the run time (at least 1 s);
+            "max", the largest request of the log; "tsafrir", synthetic estimates drawn with `seed`.
+            "drop" drops the job.
         max_request: Longest request allowed, s; longer ones are cut to it. Default no cap.
         minimum_run_time: Jobs with a shorter run time are dropped, s.
-        flurries: Bursts to leave out, for those who hold a log the archive has not cleaned.
+        flurries: Bursts to leave out of a log that the archive has not cleaned.
         seed: Seed of the synthetic estimates.
-
-    Returns:
-        The job table, whose time 0 is the smallest kept submit time, and the report.
 
     Raises:
         TraceError: The machine's size is stated nowhere, no job remains, an option is not allowed,
             or "max" finds no request at all.
-
-    Source:
-        Specification, section 1, "Reading SWF".
 
     Example:
         >>> from hpcgym.trace import find_trace, read_swf
@@ -258,7 +235,7 @@ def clean(
 
 
 def _machine_size(log: SwfLog, stated: int | None) -> tuple[int, str]:
-    """Return the machine's processors and where that number comes from."""
+    """Return the machine's processors, and where that number comes from."""
     if stated is not None:
         if stated < 1:
             raise TraceError(f"{log.name}: a machine needs at least 1 processor, got {stated}")
@@ -274,7 +251,7 @@ def _machine_size(log: SwfLog, stated: int | None) -> tuple[int, str]:
 
 
 class _Table:
-    """The columns while they are being cleaned, and the steps taken so far."""
+    """The columns of a log during its cleaning, and the steps taken so far."""
 
     def __init__(self, log: SwfLog) -> None:
         self.log = log
@@ -319,7 +296,7 @@ class _Table:
         self.drop("flurry", unwanted, "bursts of single users, as named by the caller")
 
     def take_allocated_processors(self) -> None:
-        """Size a job by what it asked for, or else by what it was given."""
+        """Take the requested processors of a job, or else the allocated ones."""
         asked = self["requested_processors"]
         given = self["allocated_processors"]
         self.columns["processors"] = np.where(asked > 0, asked, given)
@@ -327,7 +304,7 @@ class _Table:
         self.note("no requested processors", "changed", instead, "allocated processors taken")
 
     def replace_sentinel_requests(self) -> None:
-        """Give requests that mean "no limit" the longest limit the log knows of."""
+        """Replace requests that mean "no limit" by the longest limit the log knows of."""
         request = self["requested_time"]
         sentinel = request >= SENTINEL_REQUEST_S
         longest = self.log.header_number("MaxRuntime") or -1
@@ -340,7 +317,7 @@ class _Table:
         self.note("unlimited request", "changed", int(sentinel.sum()), detail)
 
     def fill_missing_requests(self, missing_request: MissingRequest, seed: int) -> None:
-        """Give jobs without a request what the caller chose, or drop them."""
+        """Replace missing requests as the caller chose, or drop their jobs."""
         request = self["requested_time"]
         missing = request <= 0
         n_missing = int(missing.sum())

@@ -1,4 +1,7 @@
-"""User estimates as Tsafrir models them: few distinct round values, most of them far too long."""
+"""Tsafrir's model of user estimates: few distinct round values, most of them far too long.
+
+Source: Tsafrir, Etsion and Feitelson 2005; specification, section 9, "Tsafrir estimates".
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ HEAD_S = (
     *(minutes * MINUTE_S for minutes in (5, 10, 15, 20, 30, 45)),
     *(hours * HOUR_S for hours in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18, 24, 36, 48)),
 )
-"""The popular estimates after the maximum, which ranks first, s."""
+"""The popular estimates after the maximum, which has rank 1, s."""
 
 N_HEAD = 1 + len(HEAD_S)
 HEAD_SHARE = 0.89
@@ -40,25 +43,18 @@ _ROUND_STEPS_S = (HOUR_S, 1800, 900, 600, 300, 60, 10, 1)
 def tsafrir_estimates(
     run_time: ArrayLike, generator: np.random.Generator, *, maximum: int | None = None
 ) -> IntArray:
-    """Draw a requested time for each job such that none ends after its request.
+    """Draw a requested time for each job, at least max(run time, 1) s.
 
-    The estimates are fixed first, then handed out at random: the longest job first, each uniformly
-    among those left that are long enough. Where none is left the job takes the maximum.
+    The estimates are fixed first. Then each job, the longest first, takes one of those left that
+    are long enough, uniformly; where none is left, the maximum.
 
     Args:
         run_time: Run times, shape (n_jobs,), s, >= 0.
-        generator: Source of the random numbers.
         maximum: Longest estimate, s; raised to the longest run time where it is below that.
             Default: the longest run time rounded up to whole hours.
 
-    Returns:
-        Requested times, shape (n_jobs,), s, each at least max(run time, 1).
-
     Raises:
         TraceError: `maximum` is below 1 s.
-
-    Source:
-        Tsafrir, Etsion and Feitelson 2005; specification, section 9, "Tsafrir estimates".
 
     Example:
         >>> import numpy as np
@@ -81,16 +77,9 @@ def tsafrir_estimates(
 
 
 def n_distinct_estimates(n_jobs: int) -> int:
-    """Return how many different estimates the users of a log give (K).
+    """Return how many distinct estimates (K) a log of so many jobs has.
 
-    Args:
-        n_jobs: Jobs in the log, >= 1.
-
-    Returns:
-        K, >= 1; linear between the model's points, a power law beyond, never falling.
-
-    Source:
-        Specification, section 9, "Tsafrir estimates".
+    K is linear between the model's points and a power law beyond; it never falls.
 
     Example:
         >>> n_distinct_estimates(10_000)
@@ -105,19 +94,10 @@ def n_distinct_estimates(n_jobs: int) -> int:
 def estimate_distribution(
     n_jobs: int, generator: np.random.Generator, maximum: int
 ) -> tuple[IntArray, FloatArray]:
-    """Return the distinct estimates and the share of the jobs that each one gets.
+    """Return the distinct estimates by rank, s, and the share of jobs of each, both of shape (K,).
 
-    Args:
-        n_jobs: Jobs in the log, >= 1.
-        generator: Source of the random numbers; it ranks the values of the tail.
-        maximum: Longest estimate, s.
-
-    Returns:
-        The values by rank (the first 20 are the head, the maximum first), shape (K,), s, and their
-        shares, shape (K,), which sum to 1. K shrinks where a maximum is too short for K values.
-
-    Source:
-        Specification, section 9, "Tsafrir estimates".
+    The first 20 are the head, beginning with the maximum; the tail's ranks are drawn. The shares
+    sum to 1. K shrinks where the maximum is too short for K values.
     """
     n_distinct = min(n_distinct_estimates(n_jobs), maximum)
     head = _head_values(min(n_distinct, N_HEAD), maximum)
@@ -135,21 +115,14 @@ def estimate_distribution(
 
 
 def head_rank_shares() -> FloatArray:
-    """Return the share of the jobs that each rank of the head gets.
-
-    Returns:
-        Shares of ranks 1 to 20, shape (20,), which sum to 0.89; rank 1 takes what the others leave.
-
-    Source:
-        Specification, section 9, "Tsafrir estimates".
-    """
+    """Return the shares of ranks 1 to 20, which sum to 0.89; rank 1 takes what the others leave."""
     ranks = np.arange(2, N_HEAD + 1)
     others = (14.0491 * np.exp(-0.177531 * ranks) + 0.462513) / 100
     return np.concatenate([[HEAD_SHARE - others.sum()], others])
 
 
 def _head_values(n_head: int, maximum: int) -> IntArray:
-    """Return the popular estimates by rank, those above the maximum replaced by round ones."""
+    """Return the popular estimates by rank; those above the maximum are replaced by round ones."""
     rounder = (range(step, maximum, step) for step in _ROUND_STEPS_S)
     head = [maximum, *(value for value in HEAD_S if value < maximum)][:n_head]
     for value in chain.from_iterable(rounder):
@@ -171,7 +144,7 @@ def _tail_values(n_distinct: int, head: IntArray, maximum: int) -> IntArray:
 
 
 def _apportion(shares: FloatArray, total: int) -> IntArray:
-    """Divide a total into whole parts as near to the shares as can be (largest remainders)."""
+    """Divide a total into whole parts in proportion to the shares, by largest remainders."""
     exact = shares * total
     parts = np.floor(exact).astype(np.int64)
     missing = total - int(parts.sum())
@@ -182,18 +155,16 @@ def _apportion(shares: FloatArray, total: int) -> IntArray:
 def _hand_out(
     run: IntArray, pool: IntArray, maximum: int, generator: np.random.Generator
 ) -> IntArray:
-    """Give each job, the longest first, one of the remaining estimates that are long enough.
-
-    With the estimates in falling order, those long enough for a job are the first ones, and more
-    of them for every later job: a Fisher-Yates shuffle whose range grows. It goes through the
-    arrays as memoryviews, which hold eight bytes a job where lists would hold forty.
-    """
+    """Give each job, the longest first, one of the remaining estimates that are long enough."""
+    # In falling order the estimates long enough for a job come first, and every later job has at
+    # least as many: a Fisher-Yates shuffle whose range grows.
     falling = np.sort(-pool)
     jobs = generator.permutation(len(run))  # equal jobs come in random order
     jobs = jobs[np.argsort(-run[jobs], kind="stable")]
     long_enough = np.searchsorted(falling, -run[jobs], side="right")
     luck = generator.random(len(jobs))
     requests = np.full(len(jobs), maximum)
+    # memoryviews hold eight bytes a job where lists would hold forty
     given, estimates = requests.data, (-falling).data
     used = 0
     for job, end, chance in zip(jobs.data, long_enough.data, luck.data, strict=True):

@@ -1,4 +1,4 @@
-"""From the name of a log to its job table, in one call."""
+"""Find, read and clean a log in one call."""
 
 from __future__ import annotations
 
@@ -17,21 +17,12 @@ def load_workload(
     on_bad_line: Literal["raise", "drop"] = "raise",
     **options: Unpack[CleaningOptions],
 ) -> Workload:
-    """Find, read and clean a log.
+    """Find, read and clean a log, given its name or its file.
 
-    Args:
-        name_or_path: A file, or the name of a log (see `hpcgym.trace.find_trace`).
-        on_bad_line: "raise", or "drop" to leave malformed lines out.
-        **options: Keywords of `hpcgym.trace.clean`, such as `machine_processors`.
-
-    Returns:
-        The job table; `source` holds the log, and `source_row` each job's row in it.
+    `on_bad_line="drop"` leaves malformed lines out; `options` are keywords of `hpcgym.trace.clean`.
 
     Raises:
         TraceError: The log cannot be found, read or cleaned.
-
-    Source:
-        Specification, section 1, "Reading SWF".
 
     Example:
         >>> load_workload("tiny")
@@ -46,24 +37,5 @@ def load_with_report(
     on_bad_line: Literal["raise", "drop"] = "raise",
     **options: Unpack[CleaningOptions],
 ) -> tuple[Workload, CleaningReport]:
-    """Find, read and clean a log, and report what the cleaning changed.
-
-    Args:
-        name_or_path: A file, or the name of a log (see `hpcgym.trace.find_trace`).
-        on_bad_line: "raise", or "drop" to leave malformed lines out.
-        **options: Keywords of `hpcgym.trace.clean`, such as `machine_processors`.
-
-    Returns:
-        The job table and the report, which prints.
-
-    Raises:
-        TraceError: The log cannot be found, read or cleaned.
-
-    Source:
-        House rule: cleaning is never silent.
-
-    Example:
-        >>> load_with_report("tiny")[1].jobs
-        8
-    """
+    """Do what `load_workload` does, and also report what the cleaning changed."""
     return clean(read_swf(find_trace(name_or_path), on_bad_line=on_bad_line), **options)

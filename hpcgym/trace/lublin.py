@@ -1,4 +1,8 @@
-"""The workload model of Lublin and Feitelson: sizes, run times and a daily cycle of arrivals."""
+"""The workload model of Lublin and Feitelson: sizes, run times and a daily cycle of arrivals.
+
+Source: Lublin and Feitelson 2003, constants of m_lublin99.c; specification, section 9,
+"Lublin-Feitelson", "Size", "Run" and "Arrivals".
+"""
 
 from __future__ import annotations
 
@@ -94,27 +98,18 @@ def lublin_workload(
     job_types: bool = True,
     name: str = "lublin",
 ) -> Workload:
-    """Draw a workload from the Lublin-Feitelson model.
+    """Draw a workload from the model; its time 0 begins the first half hour of a day.
 
-    The model knows neither users nor requests: every user is unknown and every request is the run
-    time. Set the load afterwards with `hpcgym.trace.scale_load`.
+    The model has no users and no requests: every user is unknown, every request is the run time.
+    Set the load afterwards with `hpcgym.trace.scale_load`.
 
     Args:
-        n_jobs: Jobs to draw, >= 1.
-        generator: Source of the random numbers.
         machine_processors: Processors of the machine, >= 32; sizes shift with log2 of it.
-        job_types: Whether a batch and an interactive process are merged by their next arrival
-            (the model's default build), or one combined process draws all jobs.
-        name: Name of the workload.
-
-    Returns:
-        The workload, whose time 0 is the start of the day's first half hour.
+        job_types: Whether a batch and an interactive process are merged by their next arrival (the
+            model's default), or one combined process draws all jobs.
 
     Raises:
-        TraceError: The machine is smaller than 32 processors, or no job is asked for.
-
-    Source:
-        Lublin and Feitelson 2003, constants of m_lublin99.c; specification, section 9.
+        TraceError: The machine is smaller than 32 processors, or n_jobs is below 1.
 
     Example:
         >>> import numpy as np
@@ -154,24 +149,11 @@ def draw_sizes(
     constants: LublinConstants = COMBINED,
     machine_processors: int = 128,
 ) -> IntArray:
-    """Draw the processors of each job.
-
-    Args:
-        n_jobs: Jobs to draw.
-        generator: Source of the random numbers.
-        constants: The process.
-        machine_processors: Processors of the machine; hi and med shift by log2 of it over 128.
-
-    Returns:
-        Sizes, shape (n_jobs,), 1 to machine_processors.
-
-    Source:
-        Specification, section 9, "Size"; the same uniform number serves both tests.
-    """
+    """Draw the processors of each job, 1 to machine_processors, shape (n_jobs,)."""
     low, medium, high, first_stage = constants.size
     shift = np.log2(machine_processors) - _MODEL_LOG2_MACHINE
     medium, high = medium + shift, high + shift
-    kind = generator.random(n_jobs)
+    kind = generator.random(n_jobs)  # serves both tests below, as in m_lublin99.c
     stage_one = generator.random(n_jobs) <= first_stage
     position = generator.random(n_jobs)
     log_size = np.where(
@@ -186,23 +168,12 @@ def draw_sizes(
 def draw_run_times(
     processors: IntArray, generator: np.random.Generator, constants: LublinConstants = COMBINED
 ) -> IntArray:
-    """Draw the run time of each job, given its size.
-
-    Args:
-        processors: Sizes, shape (n_jobs,).
-        generator: Source of the random numbers.
-        constants: The process.
-
-    Returns:
-        Run times, shape (n_jobs,), s, >= 1.
-
-    Source:
-        Specification, section 9, "Run": a hyper-gamma of the logarithm, redrawn beyond 12.
-    """
+    """Draw the run time of each job, s, >= 1, given its processors; both of shape (n_jobs,)."""
     slope, intercept = constants.run_choice
     log_run = np.empty(len(processors))
     wanted = np.arange(len(processors))
     while len(wanted):
+        # beyond the limit both are drawn anew: which gamma, and the value
         chance = np.clip(slope * processors[wanted] + intercept, 0, 1)
         from_first = generator.random(len(wanted)) <= chance
         drawn = np.where(
@@ -218,22 +189,11 @@ def draw_run_times(
 def draw_arrivals(
     n_jobs: int, generator: np.random.Generator, constants: LublinConstants = COMBINED
 ) -> IntArray:
-    """Draw the submit time of each job, following the day's cycle.
+    """Draw the submit times, ascending, s, shape (n_jobs,); time 0 begins half hour 0.
 
-    A job takes e^g / 1800 points, and half hour b offers weight[b] of them: points are carried from
-    job to job, so the arrival of a job is where the sum of all points so far meets the running sum
-    of the weights, linear in between.
-
-    Args:
-        n_jobs: Jobs to draw.
-        generator: Source of the random numbers.
-        constants: The process.
-
-    Returns:
-        Submit times, shape (n_jobs,), s, ascending; time 0 begins half hour 0.
-
-    Source:
-        Specification, section 9, "Arrivals".
+    A job takes e^g / 1800 points, and half hour b offers weight[b] of them. Points are carried from
+    job to job: a job arrives where the sum of all points so far meets the running sum of the
+    weights, linear inside a half hour.
     """
     shape, rush_factor, scale = constants.gap
     log_gap = generator.gamma(shape * rush_factor, scale, size=n_jobs)
@@ -247,17 +207,7 @@ def draw_arrivals(
 
 
 def half_hour_weights(constants: LublinConstants = COMBINED) -> FloatArray:
-    """Return how many arrivals each half hour of the day draws, relative to their mean.
-
-    Args:
-        constants: The process.
-
-    Returns:
-        Weights, shape (48,), mean 1; the first is that of half hour 0.
-
-    Source:
-        Specification, section 9, "Arrivals".
-    """
+    """Return the arrivals in each half hour of the day relative to their mean, shape (48,)."""
     shape, scale = constants.day
     nodes, node_weights = np.polynomial.legendre.leggauss(16)
     bucket = np.arange(_FIRST_ARRIVAL_BUCKET, _FIRST_ARRIVAL_BUCKET + N_BUCKETS)

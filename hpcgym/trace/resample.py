@@ -1,4 +1,9 @@
-"""Make other workloads out of one: by resampling its users' weeks, by jitter, by another load."""
+"""Make other workloads from one: resample its users' weeks, jitter submissions, scale the load.
+
+Source: Carastan-Santos et al. 2019, Algorithm 1, and specification, section 3, "Resampler"
+(resampling); Tsafrir, Ouaknine and Feitelson 2007, and specification, section 10, "Evaluation
+protocol" (jitter); specification, section 9, "Arrivals" (load).
+"""
 
 from __future__ import annotations
 
@@ -19,33 +24,24 @@ MODES = ("permute", "draw")
 """How a user's weeks are taken: each once in another order, or independently with replacement."""
 
 JITTER_S = 600
-"""Largest move of a submission in a jittered copy, s, as evaluations and trainings make them."""
+"""Largest move of a submission in a jittered copy, s, in evaluation and in training."""
 
 
 def resample(
     workload: Workload, generator: np.random.Generator, mode: Mode = "permute"
 ) -> Workload:
-    """Make a sample of a log by giving each user's weeks to other weeks.
+    """Make a sample of a log by moving each user's weeks to other weeks.
 
-    All users are cut by one grid of weeks from time 0. Each week of the sample takes one week of
-    each user, empty ones included, and its jobs keep their time of week; the last partial week
-    counts as a week. All unknown users form one profile.
+    One grid of weeks from time 0 cuts the jobs of all users; the last, partial week counts. Each
+    week of the sample takes one week of each user, empty ones included, and keeps the times of
+    week. All unknown users form one profile. Jobs are renumbered from 1 by (new submit time, old
+    position). The sample has no recorded waits and no history.
 
-    Args:
-        workload: The whole log.
-        generator: Source of the random numbers.
-        mode: "permute", each user's weeks in random order, so that all work is kept; "draw",
-            uniform draws with replacement.
-
-    Returns:
-        The sample: jobs renumbered from 1 by (new submit time, old position), no recorded waits and
-        no history.
+    Mode "permute" takes each user's weeks in random order, so that all work is kept. Mode "draw"
+    takes uniform draws with replacement.
 
     Raises:
         TraceError: The mode is not known.
-
-    Source:
-        Carastan-Santos 2019, Algorithm 1; specification, section 3, "Resampler".
 
     Example:
         >>> import numpy as np
@@ -84,26 +80,12 @@ def resample(
 
 
 def join_weeks(parts: Sequence[Workload]) -> Workload:
-    """Put weeks end to end on one clock, whatever lay between them.
+    """Put weeks of one log end to end on one clock, named after the first.
 
-    Args:
-        parts: Weeks of one log, in the order they are to have.
-
-    Returns:
-        Their jobs under their own ids, week k from k * 604,800 s on, without waits or history;
-        named after the first.
+    Jobs keep their ids; week k begins at k * 604,800 s. The result has no waits and no history.
 
     Raises:
         TraceError: A part is longer than a week.
-
-    Source:
-        House rule: what is resampled for training is made of training weeks only.
-
-    Example:
-        >>> from hpcgym.trace import load_workload, weeks
-        >>> parts = weeks(load_workload("synthetic-256"))
-        >>> len(join_weeks(parts[2:5])) == sum(map(len, parts[2:5]))
-        True
     """
     for part in parts:
         if part.submit_time[-1] >= WEEK_S:
@@ -128,28 +110,11 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
 
 
 def resample_week(workload: Workload, generator: np.random.Generator) -> Workload:
-    """Make one week out of one random week of each user.
+    """Make one week from one random week of each user, without waits or history.
 
-    This is what any week of a sample by `resample` holds, in either mode, at a fraction of the
-    work. A week that comes out empty is drawn again.
-
-    Args:
-        workload: The whole log, or several weeks of it put end to end.
-        generator: Source of the random numbers.
-
-    Returns:
-        The week: jobs under their own ids at their times of week, by (submit time, old position),
-        without waits or history.
-
-    Source:
-        Carastan-Santos 2019, Algorithm 1; specification, section 3, "Resampler".
-
-    Example:
-        >>> import numpy as np
-        >>> from hpcgym.trace import load_workload
-        >>> week = resample_week(load_workload("synthetic-256"), np.random.default_rng(1))
-        >>> bool(week.submit_time[-1] < 604_800)
-        True
+    It has the distribution of any week of a sample by `resample`, in either mode, at a fraction of
+    the work. An empty week is drawn again. Jobs keep their ids, and are in order of (submit time,
+    old position).
     """
     week, time_of_week = np.divmod(workload.submit_time, WEEK_S)
     n_users, n_weeks = len(workload.history.completed), int(week[-1]) + 1
@@ -163,22 +128,12 @@ def resample_week(workload: Workload, generator: np.random.Generator) -> Workloa
 
 
 def jitter(workload: Workload, generator: np.random.Generator, seconds: int = JITTER_S) -> Workload:
-    """Move every submission by a random number of seconds, and sort again.
+    """Move every submission by up to so many seconds to either side, and sort again.
 
-    Args:
-        workload: An episode.
-        generator: Source of the random numbers.
-        seconds: Largest move to either side, s; times before 0 become 0.
-
-    Returns:
-        The shaken workload, with the same users and history.
+    Times before 0 become 0. Users and history stay.
 
     Raises:
         TraceError: `seconds` is negative.
-
-    Source:
-        Tsafrir, Ouaknine and Feitelson 2007 (input shaking); specification, section 10,
-        "Evaluation protocol".
 
     Example:
         >>> import numpy as np
@@ -193,20 +148,10 @@ def jitter(workload: Workload, generator: np.random.Generator, seconds: int = JI
 
 
 def scale_load(workload: Workload, factor: float) -> Workload:
-    """Multiply the load by shortening all gaps between submissions.
-
-    Args:
-        workload: The workload.
-        factor: Times the load, > 0: 1.1 makes jobs arrive a tenth faster.
-
-    Returns:
-        The same jobs at submit times divided by the factor, rounded to whole seconds.
+    """Multiply the load by dividing all submit times by a factor, rounded to whole seconds.
 
     Raises:
         TraceError: The factor is not a positive finite number.
-
-    Source:
-        Specification, section 9: load is set by scaling the gaps.
 
     Example:
         >>> from hpcgym.trace import load_workload
@@ -222,11 +167,10 @@ def scale_load(workload: Workload, factor: float) -> Workload:
 def _copies(
     split: NDArray[np.int64], taken: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return which jobs appear in the sample, and in which week, when splits may repeat.
+    """Return which jobs are in the sample, and in which week, where weeks may repeat.
 
-    Args:
-        split: Each job's user * n_weeks + week, shape (n_jobs,).
-        taken: The week whose jobs each user sends in each week, shape (n_users, n_weeks).
+    `split` is user * n_weeks + week of each job, shape (n_jobs,). `taken` is the week whose jobs
+    each user submits in each week, shape (n_users, n_weeks).
     """
     n_users, n_weeks = taken.shape
     by_split = np.argsort(split, kind="stable")

@@ -1,7 +1,10 @@
 """Cut a workload into weeks, months, windows of jobs or any stretch of time.
 
-A part is a workload like any other: its clock starts with it, the machine is empty then, and its
-history holds what was known of each user at that instant.
+A part is a workload like any other: its clock starts with it, and the machine is empty then. Its
+history is warm: it holds what was known of each user at that instant. `held_out`, boolean, shape
+(n_jobs,), marks jobs to leave out of histories: those of a held-out block.
+
+Source: Specification, section 10, "Episodes" and "Information".
 """
 
 from __future__ import annotations
@@ -17,23 +20,17 @@ from hpcgym.errors import TraceError, unknown_name
 Rule = Literal["whole", "rr9212"]
 
 RULES = ("whole", "rr9212")
-"""How a period takes its jobs: all that it saw submitted, or only those that also ended in it."""
+"""Which jobs belong to a period: all submitted in it, or of these only those that end in it."""
 
 WEEK_S = 604_800
 MONTH_S = 30 * 86_400
-"""A month counts 30 days, so that all are alike."""
+"""A month has 30 days, so that all are alike."""
 
 
 class Past:
-    """The jobs of a workload in the order they ended, to look back from any instant.
+    """The jobs of a workload in order of their logged ends, to look back from any instant.
 
-    Args:
-        workload: The whole log, or a part of it, whose own history comes before.
-        held_out: Jobs to leave out, boolean, shape (n_jobs,): those of a held-out block.
-
-    Source:
-        Specification, section 10, "Information": the logged end, submit + wait + run, or
-        submit + run where the log has no wait.
+    Where the workload is itself a part, its own history comes before.
     """
 
     def __init__(self, workload: Workload, held_out: ArrayLike | None = None) -> None:
@@ -61,33 +58,16 @@ class Past:
         }
 
     def until(self, instant: int) -> dict[str, NDArray[np.int64]]:
-        """Return the jobs that had ended by an instant, as `Workload.select` takes them.
+        """Return the jobs that had ended by an instant, s, as `Workload.select` takes them.
 
-        Args:
-            instant: Time on the whole log's clock, s.
-
-        Returns:
-            Arrays user, run_time (as executed), requested_time, processors and end_time, by end.
-
-        Source:
-            Specification, section 10, "Information".
+        Arrays user, run_time (as executed), requested_time, processors and end_time, by end.
         """
         n = int(np.searchsorted(self._end_time, instant, side="right"))
         return {key: values[:n] for key, values in self._columns.items()}
 
 
 def logged_end_time(workload: Workload) -> NDArray[np.int64]:
-    """Return when each job ended in the log.
-
-    Args:
-        workload: Jobs with the waits the log recorded.
-
-    Returns:
-        Submit + wait + run, or submit + run where the log has no wait, shape (n_jobs,), s.
-
-    Source:
-        Specification, sections 6 and 10.
-    """
+    """Return the end of each job in the log, shape (n_jobs,), s; an unknown wait counts as 0."""
     return workload.submit_time + np.maximum(workload.wait_time, 0) + workload.run_time
 
 
@@ -98,27 +78,22 @@ def weeks(
     offset: int = 0,
     held_out: ArrayLike | None = None,
 ) -> list[Workload]:
-    """Cut a workload into weeks, without the first and the last partial one.
+    """Cut a workload into weeks, named "<log> week <number>" and in order of time.
 
-    Week k holds the jobs submitted from offset + k * 604,800 s on; week 0 is left out, so the first
-    one returned is week 1. A week without jobs is left out too; the others keep their numbers.
+    Week k holds the jobs submitted from offset + k * 604,800 s on. Week 0 and the last, partial
+    week are left out, so the first one returned is week 1. A week without jobs is left out too; the
+    others keep their numbers.
 
     Args:
-        workload: The whole log.
         rule: "whole", every job submitted in the week; "rr9212", of these the ones whose logged end
             lies in the same week.
         offset: Where week 0 begins, s on the workload's clock, >= 0.
-        held_out: Jobs to leave out of histories, boolean, shape (n_jobs,).
-
-    Returns:
-        The weeks in order of time, named "<log> week <number>", with warm histories.
+        held_out: Jobs to leave out of histories.
 
     Raises:
         TraceError: The rule is not known, the offset is negative, or no whole week remains.
 
-    Source:
-        Specification, section 10, "Episodes" ("whole"); Legrand 2018 (RR-9212), section 4, in the
-        reading of specification, section 6, "Weeks" ("rr9212").
+    Source: RR-9212, section 5, as read in specification, section 6, "Weeks" ("rr9212").
 
     Example:
         >>> from hpcgym.trace import load_workload
@@ -135,23 +110,9 @@ def months(
     offset: int = 0,
     held_out: ArrayLike | None = None,
 ) -> list[Workload]:
-    """Cut a workload into months of 30 days, without the first and the last partial one.
+    """Cut a workload into months of 30 days, named "<log> month <number>", as `weeks` does.
 
-    Args:
-        workload: The whole log.
-        rule: "whole" or "rr9212", as in `weeks`.
-        offset: Where month 0 begins, s on the workload's clock, >= 0.
-        held_out: Jobs to leave out of histories, boolean, shape (n_jobs,).
-
-    Returns:
-        The months in order of time, named "<log> month <number>", numbered from 1, with warm
-        histories.
-
-    Raises:
-        TraceError: As `weeks`.
-
-    Source:
-        Legrand 2018 (RR-9212), section 6; house rule: months of 30 days, so that all are alike.
+    Source: RR-9212, section 11.
     """
     return _periods(workload, MONTH_S, "month", rule, offset, held_out)
 
@@ -161,20 +122,8 @@ def windows(
 ) -> list[Workload]:
     """Cut a workload into consecutive windows of n jobs; a shorter rest is left out.
 
-    Args:
-        workload: The whole log.
-        n_jobs: Jobs in each window, >= 1.
-        held_out: Jobs to leave out of histories, boolean, shape (n_jobs,).
-
-    Returns:
-        The windows, each beginning with its first submission, named "<log> jobs 1-256", with warm
-        histories.
-
     Raises:
         TraceError: The log has fewer than n_jobs jobs, or n_jobs is below 1.
-
-    Source:
-        House rule: windows for those who compare with published ones.
     """
     _check_window(workload, n_jobs)
     past = Past(workload, held_out)
@@ -185,22 +134,12 @@ def windows(
 def window(
     workload: Workload, first_job: int, n_jobs: int, *, past: Past | None = None
 ) -> Workload:
-    """Cut out n consecutive jobs.
+    """Cut out n consecutive jobs from `first_job` (from 0) on, named such as "<log> jobs 1-256".
 
-    Args:
-        workload: The whole log.
-        first_job: Index of the first job, from 0.
-        n_jobs: Jobs in the window, >= 1.
-        past: The log's past, where many windows are cut out of one log.
-
-    Returns:
-        The window, which begins with its first submission, with warm history.
+    The window begins with its first submission. `past` saves time where many windows are cut.
 
     Raises:
-        TraceError: The window reaches beyond the log.
-
-    Source:
-        House rule: windows for those who compare with published ones.
+        TraceError: The window reaches beyond the log, or n_jobs is below 1.
     """
     _check_window(workload, n_jobs)
     if not 0 <= first_job <= len(workload) - n_jobs:
@@ -221,22 +160,10 @@ def window(
 def between(
     workload: Workload, start: int, end: int, *, held_out: ArrayLike | None = None
 ) -> Workload:
-    """Cut out the jobs submitted in a stretch of time.
-
-    Args:
-        workload: The whole log.
-        start: First instant, s on the workload's clock; it becomes time 0.
-        end: First instant after the stretch, s.
-        held_out: Jobs to leave out of the history, boolean, shape (n_jobs,).
-
-    Returns:
-        The part, named "<log> from <start> to <end> s", with warm history.
+    """Cut out the jobs submitted in start <= t < end, s; start becomes time 0.
 
     Raises:
         TraceError: No job is submitted in that stretch.
-
-    Source:
-        House rule: a part is a workload like any other.
     """
     submit = workload.submit_time
     first, last = np.searchsorted(submit, [start, end])
@@ -288,7 +215,7 @@ def _periods(
 
 
 def _check_window(workload: Workload, n_jobs: int) -> None:
-    """Refuse a window that no job or too many jobs would fill."""
+    """Refuse a window without jobs, or with more jobs than the log has."""
     if not 1 <= n_jobs <= len(workload):
         raise TraceError(
             f"{workload.name}: a window may hold 1 to {len(workload)} jobs, not {n_jobs}"

@@ -1,4 +1,7 @@
-"""Read and write the Standard Workload Format: one job a line, 18 numbers, comments after `;`."""
+"""Read and write the Standard Workload Format: one job a line, 18 numbers, comments after `;`.
+
+Source: The Standard Workload Format, version 2.2; specification, section 1, "Reading SWF".
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ FIELDS = (
     "preceding_job",
     "think_time",
 )
-"""The 18 fields of the format, in order; -1 stands for unknown in each."""
+"""The 18 fields of the format, in order; -1 means unknown in each."""
 
 LARGEST_NUMBER = 2**53
 """Numbers in a log stay below this, so that float64 holds whole ones exactly."""
@@ -55,12 +58,7 @@ _SHOWN = 60
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line that is neither a comment nor a job.
-
-    Attributes:
-        number: Line in the file, from 1.
-        reason: What is wrong with it.
-    """
+    """A line (counted from 1) that is neither a comment nor a job, and what is wrong with it."""
 
     number: int
     reason: str
@@ -74,8 +72,8 @@ class SwfLog:
         name: What tables and errors call it: the file's name without `.swf` and `.gz`.
         path: The file, or None for a log made in memory.
         header: The comment lines as found, without line ends.
-        records: One row per job in file order, columns `FIELDS`, all int64 but those in which the
-            file has decimals (float64).
+        records: One row per job in file order, columns `FIELDS`; int64, or float64 where the file
+            has decimals.
         bad_lines: Lines dropped by `on_bad_line="drop"`.
     """
 
@@ -94,48 +92,19 @@ class SwfLog:
         return f"SwfLog({self.name!r}, {len(self)} jobs)"
 
     def header_values(self, key: str) -> list[str]:
-        """Return every value the header gives for a key, such as `Note`.
+        """Return the text of every header line with a key, such as `Note`, in order of the file.
 
         Keys match in any case, with or without a space after the semicolon, indented or not.
-
-        Args:
-            key: The key, such as "MaxProcs".
-
-        Returns:
-            The text after the colon of each matching line, in order of the file.
-
-        Source:
-            The Standard Workload Format, "header comments"; quirks of the archive's files.
         """
         matches = (_HEADER_KEY.fullmatch(line) for line in self.header)
         return [m[2] for m in matches if m and m[1].casefold() == key.casefold()]
 
     def header_value(self, key: str) -> str | None:
-        """Return the first value the header gives for a key.
-
-        Args:
-            key: The key, such as "Computer".
-
-        Returns:
-            The text after the colon, or None where the key is missing or its text is empty.
-
-        Source:
-            The Standard Workload Format, "header comments".
-        """
+        """Return the first text that is not empty for a key, such as "Computer", or None."""
         return next((value for value in self.header_values(key) if value), None)
 
     def header_number(self, key: str) -> int | None:
-        """Return the first whole number in the value of a key.
-
-        Args:
-            key: The key, such as "MaxNodes".
-
-        Returns:
-            338 for "338 (batch partition; 512 total)"; None for "N/A" or a missing key.
-
-        Source:
-            Specification, section 1, "Reading SWF".
-        """
+        """Return the first whole number for a key, such as 338 of "338 (512 total)", or None."""
         for value in self.header_values(key):
             if found := re.search(r"-?\d+", value):
                 return int(found[0])
@@ -143,24 +112,14 @@ class SwfLog:
 
 
 def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
-    """Read a log in the Standard Workload Format, plain or gzipped.
+    """Read a log in the Standard Workload Format, plain or gzipped; nothing is cleaned.
 
-    Whether a file is gzipped is told from its first bytes. Reading changes nothing: what is to be
-    dropped or replaced is the matter of `hpcgym.trace.clean`.
-
-    Args:
-        path: The file.
-        on_bad_line: "raise", or "drop" to leave malformed lines out and list them in `bad_lines`.
-
-    Returns:
-        The log: header lines and records as found.
+    The first bytes of a file say whether it is gzipped. `on_bad_line="drop"` leaves malformed lines
+    out and lists them in `bad_lines`.
 
     Raises:
-        TraceError: The file is missing, empty, cut short or not text, holds no job, or, unless they
-            are dropped, has a line with other than 18 fields or with something that is no number.
-
-    Source:
-        Specification, section 1, "Reading SWF".
+        TraceError: The file is missing, empty, cut short, not text or without a job. Or a line is
+            malformed and not dropped: it has other than 18 fields, or something that is no number.
 
     Example:
         >>> from hpcgym.trace import find_trace
@@ -195,16 +154,8 @@ def write_swf(path: str | Path, log: SwfLog, *, force: bool = False) -> None:
 
     Equal logs give equal bytes: the gzip header carries no time and no name.
 
-    Args:
-        path: The file to write.
-        log: Header lines, written as they are, and records.
-        force: Whether to replace a file that is there.
-
     Raises:
         OutputError: The file exists and `force` is False, or it cannot be written.
-
-    Source:
-        The Standard Workload Format, version 2.2.
     """
     from hpcgym.output import writing
 
@@ -221,17 +172,9 @@ def write_swf(path: str | Path, log: SwfLog, *, force: bool = False) -> None:
 
 
 def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
-    """Lay a workload out as a log, with submit times in the log's own base.
+    """Lay a workload out as a log, with submit times on the log's own clock; other fields are -1.
 
-    Args:
-        workload: The jobs.
-        header: Further comment lines, with their semicolon, after those that state the sizes.
-
-    Returns:
-        A log whose other fields are -1.
-
-    Source:
-        The Standard Workload Format, version 2.2.
+    `header` are further comment lines, with their semicolon.
 
     Example:
         >>> from hpcgym.trace import load_workload
@@ -266,15 +209,6 @@ def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
 def log_name(path: str | Path) -> str:
     """Return the name of a log: its file's name without `.swf` and `.gz`.
 
-    Args:
-        path: The file.
-
-    Returns:
-        The name, such as "KTH-SP2-1996-2.1-cln".
-
-    Source:
-        House rule: a trace goes by the archive's name.
-
     Example:
         >>> log_name("logs/KTH-SP2-1996-2.1-cln.swf.gz")
         'KTH-SP2-1996-2.1-cln'
@@ -285,18 +219,9 @@ def log_name(path: str | Path) -> str:
 def read_bytes(path: Path) -> bytes:
     """Return the uncompressed bytes of a plain or gzipped file.
 
-    Args:
-        path: The file.
-
-    Returns:
-        Its content, unpacked when it begins as gzip does.
-
     Raises:
-        TraceError: It cannot be read, is empty, is named `.gz` without being gzip, or is gzip that
-            is damaged or ends early; then the message says after which line.
-
-    Source:
-        House rule: a user's error is never a library's traceback.
+        TraceError: It cannot be read, is empty, or is named `.gz` but is not gzip. Or its gzip
+            stream is damaged or ends early; the message then says in which line.
     """
     try:
         content = path.read_bytes()
@@ -317,7 +242,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def _lines_before_damage(content: bytes) -> int:
-    """Return how many whole lines a damaged gzip stream still gives."""
+    """Return how many whole lines can be read from a damaged gzip stream."""
     lines = 0
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
@@ -329,7 +254,7 @@ def _lines_before_damage(content: bytes) -> int:
 
 
 def _comment_lines(content: bytes) -> Iterator[str]:
-    """Yield the lines whose first sign is a semicolon, wherever they stand."""
+    """Yield the lines that begin with a semicolon, blanks aside, anywhere in the file."""
     semicolon = content.find(b";")
     while semicolon >= 0:
         start = content.rfind(b"\n", 0, semicolon) + 1
@@ -341,7 +266,7 @@ def _comment_lines(content: bytes) -> Iterator[str]:
 
 
 def _parse(content: bytes) -> pd.DataFrame | None:
-    """Parse all lines at once with pandas' C reader; None when any of them is malformed."""
+    """Parse all lines at once with pandas' C reader; return None if any of them is malformed."""
     import pandas as pd
 
     try:
@@ -381,7 +306,7 @@ def _parse(content: bytes) -> pd.DataFrame | None:
 
 
 def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...]]:
-    """Tell good lines from malformed ones, one by one: the slow path of a file that has some."""
+    """Separate good lines from malformed ones, line by line: slow, for files that have some."""
     good: list[str] = []
     bad: list[BadLine] = []
     for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
@@ -396,7 +321,7 @@ def _sort_out(content: bytes) -> tuple[list[str], tuple[BadLine, ...]]:
 
 
 def _fault(fields: list[str]) -> str | None:
-    """Say what is wrong with the fields of one line, or None."""
+    """Return what is wrong with the fields of one line, or None."""
     for position, text in enumerate(fields[: len(FIELDS)], start=1):
         if not _NUMBER.fullmatch(text):
             shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,4 +1,7 @@
-"""A whole synthetic log: Lublin-Feitelson jobs, users with habits, and Tsafrir's estimates."""
+"""A whole synthetic log: Lublin-Feitelson jobs, users with habits, and Tsafrir's estimates.
+
+Source: Specification, section 9, "Synthetic log".
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,16 @@ from hpcgym.trace.split import WEEK_S
 LONGEST_REQUEST_S = 48 * HOUR_S
 
 RUN_TIME_SPREAD = 3.0
-"""How far a user's jobs stray from the user's usual logarithm of run time."""
+"""Standard deviation of a job's log run time around its user's usual one."""
 
 SIZE_SPREAD = 1.5
-"""How far they stray from the user's usual log2 of processors."""
+"""Standard deviation of its log2 processors around its user's usual one."""
 
 QUIET_WEEK = 0.05
 """A user's activity in a quiet week, relative to a busy one; half of the weeks are quiet."""
 
 BLOCK_JOBS = 10_000
-"""Jobs whose users are drawn at once: a number for every job and user would fill the memory."""
+"""Jobs whose users are drawn at once: one number for every job and user would fill the memory."""
 
 
 def synthetic_workload(
@@ -41,28 +44,17 @@ def synthetic_workload(
 ) -> Workload:
     """Draw a log with users and user estimates, busy enough that policies differ.
 
-    Jobs come from the combined process of the Lublin-Feitelson model and requests from Tsafrir's.
-    Users are laid over the jobs without changing either: each has a popularity (Zipf), a usual run
-    time, a usual size and busy weeks, and a job goes to a user with a probability that grows with
-    how well they match, so that a user's past says a little about the next job.
+    Jobs come from the combined process of the Lublin-Feitelson model, requests from Tsafrir's.
+    `draw_users` adds users, so that a user's past says a little about the next job.
 
     Args:
-        n_jobs: Jobs to draw, >= 1.
-        generator: Source of the random numbers.
         machine_processors: Processors of the machine, >= 32.
-        n_users: Users, >= 1.
+        n_users: Users, >= 1, numbered from 1 by popularity.
         load: Processor-seconds of all jobs over those the machine has until the last submission.
         longest_request: Longest request, s, >= 1; longer run times are cut to it.
-        name: Name of the workload.
-
-    Returns:
-        The workload, users numbered from 1 by popularity.
 
     Raises:
         TraceError: A number is out of range.
-
-    Source:
-        Specification, section 9; house rule: users with habits.
 
     Example:
         >>> import numpy as np
@@ -91,19 +83,10 @@ def synthetic_workload(
 def draw_users(
     workload: Workload, n_users: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Lay users with habits over the jobs of a workload.
+    """Draw the user of each job, 1 to n_users by popularity, shape (n_jobs,); jobs do not change.
 
-    Args:
-        workload: The jobs.
-        n_users: Users, >= 1.
-        generator: Source of the random numbers.
-
-    Returns:
-        The user of each job, 1 to n_users by popularity, shape (n_jobs,).
-
-    Source:
-        House rule: a job's user is drawn with probability proportional to popularity 1/rank, times
-        the user's activity in that week, times Gaussian closeness to the user's usual job.
+    The probability is proportional to popularity 1/rank, times the user's activity in that week,
+    times a Gaussian closeness of the job to the user's usual job.
     """
     n_jobs = len(workload)
     log_run = np.log(np.maximum(workload.run_time, 1))
