@@ -207,7 +207,7 @@ def test_an_error_in_a_thread_reaches_the_caller(log_weeks, monkeypatch):
     def broken(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hpcgym.batch.doors.sweep_policies", broken)
+    monkeypatch.setattr("hpcgym.batch.entry_points.sweep_policies", broken)
     for threads in (1, 2):
         with pytest.raises(KeyboardInterrupt):
             simulate_many(log_weeks, ["SAF"] * 100, threads=threads)
