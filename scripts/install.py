@@ -1,11 +1,12 @@
-"""Make hpcgym ready to run, and print the path of the Python that has it.
+"""Install hpcgym, and print the path of the Python that has it.
 
     python3 scripts/install.py report,render
 
-Inside a virtual environment hpcgym goes there; elsewhere into `.venv` of this checkout, which is
-made if need be. Nothing is done twice: a stamp in the environment tells what it was given.
-quickstart.py and check.py run this as a program, never as a module. It needs Python's standard
-library only, and its text must parse on Python 3.6, so that an old one gets a clear answer.
+Inside a virtual environment hpcgym is installed there. Elsewhere it is installed into `.venv` of
+this checkout, which is made if it is missing. A stamp in the environment records what was
+installed, so that nothing is done twice. quickstart.py and check.py run this as a program, never
+as a module. It needs Python's standard library only. Its text must parse on Python 3.6, so that an
+old Python prints a clear message.
 """
 
 import hashlib
@@ -38,7 +39,7 @@ def main():
 
 
 def refuse_unfit_python():
-    """Leave with one sentence where this Python cannot carry hpcgym."""
+    """Exit with one sentence where this Python cannot run hpcgym."""
     if sys.version_info < OLDEST:
         sys.exit(
             f"hpcgym needs Python {OLDEST[0]}.{OLDEST[1]} or newer; this is "
@@ -61,7 +62,7 @@ def is_virtual():
 
 
 def environment():
-    """Return the Python and the folder of the environment to use, made if it does not run."""
+    """Return the Python and the folder of the environment; make it if it does not run."""
     if is_virtual():
         return sys.executable, sys.prefix
     prefix = os.path.join(ROOT, ".venv")
@@ -85,13 +86,13 @@ def runs(python, statement):
 
 
 def installation_key():
-    """Digest what decides an installation: this place, pyproject.toml, constraints.txt."""
+    """Return a digest of what decides an installation: path, pyproject.toml, constraints.txt."""
     sources = [read(os.path.join(ROOT, name)) for name in ("pyproject.toml", "constraints.txt")]
     return hashlib.sha256(repr([ROOT, sources]).encode()).hexdigest()
 
 
 def read(path):
-    """Return a file's text, and nothing where there is no file."""
+    """Return a file's text, or "" where there is no file."""
     try:
         with open(path) as file:
             return file.read()
@@ -110,7 +111,7 @@ def install(python, extras):
 
 
 def tell(message):
-    """Say what happens, on standard error: standard output is for the answer."""
+    """Print a message to standard error; standard output is for the path."""
     print("hpcgym: " + message, file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""Make the synthetic log of the shelf `traces/` and the shelf's index, the same bytes each time."""
+"""Write the synthetic log of the shelf `traces/` and the shelf's index, always the same bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ HEADER = (
 
 
 def synthetic_256() -> SwfLog:
-    """Draw the log, and let FCFS with EASY backfilling say how long each job waited."""
+    """Draw the log; its waits are those of FCFS with EASY backfilling."""
     drawn = synthetic_workload(
         N_JOBS, np.random.default_rng(SEED), machine_processors=256, load=LOAD, name=NAME
     )

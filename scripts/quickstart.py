@@ -2,8 +2,8 @@
 
     python3 scripts/quickstart.py
 
-Needs Python 3.11 or newer with pip and venv, and nothing else: it installs hpcgym into `.venv`
-(or into the virtual environment it is started in) and then runs there.
+Needs only Python 3.11 or newer with pip and venv. It installs hpcgym into `.venv`, or into the
+virtual environment it is started in, and then runs there.
 """
 
 import os
@@ -16,7 +16,7 @@ SCENARIO = "synthetic-256-weeks"
 
 
 def main():
-    """Go where hpcgym is installed, evaluate there, and say where the results are."""
+    """Install hpcgym if needed, and evaluate in the environment that has it."""
     install = [sys.executable, os.path.join(ROOT, "scripts", "install.py"), "report"]
     ready = subprocess.run(install, stdout=subprocess.PIPE)
     if ready.returncode:

@@ -63,8 +63,7 @@ KINDS: dict[str, type[reference.Machine]] = {
     **reference_modes.KINDS,
     "multi-queue": reference_multi_queue.MultiQueue,
 }
-"""The machines of the judges by backfilling mode, where it is not one of two for all others."""
-
+"""The reference machine of each backfilling mode that has one of its own."""
 
 ORDERS = ("policy", "backfill_order")
 
@@ -83,7 +82,7 @@ def history_of_users(workload: Workload) -> Mapping[int, list[Completed]]:
 
 
 def records_of_users(workload: Workload) -> Mapping[int, reference_index.User]:
-    """Return the same with the processors of each job, and how many jobs had ended in all."""
+    """Return what `history_of_users` does, with processors and the number of ended jobs."""
     history = workload.history
     known = {}
     for user, row in dict(zip(workload.user.tolist(), workload.user_index, strict=True)).items():
@@ -98,7 +97,7 @@ def records_of_users(workload: Workload) -> Mapping[int, reference_index.User]:
 
 
 def index_of(policy: Any) -> Any:
-    """Return an index policy as the judge has it; any other as it is."""
+    """Return an index policy as the reference has it, any other policy unchanged."""
     if isinstance(policy, Policy):
         weights = policy.parameters.tolist()
         index = reference_index.Index(weights[:6])
@@ -108,10 +107,10 @@ def index_of(policy: Any) -> Any:
 
 
 def by_reference(workload: Workload, **settings: Any) -> list[Start]:
-    """Schedule with `tests/reference.py`, or an heir where it cannot backfill or correct so."""
+    """Schedule with `tests/reference.py`, or with the reference of a mode or of predictions."""
     known = history_of_users(workload)
     processors = workload.machine_processors
-    judge = reference_prediction if "correction" in settings else reference
+    scheduler = reference_prediction if "correction" in settings else reference
     named = settings.get("estimates", "requested")
     if isinstance(named, str) and named.startswith("f-model"):
         model, executed = as_predictor(named), workload.run_time
@@ -129,7 +128,7 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
         start = workload.time_offset if workload.unix_start is None else workload.unix_start
         settings["kind"] = reference_index.reader(records_of_users(workload), start, kind)
     settings |= orders
-    return judge.simulate(jobs_of(workload), processors, history=known, **settings)
+    return scheduler.simulate(jobs_of(workload), processors, history=known, **settings)
 
 
 def by_package(workload: Workload, **settings: Any) -> list[Start]:
@@ -138,7 +137,7 @@ def by_package(workload: Workload, **settings: Any) -> list[Start]:
     if callable(given):
 
         def ask(job: Submission) -> int:
-            """Give the predictor what `reference_prediction.Ask` names."""
+            """Call the predictor with the arguments of `reference_prediction.Ask`."""
             ended = list(zip(job.run_times.tolist(), job.requested_times.tolist(), strict=True))
             return given(job.requested_time, job.processors, ended)
 
@@ -177,7 +176,7 @@ ENGINES: dict[str, Callable[..., list[Start]]] = {
 
 
 def first_difference(workload: Workload, **settings: Any) -> str:
-    """Compare every start and both flags of every job; say nothing where they are equal."""
+    """Compare start and flags of every job; return "" where all are equal."""
     expected, got = by_reference(workload, **settings), by_package(workload, **settings)
     differing = [j for j, pair in enumerate(zip(expected, got, strict=True)) if pair[0] != pair[1]]
     if not differing:
@@ -191,7 +190,7 @@ def first_difference(workload: Workload, **settings: Any) -> str:
 
 
 def check_copies_go_on_alike(simulator: Simulator) -> None:
-    """Run a simulator, a copy and a pickle of it, and the first again: all make one schedule."""
+    """Run a simulator, a copy and a pickle of it, then itself again: all schedules are equal."""
     copied, pickled = simulator.copy(), pickle.loads(pickle.dumps(simulator))
     for one in (simulator, copied, pickled):
         assert not one.run()

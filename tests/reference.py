@@ -1,10 +1,10 @@
-"""The judge: batch scheduling with EASY backfilling in plain Python, from the specification's text.
+"""The reference: EASY backfilling in plain Python, from the specification's text.
 
-It shares no code with `hpcgym` and no cleverness either: every pass looks at the whole queue. It
-reads top to bottom as the definition does: how jobs are ordered, what one pass does, what one
-instant is. The compiled kernels must start every job at the same second and for the same reason.
+It shares no code with `hpcgym`, and it is slow and simple: every pass looks at the whole queue. It
+reads from top to bottom as the definition does: how jobs are ordered, one pass, one instant. The
+compiled kernels must start every job at the same second and for the same reason.
 
-A job is the row of a table sorted by submit time; `j` is that row everywhere, so "ties by (submit,
+A job is a row of a table sorted by submit time. `j` is that row everywhere, so "ties by (submit,
 position)" is "ties by j". Short names follow the papers: r submit time, p executed run time,
 e the estimate the scheduler plans with, q processors, M processors of the machine, t now.
 """
@@ -109,7 +109,7 @@ def mixed_rule(weights: Sequence[float]) -> Callable[[int, int, int, int], float
 
 
 def smith_score(e: int, q: int, completed: Iterable[Completed]) -> float:
-    """Return work over weight: the area over E[1/D], from the user's ended jobs, oldest first."""
+    """Return the area over E[1/D], from the user's ended jobs, oldest first."""
     total = n = 0
     for p, _ in completed:
         total += 1 / max(min(p, e), BSLD_BOUND_S)
@@ -128,13 +128,13 @@ class Ranking:
         self.ranked: list[tuple[float, int]] = []  # (score, j) ascending; unused if scores move
 
     def add(self, j: int, score: float) -> None:
-        """Let job j join the queue."""
+        """Add job j to the queue."""
         self.score[j] = score
         if not self.moving:
             insort(self.ranked, (score, j))
 
     def remove(self, j: int) -> None:
-        """Let job j leave the queue."""
+        """Remove job j from the queue."""
         score = self.score.pop(j)
         if not self.moving:
             del self.ranked[bisect_left(self.ranked, (score, j))]
@@ -189,7 +189,7 @@ class Machine:
         return STILL_RULES[ranking.policy](r, e, q)
 
     def submit(self) -> None:
-        """Let the next job of the table join the queue."""
+        """Add the next job of the table to the queue."""
         j = self.arrived
         for ranking in self.rankings:
             ranking.add(j, self.first_score(ranking, j))
@@ -205,7 +205,7 @@ class Machine:
         self.starts[j] = Start(t, backfilled, self.is_thresholded(j, t))
 
     def complete(self) -> None:
-        """Take the processors of the first job to end, and let its user's history know."""
+        """End the first job to end: free its processors, and record it in its user's history."""
         end, _, j = heappop(self.ends)
         release = (end - self.executed[j] + self.estimate[j], j)
         at = bisect_left(self.releases, release)
@@ -308,8 +308,8 @@ class Machine:
     def run_batch(self) -> None:
         """Handle all completions of an instant, all submissions, then make one pass.
 
-        Completions have their turn in the order of the table. A zero-second job ends at the
-        instant it starts, so that this instant comes round again.
+        Completions come in the order of the table. A zero-second job ends at the instant it starts,
+        so the instant is handled again.
         """
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
             while self.next_end() == t:
@@ -321,8 +321,8 @@ class Machine:
     def run_pyss(self) -> None:
         """Handle the events of an instant one by one, submissions first, with a pass after each.
 
-        Terminations have their turn in the order of the starts. Before a pass every job whose
-        estimated end has come counts as free, though its termination may not have been handled.
+        Terminations come in the order of the starts. Before a pass every job whose estimated end
+        has come counts as free, even if its termination has not been handled yet.
         """
         self.one_by_one = True
         while (t := min(self.next_submission(), self.next_end())) < math.inf:
@@ -397,7 +397,7 @@ def simulate(
         estimates: What the scheduler plans with: "requested", "exact", or one number per job.
         event_semantics: "batch" or "pyss".
         history: Ended jobs per user before time 0, oldest first.
-        kind: The machine; other ones know other ways to backfill.
+        kind: The machine; other kinds have other backfilling modes.
 
     Returns:
         One `Start` per job.

@@ -1,6 +1,7 @@
-"""The judge of dynP: at each pass, plan the queue under each candidate and take the best plan.
+"""The reference of dynP: each pass plans the queue under each candidate and takes the best plan.
 
-Plain Python from the specification's text, section 8, upon the machine of `tests/reference.py`.
+Plain Python from the specification's text, section 8, "dynP", on the machine of
+`tests/reference.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class DynMachine(Machine):
         self.switches = 0
 
     def planned(self, candidate: str, t: int) -> float:
-        """Return the mean bounded slowdown of the waiting jobs, were estimates run times."""
+        """Return the mean bounded slowdown of the waiting jobs if run times equalled estimates."""
         waiting = list(self.primary.score)
         plan = Machine(
             self.jobs[: self.arrived],
@@ -55,7 +56,7 @@ class DynMachine(Machine):
         return total / len(waiting)
 
     def schedule(self, t: int) -> None:
-        """Choose the candidate of this pass, then make it."""
+        """Choose the candidate of this pass, then make the pass."""
         waiting = list(self.primary.score)
         if len(waiting) > 1:
             planned = [self.planned(candidate, t) for candidate in self.candidates]
@@ -82,7 +83,7 @@ def simulate(
     threshold: float | None = None,
     kill_at_limit: bool = True,
 ) -> tuple[list[Start], int]:
-    """Schedule every job by dynP; also say how often the candidate changed."""
+    """Schedule every job by dynP; also return how often the candidate changed."""
     table, executed, estimate = prepare(
         jobs, processors, kill_at_limit=kill_at_limit, estimates="requested"
     )

@@ -1,12 +1,12 @@
-"""The judge of index policies: what a user's last jobs tell, in plain Python, from the text.
+"""The reference of index policies, which learn from a user's last jobs, in plain Python.
 
-It adds to `tests/reference.py`, and shares no code with `hpcgym`: at every pass every waiting job
-is scored anew, by all that is known at that instant. D is a run time of 10 s at least, E an
-estimate of 10 s at least: that of the submission, whatever is said of a job once it runs.
+It adds to `tests/reference.py`, and shares no code with `hpcgym`. At every pass it scores every
+waiting job anew, by all that is known at that instant. D is the run time, at least 10 s. E is the
+estimate at the submission, at least 10 s, whatever correction follows while the job runs.
 
-Scores are sums of float64, so that their order is part of their definition. It is the same here:
-terms in the order in which they are named, records from the youngest to the oldest, inputs of a
-unit after its bias; E/D is E times 1/D, and a weighted record is (weight times E) times 1/D.
+Scores are sums of float64, so the order of operations is part of their definition. It is the same
+here: terms in the order of their names, records from the youngest to the oldest, inputs of a unit
+after its bias. E/D is E times 1/D, and a weighted record is (weight times E) times 1/D.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Index(tuple[float, ...]):
     more: tuple[float, float, float] = (0, 0, 0)
 
     def with_more(self, *more: float) -> Index:
-        """Return it with other weights on what is behind the six."""
+        """Return it with other weights after the six."""
         index = Index(self)
         index.network, index.more = self.network, more
         return index
@@ -84,7 +84,7 @@ KINDS: tuple[Callable[[Record, reference.Job], bool], ...] = (
 
 
 def bounded(seconds: int) -> float:
-    """Return what bounded slowdown takes a time to be."""
+    """Return a time as bounded slowdown counts it: at least 10 s."""
     return float(max(seconds, BSLD_BOUND_S))
 
 
@@ -95,7 +95,7 @@ def of_kind(kind: int, job: reference.Job, user: User) -> Iterator[tuple[float, 
 
 
 def by_records(job: reference.Job, e: int, user: User) -> list[float]:
-    """Return the logarithms of share and speed as hierarchical means give them."""
+    """Return the logarithms of share and speed by hierarchical means."""
     E, share, speed = bounded(e), 1.0, 1.0
     for kind in range(3):
         total = 1.0  # the mean before counts as one record
@@ -108,8 +108,8 @@ def by_records(job: reference.Job, e: int, user: User) -> list[float]:
     return [math.log(share), math.log(speed)]
 
 
-def signs(job: reference.Job, e: int, user: User) -> list[float]:
-    """Return the 27 numbers that a network sees of a job."""
+def network_inputs(job: reference.Job, e: int, user: User) -> list[float]:
+    """Return the 27 inputs of a network for a job."""
     E = bounded(e)
     seen = [
         math.log(E) / 12,
@@ -136,26 +136,26 @@ def signs(job: reference.Job, e: int, user: User) -> list[float]:
 
 
 def by_network(network: Sequence[float], seen: Sequence[float]) -> list[float]:
-    """Return the logarithms of share and speed as a network of three layers says them."""
-    thought, parameters = list(seen), iter(network)
+    """Return the logarithms of share and speed that a network of three layers predicts."""
+    activations, parameters = list(seen), iter(network)
     for units in (HIDDEN, LAST, 2):
-        rows = [[next(parameters) for _ in thought] for _ in range(units)]
+        rows = [[next(parameters) for _ in activations] for _ in range(units)]
         out = []
         for row in rows:
             total = next(parameters)
-            for weight, number in zip(row, thought, strict=True):
+            for weight, number in zip(row, activations, strict=True):
                 total += weight * number
             out.append(total)
-        thought = out if units == 2 else [x / (1 + abs(x)) for x in out]
+        activations = out if units == 2 else [x / (1 + abs(x)) for x in out]
     assert next(parameters, None) is None
-    return thought
+    return activations
 
 
 class Lessons:
-    """The regression: two linear models, of log share and of log speed, as they are now."""
+    """The regression: two linear models, of log share and of log speed, as learnt so far."""
 
     def __init__(self) -> None:
-        """Begin half-way between the request and the records."""
+        """Begin halfway between the request and the records."""
         self.models = [[0.0] * 8, [0.0] * 8]
         self.models[0][3] = self.models[1][4] = 5 * TRUST
         self.squares = [[0.0] * 8, [0.0] * 8]
@@ -188,7 +188,7 @@ class Lessons:
 
 
 def regressors(job: reference.Job, e: int, user: User, day_start: int) -> list[float]:
-    """Return the eight numbers that the regression sees of a job."""
+    """Return the eight inputs of the regression for a job."""
     angle = 2 * math.pi * ((day_start + job.submit_time) % DAY_S) / DAY_S
     share, speed = by_records(job, e, user)
     return [
@@ -204,7 +204,7 @@ def regressors(job: reference.Job, e: int, user: User, day_start: int) -> list[f
 
 
 def by_recent(job: reference.Job, e: int, user: User) -> float:
-    """Return the logarithm of the share as the mean of the user's last two run times gives it."""
+    """Return the logarithm of the share by the mean of the user's last two run times."""
     seconds = job.requested_time
     if user.completed > 1:
         seconds = min((user.last[-1].run_time + user.last[-2].run_time) // 2, seconds)
@@ -214,11 +214,11 @@ def by_recent(job: reference.Job, e: int, user: User) -> float:
 def index(
     rule: Index, job: reference.Job, e: int, user: User, said: Sequence[float] = (0.0, 0.0)
 ) -> float:
-    """Return the score of a waiting job, by what the regression said; the lowest goes first."""
+    """Return the score of a waiting job; `said` is what the regression predicts."""
     nothing = [0.0, 0.0]
     terms = [math.log(job.processors), math.log(bounded(e))]
     terms += by_records(job, e, user) if any(rule[2:4]) else nothing
-    terms += by_network(rule.network, signs(job, e, user)) if rule.network else nothing
+    terms += by_network(rule.network, network_inputs(job, e, user)) if rule.network else nothing
     terms += [*said, by_recent(job, e, user)]
     total = 0.0
     for weight, term in zip((*rule, *rule.more), terms, strict=True):
@@ -227,7 +227,7 @@ def index(
 
 
 class Reader(reference.Machine):
-    """A machine that knows what its users' last jobs did."""
+    """A machine that keeps records of its users' last jobs."""
 
     past: Mapping[int, User] = {}
     day_start = 0
@@ -241,7 +241,7 @@ class Reader(reference.Machine):
         self.seen: dict[int, tuple[User, int, list[float]]] = {}
 
     def complete(self) -> None:
-        """Let the first job to end leave the machine, and its user's records."""
+        """End the first job to end; the regression and its user's records learn from it."""
         j = self.ends[0][2]
         self.lessons.learn(self.executed[j], self.first_estimate(j), self.look(j))
         super().complete()
@@ -254,11 +254,11 @@ class Reader(reference.Machine):
         return self.known.get(self.jobs[j].user, NOBODY)
 
     def first_estimate(self, j: int) -> int:
-        """Return the estimate of job j at its submission, also where others followed."""
+        """Return the estimate of job j at its submission, before corrections."""
         return int(vars(self).get("predicted", self.estimate)[j])
 
     def look(self, j: int) -> list[float]:
-        """Return what the regression sees of job j, worked out where it is not as before."""
+        """Return the regression's inputs for job j, computed only where they have changed."""
         user, e = self.user(j), self.first_estimate(j)
         kept = self.seen.get(j)
         if kept is None or kept[0] is not user or kept[1] != e:
@@ -267,7 +267,7 @@ class Reader(reference.Machine):
         return kept[2]
 
     def score(self, rule: Index, j: int) -> float:
-        """Return the score of job j, worked out where what it is made of is not as before."""
+        """Return the score of job j, computed only where its terms have changed."""
         user, e = self.user(j), self.first_estimate(j)
         if any(rule.more[:2]):
             return index(rule, self.jobs[j], e, user, self.lessons.say(e, self.look(j)))
@@ -291,5 +291,5 @@ class Reader(reference.Machine):
 def reader(
     past: Mapping[int, User], day_start: int, kind: type[reference.Machine]
 ) -> type[reference.Machine]:
-    """Return a machine of a kind, to which some users are known, and the time of day at time 0."""
+    """Return a machine of a kind that knows users' past jobs and the time of day at time 0."""
     return type("Reader", (Reader, kind), {"past": past, "day_start": day_start})

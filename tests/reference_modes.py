@@ -1,8 +1,8 @@
-"""The judge of look-ahead, relaxed and slack-based backfilling, in plain Python, from the text.
+"""The reference of look-ahead, relaxed and slack-based backfilling: plain Python, from the text.
 
-Like `tests/reference.py`, whose machine, orders and instants it stands on, it shares no code with
-`hpcgym` and no cleverness: the recursion of the specification as it is printed, the head's shadow
-time anew for every candidate, a whole plan for every job that is tried.
+It uses the machine, orders and instants of `tests/reference.py`, shares no code with `hpcgym`, and
+is slow and simple. It follows the recursion as the specification prints it. It computes the head's
+shadow time anew for every candidate, and a whole plan for every job that is tried.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import reference
 
 
 class HeadFirst(reference.Machine):
-    """A machine that starts jobs in order, and then does something behind the head."""
+    """A machine that starts jobs in order; a mode says what starts behind the head."""
 
     def __init__(self, *settings: Any) -> None:
         """Read the mode's one parameter."""
@@ -91,7 +91,7 @@ class Relaxed(HeadFirst):
     DEFAULT = 1.0
 
     def __init__(self, *settings: Any) -> None:
-        """Nobody is head yet."""
+        """Begin without a head."""
         super().__init__(*settings)
         self.head: int | None = None
         self.reference_time = math.inf
@@ -117,7 +117,7 @@ class Relaxed(HeadFirst):
 
 
 class Plan:
-    """Who has processors from when on and until when, by estimates."""
+    """Who has processors, from when and until when, by estimates."""
 
     def __init__(self, machine: reference.Machine, t: int) -> None:
         """Begin with the running jobs; one past its estimate ends now."""
@@ -158,14 +158,14 @@ class Slack(reference.Machine):
     MODES = ("slack",)
 
     def __init__(self, *settings: Any) -> None:
-        """Nothing is planned or promised yet."""
+        """Begin without plans and promises."""
         super().__init__(*settings)
         self.c = float(self.backfill.partition("=")[2])
         self.planned: dict[int, int] = {}
         self.promised: dict[int, int] = {}
 
     def shape(self, j: int) -> tuple[int, int]:
-        """Return what job j asks for: estimate and processors."""
+        """Return estimate and processors of job j."""
         return self.estimate[j], self.jobs[j].processors
 
     def schedule(self, t: int) -> None:
@@ -189,7 +189,7 @@ class Slack(reference.Machine):
             del self.planned[j]
 
     def plan(self, queue: list[int], t: int) -> None:
-        """Shift the reservations there are until none moves, then make those of the newcomers."""
+        """Shift existing reservations until none moves, then make those of the newcomers."""
         plan = Plan(self, t)
         for j in queue:
             if self.planned.get(j, -1) >= t:
@@ -215,7 +215,7 @@ class Slack(reference.Machine):
                 self.promised[j] = self.planned[j] + math.floor(self.c * self.estimate[j])
 
     def rearranged(self, now: list[int], t: int) -> dict[int, int]:
-        """Return the plan in which these jobs start now, nothing if it breaks a promise."""
+        """Return the plan in which these jobs start now, or nothing if it breaks a promise."""
         plan = Plan(self, t)
         made = dict.fromkeys(now, t)
         for j in now:
@@ -230,4 +230,4 @@ class Slack(reference.Machine):
 
 
 KINDS = {mode: kind for kind in (LookAhead, Relaxed, Slack) for mode in kind.MODES}
-"""The machine that knows each mode."""
+"""The machine of each mode."""

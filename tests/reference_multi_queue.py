@@ -1,9 +1,9 @@
-"""The judge of multiple-queue backfilling, in plain Python, from the specification's text.
+"""The reference of multiple-queue backfilling: plain Python, from the specification's text.
 
-Like `tests/reference.py`, whose machine, orders and instants it stands on, it shares no code with
-`hpcgym` and no cleverness: one job is started at a time, and after each start everything is worked
-out anew, as the paper's figure 4 says. Jobs that are not eligible yet stand in the queue and are
-left out wherever one looks at it.
+It uses the machine, orders and instants of `tests/reference.py`, shares no code with `hpcgym`, and
+is slow and simple. It starts one job at a time, and computes everything anew after each start, as
+the paper's figure 4 says. Jobs that are not eligible yet are in the queue, and are left out
+wherever the queue is read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BOUNDS_S = (100, 1_000, 10_000)
 
 
 class Settings(NamedTuple):
-    """What the text of the mode says."""
+    """The parameters of the mode."""
 
     bounds: tuple[int, ...] = BOUNDS_S
     delay: float = 0
@@ -37,7 +37,7 @@ def settings_of(text: str) -> Settings:
 
 
 class Delay:
-    """D, and what becomes of it with each batch of completed jobs."""
+    """The delay D, updated with each batch of completed jobs."""
 
     def __init__(self, settings: Settings) -> None:
         """Begin with D_1."""
@@ -48,7 +48,7 @@ class Delay:
         self.before: float | None = None  # s_{k-1}, None until some batch has short jobs
 
     def complete(self, is_short: bool, wait: int, run_time: int) -> None:
-        """Take a completed job into the batch, and close the batch when it is full."""
+        """Add a completed job to the batch, and close the batch when it is full."""
         self.completed += 1
         if is_short and run_time > 0:
             self.slowdowns.append(1 + wait / run_time)
@@ -111,7 +111,7 @@ class MultiQueue(reference.Machine):
     MODES = ("multi-queue",)
 
     def __init__(self, *settings: Any) -> None:
-        """Read the mode, and part the machine."""
+        """Read the mode, and divide the machine into partitions."""
         super().__init__(*settings)
         self.settings = settings_of(self.backfill)
         self.classes = len(self.settings.bounds) + 1
@@ -128,7 +128,7 @@ class MultiQueue(reference.Machine):
     # --- Partitions and the delay -----------------------------------------------------------------
 
     def submit(self) -> None:
-        """Let the next job join the queue, held if it is of the last class and there is a delay."""
+        """Add the next job to the queue, held if it is of the last class and there is a delay."""
         j = self.arrived
         super().submit()
         if self.class_of(j) == self.classes - 1 and self.delay.now[-1] > 0:
@@ -140,7 +140,7 @@ class MultiQueue(reference.Machine):
         return min(self.eligible_at.values(), default=math.inf)
 
     def admit(self) -> None:
-        """Let the next held job be eligible; ties by j."""
+        """Make the next held job eligible; ties by j."""
         del self.eligible_at[min(self.eligible_at, key=lambda j: (self.eligible_at[j], j))]
 
     def start(self, j: int, t: int, *, backfilled: bool) -> None:
@@ -158,7 +158,7 @@ class MultiQueue(reference.Machine):
         self.idle[c] -= q
 
     def complete(self) -> None:
-        """Let the first job to end leave the machine, its processors to its class."""
+        """End the first job to end; its processors go to its class."""
         j = self.ends[0][2]
         before = self.free
         super().complete()
@@ -184,7 +184,7 @@ class MultiQueue(reference.Machine):
         return profile, pivots, times
 
     def next_start(self, queue: list[int], t: int) -> int | None:
-        """Return the one job that is to be started now, if there is one."""
+        """Return the job to start now, or None."""
         if all(self.jobs[j].processors > self.free for j in queue):
             return None
         profile, pivots, times = self.plan(queue, t)
@@ -212,7 +212,7 @@ class MultiQueue(reference.Machine):
         self.check(queue, t)
 
     def check(self, queue: list[int], t: int) -> None:
-        """Refuse a state that must not be: partitions that do not add up, a delay below 0."""
+        """Refuse an invalid state: partitions that do not add up, or a delay below 0."""
         assert sum(self.size) == self.processors and sum(self.idle) == self.free
         assert all(0 <= idle <= size for idle, size in zip(self.idle, self.size, strict=True))
         assert min(self.delay.now) >= 0 and self.next_eligible() >= t

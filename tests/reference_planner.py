@@ -1,8 +1,8 @@
-"""The judge of the planner: at each contested pass, try orders on a copy and take the best.
+"""The reference of the planner: each contested pass tries orders on a copy and takes the best.
 
-Plain Python from the specification's text, sections 8 and 10, upon the machine of
-`tests/reference.py`. Chance is drawn as the specification of the planner says: one number a sample,
-from a generator seeded by the planner's seed and the number of the decision.
+Plain Python from the specification's text, sections 8 and 10, on the machine of
+`tests/reference.py`. The generator of a decision is seeded by the planner's seed and the number of
+the decision; it draws the same numbers in the same order as the specification says.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def expected(
 ) -> tuple[float, float]:
     """Return the logs of the expected share D/E and speed E/D of a job.
 
-    The user's ended jobs (run time, request, processors), oldest first, count with weights that
-    fall by a quarter from each to the one before: all of them, those of the same request, those of
-    the same request and processors, each mean drawn to the one before by a record's weight.
+    The user's ended jobs are (run time, request, processors), oldest first. Their weights fall by a
+    quarter from each to the one before. There are three means: of all jobs, of those of the same
+    request, of those of the same request and processors. Each is drawn towards the mean before it
+    by the weight of one record.
     """
     share = speed = 1.0
     for kind in range(3):
@@ -54,7 +55,7 @@ def expected(
 
 
 class Outlook(NamedTuple):
-    """What is foreseen at a decision: the table with the jobs to come, and of each job in it."""
+    """The forecast at a decision: the table with the jobs to come, and what is foreseen of each."""
 
     jobs: list[Job]
     estimate: list[int]
@@ -64,12 +65,12 @@ class Outlook(NamedTuple):
 
 
 class Copy(Machine):
-    """A machine that runs on under keys of its own."""
+    """A copy of a machine that continues under other keys."""
 
     keys: dict[int, float]
 
     def first_score(self, ranking: Ranking, j: int) -> float:
-        """Return the key that job j was given, in the primary order."""
+        """Return the given key of job j in the primary order."""
         return self.keys[j] if ranking is self.primary else super().first_score(ranking, j)
 
 
@@ -99,12 +100,12 @@ class PlanMachine(PredictingMachine):
         self.moves = 0
 
     def start(self, j: int, t: int, *, backfilled: bool) -> None:
-        """Give job j its processors at t, and note its turn."""
+        """Start job j at t, and note its turn."""
         super().start(j, t, backfilled=backfilled)
         self.turn[j] = len(self.turn)
 
     def complete(self) -> None:
-        """Let a job end, and keep what it tells of its user."""
+        """End a job, and record it for its user."""
         j = self.ends[0][2]
         job = self.jobs[j]
         super().complete()
@@ -133,7 +134,7 @@ class PlanMachine(PredictingMachine):
         return total
 
     def coming(self, turn: float, t: int) -> list[tuple[int, int]]:
-        """Return (submit time, j) of jobs to come: those of the last day, turned on a circle."""
+        """Return (submit time, j) of jobs to come: those of the last day, rotated in time."""
         day = min(DAY_S, t)
         shift = int(turn * day)
         delays = []
@@ -195,7 +196,7 @@ class PlanMachine(PredictingMachine):
         return seen
 
     def cost(self, t: int, seen: Outlook, keys: dict[int, float]) -> float:
-        """Return what waiting costs in all if the queue goes on in the order of keys."""
+        """Return the total cost of waiting if the queue goes on in the order of keys."""
         copy = Copy(
             seen.jobs,
             self.processors,
@@ -270,7 +271,7 @@ class PlanMachine(PredictingMachine):
         return best[0]
 
     def schedule(self, t: int) -> None:
-        """Choose the order of this pass, then make it."""
+        """Choose the order of this pass, then make the pass."""
         waiting = list(self.primary.score)
         keys = dict.fromkeys(waiting, 0.0)
         if self.is_contested(waiting, t):
@@ -302,11 +303,11 @@ def simulate(
     correction: str = "none",
     history: dict[int, Sequence[tuple[int, int, int]]] | None = None,
 ) -> tuple[list[Start], int]:
-    """Schedule every job by the planner; also say how many moves it kept.
+    """Schedule every job by the planner; also return how many moves it kept.
 
-    `estimates` are "requested" or "recent", and `correction` is one of `CORRECTIONS` of the judge
-    of predictions; `history` gives for each user the run time, request and processors of jobs that
-    ended before time 0, oldest first.
+    `estimates` is "requested" or "recent"; `correction` is one of `CORRECTIONS` of
+    `reference_prediction`. `history` has the run time, request and processors of each user's jobs
+    that ended before time 0, oldest first.
     """
     table, executed, estimate = prepare(
         jobs, processors, kill_at_limit=kill_at_limit, estimates="requested"

@@ -1,12 +1,12 @@
-"""The judge of predictions: EASY with estimates made at submission and corrected while jobs run.
+"""The reference of predictions: EASY with estimates made at submission and corrected later.
 
-It adds to `tests/reference.py`, in the same plain Python and from the specification's text, what a
-scheduler that predicts does besides: it says how long a job will run when the job is submitted, by
-what has ended by then; and when a job outlives that, it says a longer time. A correction is an
-event of its own here, at the instant at which the estimate runs out, where the kernels correct
-before a pass; it makes no pass.
+It adds predictions to `tests/reference.py`, in plain Python from the specification's text. A job's
+run time is predicted at its submission, from the jobs that have ended by then. When a job outlives
+its estimate, the estimate is corrected to a longer one. A correction is an event of its own here,
+at the instant at which the estimate runs out, and makes no pass. The kernels correct before a pass
+instead.
 
-An estimate is what the scheduler plans with; a job is ended at its request whatever the estimate.
+An estimate is what the scheduler plans with; a job is killed at its request whatever the estimate.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PredictingMachine(Machine):
     """A machine whose estimates are predicted when jobs are submitted, and corrected."""
 
     def begin(self, ask: Ask | None, correction: str) -> None:
-        """Say how estimates are made and corrected."""
+        """Set how estimates are made and corrected."""
         self.ask = ask
         self.correction = correction
         self.predicted: dict[int, int] = {}  # the estimate of each job at its submission
@@ -89,7 +89,7 @@ class PredictingMachine(Machine):
         return super().first_score(ranking, j)
 
     def outlived(self) -> Iterator[tuple[int, int, int]]:
-        """Yield when the estimate of a running job runs out before it ends, with the next one."""
+        """Yield (instant, job, next estimate) where an estimate runs out before its job ends."""
         ends = {j: end for end, _, j in self.ends}
         for out, j in self.releases:
             if ends[j] > out:
@@ -99,13 +99,13 @@ class PredictingMachine(Machine):
                     yield out, j, following
 
     def next_correction(self) -> float:
-        """Return when the next estimate runs out that can be corrected."""
+        """Return when the next estimate that can be corrected runs out."""
         if self.correction == "none":
             return math.inf
         return min((out for out, _, _ in self.outlived()), default=math.inf)
 
     def correct(self, t: int) -> None:
-        """Say something longer of every job whose estimate runs out at t."""
+        """Correct the estimate of every job whose estimate runs out at t."""
         for out, j, following in list(self.outlived()):
             if out == t:
                 self.releases.remove((out, j))
@@ -164,15 +164,15 @@ def simulate(
         jobs: Rows of `Job`, in order of submit time.
         processors: Processors of the machine.
         policy: Order of the queue.
-        backfill: "none", "easy", or what `kind` knows.
+        backfill: "none", "easy", or a mode of `kind`.
         backfill_order: Order of the candidates for backfilling.
         threshold: Wait, s, beyond which a job goes first in either order.
         kill_at_limit: Whether a job is ended at its request.
         estimates: "requested", "exact", "doubled" or "recent"; one number per job; or a function.
-        correction: What is said of a job that outlives its estimate, one of `CORRECTIONS`.
+        correction: How the estimate of a job that outlives it is corrected, one of `CORRECTIONS`.
         event_semantics: "batch" or "pyss".
         history: Ended jobs per user before time 0, oldest first.
-        kind: A machine that knows another way to backfill.
+        kind: A machine with other backfilling modes.
 
     Returns:
         One `Start` per job.
@@ -186,7 +186,7 @@ def simulate(
         estimate = [2 * e for e in estimate]
     order = (policy, backfill, backfill_order, threshold)
     kinds = (PredictingMachine,) if kind is None else (kind, PredictingMachine)
-    made = type("Judge", kinds, {})
+    made = type("Reference", kinds, {})
     machine = made(table, processors, *order, executed, estimate, history or {})
     machine.begin(ask, correction)
     return machine.run(event_semantics)

@@ -1,9 +1,9 @@
-"""The judge of backfilling with several reservations: plain Python, from the specification's text.
+"""The reference of backfilling with several reservations: plain Python, from the text.
 
-Like `tests/reference.py`, whose machine, orders and instants it stands on, it shares no code with
-`hpcgym` and no cleverness: every pass looks at the whole queue, and reservations that are kept are
-tried at every pass, whether or not anything has changed. The profile is a list of changes: who
-takes processors when, and who gives them back.
+It uses the machine, orders and instants of `tests/reference.py`, shares no code with `hpcgym`, and
+is slow and simple. Every pass looks at the whole queue. Reservations that are kept are tried at
+every pass, whether or not anything has changed. The profile is a list of changes: who takes
+processors when, and who gives them back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Profile:
     def earliest(self, q: int, e: int) -> int:
         """Return the earliest instant from which q processors are free for e seconds."""
         free, start = 0, None
-        for instant, taken in self.changes:  # of one instant, those given back come first
+        for instant, taken in self.changes:  # at one instant, releases come first
             if start is not None and instant - start >= e:
                 return start
             free -= taken
@@ -62,12 +62,12 @@ class Planner(reference.Machine):
         if name == "depth":
             self.depth = float(parameter.removeprefix("k="))
         self.plans = name in ("depth", "conservative")
-        self.reserved: dict[int, int] = {}  # what each job was promised last, where that is kept
-        self.promised: dict[int, int] = {}  # and what it was promised first
+        self.reserved: dict[int, int] = {}  # the reservation of each job, where it is kept
+        self.promised: dict[int, int] = {}  # and its first one
         self.has_changed = False  # whether a job has ended off its estimate since the last plan
 
     def shape(self, j: int) -> tuple[int, int]:
-        """Return what job j asks for: estimate and processors."""
+        """Return estimate and processors of job j."""
         return self.estimate[j], self.jobs[j].processors
 
     def schedule(self, t: int) -> None:
@@ -113,14 +113,14 @@ class Planner(reference.Machine):
     # --- Reservations that are kept ---------------------------------------------------------------
 
     def complete(self) -> None:
-        """Let the first job to end leave the machine; it may do so off its estimate."""
+        """End the first job to end; note whether its estimate was wrong."""
         end, _, j = self.ends[0]
         release = (self.starts[j].start_time + self.estimate[j], j)
         self.has_changed |= release[0] != end and release in self.releases
         super().complete()
 
     def must_plan(self, t: int) -> bool:
-        """Say whether reservations that are kept are to be made, or may have to move."""
+        """Say whether kept reservations must be made, or may have to move."""
         return self.keeps and (
             self.has_changed
             or any(j not in self.promised for j in self.primary.score)
@@ -128,7 +128,7 @@ class Planner(reference.Machine):
         )
 
     def plan(self, t: int) -> None:
-        """Shift the reservations there are until none moves, then make those of the newcomers."""
+        """Shift existing reservations until none moves, then make those of the newcomers."""
         self.has_changed = False
         queue = list(self.in_order(self.primary, t))
         profile = Profile(self, t)
@@ -156,7 +156,7 @@ class Planner(reference.Machine):
                 profile.take(self.reserved[j], e, q)
 
     def start_planned(self, t: int) -> None:
-        """Start the jobs whose reservation is now, as far as processors really are free."""
+        """Start the jobs whose reservation is now, as far as processors are really free."""
         started: list[int] = []
         some_wait = False
         for j in self.in_order(self.primary, t):

@@ -1,7 +1,7 @@
-"""Hypothesis strategies: small workloads rich in whatever separates two schedulers.
+"""Hypothesis strategies: small workloads rich in cases where two schedulers differ.
 
-Times come from a handful of values, so that submissions, completions, estimated ends and scores
-tie all the time; many jobs take the whole machine, no time at all, or longer than they asked for.
+Times come from a few values, so that submissions, completions, estimated ends and scores often
+tie. Many jobs take the whole machine, no time at all, or longer than they requested.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def long_workloads(draw: st.DrawFn) -> Workload:
 def settings_for(
     draw: st.DrawFn, workload: Workload, backfill: str | None = None
 ) -> dict[str, Any]:
-    """Draw any settings of the scheduler that the workload and the mode allow, but the policy.
+    """Draw settings that the workload and the mode allow, all but the policy.
 
-    The mode is drawn as well where none is given: EASY, or none.
+    Where no mode is given, EASY or none is drawn.
     """
     drawn: dict[str, Any] = {
         "backfill": backfill or draw(st.sampled_from(("none", "easy", "easy", "easy"))),

@@ -1,4 +1,4 @@
-"""Gang scheduling: the lecture's case, and a second-by-second judge on drawn workloads."""
+"""Gang scheduling: the lecture's case, and a second-by-second reference on drawn workloads."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The script that makes hpcgym ready: one clear sentence where a Python cannot carry it."""
+"""The script that installs hpcgym: one clear sentence where a Python cannot run it."""
 
 import ast
 import importlib.util

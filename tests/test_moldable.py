@@ -1,4 +1,4 @@
-"""Moldable jobs: the lecture's four options, and a plain-Python judge of what is chosen."""
+"""Moldable jobs: the lecture's four options, and a plain-Python reference for the choice."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Writing: what exists is kept unless forced, and a failure leaves no trace."""
+"""Writing: a file that exists is kept unless forced, and a failure leaves nothing behind."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Shelves: hpcgym's own entries and a person's, by name."""
+"""Shelves: hpcgym's own entries and a user's, by name."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from hpcgym.errors import CardError, HpcgymError, ScenarioError, TraceError
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A person's folder with one scenario, and no folder added yet."""
+    """A user's folder with one scenario, before any folder is added."""
     monkeypatch.setattr(registry, "_user_folders", [])
     (tmp_path / "scenarios").mkdir()
     (tmp_path / "scenarios" / "our-cluster.toml").touch()

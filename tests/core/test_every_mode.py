@@ -1,4 +1,4 @@
-"""What holds in every backfilling mode alike: the judge, passes cut short, copies, and cells."""
+"""What holds in every backfilling mode: the reference, passes cut short, copies, and cells."""
 
 import pickle
 
@@ -60,7 +60,7 @@ LONG = (
 
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
-def test_every_drawn_job_starts_as_the_judge_says(mode, data):
+def test_every_drawn_job_starts_as_the_reference_says(mode, data):
     workload = data.draw(workloads())
     settings = data.draw(settings_for(workload, mode))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
@@ -68,7 +68,7 @@ def test_every_drawn_job_starts_as_the_judge_says(mode, data):
 
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
-def test_crowded_jobs_start_as_the_judge_says(mode, data):
+def test_crowded_jobs_start_as_the_reference_says(mode, data):
     workload = data.draw(workloads(max_jobs=60))
     settings = data.draw(settings_for(workload, mode))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
@@ -77,7 +77,7 @@ def test_crowded_jobs_start_as_the_judge_says(mode, data):
 @pytest.mark.parametrize("mode", ["easy", *MODES])
 @given(data=st.data())
 def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
-    """All that the simulator may take for granted is checked at every event."""
+    """Every invariant that the simulator relies on is checked at every event."""
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
     settings = data.draw(settings_for(workload, mode))
     short = simulator_of(workload, policy, **settings)

@@ -1,4 +1,4 @@
-"""Schedules worked out by hand: the smallest workloads that tell two rules apart.
+"""Schedules computed by hand: the smallest workloads on which two rules differ.
 
 Each case draws the machine: one line per processor, one column per second unless said.
 """

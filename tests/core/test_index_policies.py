@@ -1,4 +1,4 @@
-"""Index policies: what a user's last jobs tell, judged job by job, and kept only while it holds."""
+"""Index policies: equal to the reference job by job, and terms kept only while they hold."""
 
 import math
 import pickle
@@ -74,13 +74,13 @@ def indexes(draw):
 
 @pytest.mark.parametrize("policy", BY_NAME)
 @given(data=st.data())
-def test_named_index_starts_every_job_as_the_judge_does(policy, data):
+def test_named_index_starts_every_job_as_the_reference_does(policy, data):
     workload = data.draw(users)
     assert not first_difference(workload, policy=policy, **data.draw(settings_for(workload)))
 
 
 @given(data=st.data())
-def test_any_index_starts_every_job_as_the_judge_does(data):
+def test_any_index_starts_every_job_as_the_reference_does(data):
     workload = data.draw(users)
     settings = data.draw(settings_for(workload))
     assert not first_difference(workload, policy=data.draw(indexes()), **settings)
@@ -102,7 +102,7 @@ def test_an_index_may_order_the_backfill_alone(data):
 
 
 @given(data=st.data())
-def test_an_index_of_predicted_estimates_starts_every_job_as_the_judge_does(data):
+def test_an_index_of_predicted_estimates_starts_every_job_as_the_reference_does(data):
     settings = {
         "policy": data.draw(indexes()),
         "estimates": data.draw(st.sampled_from(("recent", "doubled"))),
@@ -113,8 +113,8 @@ def test_an_index_of_predicted_estimates_starts_every_job_as_the_judge_does(data
 
 @pytest.mark.parametrize("correction", [name for name in CORRECTIONS if name != "none"])
 @pytest.mark.parametrize("policy", [name for name in BY_NAME if name.startswith("SMITH-")])
-def test_an_index_starts_jobs_as_the_judge_does_where_estimates_are_corrected(policy, correction):
-    """What is learnt goes by the estimate of the submission, whatever was said of the job later."""
+def test_an_index_starts_jobs_as_the_reference_does_under_corrections(policy, correction):
+    """Learning uses the estimate at the submission, whatever corrections follow."""
     part = hpcgym.load_workload("synthetic-256").select(np.arange(1_500))
     settings = {"estimates": "recent", "correction": correction}
     assert not first_difference(part, policy=policy, **settings)
@@ -135,36 +135,36 @@ KTH, SDSC = "KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"
 
 
 @pytest.mark.parametrize("log", [KTH, pytest.param(SDSC, marks=pytest.mark.slow)])
-def test_whole_logs_start_as_the_judge_says(real_log, log):
+def test_whole_logs_start_as_the_reference_says(real_log, log):
     assert not first_difference(whole(real_log(log)), policy="SMITH-HISTORY")
 
 
 @pytest.mark.parametrize("log", [KTH, pytest.param(SDSC, marks=pytest.mark.slow)])
-def test_whole_logs_under_the_regression_start_as_the_judge_says(real_log, log):
+def test_whole_logs_under_the_regression_start_as_the_reference_says(real_log, log):
     assert not first_difference(whole(real_log(log)), policy="SMITH-REGRESSION")
 
 
-def test_a_whole_log_under_the_last_two_jobs_starts_as_the_judge_says(real_log):
+def test_a_whole_log_under_the_last_two_jobs_starts_as_the_reference_says(real_log):
     assert not first_difference(whole(real_log(KTH)), policy="SMITH-RECENT")
 
 
 @pytest.mark.slow
-def test_a_whole_log_under_a_network_starts_as_the_judge_says(real_log):
+def test_a_whole_log_under_a_network_starts_as_the_reference_says(real_log):
     workload = whole(real_log(KTH))
     policy = index_policy([1, 2, 0, 0, 1, -1], network_of(3))
     assert not first_difference(workload, policy=policy)
 
 
-# --- What is kept with a seat ---------------------------------------------------------------------
+# --- What is kept with an entry -------------------------------------------------------------------
 
 
 def entry_of(state, job):
-    """Return the seat of a waiting job, which stands in its place of `start_time`."""
+    """Return the entry of a waiting job, which its place of `start_time` encodes."""
     return -2 - int(state.start_time[0, job])
 
 
 def check_what_is_kept(workload, seed):
-    """Compare signs, and terms kept with seats, with the judge's; say how many terms were kept."""
+    """Compare network inputs and kept terms with the reference; count the terms kept."""
     policy = index_policy([1, 2, 1, -1, 0.5, -0.5], network_of(seed))
     rule, table, n_kept = index_of(policy), jobs_of(workload), 0
     simulator = Simulator(workload, SchedulerSettings(policy, backfill="none"), decide="event")
@@ -182,9 +182,9 @@ def check_what_is_kept(workload, seed):
             row = table[job]
             user = known[row.user]
             assert seen == reference_index.network_inputs(row, row.requested_time, user)
-            seat = entry_of(state, job)
-            if state.expected_at[0, seat] == user.completed:
-                assert state.expected[0, seat, :6].tolist() == [
+            entry = entry_of(state, job)
+            if state.expected_at[0, entry] == user.completed:
+                assert state.expected[0, entry, :6].tolist() == [
                     math.log(row.processors),
                     math.log(max(row.requested_time, 10)),
                     *reference_index.by_records(row, row.requested_time, user),
@@ -195,8 +195,8 @@ def check_what_is_kept(workload, seed):
 
 
 @given(data=st.data())
-def test_what_is_kept_of_a_waiting_job_is_what_is_worked_out_anew(data):
-    """At every event the judge reads the users' rings; terms that are out of date are not used."""
+def test_what_is_kept_of_a_waiting_job_is_what_is_computed_anew(data):
+    """At every event the reference reads the users' rings; terms out of date are not used."""
     check_what_is_kept(data.draw(users), data.draw(st.integers(0, 99)))
 
 

@@ -81,7 +81,7 @@ def reward_of(log):
 def written(log, settings, **extra):
     """Replay a log and count the elements of each array of the state that were written.
 
-    A node counts once, however many children it had, and a seat, in however many orders.
+    A node counts once, however many children it had, and an entry once, in however many orders.
     """
     episode = prepare(log, settings, **extra)
     state = state_for([episode], fields=True)

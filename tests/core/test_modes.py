@@ -1,4 +1,4 @@
-"""Look-ahead, relaxed and slack-based backfilling: against the judge, and what must hold."""
+"""Look-ahead, relaxed and slack-based backfilling: against the reference, and what must hold."""
 
 import math
 import pickle
@@ -32,12 +32,12 @@ ONE_EACH = ("look-ahead:window=5", "relaxed:omega=0.5", "slack:c=0.5")
 ENGINES = pytest.mark.parametrize("engine", [by_reference, by_package])
 
 
-# --- The judge ------------------------------------------------------------------------------------
+# --- The reference --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=1"])
 @pytest.mark.parametrize("policy", ["SAF", "WFP3"])
-def test_long_queues_start_as_the_judge_says(mode, policy):
+def test_long_queues_start_as_the_reference_says(mode, policy):
     many = saturated(150, 100)
     assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
 
@@ -45,7 +45,7 @@ def test_long_queues_start_as_the_judge_says(mode, policy):
 @pytest.mark.parametrize("log", [KTH, SDSC])
 @pytest.mark.parametrize("policy", ["FCFS", "SAF"])
 @pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=0", "slack:c=1"])
-def test_the_first_jobs_of_logs_start_as_the_judge_says(real_log, log, policy, mode):
+def test_the_first_jobs_of_logs_start_as_the_reference_says(real_log, log, policy, mode):
     workload = whole(real_log(log))
     first = workload.select(np.arange(len(workload)) < 3_000)
     assert not first_difference(first, policy=policy, backfill=mode, threshold=200_000)
@@ -61,14 +61,14 @@ def test_the_first_jobs_of_logs_start_as_the_judge_says(real_log, log, policy, m
     ],
     ids=str,
 )
-def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
+def test_kth_under_other_rules_starts_as_the_reference_says(real_log, settings):
     assert not first_difference(whole(real_log(KTH)), **settings)
 
 
 @pytest.mark.parametrize("mode", ["conservative:compress=shift", "depth:k=2", *ONE_EACH])
 @pytest.mark.parametrize("correction", ["none", "reqtime", "tsafrir", "doubling"])
 @given(data=st.data())
-def test_jobs_that_outlive_predictions_start_as_the_judge_says(mode, correction, data):
+def test_jobs_that_outlive_predictions_start_as_the_reference_says(mode, correction, data):
     """A correction moves what was planned, in modes that keep reservations, too."""
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
     settings = data.draw(settings_for(workload, mode)) | {
@@ -92,7 +92,7 @@ def test_plan_that_a_correction_breaks_is_made_anew(real_log):
         assert not first_difference(first, **settings)
 
 
-# --- Worked out by hand ---------------------------------------------------------------------------
+# --- Computed by hand -----------------------------------------------------------------------------
 
 
 def at_once(*shapes):
@@ -306,10 +306,10 @@ def test_no_job_starts_later_than_promised(workload, policy, estimates, c):
     while simulator.run():
         first = simulator.state.counter[0, s.FIRST_UNPLANNED]
         for job in simulator.waiting[simulator.waiting < first]:
-            seat = s.FIRST_ENTRY - simulator.state.start_time[0, job]
-            promised.setdefault(int(job), int(simulator.state.promise[0, seat]))
-            assert simulator.state.promise[0, seat] == promised[int(job)]
-            assert simulator.state.planned_start[0, seat] <= promised[int(job)]
+            entry = s.FIRST_ENTRY - simulator.state.start_time[0, job]
+            promised.setdefault(int(job), int(simulator.state.promise[0, entry]))
+            assert simulator.state.promise[0, entry] == promised[int(job)]
+            assert simulator.state.planned_start[0, entry] <= promised[int(job)]
     assert all(simulator.start_time[job] <= latest for job, latest in promised.items())
 
 

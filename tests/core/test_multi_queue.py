@@ -1,4 +1,4 @@
-"""Multiple-queue backfilling: against the plain-Python judge, and what must hold."""
+"""Multiple-queue backfilling: against the plain-Python reference, and what must hold."""
 
 from dataclasses import replace
 
@@ -48,11 +48,11 @@ def modes(draw):
     return f"{text},delay={delay},batch={batch},tolerance={tolerance},delta1={delta1}"
 
 
-# --- The judge ------------------------------------------------------------------------------------
+# --- The reference --------------------------------------------------------------------------------
 
 
 @given(data=st.data())
-def test_crowded_jobs_start_as_the_judge_says(data):
+def test_crowded_jobs_start_as_the_reference_says(data):
     workload = data.draw(workloads(max_jobs=60))
     settings = data.draw(settings_for(workload, data.draw(modes())))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
@@ -60,7 +60,7 @@ def test_crowded_jobs_start_as_the_judge_says(data):
 
 @pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:delay=20000,batch=20"])
 @pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
-def test_long_queues_start_as_the_judge_says(mode, policy):
+def test_long_queues_start_as_the_reference_says(mode, policy):
     workload = saturated(400, 300)
     assert not first_difference(workload, policy=policy, backfill=mode, threshold=20_000)
 
@@ -69,7 +69,7 @@ def test_long_queues_start_as_the_judge_says(mode, policy):
 @pytest.mark.parametrize("estimates", ["exact", "requested"])
 @pytest.mark.parametrize("mode", ["multi-queue", ADAPTIVE])
 @pytest.mark.slow
-def test_whole_logs_start_as_the_judge_says(real_log, log, estimates, mode):
+def test_whole_logs_start_as_the_reference_says(real_log, log, estimates, mode):
     assert not first_difference(whole(real_log(log)), backfill=mode, estimates=estimates)
 
 
@@ -77,7 +77,7 @@ def test_whole_logs_start_as_the_judge_says(real_log, log, estimates, mode):
 
 
 def starts(table, processors, **settings):
-    """Return the starts of jobs of (submit, run = request, processors), checked by the judge."""
+    """Return the starts of jobs (submit, run = request, processors), checked by the reference."""
     jobs = [(submit, run, run, q) for submit, run, q in table]
     workload = workload_of(jobs, processors)
     assert not first_difference(workload, **settings)
@@ -180,17 +180,17 @@ def test_a_class_for_every_job_is_conservative(data, estimates):
 
 
 class WatchesOldest(reference_multi_queue.MultiQueue):
-    """A judge that remembers the pivots of its passes, and when each was promised to start."""
+    """A reference that remembers the pivots of its passes, and when each was promised to start."""
 
     promised = ([], [])
 
     def admit(self):
-        """Let a held job be eligible; being older, it may go before pivots that were promised."""
+        """Make a held job eligible; being older, it may go before pivots with promises."""
         super().admit()
         self.promised = ([], [])
 
     def check(self, queue, t):
-        """Compare what is promised with what was at the last pass."""
+        """Compare the promises with those of the last pass."""
         super().check(queue, t)
         _, pivots, times = self.plan(queue, t)
         self.compare(pivots, times, *self.promised)
@@ -204,7 +204,7 @@ class WatchesOldest(reference_multi_queue.MultiQueue):
 
 
 class WatchesAll(WatchesOldest):
-    """A judge that does so for all pivots."""
+    """A reference that does so for all pivots."""
 
     def compare(self, pivots, times, before, promised):
         """Refuse a delay of any pivot while they stay the same."""
@@ -213,11 +213,13 @@ class WatchesAll(WatchesOldest):
 
 
 def watch(kind, workload, mode, estimates):
-    """Let a judge watch, and compare its schedule."""
+    """Schedule with a watching reference, and compare."""
     settings = {"backfill": mode, "estimates": estimates}
     known, processors = history_of_users(workload), workload.machine_processors
-    judged = reference.simulate(jobs_of(workload), processors, history=known, kind=kind, **settings)
-    assert by_package(workload, **settings) == judged
+    expected = reference.simulate(
+        jobs_of(workload), processors, history=known, kind=kind, **settings
+    )
+    assert by_package(workload, **settings) == expected
 
 
 @given(workload=workloads(max_jobs=40), mode=modes())

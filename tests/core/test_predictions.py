@@ -1,4 +1,4 @@
-"""Estimates that are predicted at submission and corrected while jobs run, against their judge."""
+"""Estimates predicted at submission and corrected while jobs run, against the reference."""
 
 import pickle
 
@@ -23,7 +23,7 @@ EASY_PLUS_PLUS = {"backfill_order": "SPF", "estimates": "recent", "correction": 
 
 
 def longest(requested_time, processors, completed):
-    """Predict the longest run time that is known of the user, a quarter of the request if none."""
+    """Predict the user's longest known run time, or a quarter of the request if none is known."""
     return max([p for p, _ in completed], default=requested_time // 4) + 1
 
 
@@ -58,7 +58,7 @@ def name_of(value):
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("estimates", [*NAMED, None], ids=name_of)
 @given(data=st.data())
-def test_drawn_jobs_start_as_the_judge_of_predictions_says(estimates, correction, data):
+def test_drawn_jobs_start_as_the_reference_of_predictions_says(estimates, correction, data):
     workload = data.draw(workloads(max_jobs=24))
     settings = data.draw(settings_with(workload, estimates, correction))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
@@ -68,7 +68,7 @@ def test_drawn_jobs_start_as_the_judge_of_predictions_says(estimates, correction
     ("semantics", "correction"),
     [*[("batch", kind) for kind in CORRECTIONS], *[("pyss", kind) for kind in CORRECTIONS[1:]]],
 )
-def test_kth_whole_starts_as_the_judge_says(real_log, semantics, correction):
+def test_kth_whole_starts_as_the_reference_says(real_log, semantics, correction):
     workload = whole(real_log(KTH))
     settings = {**EASY_PLUS_PLUS, "correction": correction, "event_semantics": semantics}
     assert not first_difference(workload, **settings)
@@ -86,7 +86,7 @@ def test_kth_whole_starts_as_the_judge_says(real_log, semantics, correction):
     ],
     ids=lambda settings: "-".join(map(name_of, settings.values())),
 )
-def test_sdsc_sp2_whole_starts_as_the_judge_says(real_log, settings):
+def test_sdsc_sp2_whole_starts_as_the_reference_says(real_log, settings):
     assert not first_difference(whole(real_log(SDSC)), **settings)
 
 
@@ -155,15 +155,15 @@ def test_doubled_and_exact_estimates_leave_the_kill_limit_where_it_is():
 
 
 @given(data=st.data(), f=st.sampled_from((0.0, 0.5, 1.0, 3.0, 100.0)), seed=st.integers(0, 2**63))
-def test_f_model_lies_between_p_and_f_plus_one_times_p_as_the_judge_draws_it(data, f, seed):
+def test_f_model_lies_between_p_and_f_plus_one_times_p_as_the_reference_draws_it(data, f, seed):
     workload = data.draw(workloads())
     run_time = workload.run_time
     model = Predictor("f-model", f, seed % 2**63)
     drawn = model.work_out(workload.requested_time, run_time, workload.job_id)
     assert (drawn >= np.maximum(run_time, 1)).all()
     assert (drawn <= np.maximum((f + 1) * run_time, 1)).all()
-    judged = f_model(run_time.tolist(), workload.job_id.tolist(), f, seed % 2**63)
-    assert drawn.tolist() == judged
+    expected = f_model(run_time.tolist(), workload.job_id.tolist(), f, seed % 2**63)
+    assert drawn.tolist() == expected
 
 
 def test_f_model_of_zero_is_exact_and_its_noise_is_even_seeded_and_the_jobs_own():
@@ -408,6 +408,6 @@ def test_settings_that_make_no_sense_are_refused_with_what_is_allowed(settings, 
         SchedulerSettings(**settings)
 
 
-def test_steps_of_the_judge_are_those_of_the_paper():
+def test_steps_of_the_reference_are_those_of_the_paper():
     minutes = [seconds // 60 for seconds in reference_prediction.STEPS_S]
     assert minutes == [1, 5, 15, 30, 60, 120, 300, 600, 1_200, 3_000, 6_000]

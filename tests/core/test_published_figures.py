@@ -118,9 +118,9 @@ def test_kth_recipe_gives_the_published_figures_to_ten_digits(real_log):
     for estimates, published in [("requested", 92.5765397336295), ("exact", 71.7223851124418)]:
         settings = {"estimates": estimates, "event_semantics": "pyss"}
         ours = hpcgym.simulate(workload_of(jobs, 100), "FCFS", **settings)
-        judged = reference.simulate(jobs, 100, "FCFS", **settings)
+        expected = reference.simulate(jobs, 100, "FCFS", **settings)
         assert float(ours.bsld().mean()) == pytest.approx(published, rel=1e-10)
-        assert mean_bsld(jobs, [s.start_time for s in judged]) == pytest.approx(
+        assert mean_bsld(jobs, [s.start_time for s in expected]) == pytest.approx(
             published, rel=1e-10
         )
 
@@ -259,8 +259,8 @@ def test_plain_easy_with_predictions_differs_by_passes_that_the_study_leaves_out
             "correction": correction,
             "event_semantics": "pyss",
         }
-        judged = reference_prediction.simulate(jobs, 100, **settings)
-        idle = mean_bsld(jobs, [start.start_time for start in judged])
+        expected = reference_prediction.simulate(jobs, 100, **settings)
+        idle = mean_bsld(jobs, [start.start_time for start in expected])
         ours = float(hpcgym.simulate(workload_of(jobs, 100), **settings).bsld().mean())
         print(f"{correction}: published {theirs}, with their passes {idle}, ours {ours}")
         assert idle == pytest.approx(theirs, rel=SAME_JOBS)

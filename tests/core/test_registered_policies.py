@@ -1,4 +1,4 @@
-"""Policies of a user's own run through the same dynamics as ours; the reference judges them."""
+"""Policies that a user registers run through the same dynamics; the reference checks them."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from strategies import THRESHOLDS_S, policies, workloads
 
 @pytest.fixture(autouse=True, scope="module")
 def registry() -> Iterator[None]:
-    """Register three policies for this file, here and with the judge."""
+    """Register three policies for this file, here and in the reference."""
     register_policy("LONG-AND-WIDE", keys=lambda jobs: -jobs.requested_time * jobs.processors**2)
     register_policy("OLD-AND-SMALL", formula=old_and_small)
     register_policy("BY-USER", formula=lambda features: features.user)
@@ -32,7 +32,7 @@ def registry() -> Iterator[None]:
 
 
 def old_and_small(features: Features) -> np.ndarray:
-    """The area, which counts ever less the longer a job waits."""
+    """The area, which counts less the longer a job waits."""
     return features.e * features.q / (1 + features.wait) ** 2
 
 

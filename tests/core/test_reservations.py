@@ -1,4 +1,4 @@
-"""Backfilling with several reservations: against the plain-Python judge, and what must hold."""
+"""Backfilling with several reservations: against the plain-Python reference, and what must hold."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ MODES = ("conservative", SHIFT, "depth:k=1", "depth:k=2", "depth:k=5", "depth:k=
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("policy", ["SAF", "WFP3"])
-def test_long_queues_start_as_the_judge_says(mode, policy):
+def test_long_queues_start_as_the_reference_says(mode, policy):
     order = "SQF" if mode.startswith("depth") else None
     settings = {"policy": policy, "backfill": mode, "backfill_order": order}
     assert not first_difference(saturated(120, 120), threshold=5_000, **settings)
@@ -40,7 +40,7 @@ def test_long_queues_start_as_the_judge_says(mode, policy):
     ],
     ids=str,
 )
-def test_whole_logs_start_as_the_judge_says(real_log, log, settings):
+def test_whole_logs_start_as_the_reference_says(real_log, log, settings):
     assert not first_difference(whole(real_log(log)), **settings)
 
 
@@ -59,7 +59,7 @@ def test_whole_logs_start_as_the_judge_says(real_log, log, settings):
     ],
     ids=str,
 )
-def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
+def test_kth_under_other_rules_starts_as_the_reference_says(real_log, settings):
     assert not first_difference(whole(real_log(KTH)), **settings)
 
 
@@ -77,7 +77,7 @@ def test_kth_under_other_rules_starts_as_the_judge_says(real_log, settings):
     ],
     ids=str,
 )
-def test_sdsc_whole_starts_as_the_judge_says(real_log, settings):
+def test_sdsc_whole_starts_as_the_reference_says(real_log, settings):
     assert not first_difference(whole(real_log(SDSC)), **settings)
 
 
@@ -120,8 +120,8 @@ def promises(simulator):
         counter, start_time = simulator.state.counter[0], simulator.state.start_time[0]
         for job in simulator.waiting.tolist():
             if job < counter[s.FIRST_UNPLANNED]:
-                seat = s.FIRST_ENTRY - start_time[job]
-                promised.setdefault(job, int(simulator.state.planned_start[0, seat]))
+                entry = s.FIRST_ENTRY - start_time[job]
+                promised.setdefault(job, int(simulator.state.planned_start[0, entry]))
     return [promised.get(job, start) for job, start in enumerate(simulator.start_time.tolist())]
 
 

@@ -28,7 +28,7 @@ def test_jobs_are_taken_in_the_order_of_key_and_index(n, n_keys):
     generator = np.random.default_rng(n)
     key = generator.integers(0, n_keys, n).astype(float)
     key[generator.random(n) < 0.05] = -np.inf
-    state.start_time[0] = s.FIRST_ENTRY - np.arange(n)  # each job waits in the seat of its number
+    state.start_time[0] = s.FIRST_ENTRY - np.arange(n)  # job i waits in entry i
     state.key[0, s.ORDER] = key
     state.scratch[0] = generator.permutation(n)
     taken = [take_first(row.address, s.ORDER, n - place, place) for place in range(n)]

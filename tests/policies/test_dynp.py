@@ -1,4 +1,4 @@
-"""dynP against its judge, and what a chooser must keep: copies, pickles, refusals."""
+"""dynP against its reference, and what must hold: copies, pickles, refusals."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ BY_REQUEST = ("FCFS", "SPF", "LPF", "SAF", "LQF")
 
 
 def first_difference(workload, candidates=None, **settings):
-    """Return the first job that the package starts at another second than the judge."""
+    """Return the first job that the package starts at another second than the reference."""
     policy = "DYNP" if candidates is None else policy_of(candidates)
     ours = hpcgym.simulate(workload, policy, **settings)
     named = {} if candidates is None else {"candidates": candidates}
@@ -37,7 +37,7 @@ def policy_of(candidates):
 
 
 @given(data=st.data())
-def test_dynp_starts_every_drawn_job_as_its_judge_does(data):
+def test_dynp_starts_every_drawn_job_as_its_reference_does(data):
     workload = data.draw(workloads(max_jobs=24))
     settings = {
         "threshold": data.draw(st.sampled_from(THRESHOLDS_S)),
@@ -52,7 +52,7 @@ def test_dynp_starts_every_drawn_job_as_its_judge_does(data):
 
 
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-def test_the_first_jobs_of_real_logs_start_as_the_judge_says(real_log, log):
+def test_the_first_jobs_of_real_logs_start_as_the_reference_says(real_log, log):
     part = hpcgym.load_workload(real_log(log)).select(np.arange(3_000))
     difference, switches = first_difference(part, threshold=200_000)
     assert not difference and switches > 10
@@ -60,7 +60,7 @@ def test_the_first_jobs_of_real_logs_start_as_the_judge_says(real_log, log):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-def test_whole_logs_start_as_the_judge_says(real_log, log):
+def test_whole_logs_start_as_the_reference_says(real_log, log):
     whole = hpcgym.load_workload(real_log(log))
     difference, switches = first_difference(whole, threshold=200_000)
     assert not difference and switches > 500

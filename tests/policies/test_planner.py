@@ -1,4 +1,4 @@
-"""The planner against its judge, and what it must keep: causality, copies, pickles, refusals."""
+"""The planner against its reference, and what must hold: causality, copies, pickles, refusals."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def ended_of_users(workload):
 
 
 def first_difference(workload, planner, **settings):
-    """Return the first job that the package starts at another second than the judge."""
+    """Return the first job that the package starts at another second than the reference."""
     ours = hpcgym.simulate(workload, policy_of(**planner), **settings)
     theirs, moves = reference_planner.simulate(
         jobs_of(workload),
@@ -54,7 +54,7 @@ def first_difference(workload, planner, **settings):
 
 
 @given(data=st.data())
-def test_the_planner_starts_every_drawn_job_as_its_judge_does(data):
+def test_the_planner_starts_every_drawn_job_as_its_reference_does(data):
     workload = data.draw(workloads(max_jobs=20))
     settings = {
         "threshold": data.draw(st.sampled_from(THRESHOLDS_S)),
@@ -79,7 +79,7 @@ def test_the_planner_starts_every_drawn_job_as_its_judge_does(data):
 
 @pytest.mark.parametrize("samples", [0, 2])
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-def test_the_first_jobs_of_real_logs_start_as_the_judge_says(real_log, log, samples):
+def test_the_first_jobs_of_real_logs_start_as_the_reference_says(real_log, log, samples):
     part = hpcgym.load_workload(real_log(log)).select(np.arange(500))
     planner = {"rollouts": 16, "samples": samples}
     difference, moves = first_difference(part, planner, threshold=200_000)
@@ -87,7 +87,7 @@ def test_the_first_jobs_of_real_logs_start_as_the_judge_says(real_log, log, samp
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
-def test_where_run_times_are_predicted_jobs_start_as_the_judge_says(correction):
+def test_where_run_times_are_predicted_jobs_start_as_the_reference_says(correction):
     part = hpcgym.load_workload("synthetic-256").select(np.arange(700))
     settings = {"estimates": "recent", "correction": correction, "threshold": 200_000}
     assert not first_difference(part, {"rollouts": 8}, **settings)[0]

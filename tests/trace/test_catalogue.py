@@ -25,7 +25,7 @@ UNHASHED = "MyLog-2026-0"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """Keep downloads of the tests, and logs of the person who runs them, out of the way."""
+    """Use an empty cache, and none of the logs of the person who runs the tests."""
     monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / "cache" / name)
     monkeypatch.delenv("HPCGYM_TRACES", raising=False)
 

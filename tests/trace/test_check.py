@@ -1,4 +1,4 @@
-"""Looking over a person's own log."""
+"""The check of a person's own log."""
 
 from hpcgym.trace import check_log, find_trace, read_swf
 

@@ -1,4 +1,4 @@
-"""Cleaning: what each step drops or changes, and that it says so."""
+"""Cleaning: what each step drops or changes, and reports."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ HEADER = "; MaxProcs: 10\n; UnixStartTime: 1000\n"
 
 @pytest.fixture
 def log_of_jobs(tmp_path):
-    """Return a function from jobs, as dicts of what is special, to a log."""
+    """Return a function that makes a log from jobs, given as dicts of unusual values."""
 
     def make(*jobs, header=HEADER, on_bad_line="raise"):
         lines = []

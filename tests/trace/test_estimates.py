@@ -88,7 +88,7 @@ def test_tail_values_are_the_models_fractions_of_the_maximum():
 
 
 def test_shares_of_short_jobs_estimates_are_the_models():
-    """With jobs of 1 s every estimate fits, so the shares come out as they stand."""
+    """With jobs of 1 s every estimate fits, so the shares are those of the model."""
     n_jobs = 10_000
     requests = tsafrir_estimates(np.ones(n_jobs), np.random.default_rng(1), maximum=LONGEST_S)
     shares = head_rank_shares()
@@ -132,7 +132,7 @@ def test_same_seed_gives_the_same_estimates():
 
 
 def test_estimates_of_equal_jobs_are_handed_out_evenly():
-    """Which of two equal jobs gets the longer estimate is a matter of chance."""
+    """Chance decides which of two equal jobs gets the longer estimate."""
     runs = np.full(400, 100)
     totals = sum(tsafrir_estimates(runs, np.random.default_rng(k)) for k in range(200))
     halves = totals[:200].mean() / totals[200:].mean()

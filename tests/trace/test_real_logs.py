@@ -1,4 +1,4 @@
-"""The logs of the archive: every figure and oddity known of them is what we read."""
+"""The logs of the archive: sizes, spans and known faults are as published."""
 
 from functools import cache
 
@@ -197,7 +197,7 @@ def test_recipe_of_the_published_kth_figures_keeps_its_jobs(real_log):
     [(HPC2N, 18.4, 17.4), (BLUE, 15.4, 30.2), (SP2, 11.7, 16.1), (CTC, 9.1, 9.5), (KTH, 8.3, 12.4)],
 )
 def test_share_of_premature_jobs_stands_beside_the_published_one(real_log, name, ours, published):
-    """Carastan-Santos 2019, Table III, premature meaning e >= 100 p, p > 0.
+    """Carastan-Santos et al. 2019, Table III; a job is premature if e >= 100 p, p > 0.
 
     That reading gives CTC and HPC2N to a point; no single factor in place of 100 gives the others.
     """

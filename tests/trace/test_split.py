@@ -13,7 +13,7 @@ from hpcgym.trace.split import MONTH_S, WEEK_S, Past, logged_end_time
 
 
 def workload_of(submit, *, run=10, wait=0, user=1, request=20, unix_start=None):
-    """Return a log of one-processor jobs; what is one number holds for all."""
+    """Return a log of one-processor jobs; a single number holds for all jobs."""
     n = len(submit)
     columns = [np.broadcast_to(np.asarray(v), n) for v in (run, request, wait, user)]
     return Workload.from_arrays(

@@ -1,4 +1,4 @@
-"""The synthetic log: busy, with users whose past says something."""
+"""The synthetic log: busy, with users whose past is informative."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_few_users_send_most_jobs():
 
 
 def test_users_have_habits():
-    """Between users the mean of log run time varies far more than chance would have it."""
+    """The mean log run time varies far more between users than by chance."""
     log = load_workload("synthetic-256")
     log_run = np.log(log.run_time)
 

@@ -1,4 +1,4 @@
-"""The bundled logs: what their entries draw and state is what they are."""
+"""The bundled logs: their entries draw and state them correctly."""
 
 import hashlib
 import importlib.util
