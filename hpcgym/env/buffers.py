@@ -186,7 +186,7 @@ class EnvBuffers:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the records of kernels, which only this process can hold."""
         kept = self.__dict__.copy()
-        for key in ("rows", "shown", "_choices", "_record"):
+        for key in ("rows", "shown", "_action_specs", "_struct"):
             del kept[key]
         kept["fields"] = self.fields._replace(address=np.zeros_like(self.fields.address))
         return kept

@@ -76,7 +76,8 @@ class Prepared:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold."""
-        return {key: value for key, value in self.__dict__.items() if key not in ("jobs", "bill")}
+        kept = self.__dict__.items()
+        return {key: value for key, value in kept if not isinstance(value, Struct)}
 
 
 class Preparer:

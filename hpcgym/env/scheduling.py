@@ -16,6 +16,7 @@ from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_FIGURES
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
 from hpcgym.core.rows import sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
 from hpcgym.env.config import Wiring
@@ -467,9 +468,7 @@ log E, at least -1 | -1 | 0 |
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what only this process can hold: windows, and records of kernels."""
         kept = self.__dict__ | {"_viewer": None}
-        for key in ("_row", "_choice"):
-            kept.pop(key, None)
-        return kept
+        return {key: value for key, value in kept.items() if not isinstance(value, Struct)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Take hold of state and jobs again the way kernels see them."""
