@@ -92,7 +92,7 @@ def records_of_users(workload: Workload) -> Mapping[int, reference_index.User]:
         columns = (history.run_time, history.requested_time, history.processors)
         records = zip(*(column[row, cells].tolist() for column in columns), strict=True)
         known[user] = reference_index.User(
-            completed, tuple(reference_index.Struct(*record) for record in records)
+            completed, tuple(reference_index.Record(*record) for record in records)
         )
     return known
 
