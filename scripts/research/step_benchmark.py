@@ -131,8 +131,8 @@ class _Clock:
 
     def __init__(self, envs: SchedulingVectorEnv) -> None:
         self.seconds = 0.0
-        self._step = envs.stack.step
-        envs.stack.step = self.step  # type: ignore[method-assign]
+        self._step = envs.buffers.step
+        envs.buffers.step = self.step  # type: ignore[method-assign]
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
         """Step, and add the time it took."""
@@ -162,11 +162,11 @@ def prepared_vector(
     envs = SchedulingVectorEnv(
         scenario, num_envs=num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **keywords
     )
-    wiring = envs.wirings[0]
-    for position in range(len(wiring.episodes)):
-        prepared = wiring.preparer.of(wiring.episodes.workload(position))
-        prepared.episode.setting[list(switched_off)] = 0
-        _ = prepared.reward_plan
+    config = envs.configs[0]
+    for position in range(len(config.episodes)):
+        episode = config.episode_of(config.episodes.workload(position))
+        episode.prepared.setting[list(switched_off)] = 0
+        _ = episode.reward_plan
     envs.reset(seed=0)
     return envs
 
@@ -265,7 +265,7 @@ def held(envs: SchedulingVectorEnv) -> int:
     Source:
         House rule: state grows with the jobs that wait.
     """
-    arrays: list[NDArray[Any]] = [*in_use(envs.stack.state), *envs.stack.fields]
+    arrays: list[NDArray[Any]] = [*in_use(envs.buffers.state), *envs.buffers.batch]
     return sum(array.nbytes for array in arrays)
 
 
