@@ -8,14 +8,14 @@ import sys
 from hpcgym.errors import HpcgymError
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
-from hpcgym.scenario.readme_table import shelf_index
+from hpcgym.scenario.readme_table import scenarios_readme
 
 
 def main() -> int:
     """Write the page."""
     try:
         with writing(shelf_folders("scenarios")[0] / "README.md", force=True) as file:
-            file.write_text(shelf_index(), encoding="utf-8")
+            file.write_text(scenarios_readme(), encoding="utf-8")
     except HpcgymError as error:
         sys.exit(f"update_scenarios: {error}")
     return 0

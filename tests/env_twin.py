@@ -322,7 +322,7 @@ class EnvTwin:
         return self.observe(), self.pay(over=self.terminated), self.terminated
 
     def truncate(self) -> float:
-        """Return what a horizon at this decision still pays."""
+        """Return what a time limit at this decision still pays."""
         return self.pay(over=True)
 
     # --- Actions ----------------------------------------------------------------------------------

@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation
 from hpcgym.env.action import ActionKind
-from hpcgym.env.episode import Expectations
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, Expectations
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.output import writing
 

@@ -170,7 +170,7 @@ class HPCBatchVecEnv(VecEnv):
         """Read an attribute of some environments.
 
         Args:
-            attr_name: Name of something that `hpcgym.env.sub_env.EnvView` has.
+            attr_name: Name of something that `hpcgym.env.sub_env.SubEnv` has.
             indices: Which environments; None = all.
 
         Returns:
@@ -182,8 +182,8 @@ class HPCBatchVecEnv(VecEnv):
         Source:
             Stable-Baselines3, `VecEnv.get_attr`.
         """
-        views = self.envs.envs
-        return [getattr(views[env], attr_name) for env in self._get_indices(indices)]
+        sub_envs = self.envs.envs
+        return [getattr(sub_envs[env], attr_name) for env in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Refuse: environments side by side share what could be set.
@@ -210,7 +210,7 @@ class HPCBatchVecEnv(VecEnv):
         """Call a method of some environments, `action_masks` among them.
 
         Args:
-            method_name: Name of a method of `hpcgym.env.sub_env.EnvView`.
+            method_name: Name of a method of `hpcgym.env.sub_env.SubEnv`.
             *method_args: Passed on.
             indices: Which environments; None = all.
             **method_kwargs: Passed on.

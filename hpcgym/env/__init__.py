@@ -1,1 +1,1 @@
-"""The Gymnasium environment: wiring, observations, actions, rewards, pictures."""
+"""The Gymnasium environment: configuration, observations, actions, rewards, rendering."""

@@ -1,4 +1,4 @@
-"""Action spaces, and how an action is read; the kernels apply it."""
+"""Action spaces, and how an action is read. The kernels apply it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import state as s
 from hpcgym.core.kernels.types import ActionSpec
-from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.core.policy import FEATURES, Policy, as_policy, policy_names
 from hpcgym.core.struct import Struct
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
@@ -30,23 +30,17 @@ _NO_VALUES = np.zeros(0, dtype=np.float32)
 
 
 class ActionReader:
-    """What actions an environment takes, and how it reads them.
-
-    Args:
-        kind: "weights", "policy", "order" or "job".
-        n_slots: Visible positions of the queue.
-        policies: What a "policy" action chooses among.
+    """The actions of an environment: their space, and how they are read.
 
     Attributes:
         space: The action space.
-        n_values: Numbers in an action that is a vector, 0 for numbers.
+        n_values: Length of an action that is a vector, 0 for numbers.
         n_choices: Actions that are numbers lie below this, 1 for vectors.
 
     Raises:
         ScenarioError: An unknown kind, or no policy to choose among.
 
-    Source:
-        Specification, "Action semantics".
+    Source: Specification, section 10, "Action semantics".
     """
 
     def __init__(self, kind: str, n_slots: int, policies: Sequence[Policy]) -> None:
@@ -70,21 +64,13 @@ class ActionReader:
         self.n_choices = int(self.space.n) if isinstance(self.space, spaces.Discrete) else 1
 
     def read(self, action: Any) -> tuple[int, NDArray[np.float32]]:
-        """Read an action into the form kernels take.
+        """Return an action as a number, 0 for vectors, and as a vector, empty for numbers.
 
-        Args:
-            action: What came. A number may come as an array that holds one whole number, as
-                vectorised environments hand it out; the values of a vector are checked by the
-                kernel.
-
-        Returns:
-            The action as a number, 0 for vectors; and as a vector, empty for numbers.
+        A number may come as an array of one whole number, as vector environments give it. The
+        kernel checks the values of vectors.
 
         Raises:
-            ActionError: Wrong shape or type, true or false among them, or a number out of range.
-
-        Source:
-            Specification, "Action semantics".
+            ActionError: Wrong shape or type (a bool is no number), or a number out of range.
         """
         if self._is_vector:
             return 0, self._vector(action)
@@ -93,19 +79,12 @@ class ActionReader:
     def read_many(
         self, actions: Any, index: NDArray[np.int64], values: NDArray[np.float32]
     ) -> None:
-        """Read the actions of environments side by side into the form kernels take.
+        """Read one action per environment; the kernel checks the values.
 
-        Args:
-            actions: One action per environment, as rows or in a sequence; their values are checked
-                by the kernel.
-            index: Where numbers go, shape (n_envs,).
-            values: Where vectors go, shape (n_envs, n_values).
+        Writes numbers to `index`, shape (n_envs,), or vectors to `values`, (n_envs, n_values).
 
         Raises:
             ActionError: Wrong shape or type.
-
-        Source:
-            Specification, "Action semantics".
         """
         there: NDArray[Any] = values if self._is_vector else index
         given = self._checked(actions, there.shape)
@@ -116,17 +95,7 @@ class ActionReader:
             there[:] = given
 
     def refuse(self, action: Any) -> str:
-        """Return what is wrong with an action whose values a kernel has refused.
-
-        Args:
-            action: The action.
-
-        Returns:
-            A sentence for an `ActionError`.
-
-        Source:
-            House rule: an error says what came and what is allowed.
-        """
+        """Return the message of the error for an action whose values a kernel has refused."""
         if self._is_vector:
             return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
         return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
@@ -171,16 +140,9 @@ class ActionReader:
 
 
 def masks_of(slot: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which slots hold a job, for `job` actions.
+    """Return which slots hold a job, given the job in each slot, -1 = empty.
 
-    Args:
-        slot: Job in each slot, shape (..., n_slots), -1 = empty.
-
-    Returns:
-        The same shape; the first slot alone where no job waits, since some action must be.
-
-    Source:
-        Specification, "Action semantics", `job`.
+    Where no job waits the first slot is True, since a masked agent needs one action.
 
     Example:
         >>> masks_of(np.array([[4, -1], [-1, -1]])).tolist()
@@ -194,18 +156,11 @@ def masks_of(slot: NDArray[np.int64]) -> NDArray[np.bool_]:
 def unit_divisors(
     machine_processors: int, largest_request: int, threshold: int | None
 ) -> NDArray[np.float64]:
-    """Return what each feature is divided by so that its size is about one.
+    """Return the divisors that bring features near one: (M, E, T, E, 1 + T/3600, M E).
 
-    Args:
-        machine_processors: M.
-        largest_request: E, s.
-        threshold: T, s; where there is none, 3 E stands for it.
+    M is the processors, E the largest request in s, and T the threshold in s, 3 E without one.
 
-    Returns:
-        (M, E, T, E, 1 + T/3600, M E), shape (6,).
-
-    Source:
-        Specification, "Action semantics", `weights`.
+    Source: Specification, section 10, "Action semantics".
 
     Example:
         >>> unit_divisors(100, 3600, None).astype(int).tolist()
@@ -216,29 +171,45 @@ def unit_divisors(
     return np.array([m, e, t, e, 1.0 + t / 3600.0, m * e])
 
 
+def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
+    """Return the policies that a "policy" action chooses among, in the order given.
+
+    Without names these are all that a step can run: those that do not order in Python.
+
+    Raises:
+        PolicyError: An unknown name.
+        ScenarioError: A policy orders in Python.
+    """
+    if names is None:
+        every = [as_policy(name) for name in policy_names()]
+        return [policy for policy in every if not policy.is_python]
+    chosen = [as_policy(name) for name in names]
+    for policy in chosen:
+        if policy.is_python:
+            raise ScenarioError(
+                f"policy {policy.name!r} orders in Python, which a step cannot run; "
+                "register it by keys instead"
+            )
+    return chosen
+
+
 def action_spec_of(
     kind: str,
     policies: Sequence[Policy],
     base: Policy,
     divisor: NDArray[np.float64],
 ) -> Struct[ActionSpec]:
-    """Gather how actions are read into the record that kernels take.
+    """Return how kernels read actions.
 
     Args:
-        kind: "weights", "policy", "order" or "job".
-        policies: What a "policy" action chooses among; those given by keys count the rows of
-            `JobTable.keys` from 2 on.
+        kind: One of `KINDS`.
+        policies: The policies that a "policy" action chooses among. Those given by keys have the
+            columns of `JobTable.keys` from 2 on.
         base: Policy of the base order.
-        divisor: What each feature is divided by before it is weighted, shape (6,).
-
-    Returns:
-        The record.
+        divisor: Divisor of each feature before it is weighted, shape (6,).
 
     Raises:
-        ScenarioError: A policy orders in Python, which a step cannot run.
-
-    Source:
-        House rule: normalise at the door.
+        ScenarioError: A policy orders in Python, or the base order is given by keys.
     """
     for policy in (*policies, base):
         if policy.is_python or (policy is base and policy.keys is not None):

@@ -1,4 +1,4 @@
-"""Simulations side by side: one struct of arrays, stepped in one call."""
+"""Many simulations in one struct of arrays, which one call steps."""
 
 from __future__ import annotations
 
@@ -17,41 +17,36 @@ from hpcgym.core.kernels.types import Batch
 from hpcgym.core.rows import sim_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
-from hpcgym.env.config import Wiring
-from hpcgym.env.episode import Prepared
+from hpcgym.env.config import EnvConfig
+from hpcgym.env.episode import EnvEpisode
 
 
 class EnvBuffers:
-    """N environments in one struct of arrays, with the buffers they read from and write to.
+    """The state of n_envs environments, and the buffers of their actions and observations.
 
-    The state grows when an episode comes that does not fit into it, by doubling.
-
-    Args:
-        wirings: What the keywords of each environment come to, shape (n_envs,).
-        horizon: Steps after which an episode is cut short, None = none.
-        threads: Threads that step.
+    The state grows by doubling when an episode does not fit into it.
 
     Attributes:
         threads: Threads that step, at most one per environment.
-        fields: Buffers, as `hpcgym.core.kernels.types.Stack` describes them.
-        shown: The observations in those buffers, not to be written to.
-        prepared: Episode of each environment, None before its first reset.
-
-    Source:
-        House rule: struct of arrays; one dynamics behind every face.
+        batch: The buffers, as `hpcgym.core.kernels.types.Batch` explains them.
+        shown: The observations in those buffers, read-only.
+        episodes: Episode of each environment, None before its first reset.
+        sims: Each environment's simulation as kernels take it.
     """
 
-    def __init__(self, wirings: Sequence[Wiring], horizon: int | None, threads: int) -> None:
-        n_envs, n_slots, reader = len(wirings), wirings[0].n_slots, wirings[0].reader
-        self._wirings = list(wirings)
+    def __init__(
+        self, configs: Sequence[EnvConfig], max_episode_steps: int | None, threads: int
+    ) -> None:
+        n_envs, n_slots, reader = len(configs), configs[0].n_slots, configs[0].reader
+        self._configs = list(configs)
         self.threads = min(threads, n_envs)
         self._state: s.State | None = None
         self._room = (0, 0)  # jobs and users that fit
-        self.prepared: list[Prepared | None] = [None] * n_envs
-        self.fields = Batch(
+        self.episodes: list[EnvEpisode | None] = [None] * n_envs
+        self.batch = Batch(
             address=np.zeros((n_envs, 5), dtype=np.int64 if IS_COMPILED else object),
             resting=np.zeros(n_envs, dtype=np.uint8),
-            horizon=np.array([horizon or 0]),
+            horizon=np.array([max_episode_steps or 0]),
             n_choices=np.array([reader.n_choices]),
             number=np.zeros(n_envs, dtype=np.int64),
             values=np.zeros((n_envs, reader.n_values), dtype=np.float32),
@@ -64,7 +59,7 @@ class EnvBuffers:
             ended=np.zeros((2, n_envs), dtype=np.uint8),
             figure=np.zeros((n_envs, N_FIGURES)),
         )
-        self._open()
+        self._bind()
 
     @property
     def state(self) -> s.State:
@@ -72,126 +67,106 @@ class EnvBuffers:
         assert self._state is not None
         return self._state
 
-    def begin(self, envs: NDArray[np.int64], episodes: Sequence[Prepared]) -> None:
-        """Begin episodes and run them to their first decisions.
+    def begin(self, envs: NDArray[np.int64], episodes: Sequence[EnvEpisode]) -> None:
+        """Begin an episode in each of some environments and run it to its first decision.
 
-        Args:
-            envs: In which environments, shape (n_begun,).
-            episodes: Episode of each.
-
-        Writes:
-            The simulations, observations and clocks of these environments; their rewards and ends
-            are cleared.
-
-        Source:
-            Specification, section 10, "Episodes".
+        Writes the simulations, observations and clocks of these environments, and clears their
+        rewards and ends.
         """
         self._make_room(episodes)
-        for env, prepared in zip(envs.tolist(), episodes, strict=True):
-            self.prepared[env] = prepared
-            self._show(env, prepared)
+        for env, episode in zip(envs.tolist(), episodes, strict=True):
+            self.episodes[env] = episode
+            self._bind_episode(env, episode)
         kernels.begin_batch(self._struct.address, envs)
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
-        """Take the actions that stand in `fields`.
-
-        Args:
-            resting: Environments that are left alone, shape (n_resting,); None = none.
+        """Take the actions in `batch` in all environments but the resting ones.
 
         Returns:
             As `hpcgym.core.kernels.env.step_batch.step_batch`.
-
-        Source:
-            House rule: one compiled step behind every face.
         """
         if resting is None:
             return step_batch(self._struct.address, self.threads)
-        self.fields.resting[resting] = 1
+        self.batch.resting[resting] = 1
         try:
             return step_batch(self._struct.address, self.threads)
         finally:
-            self.fields.resting[:] = 0
+            self.batch.resting[:] = 0
 
     def find_refused(self, resting: NDArray[np.int64]) -> int:
-        """Find an environment whose action, which stands in `fields`, is none.
-
-        Args:
-            resting: Environments whose actions are not looked at, shape (n_resting,).
+        """Return the first environment, but for the resting ones, whose action is invalid.
 
         Returns:
             As `hpcgym.core.kernels.env.step_batch.first_refused`.
-
-        Source:
-            House rule: bad input is refused before anything has been done with it.
         """
-        self.fields.resting[resting] = 1
+        self.batch.resting[resting] = 1
         try:
             return kernels.find_refused(self._struct.address)
         finally:
-            self.fields.resting[:] = 0
+            self.batch.resting[:] = 0
 
-    def _make_room(self, episodes: Sequence[Prepared]) -> None:
-        """Allocate a state that holds the episodes, unless the one at hand does."""
+    def _make_room(self, episodes: Sequence[EnvEpisode]) -> None:
+        """Allocate a larger state if the episodes do not fit, and copy the simulations."""
         before, (n_jobs, n_users) = self._state, self._room
-        for prepared in episodes:
-            n_jobs = max(n_jobs, prepared.n_jobs)
-            n_users = max(n_users, prepared.n_users)
+        for episode in episodes:
+            n_jobs = max(n_jobs, episode.n_jobs)
+            n_users = max(n_users, episode.n_users)
         if (n_jobs, n_users) == self._room:
             return
         n_jobs, n_users = 2 ** (n_jobs - 1).bit_length(), 2 ** (n_users - 1).bit_length()
         larger = s.allocate(
-            len(self.prepared),
+            len(self.episodes),
             n_jobs,
             n_users,
-            max(wiring.episodes.scenario.machine.processors for wiring in self._wirings),
+            max(config.episodes.scenario.machine.processors for config in self._configs),
             history=True,
             reward=True,
             fields=True,
             estimates=False,
-            expectations=any(wiring.expects for wiring in self._wirings),
-            modes={as_backfill(wiring.settings.backfill).number for wiring in self._wirings},
+            expectations=any(config.expects for config in self._configs),
+            modes={as_backfill(config.settings.backfill).number for config in self._configs},
         )
         if before is not None:
             s.copy_into(larger, s.in_use(before))
         self._state, self._room = larger, (n_jobs, n_users)
-        self._open()
+        self._bind()
 
-    def _open(self) -> None:
-        """Take hold of all arrays the way kernels see them."""
-        choices = {id(wiring): wiring.choice() for wiring in self._wirings}
-        self._action_specs = [choices[id(wiring)] for wiring in self._wirings]
-        n_rows = 0 if self._state is None else len(self.prepared)
-        self.rows = [sim_of(self.state, env) for env in range(n_rows)]
-        self._struct = Struct(self.fields)
-        buffers = self.fields.shown_jobs, self.fields.shown_cluster, self.fields.mask
+    def _bind(self) -> None:
+        """Write down the addresses of all arrays for the kernels."""
+        specs = {id(config): config.action_spec() for config in self._configs}
+        self._action_specs = [specs[id(config)] for config in self._configs]
+        n_rows = 0 if self._state is None else len(self.episodes)
+        self.sims = [sim_of(self.state, env) for env in range(n_rows)]
+        self._struct = Struct(self.batch)
+        buffers = self.batch.shown_jobs, self.batch.shown_cluster, self.batch.mask
         self.shown = dict(zip(("jobs", "cluster", "action_mask"), buffers, strict=True))
         for key, buffer in self.shown.items():
             self.shown[key] = buffer.view()
             self.shown[key].flags.writeable = False
-        address: Any = self.fields.address
+        address: Any = self.batch.address
         for env in range(n_rows):
-            address[env, kernels.SIM] = self.rows[env].address
+            address[env, kernels.SIM] = self.sims[env].address
             address[env, kernels.ACTION_SPEC] = self._action_specs[env].address
-        for env, prepared in enumerate(self.prepared):
-            if prepared is not None:
-                self._show(env, prepared)
+        for env, episode in enumerate(self.episodes):
+            if episode is not None:
+                self._bind_episode(env, episode)
 
-    def _show(self, env: int, prepared: Prepared) -> None:
-        """Tell the kernels where the records of an environment's episode are."""
-        address: Any = self.fields.address
-        address[env, kernels.JOBS] = prepared.jobs.address
-        address[env, kernels.INITIAL_STATE] = prepared.episode.start.address
-        address[env, kernels.REWARD_PLAN] = prepared.reward_plan.address
+    def _bind_episode(self, env: int, episode: EnvEpisode) -> None:
+        """Write down the addresses of an environment's episode."""
+        address: Any = self.batch.address
+        address[env, kernels.JOBS] = episode.jobs.address
+        address[env, kernels.INITIAL_STATE] = episode.prepared.start.address
+        address[env, kernels.REWARD_PLAN] = episode.reward_plan.address
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out the records of kernels, which only this process can hold."""
+        """Leave out what holds addresses of this process; `_bind` makes it again."""
         kept = self.__dict__.copy()
-        for key in ("rows", "shown", "_choices", "_record"):
+        for key in ("sims", "shown", "_action_specs", "_struct"):
             del kept[key]
-        kept["fields"] = self.fields._replace(address=np.zeros_like(self.fields.address))
+        kept["batch"] = self.batch._replace(address=np.zeros_like(self.batch.address))
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Take hold of all arrays again."""
+        """Write down the addresses of this process."""
         self.__dict__.update(kept)
-        self._open()
+        self._bind()

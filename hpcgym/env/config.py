@@ -1,42 +1,56 @@
-"""What the keywords of an environment come to: alike for one simulation and for many in a stack."""
+"""The configuration of an environment: its keywords, checked once, and the episodes it plays."""
 
 from __future__ import annotations
 
 import numbers
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from hpcgym.core import metrics
 from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import as_policy
-from hpcgym.core.prepare import executed_run_time, network_of
+from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionKind, ActionReader, Scale, action_spec_of, unit_divisors
-from hpcgym.env.episode import EXPECTATIONS, Expectations, Prepared, Preparer, steppable_policies
-from hpcgym.env.observation import N_SLOTS, observation_space
-from hpcgym.env.reward import TERMINAL_REWARDS, Reward
+from hpcgym.env.action import (
+    ActionKind,
+    ActionReader,
+    Scale,
+    action_spec_of,
+    steppable_policies,
+    unit_divisors,
+)
+from hpcgym.env.episode import EnvEpisode, starts_under
+from hpcgym.env.observation import (
+    EXPECTATIONS,
+    N_SLOTS,
+    Expectations,
+    observation_space,
+    static_fields,
+)
+from hpcgym.env.reward import COMPARING_REWARDS, TERMINAL_REWARDS, Reward, cost_of, in_units_of
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
     from hpcgym.scenario.spec import Scenario
 
+KEPT_JOBS = 400_000
+"""Jobs of the episodes that stay prepared for their next draw: enough for the weeks of a log."""
 
 AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
-"""What names a scenario."""
+"""Whatever names a scenario."""
 
 
 class Keywords(TypedDict, total=False):
-    """Keywords of an environment besides its scenario, as `SchedulingEnv` describes them."""
+    """The fields of `EnvConfig`, as type checkers want them for `**keywords`."""
 
     action: ActionKind
     decide: str | int
@@ -50,122 +64,113 @@ class Keywords(TypedDict, total=False):
     backfill_order: str | None
 
 
-class Wiring:
-    """Scenario, scheduler, actions, observations and rewards of an environment, checked.
+@dataclass(eq=False)
+class EnvConfig:
+    """The keywords of an environment, which `SchedulingEnv` explains, and what follows from them.
 
-    Args:
-        scenario: As the keyword of `hpcgym.env.scheduling.SchedulingEnv`, like the others.
-        action: Likewise.
-        decide: Likewise.
-        reward: Likewise.
-        baseline: Likewise.
-        policies: Likewise.
-        scale: Likewise.
-        n_slots: Likewise.
-        expectations: Likewise.
-        backfill: Likewise.
-        backfill_order: Likewise.
+    Environments of one scenario and the same keywords share a configuration, and with it the
+    episodes that it keeps prepared.
 
     Attributes:
-        episodes: The scenario's episodes.
-        settings: The scheduler, with what the keywords set in place of the scenario's.
+        episodes: Episodes of the scenario.
+        settings: The scheduler, with the keywords in place of the scenario's.
         reader: Reads actions; its `space` is the action space.
-        preparer: Makes episodes ready.
+        expects: Whether a policy or the observation needs what users' records let expect.
         observation_space: Space of observations.
-        n_slots: Visible positions of the queue.
-        reward_terms: Names of the terms a reward is the sum of.
+        reward_terms: Names of the terms whose sum is the reward.
 
     Raises:
         ScenarioError: An unknown or contradictory keyword.
-        PolicyError: An unknown policy, or two with networks that differ.
-
-    Source:
-        Specification, section 10.
+        PolicyError: An unknown policy, or two policies with different networks.
     """
 
-    def __init__(
-        self,
-        scenario: AnyScenario,
-        *,
-        action: ActionKind = "weights",
-        decide: str | int = "contested",
-        reward: Reward = "bsld",
-        baseline: str | None = None,
-        policies: Sequence[str] | None = None,
-        scale: Scale = "unit",
-        n_slots: int = N_SLOTS,
-        expectations: Expectations | None = None,
-        backfill: str | Backfill | None = None,
-        backfill_order: str | None = None,
-    ) -> None:
-        if type(n_slots) is not int or n_slots < 1:
-            raise ScenarioError(f"n_slots must be a whole number >= 1, got {n_slots!r}")
-        if expectations is not None and expectations not in EXPECTATIONS:
-            raise ScenarioError(unknown_name("expectations", str(expectations), EXPECTATIONS))
-        if scale not in get_args(Scale):
-            raise ScenarioError(unknown_name("scale", scale, get_args(Scale)))
-        if action != "policy" and policies is not None:
-            raise ScenarioError(f"policies belong to action 'policy', not to {action!r}")
-        if action != "weights" and scale != "unit":
-            raise ScenarioError(f"scale belongs to action 'weights', not to {action!r}")
+    scenario: InitVar[AnyScenario]
+    _: KW_ONLY
+    action: ActionKind = "weights"
+    decide: str | int = "contested"
+    reward: Reward = "bsld"
+    baseline: str | None = None
+    policies: Sequence[str] | None = None
+    scale: Scale = "unit"
+    n_slots: int = N_SLOTS
+    expectations: Expectations | None = None
+    backfill: str | Backfill | None = None
+    backfill_order: str | None = None
+
+    def __post_init__(self, scenario: AnyScenario) -> None:
+        """Check everything, so that nothing is refused once an episode has begun."""
+        self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-        self.settings = _overridden(self.episodes.settings, backfill, backfill_order)
-        if action == "job" and as_backfill(self.settings.backfill).keeps_reservations:
-            raise ScenarioError(
-                f"action 'job' starts or reserves one job at a time, but backfill "
-                f"{self.settings.backfill!r} keeps every reservation; choose action 'order', "
-                "'policy' or 'weights', or backfill 'conservative'"
-            )
-        _refuse_predictions(self.settings)
-        chosen = steppable_policies(policies) if action == "policy" else []
-        self.reader = ActionReader(action, n_slots, chosen)
+        self.settings = _overridden(self.episodes.settings, self.backfill, self.backfill_order)
+        _refuse_what_no_step_runs(self.settings, self.action)
+        chosen = steppable_policies(self.policies) if self.action == "policy" else []
+        self.reader = ActionReader(self.action, self.n_slots, chosen)
         base = as_policy(self.settings.policy)
         fill = as_policy(self.settings.backfill_order or base)
-        self.expects = bool(expectations) or any(policy.expects for policy in (*chosen, base, fill))
-        network_of((*chosen, base, fill))  # refuses two before any episode begins
-        self.preparer = Preparer(
-            self.episodes,
-            self.settings,
-            decide=_checked_decide(decide, action),
-            policies=[*chosen, base] if base.expects else chosen,
-            reward=reward,
-            baseline=baseline,
-            expectations=expectations,
+        self.expects = bool(self.expectations) or any(
+            policy.expects for policy in (*chosen, base, fill)
         )
+        network_of((*chosen, base, fill))  # refuses two networks
+        self.decide = _checked_decide(self.decide, self.action)
+        self._extra_policies = [*chosen, base] if base.expects else chosen
+        self._baseline = self._baseline_settings()
+        self._shown = replace(self.settings, policy="SAF")  # the order in which slots show jobs
         divisor = np.ones(6)
-        if scale == "unit":
+        if self.scale == "unit":
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self._action_spec_parts = (action, chosen, base, divisor)
-        action_spec_of(
-            *self._action_spec_parts
-        )  # raises what it has to say before any episode begins
-        self.observation_space = observation_space(n_slots)
-        self.n_slots = n_slots
-        self.reward_terms = ("agent",) if baseline is None else ("agent", "baseline")
-        if reward in TERMINAL_REWARDS:
+        self._action_spec_parts = (self.action, chosen, base, divisor)
+        self.action_spec()  # refuses policies that a step cannot run
+        self.observation_space = observation_space(self.n_slots)
+        self.reward_terms = ("agent",) if self.baseline is None else ("agent", "baseline")
+        if self.reward in TERMINAL_REWARDS:
             self.reward_terms = ("compared",)
+        self._kept: OrderedDict[int, EnvEpisode] = OrderedDict()
+        self._n_kept = 0
 
-    def choice(self) -> Struct[ActionSpec]:
-        """Return how actions are read, as kernels see it."""
+    def _refuse_contradictions(self) -> None:
+        """Refuse keywords that are wrong whatever the scenario is."""
+        if type(self.n_slots) is not int or self.n_slots < 1:
+            raise ScenarioError(f"n_slots must be a whole number >= 1, got {self.n_slots!r}")
+        if self.expectations is not None and self.expectations not in EXPECTATIONS:
+            raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
+        if self.scale not in get_args(Scale):
+            raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
+        if self.action != "policy" and self.policies is not None:
+            raise ScenarioError(f"policies belong to action 'policy', not to {self.action!r}")
+        if self.action != "weights" and self.scale != "unit":
+            raise ScenarioError(f"scale belongs to action 'weights', not to {self.action!r}")
+
+    def _baseline_settings(self) -> SchedulerSettings | None:
+        """Return the baseline's scheduler, None without one; refuse a reward that lacks it."""
+        if self.reward not in get_args(Reward):
+            raise ScenarioError(unknown_name("reward", self.reward, get_args(Reward)))
+        if self.baseline is not None:
+            return replace(self.settings, policy=as_policy(self.baseline))
+        if self.reward in COMPARING_REWARDS:
+            raise ScenarioError(
+                f"reward {self.reward!r} compares with a baseline; name one, say 'SAF'"
+            )
+        return None
+
+    def action_spec(self) -> Struct[ActionSpec]:
+        """Return how kernels read actions."""
         return action_spec_of(*self._action_spec_parts)
 
-    def draw(self, options: dict[str, Any], generator: np.random.Generator) -> tuple[str, Prepared]:
-        """Draw an episode, or take the one that the options of a reset name, and make it ready.
+    def draw(
+        self, options: dict[str, Any], generator: np.random.Generator
+    ) -> tuple[str, EnvEpisode]:
+        """Return label and episode: those that the options of a reset name, or drawn ones.
 
         Args:
             options: `{"episode": number or label}`, `{"workload": jobs}`, or none.
-            generator: Source of randomness, moved on where the options name nothing.
-
-        Returns:
-            Label of the episode, and the episode.
+            generator: Moved on only if the options name nothing.
 
         Raises:
             ScenarioError: An unknown option or episode, or jobs for a machine of another size.
 
-        Source:
-            Specification, section 10, "Episodes".
+        Source: Specification, section 10, "Episodes".
         """
         for key in options:
             if key not in ("episode", "workload"):
@@ -182,63 +187,65 @@ class Wiring:
             label, workload = self.episodes.labels[position], self.episodes.workload(position)
         else:
             label, workload = self.episodes.draw(generator)
-        prepared = self.preparer.of(workload)
-        _ = (
-            prepared.reward_plan
-        )  # may simulate a baseline: what can fail fails before anything begins
-        return label, prepared
+        episode = self.episode_of(workload)
+        _ = episode.reward_plan  # simulates the baseline, which may fail, before anything begins
+        return label, episode
 
-    def schedule(self, state: s.State, env: int, prepared: Prepared) -> Schedule:
-        """Return the schedule that one simulation of a stack has made so far.
+    def episode_of(self, workload: Workload) -> EnvEpisode:
+        """Return the episode of a workload, the same one again while it is kept.
 
-        Args:
-            state: The stack.
-            env: Row of the stack.
-            prepared: Its episode.
-
-        Returns:
-            The schedule; start -1 where a job has not started.
-
-        Source:
-            House rule: one record of a schedule behind every face.
+        Raises:
+            ScenarioError: The workload was made for a machine of another size.
         """
-        workload = prepared.episode.workload
-        flag = state.flag[env, : len(workload)]
-        return Schedule(
-            workload=workload,
-            start_time=np.maximum(state.start_time[env, : len(workload)], -1),
-            run_time=executed_run_time(workload, self.settings.kill_at_limit),
-            backfilled=(flag & s.BACKFILLED) != 0,
-            thresholded=(flag & s.THRESHOLDED) != 0,
+        kept = self._kept.get(id(workload))
+        if kept is not None:
+            self._kept.move_to_end(id(workload))
+            return kept
+        episode = self._prepare(workload)
+        self._kept[id(workload)] = episode
+        self._n_kept += len(workload)
+        while self._n_kept > KEPT_JOBS and len(self._kept) > 1:
+            _, dropped = self._kept.popitem(last=False)
+            self._n_kept -= dropped.n_jobs
+        return episode
+
+    def _prepare(self, workload: Workload) -> EnvEpisode:
+        """Prepare an episode."""
+        machine = self.episodes.scenario.machine.processors
+        if workload.machine_processors != machine:
+            raise ScenarioError(
+                f"{workload.name} was made for {workload.machine_processors} processors; the "
+                f"scenario's machine has {machine}"
+            )
+        settings, largest = self._shown, self.episodes.largest_request
+        run_time = executed_run_time(workload, settings.kill_at_limit)
+        cost = cost_of(self.reward, workload.submit_time, run_time, workload.processors)
+        if self.reward == "ratio" and self._baseline is not None:
+            cost = in_units_of(cost, starts_under(self._baseline, workload))
+        estimate = estimates_of(workload, settings)
+        prepared = prepare(
+            workload,
+            settings,
+            decide=self.decide,
+            extra_policies=self._extra_policies,
+            keep_history=True,
+            largest_request=largest,
+            reward_rate=cost.rate,
+            reward_onset=np.ascontiguousarray(cost.onset),
+            field=static_fields(estimate, estimate, workload.processors, machine, largest),
         )
+        if self.expectations:
+            prepared.setting[s.SHOW_EXPECTED] = EXPECTATIONS[self.expectations]
+            prepared.setting[s.EXPECT] |= EXPECTATIONS[self.expectations]
+        return EnvEpisode(prepared, self.reward, cost, self._baseline)
 
-    def metrics(self, state: s.State, env: int, prepared: Prepared) -> dict[str, float]:
-        """Return the metrics of the schedule that one simulation of a stack has made so far.
-
-        Args:
-            state: The stack.
-            env: Row of the stack.
-            prepared: Its episode.
-
-        Returns:
-            As `hpcgym.core.metrics.summary`; jobs that wait count as if they started now.
-
-        Source:
-            Specification, section 1, "Metrics".
-        """
-        made = self.schedule(state, env, prepared)
-        return metrics.summary(
-            made.workload,
-            made.start_time,
-            made.run_time,
-            made.backfilled,
-            made.thresholded,
-            now=int(state.counter[env, s.NOW]),
-        )
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the kept episodes, whose keys are addresses of this process."""
+        return self.__dict__ | {"_kept": OrderedDict(), "_n_kept": 0}
 
 
 def _checked_decide(decide: str | int, action: str) -> str | int:
-    """Refuse epochs that are unknown, or that an action cannot be taken at."""
+    """Refuse decision epochs that are unknown, or at which an action cannot be taken."""
     if isinstance(decide, str):
         if decide not in ("contested", "event"):
             allowed = ("contested", "event", "a number of seconds")
@@ -254,8 +261,14 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
     return int(decide)
 
 
-def _refuse_predictions(settings: SchedulerSettings) -> None:
-    """Refuse estimates that an episode does not begin with."""
+def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
+    """Refuse actions that a backfilling mode excludes, and estimates that change in an episode."""
+    if action == "job" and as_backfill(settings.backfill).keeps_reservations:
+        raise ScenarioError(
+            f"action 'job' starts or reserves one job at a time, but backfill "
+            f"{settings.backfill!r} keeps every reservation; choose action 'order', "
+            "'policy' or 'weights', or backfill 'conservative'"
+        )
     if settings.moves_estimates:
         raise ScenarioError(
             f"estimates {settings.estimates!r} with correction {settings.correction!r} change "

@@ -4,12 +4,12 @@ from gymnasium.envs.registration import WrapperSpec, register
 
 
 class ScalarWrappers(tuple[WrapperSpec, ...]):
-    """Wrappers that `gymnasium.make` puts on, and that `gymnasium.make_vec` counts as none.
+    """Wrappers that `gymnasium.make` applies and `gymnasium.make_vec` does not count.
 
-    `PayAtHorizon` must stand outside Gymnasium's TimeLimit, so it has to be an additional wrapper;
-    the vector environment settles a horizon itself, and `make_vec` refuses an id that has both
-    additional wrappers and a vector entry point. A spec that went through JSON, or that of a made
-    scalar environment, names the wrapper plainly and makes no vector: give `make_vec` the id.
+    `PayAtTimeLimit` must be outside Gymnasium's TimeLimit, so it is an additional wrapper. The
+    vector environment has its own time limit, and `make_vec` refuses an id with both additional
+    wrappers and a vector entry point. A spec from JSON, or of a made scalar environment, has the
+    wrapper in a plain list and makes no vector: give `make_vec` the id.
     """
 
     __slots__ = ()
@@ -24,6 +24,6 @@ register(
     entry_point="hpcgym.env.scheduling:SchedulingEnv",
     vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
     additional_wrappers=ScalarWrappers(
-        [WrapperSpec("PayAtHorizon", "hpcgym.env.time_limit:PayAtHorizon", {})]
+        [WrapperSpec("PayAtTimeLimit", "hpcgym.env.time_limit:PayAtTimeLimit", {})]
     ),
 )

@@ -1,7 +1,10 @@
-"""Rewards: what waiting costs, paid as it accrues, at starts, or at the end; alone or paired.
+"""Rewards: the cost of waiting, paid as it accrues, at starts or at the end, alone or paired.
 
 With N jobs in the episode, the cost of job j by the instant t is
-b_j(t) = b_0 + rate_j max(0, min(s_j, t) - onset_j): its bounded slowdown, were it to start at t.
+b_j(t) = b_0 + rate_j max(0, min(s_j, t) - onset_j): its bounded slowdown if it started at t. A
+paired reward subtracts the baseline's reward over the same intervals.
+
+Source: Specification, section 10, "Reward identity" and "Paired reward".
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ TERMINAL_REWARDS = ("log_ratio", "relative")
 """Rewards paid once, at the end, that compare with a baseline."""
 
 COMPARING_REWARDS = ("ratio", *TERMINAL_REWARDS)
-"""Rewards that are nothing without a baseline."""
+"""Rewards that need a baseline."""
 
 FORMS = {
     "bsld_start": s.PAY_AT_START,
@@ -32,7 +35,7 @@ FORMS = {
     "log_ratio": s.PAY_LOG_RATIO,
     "relative": s.PAY_RELATIVE,
 }
-"""How the rewards are paid that are not paid as they accrue."""
+"""When rewards are paid; those that are not listed are paid as they accrue."""
 
 IntArray = NDArray[np.int64]
 
@@ -41,9 +44,9 @@ class Cost(NamedTuple):
     """What waiting costs each job.
 
     Attributes:
-        at_submission: b_0, the same for all.
-        rate: What a second of waiting costs, shape (n_jobs,), 1/s.
-        onset: Instant from which it does, shape (n_jobs,), s.
+        at_submission: b_0, the same for all jobs.
+        rate: Cost of a second of waiting, shape (n_jobs,), 1/s.
+        onset: Instant from which waiting costs, shape (n_jobs,), s.
     """
 
     at_submission: float
@@ -52,20 +55,10 @@ class Cost(NamedTuple):
 
 
 def cost_of(reward: str, submit_time: IntArray, run_time: IntArray, processors: IntArray) -> Cost:
-    """Work out what waiting costs each job.
+    """Return what waiting costs each job, given executed run times.
 
-    Args:
-        reward: One of `Reward`.
-        submit_time: Shape (n_jobs,), s.
-        run_time: As executed, shape (n_jobs,), s.
-        processors: Shape (n_jobs,).
-
-    Returns:
-        The cost whose sum over jobs, once all have started, is N times the mean bsld (for
-        "pp_bsld" the mean pp-bsld, for "wait" the mean wait in s).
-
-    Source:
-        Specification, section 10, "Reward identity".
+    Once all jobs have started, the sum of the costs is N times the mean bsld; for "pp_bsld" the
+    mean pp-bsld, for "wait" the mean wait in s.
 
     Example:
         >>> cost_of("bsld", np.array([0]), np.array([4]), np.array([2]))
@@ -80,17 +73,9 @@ def cost_of(reward: str, submit_time: IntArray, run_time: IntArray, processors: 
 
 
 def in_units_of(cost: Cost, baseline_start_time: IntArray) -> Cost:
-    """Measure what waiting costs in units of what it costs under a baseline.
+    """Return the cost divided by the baseline's mean cost, so that the baseline's mean is 1.
 
-    Args:
-        cost: What waiting costs each job.
-        baseline_start_time: Starts under the baseline, shape (n_jobs,), s.
-
-    Returns:
-        The cost over the baseline's mean, so that the baseline's own comes to 1.
-
-    Source:
-        Specification, section 10, "Paired reward": a raw sum over weeks is ruled by a few of them.
+    Without this a few weeks dominate a sum over weeks.
 
     Example:
         >>> in_units_of(Cost(1.0, np.array([0.1]), np.array([6])), np.array([36])).rate
@@ -107,19 +92,10 @@ def reward_plan_of(
     submit_time: IntArray,
     baseline_start_time: IntArray | None,
 ) -> Struct[RewardPlan]:
-    """Gather how the rewards of an episode are paid into the record that kernels take.
+    """Return how kernels pay the rewards of an episode.
 
-    Args:
-        reward: One of `Reward`.
-        cost: What waiting costs each job.
-        submit_time: Shape (n_jobs,), s.
-        baseline_start_time: Starts under the paired baseline, shape (n_jobs,), s, or None.
-
-    Returns:
-        The record, with the baseline's cost as a function of the clock.
-
-    Source:
-        Specification, section 10, "Paired reward".
+    Without a paired baseline the starts are None. With one, its cost is a function of the clock:
+    piecewise linear until jobs start, then constant.
     """
     start = submit_time if baseline_start_time is None else baseline_start_time
     waits = start > cost.onset

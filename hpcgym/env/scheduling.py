@@ -1,4 +1,4 @@
-"""The environment `HPCBatch-v0`: wiring of scenario, simulator, observation, action and reward."""
+"""The environment `HPCBatch-v0`, whose data sheet is the docstring of `SchedulingEnv`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from hpcgym.core.kernels.env.metrics import N_FIGURES
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
 from hpcgym.core.prepare import state_for
 from hpcgym.core.rows import sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
-from hpcgym.env.config import Wiring
-from hpcgym.env.episode import Expectations, Prepared
+from hpcgym.env.config import EnvConfig
+from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import metrics_of
-from hpcgym.env.observation import N_SLOTS
+from hpcgym.env.observation import N_SLOTS, Expectations
 from hpcgym.env.reward import Reward
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
@@ -42,145 +43,159 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
 
     Description:
         Jobs of a recorded or generated log arrive at a cluster of M identical processors. At each
-        decision the agent sets the order of the waiting jobs for one scheduling pass; the scheduler
-        starts jobs in that order while they fit, reserves for the first that does not (other modes:
-        for more of them), and backfills behind it. Jobs that have waited beyond the scenario's
-        threshold go first, first come first served, whatever the action. Lowest score first
-        everywhere; ties by (submit time, position in the log). Source: the specification's section
-        10 and the papers it names.
+        decision the agent sets the order of the waiting jobs for one scheduling pass. The scheduler
+        starts jobs in that order while they fit. It makes a reservation for the first job that does
+        not fit (other modes: for more jobs) and backfills behind it. Jobs that have waited beyond
+        the scenario's threshold go first, first come first served, whatever the action. The lowest
+        score goes first everywhere; ties go by (submit time, position in the log).
 
     Action Space:
-        By `action`:
+        The keyword `action` chooses one of four:
 
         | `action` | space | meaning |
         |---|---|---|
         | `"weights"` | Box(-1, 1, (6,)) | weights of (q, e, wait, e/q, (wait+e)/e, e q), \
 L1-normalised; zero means FCFS. With `scale="unit"` the features are divided by \
-(M, E, T, E, 1 + T/3600, M E) first; T is the threshold, or 3 E |
+(M, E, T, E, 1 + T/3600, M E) first; T is the threshold, or 3 E without one |
         | `"policy"` | Discrete(len(policies)) | the policy that orders this pass |
         | `"order"` | Box(-1, 1, (n_slots,)) | a score for each visible job; hidden jobs follow in \
 the base order; scores of empty slots are ignored |
-        | `"job"` | Discrete(n_slots) | the job that goes first; if it starts, the next decision \
-is at the same instant while that is contested; if not, it holds the reservation for this pass. An \
-empty slot stands for the first job of the base order and counts in `info["invalid_actions"]` |
+        | `"job"` | Discrete(n_slots) | the job that goes first. If it starts, the next decision \
+is at the same instant, as long as the pass is contested; if not, it holds the reservation in this \
+pass. An empty slot means the first job of the base order and counts in `info["invalid_actions"]` |
 
-        q is the processors, e the request (s), E the scenario's largest request. The base order is
-        that of the scenario's policy (SAF unless it says otherwise).
+        q is the processors of a job, e its request in s, E the largest request of the scenario in
+        s. The base order is that of the scenario's policy (SAF unless it names another).
 
     Observation Space:
-        A Dict of one-dimensional float32 boxes, in [-1, 1]; nothing in it depends on the run time
-        of a job that has not ended. log is natural.
+        A Dict of one-dimensional float32 boxes. Every number lies in [-1, 1]. Nothing depends on
+        the run time of a job that has not ended. log is natural.
 
         `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. Three quarters of the slots
-        show the first jobs in SAF order (thresholded ones before them), the last quarter the oldest
-        of the rest.
+        show the first jobs in SAF order, thresholded ones before them. The last quarter shows the
+        oldest of the other jobs.
 
-        | field | meaning | formula | min | max |
+        | place and name | meaning | formula | min | max |
         |---|---|---|---|---|
         | 0 `log_estimate` | estimate e, s | log e / log E | 0 | 1 |
-        | 1 `log_predicted_time` | predicted time, s (the estimate) | as 0 | 0 | 1 |
-        | 2 `processors` | q | q / M | 0 | 1 |
+        | 1 `log_predicted_time` | predicted time, s; equal to the estimate | as 0 | 0 | 1 |
+        | 2 `processors` | processors q | q / M | 0 | 1 |
         | 3 `log_area` | area, processor-s | log(e q) / log(E M) | 0 | 1 |
         | 4 `log_wait_time` | wait w, s | log(1 + w/60) / log(1 + 43200), at most 1 | 0 | 1 |
         | 5 `log_wait_by_estimate` | w / e | log(w/e) / log 10^4, clipped; -1 at w = 0 | -1 | 1 |
         | 6 `fits_now` | q <= free processors, and not held by a delay | 0 or 1 | 0 | 1 |
-        | 7 `ends_before_shadow` | now + e <= shadow time of the first job in SAF order that does \
-not fit, by the jobs now running | 0 or 1; 1 where all fit | 0 | 1 |
-        | 8 `is_thresholded` | beyond the threshold | 0 or 1 | 0 | 1 |
-        | 9 `user_log_completed` | n, jobs the user has completed | log(1 + n) / log 1001, \
-at most 1 | 0 | 1 |
-        | 10 `user_log_last_run_time` | run time p of the last of them, s | log max(p, 1) / log E, \
-at most 1; -1 = none | -1 | 1 |
-        | 11 `user_log_last_but_one_run_time` | of the one before | as 10 | -1 | 1 |
-        | 12 `user_mean_run_by_request` | mean of p / request over the last 20 | as it is, at most \
-1; -1 = none | -1 | 1 |
-        | 13 `user_log_expected_bound` | E[1/D], D = max(p, 10 s), 1/s | -log E[1/D] / log E, at \
-most 1 | 0 | 1 |
-        | 14 `user_log_recency` | time since the user's last end, s | as 4; -1 = none | -1 | 1 |
-        | 15 `log_expected_run_time_ratio` | expected share of the estimate run | log share / \
-log E, at least -1 | -1 | 0 |
-        | 16 `log_expected_speed` | its expected speed | log speed / log E, at most 1 | 0 | 1 |
-        | 17 `log_expected_index` | index i of Smith's rule | log i / log(E^2 M), at most \
+        | 7 `ends_before_shadow` | now + e <= shadow time, by running jobs, of the first job in \
+SAF order that does not fit | 0 or 1; 1 where all fit | 0 | 1 |
+        | 8 `is_thresholded` | the wait is beyond the threshold | 0 or 1 | 0 | 1 |
+        | 9 `user_log_completed` | n, jobs the user has completed | log(1 + n) / log 1001, at most \
 1 | 0 | 1 |
+        | 10 `user_log_last_run_time` | run time p of the user's last completed job, s | log \
+max(p, 1) / log E, at most 1; -1 = none | -1 | 1 |
+        | 11 `user_log_last_but_one_run_time` | run time of the last but one, s | as 10 | -1 | 1 |
+        | 12 `user_mean_run_by_request` | mean of p / request over the last 20 | itself, at most \
+1; -1 = none | -1 | 1 |
+        | 13 `user_log_expected_bound` | expected 1/D, D = max(p, 10 s), 1/s | -log(expected 1/D) \
+/ log E, at most 1 | 0 | 1 |
+        | 14 `user_log_recency` | time since the user's last end, s | as 4; -1 = none | -1 | 1 |
+        | 15 `log_expected_run_time_ratio` | expected D / b | log ratio / log E, at least -1 | -1 \
+| 0 |
+        | 16 `log_expected_speed` | expected b / D | log speed / log E, at most 1 | 0 | 1 |
+        | 17 `log_expected_index` | index i of Smith's rule, q b^2 ratio / speed | log i / log(E^2 \
+M), at most 1 | 0 | 1 |
 
         Fields 9 to 14 are read at the job's submission and do not change while it waits. Fields 15
-        to 17 are 0 unless the keyword `expectations` asks for them, and change whenever a job of
-        its user ends, or any job: share and speed are what the user's records, or a regression that
-        learns from all jobs, let expect of D/b and b/D, b = max(e, 10 s), as
-        `hpcgym.core.kernels.scoring.user_estimates` says, and the index is q b^2 share / speed,
-        that of
-        SMITH-HISTORY or SMITH-REGRESSION.
+        to 17 are 0 without the keyword `expectations`. With it they are computed from the records
+        of the job's user, or from a regression on all completed jobs, and change whenever one of
+        these jobs ends. Their ratio is the expected D / b and their speed the expected b / D, with
+        D = max(run time, 10 s) and b = max(e, 10 s), as in
+        `hpcgym.core.kernels.scoring.user_estimates`. The index is that of the policies
+        SMITH-HISTORY and SMITH-REGRESSION.
 
-        `cluster`: 19 numbers. squash(x, h) = x / (x + h).
+        `cluster`: 19 fields. squash(x, h) = x / (x + h).
 
-        | field | meaning | formula | min | max |
+        | place and name | meaning | formula | min | max |
         |---|---|---|---|---|
-        | 0 | free processors | / M | 0 | 1 |
-        | 1-8 | free processors by estimate in 5, 15, 30 min, 1, 3, 6, 12, 24 h | / M | 0 | 1 |
-        | 9 | processors of the waiting jobs | squash(x, M) | 0 | 1 |
-        | 10 | area of the waiting jobs, processor-s | squash(x, 3600 M) | 0 | 1 |
-        | 11, 12 | submissions in the last hour, day | squash(x, 10), squash(x, 100) | 0 | 1 |
-        | 13, 14 | hour of the week (UTC; of the log where it gives no date) | sin, cos | -1 | 1 |
-        | 15 | jobs without a slot | squash(x, n_slots) | 0 | 1 |
-        | 16 | their area, processor-s | squash(x, 3600 M) | 0 | 1 |
-        | 17, 18 | least and largest area among them | as field 3 of `jobs`; 0 = none | 0 | 1 |
+        | 0 `free_processors` | x, free processors | x / M | 0 | 1 |
+        | 1 `free_processors_in_300_s` | free processors in 5 min, by estimate | as 0 | 0 | 1 |
+        | 2 `free_processors_in_900_s` | in 15 min | as 0 | 0 | 1 |
+        | 3 `free_processors_in_1800_s` | in 30 min | as 0 | 0 | 1 |
+        | 4 `free_processors_in_3600_s` | in 1 h | as 0 | 0 | 1 |
+        | 5 `free_processors_in_10800_s` | in 3 h | as 0 | 0 | 1 |
+        | 6 `free_processors_in_21600_s` | in 6 h | as 0 | 0 | 1 |
+        | 7 `free_processors_in_43200_s` | in 12 h | as 0 | 0 | 1 |
+        | 8 `free_processors_in_86400_s` | in 24 h | as 0 | 0 | 1 |
+        | 9 `queued_processors` | x, processors of the waiting jobs | squash(x, M) | 0 | 1 |
+        | 10 `queued_area` | x, area of the waiting jobs, processor-s | squash(x, 3600 M) | 0 | 1 |
+        | 11 `submitted_last_hour` | x, submissions in the last hour | squash(x, 10) | 0 | 1 |
+        | 12 `submitted_last_day` | x, submissions in the last day | squash(x, 100) | 0 | 1 |
+        | 13 `hour_of_week_sin` | h, hour of the week (UTC; of the log where it gives no date) | \
+sin(2 pi h / 168) | -1 | 1 |
+        | 14 `hour_of_week_cos` | the same | cos(2 pi h / 168) | -1 | 1 |
+        | 15 `hidden_jobs` | x, jobs without a slot | squash(x, n_slots) | 0 | 1 |
+        | 16 `hidden_area` | x, their area, processor-s | squash(x, 3600 M) | 0 | 1 |
+        | 17 `hidden_least_area` | least area among them | as 3 of `jobs`; 0 = none | 0 | 1 |
+        | 18 `hidden_largest_area` | largest area among them | as 3 of `jobs`; 0 = none | 0 | 1 |
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
     Rewards:
-        With N jobs in the episode and b_j(t) what job j's bounded slowdown would be if it started
-        at t, summed over the jobs submitted by then:
+        N is the number of jobs in the episode. b_j(t) is the bounded slowdown of job j if it
+        started at t. The sum is over the jobs submitted by then.
 
         | `reward` | pays |
         |---|---|
-        | `"bsld"` | -1/N of what the sum has grown by since the last decision |
+        | `"bsld"` | -1/N times the growth of the sum of b_j since the last decision |
         | `"bsld_start"` | -b_j / N for each job that has started |
-        | `"bsld_end"` | all of it at the end |
+        | `"bsld_end"` | minus the mean bounded slowdown, at the end |
         | `"wait"` | as `"bsld"`, for the wait in s |
         | `"pp_bsld"` | as `"bsld"`, for the bounded slowdown per processor |
-        | `"ratio"` | as `"bsld"`, in units of the baseline's mean bsld, which it needs |
+        | `"ratio"` | as `"bsld"`, in units of the baseline's mean bsld; needs a baseline |
         | `"log_ratio"` | at the end, -ln(agent / baseline) of the mean bsld |
         | `"relative"` | at the end, (baseline - agent) / max(agent, baseline, 1) |
 
-        The first three sum to minus the mean bsld. With a `baseline` the sum is baseline minus
-        agent: the baseline's own reward over the same intervals is taken off, and what it has left
-        when the agent is done is paid in the last step. `info["reward_terms"]` shows both sides.
+        The first three sum to minus the mean bsld. With a `baseline` the rewards sum to baseline
+        minus agent: each step subtracts the baseline's own reward over the same interval, and the
+        last step subtracts the rest of it. `info["reward_terms"]` holds both terms.
 
     Starting State:
-        An empty machine at the start of an episode drawn by `reset(seed=...)`, run on to its first
-        decision; `options={"episode": 7}` names the episode.
+        An empty machine at the start of an episode, run to the first decision.
+        `reset(seed=...)` draws the episode; `options={"episode": 7}` names it.
 
     Episode End:
         Terminated when every job has started. Truncated only by Gymnasium's `max_episode_steps`:
         waiting jobs then count as if they started at that instant, and
-        `info["metrics"]["complete"]` is False. An episode in which no order ever mattered ends in
-        its first step. At the end `info["metrics"]` holds those metrics of the schedule that need
-        no sorting (`mean_bsld` and others), `metrics()` all of them, and `schedule()` the schedule.
+        `info["metrics"]["complete"]` is False. An episode in which no order ever matters ends in
+        its first step. At the end `info["metrics"]` holds the metrics of the schedule that need no
+        sorting (`mean_bsld` and others). `metrics()` returns all of them and `schedule()` the
+        schedule.
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
         action: See Action Space.
-        decide: `"contested"`: at passes where the order can matter; `"event"`: at every pass with
-            a waiting job; or every so many seconds (actions `weights` and `policy`), the order
-            being made anew by the same rule at each pass in between.
+        decide: When the agent decides. `"contested"`: at passes where the order can matter.
+            `"event"`: at every pass with a waiting job. A number: every so many seconds, for
+            actions `weights` and `policy`; each pass in between uses the same rule.
         reward: See Rewards.
-        baseline: Policy of the paired baseline; None = no pairing.
+        baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all.
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
-        expectations: By what fields 15 to 17 of `jobs` are expected: "records", those of the user,
-            or "regression", which learns from all jobs; a step takes up to twice as long. None =
-            they are 0.
+        expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user, or
+            "regression", which learns from all jobs. A step then takes up to twice as long. None =
+            these fields are 0.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
-            `"conservative"`, `"depth:k=3"` ... as `hpcgym.core.backfill` reads it. Where
-            reservations are kept (`"conservative:compress=shift"`), every pass with an arrival or
-            an early end is a decision, and action `job` is refused.
-        backfill_order: Backfill order in place of the scenario's. Of the scenario's estimates those
-            serve that are known when an episode begins, so "recent" does not.
+            `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
+            reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
+            end is a decision, and action `job` is refused.
+        backfill_order: Backfill order in place of the scenario's.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
 
+        The scenario's estimates must be known when an episode begins, so "recent" is refused.
+
+    Source: Specification, section 10, and the papers it names.
+
     Version History:
-        v0: First version. Whatever could move results makes a new version.
+        v0: First version. A change that could move results makes a new version.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}  # noqa: RUF012
@@ -201,10 +216,10 @@ log E, at least -1 | -1 | 0 |
         backfill_order: str | None = None,
         render_mode: str | None = None,
     ) -> None:
-        """Wire an environment; the class describes the arguments."""
+        """Configure an environment; the class explains the arguments."""
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
-        self._wiring = Wiring(
+        self._config = EnvConfig(
             scenario,
             action=action,
             decide=decide,
@@ -217,16 +232,16 @@ log E, at least -1 | -1 | 0 |
             backfill=backfill,
             backfill_order=backfill_order,
         )
-        self.episodes = self._wiring.episodes
-        self.settings = self._wiring.settings
+        self.episodes = self._config.episodes
+        self.settings = self._config.settings
         self.render_mode = render_mode
         self.n_slots = n_slots
-        self.action_space = self._wiring.reader.space
-        self.observation_space = self._wiring.observation_space
+        self.action_space = self._config.reader.space
+        self.observation_space = self._config.observation_space
         self._slot = np.full(n_slots, -1, dtype=np.int64)
-        self._action_spec = self._wiring.choice()
+        self._action_spec = self._config.action_spec()
         self._state: s.State | None = None
-        self._prepared: Prepared | None = None
+        self._episode: EnvEpisode | None = None
         self._is_over = True
         self._viewer: Viewer | None = None
 
@@ -235,7 +250,7 @@ log E, at least -1 | -1 | 0 |
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode and run to its first decision.
+        """Begin an episode and run it to its first decision.
 
         Args:
             seed: Seed of the episodes drawn from now on.
@@ -248,50 +263,45 @@ log E, at least -1 | -1 | 0 |
         Raises:
             ScenarioError: An unknown option or episode, or jobs for a machine of another size.
 
-        Source:
-            Specification, section 10, "Episodes".
+        Source: Specification, section 10, "Episodes".
         """
         super().reset(seed=seed)
-        self._label, self._prepared = self._wiring.draw(options or {}, self.np_random)
-        self._make_room(self._prepared)
-        jobs, row = self._prepared.jobs.address, self._sim.address
-        entry_points.begin(row, self._prepared.episode.start.address)
-        entry_points.run(jobs, row)
+        self._label, self._episode = self._config.draw(options or {}, self.np_random)
+        self._make_room(self._episode)
+        jobs, sim = self._episode.jobs.address, self._sim.address
+        entry_points.begin(sim, self._episode.prepared.start.address)
+        entry_points.run(jobs, sim)
         self._is_over = False
         shown = self._empty()
         entry_points.observe(
-            jobs, row, self._slot, shown["jobs"], shown["cluster"], shown["action_mask"]
+            jobs, sim, self._slot, shown["jobs"], shown["cluster"], shown["action_mask"]
         )
         if self.render_mode == "human":
             self.render()
         return shown, {"label": self._label, "now": self.now}
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Apply an action to the pass at hand and run to the next decision.
-
-        Args:
-            action: A member of the action space.
+        """Apply an action to the present pass and run to the next decision.
 
         Returns:
-            Observation, reward, terminated (every job has started), truncated (always False here:
-            a horizon is Gymnasium's `max_episode_steps`), and info.
+            Observation, reward, terminated (every job has started), truncated, and info. Truncated
+            is always False here: the time limit is Gymnasium's `max_episode_steps`.
 
         Raises:
             ActionError: Wrong shape or type, a value out of range or NaN, or the episode is over.
 
-        Source:
-            Specification, "Action semantics" and "Reward identity".
+        Source: Specification, section 10, "Action semantics" and "Reward identity".
         """
-        prepared = self._prepared
-        if prepared is None or self._is_over:
+        episode = self._episode
+        if episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
-        index, values = self._wiring.reader.read(action)
+        index, values = self._config.reader.read(action)
         shown = self._empty()
         status = entry_points.step(
-            prepared.jobs.address,
+            episode.jobs.address,
             self._sim.address,
             self._action_spec.address,
-            prepared.reward_plan.address,
+            episode.reward_plan.address,
             self._slot,
             index,
             values,
@@ -300,103 +310,86 @@ log E, at least -1 | -1 | 0 |
             shown["action_mask"],
         )
         if status == s.BAD_ACTION:
-            raise ActionError(self._wiring.reader.refuse(action))
+            raise ActionError(self._config.reader.refuse(action))
         self._is_over = status == s.DONE
         reward, terms = self._payment()
-        counter = self._stack.counter
+        counter = self._begun_state.counter
         info = {
             "now": int(counter[0, s.NOW]),
             "reward_terms": terms,
             "invalid_actions": int(counter[0, s.N_INVALID]),
         }
         if self._is_over:
-            info |= self._closing()
+            info |= self._last_info()
         if self.render_mode == "human":
             self.render()
         return shown, reward, self._is_over, False, info
 
     def truncate(self) -> tuple[float, dict[str, Any]]:
-        """End the episode at this decision, as a horizon does.
+        """End the episode at this decision, as a time limit does.
 
         Returns:
-            The reward of the last step with what is still owed, as if the waiting jobs started now;
-            and the info that ends an episode, its metrics not `complete`.
+            The reward of the last step, with what is due if the waiting jobs started now; and the
+            info that ends an episode, its metrics not `complete`.
 
         Raises:
             ActionError: No episode is under way.
-
-        Source:
-            Specification, section 10: at a truncation all forms of the reward have one sum.
         """
-        if self._prepared is None or self._is_over:
+        if self._episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         self._is_over = True
-        entry_points.pay_at_horizon(self._sim.address, self._prepared.reward_plan.address)
+        entry_points.pay_at_horizon(self._sim.address, self._episode.reward_plan.address)
         reward, terms = self._payment()
-        return reward, {"reward_terms": terms, **self._closing()}
+        return reward, {"reward_terms": terms, **self._last_info()}
 
-    def _closing(self) -> dict[str, Any]:
-        """Return what the info at the end of an episode says of it."""
-        figure = np.empty(N_FIGURES)
-        entry_points.measure(self._begun.jobs.address, self._sim.address, figure)
-        return {"label": self._label, "metrics": metrics_of(figure)}
+    def _last_info(self) -> dict[str, Any]:
+        """Return the label and metrics that end an episode's info."""
+        measured = np.empty(N_FIGURES)
+        entry_points.measure(self._begun_episode.jobs.address, self._sim.address, measured)
+        return {"label": self._label, "metrics": metrics_of(measured)}
 
     def _payment(self) -> tuple[float, dict[str, float]]:
         """Return the latest reward and its terms."""
-        gauge = self._stack.gauge[0]
+        gauge = self._begun_state.gauge[0]
         terms = gauge[s.AGENT_TERM :].tolist()
-        return float(gauge[s.REWARD]), dict(zip(self._wiring.reward_terms, terms, strict=False))
+        return float(gauge[s.REWARD]), dict(zip(self._config.reward_terms, terms, strict=False))
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which slots hold a job, for `job` actions of sb3-contrib's MaskablePPO.
+        """Return which slots hold a job, shape (n_slots,), for sb3-contrib's MaskablePPO.
 
-        Returns:
-            Shape (n_slots,); the first slot alone where no job waits, since some action must be.
-
-        Source:
-            Specification, "Action semantics", `job`.
+        Where no job waits the first slot is True, since a masked agent needs one action.
         """
         return masks_of(self._slot)
 
-    # --- What has come of it ----------------------------------------------------------------------
+    # --- Results ----------------------------------------------------------------------------------
 
     @property
     def now(self) -> int:
         """Return the clock, s from the episode's start."""
-        return int(self._stack.counter[0, s.NOW])
+        return int(self._begun_state.counter[0, s.NOW])
 
     @property
     def workload(self) -> Workload:
         """Return the jobs of this episode."""
-        return self._begun.episode.workload
+        return self._begun_episode.workload
 
     def schedule(self) -> Schedule:
-        """Return the schedule made so far.
-
-        Returns:
-            The schedule; start -1 where a job has not started.
+        """Return the schedule made so far, start -1 where a job has not started.
 
         Raises:
             ActionError: No episode has begun.
-
-        Source:
-            House rule: one record of a schedule behind every face.
         """
-        return self._wiring.schedule(self._stack, 0, self._begun)
+        return self._begun_episode.schedule(self._begun_state, 0)
 
     def metrics(self) -> dict[str, float]:
-        """Return the metrics of the schedule made so far.
+        """Return the metrics of the schedule made so far, as `hpcgym.core.metrics.summary`.
 
-        Returns:
-            As `hpcgym.core.metrics.summary`; jobs that wait count as if they started now.
+        Jobs that wait count as if they started now.
 
         Raises:
             ActionError: No episode has begun.
-
-        Source:
-            Specification, section 1, "Metrics".
         """
-        return self._wiring.metrics(self._stack, 0, self._begun)
+        return self._begun_episode.metrics(self._begun_state, 0)
 
     def render(self) -> Any:
         """Show the machine over time, the queue and the head's reservation.
@@ -406,19 +399,16 @@ log E, at least -1 | -1 | 0 |
 
         Raises:
             ActionError: No episode has begun.
-
-        Source:
-            House rule: people would rather look than read.
         """
         if self.render_mode is None:
             gymnasium.logger.warn("nothing to render: no render_mode was given")
             return None
-        from hpcgym.env.rendering.snapshot import frame_of
+        from hpcgym.env.rendering.snapshot import take_snapshot
         from hpcgym.env.rendering.viewer import Viewer
 
-        made, prepared = self.schedule(), self._begun
-        title, table = f"{self.episodes.scenario.name}, {self._label}", prepared.episode.table
-        frame = frame_of(title, made, table, self._stack, 0, prepared.jobs, self._sim)
+        episode, state = self._begun_episode, self._begun_state
+        title = f"{self.episodes.scenario.name}, {self._label}"
+        frame = take_snapshot(title, episode, state, 0, self._sim)
         if self._viewer is None:
             self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])  # type: ignore[arg-type]
         return self._viewer.render(frame)
@@ -429,35 +419,35 @@ log E, at least -1 | -1 | 0 |
             self._viewer.close()
             self._viewer = None
 
-    # --- Wiring -----------------------------------------------------------------------------------
+    # --- State and buffers ------------------------------------------------------------------------
 
     @property
-    def _stack(self) -> s.State:
+    def _begun_state(self) -> s.State:
         """Return the state, which the first reset allocates."""
         if self._state is None:
             raise ActionError("no episode has begun; call reset()")
         return self._state
 
     @property
-    def _begun(self) -> Prepared:
+    def _begun_episode(self) -> EnvEpisode:
         """Return the episode, once one has begun."""
-        if self._prepared is None:
+        if self._episode is None:
             raise ActionError("no episode has begun; call reset()")
-        return self._prepared
+        return self._episode
 
-    def _make_room(self, prepared: Prepared) -> None:
-        """Allocate a state that holds the episode, unless the one at hand does."""
-        state, workload = self._state, prepared.episode.workload
+    def _make_room(self, episode: EnvEpisode) -> None:
+        """Allocate a state if there is none in which the episode fits."""
+        state = self._state
         if (
             state is None
-            or state.start_time.shape[1] < len(workload)
-            or state.history_completed.shape[1] < len(workload.history.completed)
+            or state.start_time.shape[1] < episode.n_jobs
+            or state.history_completed.shape[1] < episode.n_users
         ):
-            self._state = state_for([prepared.episode], fields=True)
+            self._state = state_for([episode.prepared], fields=True)
             self._sim = sim_of(self._state, 0)
 
     def _empty(self) -> Observation:
-        """Make room for an observation."""
+        """Return zeros for an observation."""
         return {
             "jobs": np.zeros(self.n_slots * N_FIELDS, dtype=np.float32),
             "cluster": np.zeros(N_CLUSTER, dtype=np.float32),
@@ -465,15 +455,13 @@ log E, at least -1 | -1 | 0 |
         }
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what only this process can hold: windows, and records of kernels."""
+        """Leave out the window, and structs of kernels, which hold addresses of this process."""
         kept = self.__dict__ | {"_viewer": None}
-        for key in ("_row", "_choice"):
-            kept.pop(key, None)
-        return kept
+        return {key: value for key, value in kept.items() if not isinstance(value, Struct)}
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
-        """Take hold of state and jobs again the way kernels see them."""
+        """Make the structs of kernels again."""
         self.__dict__.update(kept)
-        self._action_spec = self._wiring.choice()
+        self._action_spec = self._config.action_spec()
         if self._state is not None:
             self._sim = sim_of(self._state, 0)

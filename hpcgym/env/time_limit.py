@@ -1,4 +1,4 @@
-"""What a horizon owes: the last payment and the final info of an episode cut short."""
+"""The end of an episode that Gymnasium's `max_episode_steps` cuts short."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ import gymnasium
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 
 
-class PayAtHorizon(
+class PayAtTimeLimit(
     gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs
 ):
-    """Ends an episode properly when Gymnasium's `max_episode_steps` cuts it short.
+    """Pays what the reward still owes when `max_episode_steps` truncates an episode.
 
-    The time limit stands outside the environment, which therefore cannot know of it. This wrapper
-    stands outside the time limit: it adds what the reward still owes for the waiting jobs and the
-    metrics of the schedule so far. `gymnasium.make` puts it there by the registration.
-
-    Args:
-        env: A `SchedulingEnv` in its wrappers.
-
-    Source:
-        Specification, section 10: at a truncation all forms of the reward have one sum.
+    Gymnasium's time limit is outside the environment, which cannot know of it, and this wrapper is
+    outside the time limit. `gymnasium.make` adds it by the registration. At a truncation all forms
+    of the reward have the same sum.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, Any]) -> None:
@@ -30,19 +24,9 @@ class PayAtHorizon(
         gymnasium.Wrapper.__init__(self, env)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step, and settle the account if this step reached the horizon.
-
-        Args:
-            action: A member of the action space.
-
-        Returns:
-            As `SchedulingEnv.step`.
-
-        Source:
-            Specification, section 10.
-        """
+        """Step as `SchedulingEnv.step` does, and pay the rest if the time limit is reached."""
         shown, reward, terminated, truncated, info = self.env.step(action)
         if truncated and not terminated:
-            reward, closing = cast(SchedulingEnv, self.unwrapped).truncate()
-            info |= closing
+            reward, last_info = cast(SchedulingEnv, self.unwrapped).truncate()
+            info |= last_info
         return shown, float(reward), terminated, truncated, info

@@ -1,4 +1,4 @@
-"""`HPCBatch-v0` as one vector environment: many schedulers stepped in one compiled call."""
+"""`HPCBatch-v0` as one vector environment: one compiled call steps many simulations."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.action import masks_of
 from hpcgym.env.buffers import EnvBuffers
-from hpcgym.env.config import AnyScenario, Keywords, Wiring
-from hpcgym.env.episode import Prepared
+from hpcgym.env.config import AnyScenario, EnvConfig, Keywords
+from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import metrics_where
 from hpcgym.env.scheduling import Observation
-from hpcgym.env.sub_env import EnvView
+from hpcgym.env.sub_env import SubEnv
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
 RENDER_MODES = ("ansi", "rgb_array")
@@ -31,37 +31,39 @@ Bools = NDArray[np.bool_]
 
 
 class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
-    """Many `SchedulingEnv`, each equal to the scalar one to the bit, stepped in one compiled call.
+    """Many `SchedulingEnv` in one, each equal to the scalar environment to the bit.
 
     `gymnasium.make_vec("HPCBatch-v0", num_envs=64)` makes one. Observations, actions, rewards and
-    episodes are those of `hpcgym.env.scheduling.SchedulingEnv`, its data sheet, with a leading axis
-    n_envs; infos and autoresets those of Gymnasium's `SyncVectorEnv`.
+    episodes are those of `hpcgym.env.scheduling.SchedulingEnv`, with a leading axis n_envs. Infos
+    and autoresets are those of Gymnasium's `SyncVectorEnv`.
 
     Args:
-        scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`; or several of them,
-            dealt out to the environments in turn, which may be of logs and machines of any size;
-            one that is named twice goes to twice as many.
-        num_envs: Environments side by side.
-        autoreset_mode: What follows the end of an episode: NEXT_STEP (the next step resets, its
-            action unread), SAME_STEP (the step itself resets; what ended is in
-            `info["final_obs"]` and `info["final_info"]`) or DISABLED (`reset` with a
-            `reset_mask`). A member of `AutoresetMode`, its name or its value.
-        copy: Whether observations are copies; False hands out the buffers themselves, read-only,
+        scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`. A list of several is
+            dealt out to the environments in turn; their logs and machines may be of any size, and
+            one that is named twice gets twice as many environments.
+        num_envs: Number of environments.
+        autoreset_mode: What follows the end of an episode, a member of `AutoresetMode`, its name or
+            its value. NEXT_STEP: the next step resets and ignores its action. SAME_STEP: the step
+            itself resets, and `info["final_obs"]` and `info["final_info"]` hold the end. DISABLED:
+            the caller resets, with a `reset_mask`.
+        copy: Whether observations are copies. False returns the buffers themselves, read-only,
             which the next step overwrites.
-        threads: Threads that step; None = one per core. They do not change what comes out.
+        threads: Threads that step; None = one per core. Results do not depend on them.
         max_episode_steps: Steps after which an episode is truncated; None = never.
-        render_mode: "ansi" or "rgb_array"; None = no pictures.
-        **keywords: The other keywords of `SchedulingEnv`, alike for all environments.
+        render_mode: "ansi", "rgb_array" or None.
+        **keywords: The other keywords of `SchedulingEnv`, the same for all environments.
 
     Attributes:
-        viewers: What draws the environments that have been rendered.
+        configs: Configuration of each environment; environments of one scenario share one.
+        buffers: The simulations, and the buffers of actions and observations.
+        labels: Episode of each environment, None before its first reset.
+        viewers: Viewers of the environments that have been rendered.
 
     Raises:
         ScenarioError: An unknown or contradictory keyword.
-        HpcgymError: Threads that are not a whole number >= 1.
+        HpcgymError: `threads` is not a whole number >= 1.
 
-    Source:
-        Specification, section 10; Gymnasium's interface of vector environments.
+    Source: Specification, section 10; Gymnasium's interface of vector environments.
 
     Example:
         >>> envs = SchedulingVectorEnv("tiny", num_envs=3)
@@ -91,7 +93,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        """Wire the environments; the class describes the arguments."""
+        """Configure the environments; the class explains the arguments."""
         num_envs = _checked_count("num_envs", num_envs)
         if max_episode_steps is not None:
             max_episode_steps = _checked_count("max_episode_steps", max_episode_steps)
@@ -103,14 +105,14 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self._mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode
-        self.wirings = _wirings_of(scenario, num_envs, keywords)
-        first = self.wirings[0]
+        self.configs = _configs_of(scenario, num_envs, keywords)
+        first = self.configs[0]
         self._reader, self._terms = first.reader, first.reward_terms
         self.single_action_space = first.reader.space
         self.single_observation_space = first.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.stack = EnvBuffers(self.wirings, max_episode_steps, checked_threads(threads))
+        self.buffers = EnvBuffers(self.configs, max_episode_steps, checked_threads(threads))
         self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
         self.viewers: dict[int, Any] = {}
         self._generators: list[np.random.Generator | None] = [None] * num_envs
@@ -127,15 +129,15 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin episodes and run to their first decisions.
+        """Begin episodes and run them to their first decisions.
 
         Args:
-            seed: Environment i is seeded by seed + i, or by the i-th of a sequence, None leaving it
-                as it is.
-            options: As for the scalar environment, where `episode` and `workload` may also be
-                sequences, one per environment; `{"common_random_numbers": True}` lets all draw the
-                episodes of the first until they are seeded anew; `{"reset_mask": mask}` resets
-                those alone whose entry is True, shape (n_envs,).
+            seed: Environment i gets the seed seed + i, or the i-th of a sequence; None keeps its
+                generator.
+            options: As for the scalar environment; `episode` and `workload` may be sequences, one
+                per environment. `{"common_random_numbers": True}`: all draw the episodes of the
+                first until they get other seeds. `{"reset_mask": mask}`: only environments where
+                the mask, shape (n_envs,), is True are reset.
 
         Returns:
             Observations, and info with `label` and `now` of each environment that was reset.
@@ -143,8 +145,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         Raises:
             ScenarioError: Seeds, a mask or an option that do not fit; then nothing has been reset.
 
-        Source:
-            Specification, section 10, "Episodes".
+        Source: Specification, section 10, "Episodes".
         """
         asked = dict(options or {})
         mask = _checked_mask(asked.pop("reset_mask", None), self.num_envs)
@@ -163,7 +164,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             if is_common:
                 generators[env], known[env] = copies.deepcopy(generators[0]), known[0]
         drawn = [
-            self.wirings[env].draw(own, _existing(generators[env])) for env, own in each.items()
+            self.configs[env].draw(own, _existing(generators[env])) for env, own in each.items()
         ]
         self._begin(envs, drawn)
         self._generators, self._seeds = generators, known
@@ -172,12 +173,12 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return self._observation(), self._label_info(mask) | self._clock_info(mask)
 
     def _draws_in_common(self, common: Any, mask: Bools) -> bool:
-        """Tell whether all environments are to draw the same; refuse where they cannot."""
+        """Return whether all environments draw the same episodes; refuse it where they cannot."""
         if not isinstance(common, (bool, np.bool_)):
             raise ScenarioError(f"option 'common_random_numbers' must be a bool, got {common!r}")
         if not common:
             return False
-        if not mask.all() or any(wiring is not self.wirings[0] for wiring in self.wirings):
+        if not mask.all() or any(config is not self.configs[0] for config in self.configs):
             raise ScenarioError(
                 "option 'common_random_numbers' is for all environments, of one scenario: no "
                 "reset_mask goes with it"
@@ -185,31 +186,21 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return True
 
     def generator(self, env: int) -> np.random.Generator:
-        """Return the source of randomness of one environment.
-
-        Args:
-            env: Which one.
-
-        Returns:
-            Its generator, seeded by chance unless a reset has seeded it.
-
-        Source:
-            Gymnasium's `Env.np_random`.
-        """
+        """Return an environment's generator, seeded by chance unless a reset has seeded it."""
         if self._generators[env] is None:
             self._generators[env], self._seeds[env] = seeding.np_random()
         return _existing(self._generators[env])
 
-    def _draw(self, env: int) -> tuple[str, Prepared]:
+    def _draw(self, env: int) -> tuple[str, EnvEpisode]:
         """Draw the next episode of an environment."""
-        return self.wirings[env].draw({}, self.generator(env))
+        return self.configs[env].draw({}, self.generator(env))
 
-    def _begin(self, envs: NDArray[np.int64], drawn: list[tuple[str, Prepared]]) -> None:
-        """Begin the episodes that were drawn; if that fails, nothing goes on before a reset."""
+    def _begin(self, envs: NDArray[np.int64], drawn: list[tuple[str, EnvEpisode]]) -> None:
+        """Begin the drawn episodes; if that fails, these environments need a reset."""
         for env in envs.tolist():
             self.labels[env] = None
         self._some_are_over = True
-        self.stack.begin(envs, [prepared for _, prepared in drawn])
+        self.buffers.begin(envs, [episode for _, episode in drawn])
         for env, (label, _) in zip(envs.tolist(), drawn, strict=True):
             self.labels[env] = label
 
@@ -220,29 +211,25 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
     ) -> tuple[Observation, NDArray[np.float64], Bools, Bools, dict[str, Any]]:
         """Take one action in each environment and run each to its next decision.
 
-        Args:
-            actions: Member of the action space: one action per environment.
-
         Returns:
-            Observations, rewards, terminated, truncated, shape (n_envs,) each, and infos, in which
-            `_key` says for which environments `key` holds.
+            Observations, rewards, terminated and truncated, of shape (n_envs,), and infos, in which
+            `_key` is the mask of the environments for which `key` holds.
 
         Raises:
             ActionError: Wrong shape or type, a value out of range or NaN, or an episode that is
-                over; then nothing has been done.
+                over; then no environment has moved.
 
-        Source:
-            Specification, "Action semantics" and "Reward identity".
+        Source: Specification, section 10, "Action semantics" and "Reward identity".
         """
-        fields, resting, drawn = self.stack.fields, None, []
-        self._reader.read_many(actions, fields.number, fields.values)
+        batch, resting, drawn = self.buffers.batch, None, []
+        self._reader.read_many(actions, batch.number, batch.values)
         if self._some_are_over:
             resting = self._resting()
-            self._refuse(self.stack.find_refused(resting), actions)
+            self._refuse(self.buffers.find_refused(resting), actions)
             drawn = [self._draw(env) for env in resting.tolist()]
-        n_ended = self.stack.step(resting)
+        n_ended = self.buffers.step(resting)
         self._refuse(-1 - n_ended, actions)
-        payment, tally, ended = fields.payment.copy(), fields.tally.copy(), fields.ended.copy()
+        payment, tally, ended = batch.payment.copy(), batch.tally.copy(), batch.ended.copy()
         stepped = self._every.copy()
         if resting is not None:
             stepped[resting] = False
@@ -253,11 +240,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         if resting is None and n_ended == 0:
             info = self._step_info(stepped, payment, tally)
         else:
-            info = self._turning_info(stepped, payment, tally, terminated | truncated)
+            info = self._info_of_turn(stepped, payment, tally, terminated | truncated)
         return self._observation(), payment[0], terminated, truncated, info
 
     def _resting(self) -> NDArray[np.int64]:
-        """Return the environments that a step resets instead; refuse where none may."""
+        """Return the environments that this step resets; refuse in mode DISABLED."""
         if None in self.labels:
             raise ActionError("no episode is under way; call reset()")
         over = np.flatnonzero(self._is_over)
@@ -269,15 +256,15 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return over
 
     def _refuse(self, env: int, actions: Any) -> None:
-        """Refuse the action of an environment; env < 0 = no action is refused."""
+        """Raise the error for an environment's action; env < 0 = none is refused."""
         if env >= 0:
             why = self._reader.refuse(np.asarray(actions)[env])
             raise ActionError(f"environment {env}: {why}")
 
-    def _turning_info(
+    def _info_of_turn(
         self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any], over: Bools
     ) -> dict[str, Any]:
-        """Return the info of a step that ended or began episodes; SAME_STEP resets those ended."""
+        """Return the info of a step that ended or began episodes; SAME_STEP begins the next."""
         self._is_over, self._some_are_over = over.copy(), bool(over.any())
         if self._mode is not AutoresetMode.SAME_STEP or not self._some_are_over:
             info = self._step_info(stepped, payment, tally) | self._clock_info(self._every.copy())
@@ -286,7 +273,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         drawn = [self._draw(env) for env in ended.tolist()]
         final_obs = np.full(self.num_envs, None, dtype=object)
         for env in ended.tolist():
-            final_obs[env] = {key: array[env].copy() for key, array in self.stack.shown.items()}
+            final_obs[env] = {key: array[env].copy() for key, array in self.buffers.shown.items()}
         final_info = self._step_info(over, payment, tally)
         final_info |= self._label_info(over) | self._metrics_info(over)
         info = {"final_obs": final_obs, "_final_obs": over}
@@ -296,34 +283,34 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._is_over, self._some_are_over = ~self._every, False
         return info | self._label_info(over | ~stepped) | self._clock_info(self._every.copy())
 
-    # --- What is shown ----------------------------------------------------------------------------
+    # --- Observations and infos -------------------------------------------------------------------
 
     def _observation(self) -> Observation:
-        """Return the observations, as copies if so wished."""
-        shown = self.stack.shown
+        """Return the observations, copied unless `copy` is False."""
+        shown = self.buffers.shown
         return {key: array.copy() for key, array in shown.items()} if self.copy else {**shown}
 
     def _clock_info(self, begun_or_stepped: Bools) -> dict[str, Any]:
         """Return the clocks of some environments."""
-        now = np.where(begun_or_stepped, self.stack.fields.tally[0], 0)
+        now = np.where(begun_or_stepped, self.buffers.batch.tally[0], 0)
         return {"now": now, "_now": begun_or_stepped}
 
     def _label_info(self, labelled: Bools) -> dict[str, Any]:
-        """Return which episodes some environments play."""
+        """Return the labels of some environments' episodes."""
         labels = self.labels.copy()
         labels[~labelled] = None
         return {"label": labels, "_label": labelled}
 
     def _metrics_info(self, over: Bools) -> dict[str, Any]:
-        """Return the figures of the episodes that this step ended."""
+        """Return the metrics of the episodes that this step ended."""
         if not over.any():
             return {}
-        return {"metrics": metrics_where(over, self.stack.fields.figure), "_metrics": over}
+        return {"metrics": metrics_where(over, self.buffers.batch.figure), "_metrics": over}
 
     def _step_info(
         self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any]
     ) -> dict[str, Any]:
-        """Return what a step says of the environments that it moved; nothing if it moved none."""
+        """Return the info of the environments that a step moved, empty if it moved none."""
         n_stepped = np.count_nonzero(stepped)
         if n_stepped == 0:
             return {}
@@ -342,116 +329,72 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         }
 
     def action_masks(self) -> Bools:
-        """Return which slots hold a job, for `job` actions.
-
-        Returns:
-            Shape (n_envs, n_slots); the first slot alone where no job waits.
-
-        Source:
-            Specification, "Action semantics", `job`.
-        """
-        return masks_of(self.stack.fields.slot)
+        """Return the scalar environment's `action_masks`, shape (n_envs, n_slots)."""
+        return masks_of(self.buffers.batch.slot)
 
     def render(self) -> tuple[Any, ...] | None:
-        """Show each environment: machine over time, queue, and the head's reservation.
-
-        Returns:
-            One text or picture per environment, as `render_mode` says.
+        """Return a text or an image of each environment, as `render_mode` says.
 
         Raises:
             ActionError: No episode has begun.
-
-        Source:
-            House rule: people would rather look than read.
         """
         if self.render_mode is None:
             gymnasium.logger.warn("nothing to render: no render_mode was given")
             return None
         return tuple(env.render() for env in self.envs)
 
-    # --- As Gymnasium's own vector environments have it -------------------------------------------
+    # --- Interface of Gymnasium's own vector environments -----------------------------------------
 
     @property
-    def envs(self) -> tuple[EnvView, ...]:
-        """Return a view of each environment: `envs[3].schedule()`."""
-        return tuple(EnvView(self, env) for env in range(self.num_envs))
+    def envs(self) -> tuple[SubEnv, ...]:
+        """Return each environment, to look at: `envs[3].schedule()`."""
+        return tuple(SubEnv(self, env) for env in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close what draws the environments.
-
-        Args:
-            **kwargs: Not used.
-
-        Source:
-            Gymnasium's `VectorEnv.close`.
-        """
+        """Close the viewers."""
         for viewer in self.viewers.values():
             viewer.close()
         self.viewers.clear()
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """Call a method of each environment, or read an attribute.
-
-        Args:
-            name: Name of something that `EnvView` has.
-            *args: Passed on.
-            **kwargs: Passed on.
-
-        Returns:
-            What each environment gives.
+        """Call a method of each `SubEnv`, or read an attribute, as `SyncVectorEnv.call`.
 
         Raises:
-            AttributeError: An environment has nothing of that name.
-
-        Source:
-            Gymnasium's `SyncVectorEnv.call`.
+            AttributeError: `SubEnv` has nothing of that name.
         """
         found = [getattr(env, name) for env in self.envs]
         return tuple(one(*args, **kwargs) if callable(one) else one for one in found)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
-        """Read an attribute of each environment.
-
-        Args:
-            name: Name of an attribute that `EnvView` has.
-
-        Returns:
-            What each environment gives.
-
-        Raises:
-            AttributeError: An environment has nothing of that name.
-
-        Source:
-            Gymnasium's `SyncVectorEnv.get_attr`.
-        """
+        """Read an attribute of each `SubEnv`, as `SyncVectorEnv.get_attr`."""
         return self.call(name)
 
     @property  # type: ignore[misc]
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
-        """Return each environment's source of randomness."""
+        """Return each environment's generator."""
         return tuple(self.generator(env) for env in range(self.num_envs))
 
     @property
     def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
-        """Return what each environment was seeded by."""
+        """Return each environment's seed."""
         return tuple(self._seeds)
 
 
 def _checked_count(name: str, value: Any) -> int:
-    """Return a whole number >= 1, refuse anything else."""
+    """Return a whole number >= 1; refuse anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ScenarioError(f"{name} must be a whole number >= 1, got {value!r}")
     return int(value)
 
 
 def _existing(generator: np.random.Generator | None) -> np.random.Generator:
-    """Return a generator that is known to be there."""
+    """Return a generator that is not None."""
     assert generator is not None
     return generator
 
 
 def _mode_of(autoreset_mode: AutoresetMode | str) -> AutoresetMode:
-    """Return the mode meant by a member of `AutoresetMode`, its name or its value."""
+    """Return a mode, given a member of `AutoresetMode`, its name or its value."""
     for mode in AutoresetMode:
         if autoreset_mode in (mode, mode.value, mode.name):
             return mode
@@ -459,26 +402,25 @@ def _mode_of(autoreset_mode: AutoresetMode | str) -> AutoresetMode:
     raise ScenarioError(unknown_name("autoreset_mode", str(autoreset_mode), names))
 
 
-def _wirings_of(
+def _configs_of(
     scenario: AnyScenario | Sequence[AnyScenario], num_envs: int, keywords: Keywords
-) -> list[Wiring]:
-    """Wire each environment; those of one scenario share what was prepared of its episodes."""
+) -> list[EnvConfig]:
+    """Configure each environment; those of one scenario share a configuration."""
     several: list[Any] = list(scenario) if isinstance(scenario, (list, tuple)) else [scenario]
     if not 1 <= len(several) <= num_envs:
         raise ScenarioError(
             f"{len(several)} scenarios cannot be dealt out to {num_envs} environments"
         )
-    wired: dict[Any, Wiring] = {}
-    for one in several:
-        key = one if isinstance(one, (str, Path)) else id(one)
-        if key not in wired:
-            wired[key] = Wiring(one, **keywords)
-    order = [wired[one if isinstance(one, (str, Path)) else id(one)] for one in several]
-    return [order[env % len(order)] for env in range(num_envs)]
+    keys = [one if isinstance(one, (str, Path)) else id(one) for one in several]
+    made: dict[Any, EnvConfig] = {}
+    for key, one in zip(keys, several, strict=True):
+        if key not in made:
+            made[key] = EnvConfig(one, **keywords)
+    return [made[keys[env % len(keys)]] for env in range(num_envs)]
 
 
 def _checked_seeds(seed: Any, num_envs: int) -> list[int | None]:
-    """Return one seed per environment, None where it is not seeded anew."""
+    """Return one seed per environment, None where it keeps its generator."""
     if seed is None:
         return [None] * num_envs
     try:
@@ -499,7 +441,7 @@ def _checked_seeds(seed: Any, num_envs: int) -> list[int | None]:
 
 
 def _checked_mask(mask: Any, num_envs: int) -> Bools:
-    """Return which environments a reset is for."""
+    """Return which environments a reset begins anew."""
     if mask is None:
         return np.ones(num_envs, dtype=np.bool_)
     if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_ or mask.shape != (num_envs,):
@@ -512,7 +454,7 @@ def _checked_mask(mask: Any, num_envs: int) -> Bools:
 
 
 def _options_of(options: dict[str, Any], env: int, num_envs: int) -> dict[str, Any]:
-    """Return what the options of a reset ask of one environment."""
+    """Return the options of a reset that are for one environment."""
     own = dict(options)
     for key, value in options.items():
         if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value) > 0:

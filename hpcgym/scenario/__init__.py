@@ -1,4 +1,4 @@
-"""Scenarios: named settings, read strictly, and the episodes they stand for."""
+"""Scenarios: named settings, read strictly, and their episodes."""
 
 from hpcgym.scenario.load import load_scenario, parse_scenario, scenario_names
 from hpcgym.scenario.spec import (

@@ -1,4 +1,4 @@
-"""Training episodes made of a scenario's own: shorter, denser, shaken, mixed anew, and chosen."""
+"""Changed episodes for training: shorter, denser, shaken, resampled, generated, filtered."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpcgym.batch import simulate_many
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.episodes import Episodes, settings_but_policy
-from hpcgym.scenario.slicing import Part
+from hpcgym.scenario.slicing import LabelledWorkload
 from hpcgym.scenario.spec import ResampledEpisodes, WeekEpisodes
 from hpcgym.trace.lublin import SMALLEST_MACHINE, lublin_workload
 from hpcgym.trace.resample import jitter, join_weeks, resample_week, scale_load
@@ -23,49 +23,48 @@ from hpcgym.trace.split import WEEK_S, Past
 from hpcgym.trace.synthetic import synthetic_workload
 
 Maker: TypeAlias = Callable[[np.random.Generator], Workload]
-"""What makes a week of jobs by chance."""
+"""Makes a random week of jobs."""
 
 REDRAWS = 20
-"""How often a draw that the filter leaves out is made again, before the last one is taken."""
+"""Attempts to draw an episode that the filter accepts, before the last one is used."""
 
 KEPT_DRAWS = 128
-"""Draws kept for environments that are to play the same ones."""
+"""Draws kept for other environments with the same seed."""
 
 SAMPLE_JOBS = 20_000
-"""Jobs of the workload model whose mean area tells how many make a week's load."""
+"""Jobs of the workload model whose mean area determines how many make a week's load."""
 
 
 @dataclass(frozen=True)
 class Augmentation:
     """How training episodes are made of a scenario's; the defaults change nothing.
 
-    A draw takes an episode of the scenario, or makes a week; cuts a window out of it; divides its
-    gaps; shakes its submissions; and is drawn again if the filter leaves it out.
+    A draw takes an episode of the scenario, or makes a week. It then cuts a window out, divides
+    the gaps between submissions, and shakes them. The filter may refuse it, and then the draw is
+    made again.
 
     Attributes:
         jitter: Every submission is moved by up to this many s to either side.
         load: Least and greatest factor by which jobs arrive faster, drawn log-uniformly.
-        window: Shortest and longest stretch of time, s, cut out of an episode at one of its
-            submissions, onto an empty machine, with what is known of users by then; drawn
-            log-uniformly. Episodes that are not longer stay whole. None = all stay whole.
-        growing: Whether the stretch grows from the shortest to the longest with `progress` instead,
-            so that short windows come before long ones.
-        resampled: Share of the draws that are made of one random week of each user.
-        generated: Share of the draws that come from the Lublin-Feitelson model with Tsafrir's
-            estimates: for the scenario's machine and largest request, as many jobs as make the load
-            of a random week of the scenario on average, over one week, from as many users as a week
-            has.
-        easiest: Draws on which SAF's mean bounded slowdown, under the scenario's scheduler, is not
-            above this are trivial and drawn again; 0 = none is.
-        hardest: Those on which it is not below this are hopeless and drawn again.
+        window: Shortest and longest stretch of time, s, drawn log-uniformly; None = whole
+            episodes. A window starts at a submission, on an empty machine, with what is known of
+            users by then. Episodes that are not longer stay whole.
+        growing: Whether windows grow from the shortest to the longest with `progress` instead, so
+            that short windows come before long ones.
+        resampled: Share of draws that are made of one random week of each user.
+        generated: Share of draws from the Lublin-Feitelson model with Tsafrir's estimates, for
+            the scenario's machine and largest request. They last one week, have on average the
+            load of a random week of the scenario, and as many users as a week.
+        easiest: Draws whose mean bounded slowdown under SAF, with the scenario's scheduler, is
+            not above this are trivial and drawn again; 0 = none.
+        hardest: Draws for which it is not below this are hopeless and drawn again.
 
     Raises:
         ScenarioError: A value out of range.
 
-    Source:
-        Specification, section 10, "Learnability kit"; filtering of trajectories: Zhang et al. 2020
-        (RLScheduler); input shaking: Tsafrir, Ouaknine and Feitelson 2007; resampling:
-        Carastan-Santos 2019, Algorithm 1.
+    Source: Specification, section 10, "Learnability kit"; filter: Zhang et al. 2020 (RLScheduler);
+    input shaking: Tsafrir, Ouaknine and Feitelson 2007; resampling: Carastan-Santos 2019,
+    Algorithm 1.
 
     Example:
         >>> Augmentation(load=(0.8, 1.25), window=(86_400, 259_200), easiest=2).jitter
@@ -105,36 +104,27 @@ class Augmentation:
 
     @property
     def filters(self) -> bool:
-        """Whether any draw may be left out."""
+        """Whether any draw may be refused."""
         return self.easiest > 0 or self.hardest < math.inf
 
 
 class AugmentedEpisodes(Episodes):
     """Episodes to train on: those of a scenario, changed at every draw.
 
-    They stand wherever `Episodes` may. Only draws are changed: an episode that is asked for by name
-    or number, as evaluation does, is the scenario's own. Nothing of the log enters but the
-    episodes at hand and what they know of their users' past, so episodes held out stay unseen.
+    They may be used wherever `Episodes` may. Only draws are changed: an episode by name or number,
+    as evaluation plays it, is the scenario's own. Draws use nothing of the log but the episodes at
+    hand and their users' histories, so held-out episodes stay unseen.
 
-    A draw takes one number from the generator and follows from that and `progress` alone.
-    Environments seeded alike (`reset(seed=[1, 1, 1, 2, 2, 2])` of a vector) therefore play the same
-    episodes in the same order, whenever each ends its own, and serve as each other's baseline; the
-    draw is made once for all of them. Where windows grow, they are the same between two settings of
-    `progress`, so set it where all are reset.
-
-    Args:
-        episodes: The episodes.
-        augmentation: How draws change them.
-
-    Attributes:
-        augmentation: Likewise.
+    A draw takes one number from the generator and depends on that number and `progress` only.
+    Environments with the same seed (`reset(seed=[1, 1, 1, 2, 2, 2])` of a vector) therefore play
+    the same episodes in the same order, and serve as each other's baseline; each draw is made once
+    for all of them. Where windows grow, set `progress` when all environments are reset.
 
     Raises:
         ScenarioError: Weeks are to be made, but the episodes are of another kind, or the machine is
             too small for the workload model.
 
-    Source:
-        Specification, section 10, "Learnability kit".
+    Source: Specification, section 10, "Learnability kit".
 
     Example:
         >>> chosen = Episodes("synthetic-256-weeks").select("1-10")
@@ -149,10 +139,10 @@ class AugmentedEpisodes(Episodes):
         self._augment(augmentation, 0.0)
 
     def _augment(self, augmentation: Augmentation, progress: float) -> None:
-        """Prepare what draws need."""
+        """Set what draws need."""
         self.augmentation = augmentation
         self.progress = progress
-        self._drawn: OrderedDict[tuple[int, float], Part] = OrderedDict()
+        self._drawn: OrderedDict[tuple[int, float], LabelledWorkload] = OrderedDict()
         self._pasts: WeakKeyDictionary[Workload, Past] = WeakKeyDictionary()
         self._bsld: WeakKeyDictionary[Workload, float] = WeakKeyDictionary()
         kind = self.scenario.episode
@@ -186,17 +176,10 @@ class AugmentedEpisodes(Episodes):
             raise ScenarioError(f"progress must lie in 0 to 1, got {progress}")
         self._progress = float(progress)
 
-    def draw(self, generator: np.random.Generator) -> Part:
-        """Draw an episode at random and change it.
+    def draw(self, generator: np.random.Generator) -> LabelledWorkload:
+        """Return label and jobs of a random, changed episode; one number moves the generator on.
 
-        Args:
-            generator: Source of randomness, moved on by one number.
-
-        Returns:
-            Label and jobs of the episode; the same objects again for the same number.
-
-        Source:
-            House rule: a draw depends on the state of the generator, and here on progress, alone.
+        The same number and `progress` give the same objects again.
         """
         number = int(generator.integers(np.iinfo(np.int64).max))
         key = number, self.progress
@@ -206,8 +189,8 @@ class AugmentedEpisodes(Episodes):
                 self._drawn.popitem(last=False)
         return self._drawn[key]
 
-    def _chosen(self, generator: np.random.Generator) -> Part:
-        """Draw until the filter lets an episode pass, or draws run out."""
+    def _chosen(self, generator: np.random.Generator) -> LabelledWorkload:
+        """Draw until the filter accepts an episode, or attempts run out."""
         label, workload = self._changed(generator)
         for _ in range(REDRAWS):
             if not self.augmentation.filters or self._passes(workload):
@@ -216,14 +199,14 @@ class AugmentedEpisodes(Episodes):
         return label, workload
 
     def _passes(self, workload: Workload) -> bool:
-        """Tell whether SAF finds an episode neither trivial nor hopeless; measured once each."""
+        """Return whether an episode is neither trivial nor hopeless under SAF; simulated once."""
         if workload not in self._bsld:
             settings = settings_but_policy(self.settings)
             result = simulate_many([workload], ["SAF"], metrics=["mean_bsld"], **settings)
             self._bsld[workload] = float(result["mean_bsld"][0, 0])
         return self.augmentation.easiest < self._bsld[workload] < self.augmentation.hardest
 
-    def _changed(self, generator: np.random.Generator) -> Part:
+    def _changed(self, generator: np.random.Generator) -> LabelledWorkload:
         """Draw an episode once and change it."""
         label, workload, is_warm = self._source(generator)
         if self.augmentation.window is not None:
@@ -238,7 +221,7 @@ class AugmentedEpisodes(Episodes):
         return label, workload
 
     def _source(self, generator: np.random.Generator) -> tuple[str, Workload, bool]:
-        """Take an episode of the scenario or make a week; tell whether parts of it have a past."""
+        """Return label, jobs, and whether windows of them have a history."""
         position = generator.random()
         for share, label, make in self._makers:
             if position < share:
@@ -248,8 +231,8 @@ class AugmentedEpisodes(Episodes):
 
     def _cut_out(
         self, label: str, workload: Workload, is_warm: bool, generator: np.random.Generator
-    ) -> Part:
-        """Cut a window out of an episode, unless the episode is not longer."""
+    ) -> LabelledWorkload:
+        """Cut a window out of an episode that is longer."""
         assert self.augmentation.window is not None
         shortest, longest = self.augmentation.window
         share = self.progress if self.augmentation.growing else generator.random()
@@ -270,30 +253,30 @@ class AugmentedEpisodes(Episodes):
         return f"{label} {what}", part
 
     def _past_of(self, workload: Workload) -> Past:
-        """Return what an episode can look back on, sorted once each."""
+        """Return the users' past that windows of an episode may see, sorted once."""
         if workload not in self._pasts:
             self._pasts[workload] = Past(workload)
         return self._pasts[workload]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what the episodes can be made from again."""
+        """Return what the episodes can be made of again."""
         own = {"augmentation": self.augmentation, "progress": self.progress}
         return super().__getstate__() | own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read and cut the log again, and prepare what draws need."""
+        """Read and cut the log again, and set what draws need."""
         super().__setstate__(state)
         self._augment(state["augmentation"], state["progress"])
 
 
 def _resampled_week_maker(weeks: Sequence[Workload]) -> Maker:
-    """Return what makes a week out of one random week of each user."""
+    """Return a function that makes a week out of one random week of each user."""
     joined = join_weeks(weeks)
     return lambda generator: resample_week(joined, generator)
 
 
 def _generated_week_maker(weeks: Sequence[Workload], largest_request: int) -> Maker:
-    """Return what draws weeks from the workload model, with the loads that these weeks have."""
+    """Return a function that draws weeks from the workload model with the loads of these weeks."""
     processors = weeks[0].machine_processors
     if processors < SMALLEST_MACHINE:
         raise ScenarioError(

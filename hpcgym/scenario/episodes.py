@@ -1,4 +1,4 @@
-"""From a scenario to its episodes: the log is read once and cut beforehand, then drawn from."""
+"""The episodes of a scenario: the log is read and cut once, then episodes are drawn."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import Cut, Part, cut_apart, cut_log, cut_workload
-from hpcgym.scenario.spec import Scenario, SchedulerSpec, WeekEpisodes
+from hpcgym.scenario.slicing import (
+    LabelledWorkload,
+    Slices,
+    slice_apart,
+    slice_log,
+    slice_workload,
+)
+from hpcgym.scenario.spec import Scenario, WeekEpisodes
 from hpcgym.scenario.week_ranges import number_ranges, parse_numbers
 from hpcgym.trace.clean import CleaningReport
 
@@ -22,9 +28,9 @@ from hpcgym.trace.clean import CleaningReport
 class Episodes:
     """The episodes of a scenario, in time order, numbered from 1.
 
-    A log is read and cut once in a process, however many objects ask for it. Pickling carries the
-    scenario only, unless the jobs were handed in; unpickling reads the log again. What `set_apart`
-    gives carries its weeks and never reads the log.
+    A process reads and cuts a log once for all objects. A pickle holds the scenario only, unless
+    the jobs were handed in, and unpickling reads the log again. Episodes from `set_apart` carry
+    their weeks and never read the log.
 
     Args:
         scenario: A name, a path, or a scenario.
@@ -35,16 +41,15 @@ class Episodes:
         settings: The scheduler that agents and baselines share.
         largest_request: Largest request of the scenario, s.
         numbers: Number of each episode, ascending.
-        labels: Name of each episode, such as "week 7".
-        report: What the cleaning of the log changed, or None where the jobs were handed in.
+        labels: Label of each episode, such as "week 7".
+        report: Report of the cleaning, None where the jobs were handed in.
 
     Raises:
-        ScenarioError: No such scenario or no such episode, or a request is larger than stated, or
-            jobs of the log are wider than the machine and the scenario does not drop them.
+        ScenarioError: No such scenario or episode, a request larger than stated, or jobs wider
+            than the machine that the scenario does not drop.
         TraceError: The log cannot be found, read, cleaned or cut.
 
-    Source:
-        Specification, section 10, "Episodes".
+    Source: Specification, section 10, "Episodes".
 
     Example:
         >>> episodes = Episodes("tiny")
@@ -57,24 +62,26 @@ class Episodes:
     ) -> None:
         self.scenario = load_scenario(scenario)
         self._given = workload
-        self._apart: Cut | None = None
-        self._build(None)
+        self._apart: Slices | None = None
+        self._load(None)
 
-    def _build(self, numbers: tuple[int, ...] | None) -> None:
-        """Read and cut the log; keep the episodes of these numbers, or those of the scenario."""
+    def _load(self, numbers: tuple[int, ...] | None) -> None:
+        """Read and cut the log; keep the episodes of these numbers, or the scenario's."""
         scenario = self.scenario
         self.report: CleaningReport | None = None
         if self._apart is not None:
             assert numbers is not None
-            labels, parts = self._apart.labels, self._apart.parts
-            self._apart = Cut({n: labels[n] for n in numbers}, {n: parts[n] for n in numbers})
+            labels, workloads = self._apart.labels, self._apart.workloads
+            self._apart = Slices(
+                {n: labels[n] for n in numbers}, {n: workloads[n] for n in numbers}
+            )
             self._keep(self._apart, numbers)
             return
         if self._given is None:
-            log, self.report, cut = cut_log(scenario)
+            log, self.report, slices = slice_log(scenario)
             _refuse_wide_jobs(scenario, self.report)
         else:
-            log, cut = self._given, cut_workload(self._given, scenario.episode)
+            log, slices = self._given, slice_workload(self._given, scenario.episode)
         if log.machine_processors != scenario.machine.processors:
             raise ScenarioError(
                 f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet "
@@ -89,49 +96,30 @@ class Episodes:
         stated = scenario.episode.weeks if isinstance(scenario.episode, WeekEpisodes) else None
         if numbers is None and stated is not None:
             what = f"{scenario.name}: [episode] weeks"
-            numbers = parse_numbers(stated, tuple(cut.labels), what=what)
-        self._keep(cut, tuple(cut.labels) if numbers is None else numbers)
+            numbers = parse_numbers(stated, tuple(slices.labels), what=what)
+        self._keep(slices, tuple(slices.labels) if numbers is None else numbers)
 
-    def _keep(self, cut: Cut, numbers: tuple[int, ...]) -> None:
-        """Take the episodes of these numbers, and what the scenario says of the scheduler."""
+    def _keep(self, slices: Slices, numbers: tuple[int, ...]) -> None:
+        """Set the attributes that follow from the kept episodes."""
         self.numbers = numbers
-        self.labels = tuple(cut.labels[number] for number in numbers)
-        self.settings = scheduler_settings(self.scenario.scheduler)
+        self.labels = tuple(slices.labels[number] for number in numbers)
+        self.settings = self.scenario.scheduler.settings
         self.largest_request = self.scenario.machine.largest_request_s
-        self._cut = cut
+        self._slices = slices
 
     def __len__(self) -> int:
         """Return the number of episodes."""
         return len(self.numbers)
 
     def workload(self, index: int) -> Workload:
-        """Return the jobs of one episode.
-
-        Args:
-            index: Position among the episodes, from 0.
-
-        Returns:
-            The job table; the same object at every call.
-
-        Source:
-            House rule: cut beforehand, so that a reset costs nothing.
-        """
-        return self._cut.workload(self.numbers[index])
+        """Return the jobs of the episode at a position from 0, the same object at every call."""
+        return self._slices.workload(self.numbers[index])
 
     def position(self, episode: int | str) -> int:
-        """Return where an episode stands.
-
-        Args:
-            episode: Its number, or its label, such as "week 7".
-
-        Returns:
-            Position among the episodes, from 0.
+        """Return the position, from 0, of an episode by its number or its label, such as "week 7".
 
         Raises:
-            ScenarioError: There is no such episode.
-
-        Source:
-            House rule: an error names the nearest valid name.
+            ScenarioError: There is no such episode; the message names the nearest.
 
         Example:
             >>> Episodes("tiny").position("whole")
@@ -144,40 +132,22 @@ class Episodes:
             )
         return among.index(episode)
 
-    def draw(self, generator: np.random.Generator) -> Part:
-        """Draw an episode at random.
+    def draw(self, generator: np.random.Generator) -> LabelledWorkload:
+        """Return label and jobs of a random episode, which depends on the generator's state only.
 
-        Weeks and windows are drawn uniformly from those there are; random windows and resampled
-        logs are made anew, unless episodes were selected.
-
-        Args:
-            generator: Source of randomness, moved on.
-
-        Returns:
-            Label and jobs of the episode.
-
-        Source:
-            House rule: a draw depends on the state of the generator alone.
+        Weeks and windows are drawn uniformly. Random windows and resampled logs are made anew,
+        unless episodes were selected.
         """
-        if self._cut.make is not None and len(self.numbers) == len(self._cut.labels):
-            return self._cut.make(generator)
+        if self._slices.make is not None and len(self.numbers) == len(self._slices.labels):
+            return self._slices.make(generator)
         index = int(generator.integers(len(self.numbers)))
         return self.labels[index], self.workload(index)
 
     def select(self, text: str) -> Episodes:
-        """Keep some episodes, by their numbers.
-
-        Args:
-            text: Numbers and ranges, such as "65-100" or "1,3,5-7".
-
-        Returns:
-            Those episodes, in time order.
+        """Return the episodes of some numbers, such as "65-100" or "1,3,5-7", in time order.
 
         Raises:
-            ScenarioError: The text is not understood, or names an episode there is not.
-
-        Source:
-            House rule: a selection that cannot be met is an error, never a shorter selection.
+            ScenarioError: The text is not understood, or names an episode that does not exist.
 
         Example:
             >>> Episodes("tiny").select("2")
@@ -191,24 +161,20 @@ class Episodes:
         return chosen
 
     def set_apart(self, numbers: Sequence[int], *, held_out: Sequence[int] = ()) -> Episodes:
-        """Return episodes that carry the jobs of some weeks and can reach no other job of the log.
+        """Return episodes with the jobs of some weeks, which cannot reach any other job of the log.
 
-        Their scenario names no log, so that what is made of it cannot read the rest either. Their
+        Their scenario names no log, so nothing that is made of it can read the rest. Their
         histories hold no job that touches a held-out week.
 
         Args:
             numbers: Numbers of the weeks.
             held_out: Numbers of weeks whose jobs no history may hold.
 
-        Returns:
-            Those weeks, in time order.
-
         Raises:
             ScenarioError: The episodes are not weeks, or are set apart already; no week is named,
-                one there is not, or one both to keep and to hold out.
+                one does not exist, or one is both kept and held out.
 
-        Source:
-            Specification, section 10, "Evaluation protocol", step 1.
+        Source: Specification, section 10, "Evaluation protocol", step 1.
 
         Example:
             >>> weeks = Episodes("synthetic-256-weeks")
@@ -230,21 +196,21 @@ are 1-3
                 f"{number_ranges(sorted(held_out))}; give at least one, none twice, of "
                 f"{number_ranges(self.numbers)}"
             )
-        log = cut_log(self.scenario)[0] if self._given is None else self._given
+        log = slice_log(self.scenario)[0] if self._given is None else self._given
         ordered = tuple(sorted(set(numbers)))
         apart = object.__new__(Episodes)
         apart.__setstate__(
             {
                 "scenario": _without_log(self.scenario),
                 "given": None,
-                "apart": cut_apart(log, episode, ordered, held_out),
+                "apart": slice_apart(log, episode, ordered, held_out),
                 "numbers": ordered,
             }
         )
         return apart
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what the episodes can be made from again."""
+        """Return what the episodes can be made of again."""
         return {
             "scenario": self.scenario,
             "given": self._given,
@@ -253,10 +219,10 @@ are 1-3
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read and cut the log again, or take what this process already holds of it."""
+        """Read and cut the log again, or use what this process holds of it."""
         self.scenario, self._given = state["scenario"], state["given"]
         self._apart = state["apart"]
-        self._build(state["numbers"])
+        self._load(state["numbers"])
 
     def __repr__(self) -> str:
         """Show the scenario and the number of episodes."""
@@ -271,7 +237,7 @@ def _without_log(scenario: Scenario) -> Scenario:
 
 
 def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:
-    """Refuse a machine too small for some of its log's jobs, unless they are dropped by choice."""
+    """Refuse jobs of the log that are wider than the machine, unless the scenario drops them."""
     n_wide = report.count("larger than the machine")
     if n_wide and scenario.trace.on_wide_job == "raise":
         raise ScenarioError(
@@ -282,45 +248,10 @@ def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:
         )
 
 
-def scheduler_settings(spec: SchedulerSpec) -> SchedulerSettings:
-    """Turn a scenario's scheduler table into settings of the simulator.
-
-    Args:
-        spec: The table.
-
-    Returns:
-        The settings.
-
-    Source:
-        House rule: units stand in the names of files, not in those of code.
-
-    Example:
-        >>> scheduler_settings(SchedulerSpec(threshold_s=72_000)).threshold
-        72000
-    """
-    return SchedulerSettings(
-        policy=spec.policy,
-        backfill=spec.backfill,
-        backfill_order=spec.backfill_order,
-        threshold=spec.threshold_s,
-        kill_at_limit=spec.kill_at_limit,
-        estimates=spec.estimates,
-        correction=spec.correction,
-        event_semantics=spec.event_semantics,
-    )
-
-
 def settings_but_policy(settings: SchedulerSettings) -> dict[str, Any]:
-    """Return what orders that are tried on the same episodes share of the scheduler.
+    """Return the settings, without the policy, as keywords of `simulate_many`.
 
-    Args:
-        settings: Those of the scenario.
-
-    Returns:
-        Keywords of `simulate_many`.
-
-    Source:
-        House rule: the scenario's settings hold for all that are compared.
+    Orders that are tried on the same episodes share them.
 
     Example:
         >>> settings_but_policy(Episodes("tiny").settings)["backfill"]

@@ -1,4 +1,4 @@
-"""A person's own log as a scenario, without writing a scenario file."""
+"""The episodes of a person's own log, without a scenario file."""
 
 from __future__ import annotations
 
@@ -36,14 +36,13 @@ def episodes_of_log(
 ) -> tuple[Episodes, CleaningReport]:
     """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
 
-    A log without a whole week after its first is one episode, whole. Jobs that are wider than the
-    machine are dropped, and counted in the report.
+    A log without a whole week after its first is one episode. Jobs wider than the machine are
+    dropped and counted in the report.
 
     Args:
         name_or_path: A log in SWF, or the name of one.
-        processors: Processors of the machine; default what the log's header states.
-        missing_request: What stands in for a requested time the log lacks: "max", "tsafrir" or
-            "drop".
+        processors: Processors of the machine; None = what the log's header states.
+        missing_request: Replacement of a request that the log lacks: "max", "tsafrir" or "drop".
         threshold: Wait beyond which a job goes first, s; None = never.
         seed: Seed of the synthetic requests of "tsafrir".
         on_bad_line: "raise", or "drop" to leave malformed lines out.
@@ -53,11 +52,8 @@ def episodes_of_log(
 
     Raises:
         TraceError: The log cannot be found, read or cleaned.
-        ScenarioError: `missing_request` is "run", which would show true run times to the agent, or
-            an option is not allowed.
-
-    Source:
-        Specification, section 10, "Episodes".
+        ScenarioError: `missing_request` is "run", which would show true run times to the agent,
+            or an option is not allowed.
 
     Example:
         >>> episodes, report = episodes_of_log("tiny")

@@ -30,35 +30,19 @@ TABLES: dict[str, tuple[type[Any], ...]] = {
 
 
 def scenario_names() -> tuple[str, ...]:
-    """Return the name of every scenario on the shelf, sorted.
-
-    Returns:
-        Names that `load_scenario` takes.
-
-    Source:
-        House rule: an entry's name is its file's stem.
-    """
+    """Return the name of every scenario on the shelf, sorted; a name is a file's stem."""
     return tuple(sorted(shelf_entries("scenarios")))
 
 
 def load_scenario(scenario: str | Path | Scenario) -> Scenario:
-    """Find and check a scenario by name or path.
+    """Find and check a scenario by name or path, without opening its log.
 
-    A text that ends in `.toml` is a path, any other a name on the shelf; a `Scenario` is handed
-    back as it is. The log itself is not opened.
-
-    Args:
-        scenario: A name, a path, or a scenario.
-
-    Returns:
-        The scenario, with the path of its log made absolute.
+    A text that ends in `.toml` is a path, any other a name on the shelf; a `Scenario` is returned
+    as it is. The path of the log becomes absolute.
 
     Raises:
-        ScenarioError: No such scenario, or the file says what is not understood or contradicts
-            itself; the message names the file, the table, the key and the nearest valid one.
-
-    Source:
-        House rule: a setting with a typo must not run.
+        ScenarioError: No such scenario, or a file with an error; the message names the file, the
+            table, the key and the nearest valid one.
     """
     if isinstance(scenario, Scenario):
         return scenario
@@ -84,14 +68,8 @@ def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scena
         name: Name of the scenario.
         folder: Where a relative path of a log starts; None = the working directory.
 
-    Returns:
-        The scenario.
-
     Raises:
         ScenarioError: As `load_scenario`, without the file's name.
-
-    Source:
-        House rule: a setting with a typo must not run.
 
     Example:
         >>> parse_scenario(
@@ -138,7 +116,7 @@ Allowed: kind, rule, offset_s, weeks, warm_history
 
 
 def _read_episode(table: dict[str, Any]) -> EpisodeSpec:
-    """Return the episode table as the class its `kind` names."""
+    """Return the episode table as the class that its `kind` names."""
     if "kind" not in table:
         raise ScenarioError(f"[episode] kind is missing. Allowed: {', '.join(EPISODE_KINDS)}")
     kind = table["kind"]
@@ -150,7 +128,7 @@ def _read_episode(table: dict[str, Any]) -> EpisodeSpec:
 def _read_table(
     cls: type[TableT], name: str, table: dict[str, Any], *, kind: str | None = None
 ) -> TableT:
-    """Return a table as the class that holds its keys; what that refuses is an error."""
+    """Return a table as the class that holds its keys; refuse unknown and missing ones."""
     allowed = {field.name: field for field in fields(cls)}  # type: ignore[arg-type]
     for key in table:
         if key not in allowed:
@@ -164,7 +142,7 @@ def _read_table(
 
 
 def _home_of(key: str, kind: str | None) -> str:
-    """Say to which table, or to which kind of episode, a misplaced key belongs."""
+    """Return to which table, or to which kinds of episode, a misplaced key belongs."""
     if kind is not None:
         kinds = [
             other

@@ -1,4 +1,4 @@
-"""The page that lists the scenarios on the shelf."""
+"""The README of the scenarios on the shelf."""
 
 from __future__ import annotations
 
@@ -21,15 +21,8 @@ from hpcgym.scenario.spec import (
 )
 
 
-def shelf_index() -> str:
-    """Write the index of the shelf `scenarios/`, as its README holds it.
-
-    Returns:
-        Markdown: what a scenario is, and one row for each.
-
-    Source:
-        House rule: a shelf's README is generated, and tested to be current.
-    """
+def scenarios_readme() -> str:
+    """Return the README of the shelf `scenarios/`: what a scenario is, and one row for each."""
     lines = [
         "# Scenarios",
         "",
@@ -57,9 +50,9 @@ def shelf_index() -> str:
         "## Write your own",
         "",
         "Copy the nearest of these files, change it, and name it by its path. A file is read",
-        "strictly: a key that is not known, or one that contradicts another, is an error. Below",
-        "stand the keys with their defaults; a key without one must be given, except that a trace",
-        "has either a name or a file. What each means is said in `hpcgym/scenario/spec.py`.",
+        "strictly: a key that is not known, or one that contradicts another, is an error. The",
+        "table lists the keys with their defaults. A key without a default is required, except",
+        "that a trace has either a name or a file. `hpcgym/scenario/spec.py` explains the keys.",
         "",
         "| table | keys |",
         "|---|---|",
@@ -82,7 +75,7 @@ def _tables() -> dict[str, Any]:
 
 
 def _key(one: Field[Any]) -> str:
-    """Write a key with its default, as TOML has it."""
+    """Return a key with its default, in TOML's spelling."""
     if one.default is MISSING:
         return f"`{one.name}`"
     plain = one.default is not None and not isinstance(one.default, bool)
@@ -91,16 +84,7 @@ def _key(one: Field[Any]) -> str:
 
 
 def describe_episodes(episode: EpisodeSpec) -> str:
-    """Say in a few words how a log is cut into episodes.
-
-    Args:
-        episode: The table of a scenario.
-
-    Returns:
-        Text such as "weeks 1-45, rule rr9212".
-
-    Source:
-        House rule: one line per entry.
+    """Return a few words on how a log is cut into episodes.
 
     Example:
         >>> describe_episodes(WeekEpisodes(rule="rr9212", weeks="1-45"))
@@ -124,16 +108,7 @@ def describe_episodes(episode: EpisodeSpec) -> str:
 
 
 def describe_scheduler(scenario: Scenario) -> str:
-    """Say in a few words how the scheduler of a scenario works.
-
-    Args:
-        scenario: The scenario.
-
-    Returns:
-        Text such as "SAF, EASY, threshold 200,000 s".
-
-    Source:
-        House rule: one line per entry.
+    """Return a few words on the scheduler of a scenario.
 
     Example:
         >>> describe_scheduler(load_scenario("tiny"))

@@ -1,4 +1,4 @@
-"""From a log to numbered episodes: read, cleaned and cut once in a process."""
+"""Read and clean a log, and cut it into numbered episodes, once in a process."""
 
 from __future__ import annotations
 
@@ -28,81 +28,62 @@ from hpcgym.trace.resample import resample
 from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows
 from hpcgym.trace.swf import read_swf
 
-Part: TypeAlias = tuple[str, Workload]
-"""One episode: its label, such as "week 7", and its jobs."""
+LabelledWorkload: TypeAlias = tuple[str, Workload]
+"""Label, such as "week 7", and jobs of one episode."""
 
 Cleaned: TypeAlias = tuple[Workload, CleaningReport]
 
 
 @dataclass(frozen=True)
-class Cut:
+class Slices:
     """The episodes of one log, by number.
 
     Attributes:
-        labels: Name of each episode, such as "week 7".
-        parts: The jobs of each; those of a random kind are added when first asked for.
-        make: Makes a fresh episode; None where there are only the fixed ones.
+        labels: Label of each episode.
+        workloads: Jobs of each episode; those of a random kind are added on first use.
+        make: Makes a new random episode; None where all episodes are fixed.
         seed: Seed of the numbered episodes of a random kind.
     """
 
     labels: dict[int, str]
-    parts: dict[int, Workload] = field(default_factory=dict)
-    make: Callable[[np.random.Generator], Part] | None = None
+    workloads: dict[int, Workload] = field(default_factory=dict)
+    make: Callable[[np.random.Generator], LabelledWorkload] | None = None
     seed: int = 0
 
     def workload(self, number: int) -> Workload:
-        """Return the jobs of an episode.
+        """Return the jobs of an episode, the same object at every call.
 
-        Args:
-            number: Its number; one of a random kind depends on the seed and this alone.
-
-        Returns:
-            The job table; the same object at every call.
-
-        Source:
-            House rule: seeded, bit-identical replays.
+        An episode of a random kind depends on the seed and its number only.
         """
-        if number not in self.parts:
+        if number not in self.workloads:
             assert self.make is not None
-            self.parts[number] = self.make(np.random.default_rng([self.seed, number]))[1]
-        return self.parts[number]
+            self.workloads[number] = self.make(np.random.default_rng([self.seed, number]))[1]
+        return self.workloads[number]
 
 
-def cut_log(scenario: Scenario) -> tuple[Workload, CleaningReport, Cut]:
-    """Read, clean and cut the log of a scenario, or take what this process holds of it.
-
-    Args:
-        scenario: The scenario.
+def slice_log(scenario: Scenario) -> tuple[Workload, CleaningReport, Slices]:
+    """Read, clean and cut the log of a scenario, unless this process has done so.
 
     Returns:
         The whole cleaned log, the report of the cleaning, and the episodes.
 
     Raises:
         TraceError: The log cannot be found, read, cleaned or cut.
-
-    Source:
-        House rule: many environments of one scenario share one log.
     """
     path, stamp = _located(scenario.trace)
     key = path, stamp, scenario.trace, scenario.machine.processors
-    return *_cleaned(*key), _cut_cleaned(*key, scenario.episode)
+    return *_cleaned(*key), _sliced(*key, scenario.episode)
 
 
 def cleaned_log(trace: TraceSpec, processors: int | None) -> Cleaned:
-    """Read and clean a log, or take what this process holds of it.
+    """Read and clean a log, unless this process has done so.
 
-    Args:
-        trace: Which log, and how it is cleaned.
-        processors: Processors of the machine; None = what the log's header says.
-
-    Returns:
-        The job table, and the report of the cleaning.
+    Without `processors` the machine is the one that the log's header states.
 
     Raises:
         TraceError: The log cannot be found, read or cleaned.
 
-    Source:
-        Specification, section 1, "Reading SWF".
+    Source: Specification, section 1, "Reading SWF".
 
     Example:
         >>> cleaned_log(TraceSpec(name="tiny", missing_request="drop"), None)[0]
@@ -111,106 +92,87 @@ def cleaned_log(trace: TraceSpec, processors: int | None) -> Cleaned:
     return _cleaned(*_located(trace), trace, processors)
 
 
-def cut_workload(log: Workload, episode: EpisodeSpec) -> Cut:
-    """Cut a log into episodes.
-
-    Args:
-        log: The whole cleaned log.
-        episode: How.
-
-    Returns:
-        The episodes, by number.
+def slice_workload(log: Workload, episode: EpisodeSpec) -> Slices:
+    """Cut a cleaned log into episodes.
 
     Raises:
         TraceError: The log is too short for an episode of that kind.
 
-    Source:
-        Specification, section 10, "Episodes".
+    Source: Specification, section 10, "Episodes".
     """
     match episode:
         case WholeEpisode():
-            return Cut({1: "whole"}, {1: log})
+            return Slices({1: "whole"}, {1: log})
         case WeekEpisodes():
-            parts = {
-                _number(part): _remembering(part, episode.warm_history)
+            workloads = {
+                _number(part): _with_history(part, episode.warm_history)
                 for part in weeks(log, rule=episode.rule, offset=episode.offset_s)
             }
-            return Cut({number: f"week {number}" for number in parts}, parts)
+            return Slices({number: f"week {number}" for number in workloads}, workloads)
         case WindowEpisodes():
-            parts = {
-                number: _remembering(part, episode.warm_history)
+            workloads = {
+                number: _with_history(part, episode.warm_history)
                 for number, part in enumerate(windows(log, episode.n_jobs), 1)
             }
-            return Cut({number: f"window {number}" for number in parts}, parts)
+            return Slices({number: f"window {number}" for number in workloads}, workloads)
         case RandomWindowEpisodes():
             labels = {number: f"window {number}" for number in range(1, episode.episodes + 1)}
-            return Cut(labels, make=_window_maker(log, episode), seed=episode.seed)
+            return Slices(labels, make=_window_maker(log, episode), seed=episode.seed)
         case ResampledEpisodes():
             labels = {number: f"sample {number}" for number in range(1, episode.episodes + 1)}
-            return Cut(labels, make=_sample_maker(log, episode), seed=episode.seed)
+            return Slices(labels, make=_sample_maker(log, episode), seed=episode.seed)
 
 
-def cut_apart(
+def slice_apart(
     log: Workload, episode: WeekEpisodes, numbers: Sequence[int], held_out: Sequence[int]
-) -> Cut:
-    """Cut weeks out that know nothing of the rest of the log but their users' past.
+) -> Slices:
+    """Cut out weeks that hold nothing of the log but their own jobs and their users' histories.
 
-    A held-out job is one whose life in the log, from submission to logged end, touches a held-out
-    week: those submitted in it, and those of other weeks that reach into it.
+    Histories leave out every job whose life in the log, from submission to logged end, touches a
+    held-out week: those submitted in it, and those of other weeks that reach into it.
 
-    Args:
-        log: The whole cleaned log.
-        episode: How it is cut.
-        numbers: Numbers of the weeks.
-        held_out: Numbers of the weeks whose jobs no history may hold.
-
-    Returns:
-        The weeks, without their way back to the log.
-
-    Source:
-        Specification, section 10, "Episodes": a training week's warm history skips the jobs of the
-        held-out block.
+    Source: Specification, section 10, "Episodes".
     """
     submit, end = log.submit_time, logged_end_time(log)
     mask = np.zeros(len(log), dtype=np.bool_)
     for number in held_out:
         start = episode.offset_s + number * WEEK_S
         mask |= (submit < start + WEEK_S) & (end >= start)
-    parts = {
+    workloads = {
         _number(part): replace(
-            _remembering(part, episode.warm_history), source=None, source_row=None
+            _with_history(part, episode.warm_history), source=None, source_row=None
         )
         for part in weeks(log, rule=episode.rule, offset=episode.offset_s, held_out=mask)
     }
-    return Cut(
+    return Slices(
         {number: f"week {number}" for number in numbers},
-        {number: parts[number] for number in numbers},
+        {number: workloads[number] for number in numbers},
     )
 
 
 def _window_maker(
     log: Workload, episode: RandomWindowEpisodes
-) -> Callable[[np.random.Generator], Part]:
-    """Return what cuts a window out at a random job."""
+) -> Callable[[np.random.Generator], LabelledWorkload]:
+    """Return a function that cuts a window out at a random job."""
     past = Past(log)
     window(log, 0, episode.n_jobs, past=past)  # refuse too many jobs now, not at the first draw
 
-    def make(generator: np.random.Generator) -> Part:
+    def make(generator: np.random.Generator) -> LabelledWorkload:
         first = int(generator.integers(len(log) - episode.n_jobs + 1))
         part = window(log, first, episode.n_jobs, past=past)
-        return f"window at job {first + 1}", _remembering(part, episode.warm_history)
+        return f"window at job {first + 1}", _with_history(part, episode.warm_history)
 
     return make
 
 
 def _sample_maker(
     log: Workload, episode: ResampledEpisodes
-) -> Callable[[np.random.Generator], Part]:
-    """Return what resamples the log, and cuts a week out where weeks are asked for."""
+) -> Callable[[np.random.Generator], LabelledWorkload]:
+    """Return a function that resamples the log, and takes one week of it where weeks are wanted."""
     if episode.part == "week":
         weeks(log)  # refuse a log without weeks now, not at the first draw
 
-    def make(generator: np.random.Generator) -> Part:
+    def make(generator: np.random.Generator) -> LabelledWorkload:
         sample = resample(log, generator, mode=episode.mode)
         if episode.part == "whole":
             return "sample", sample
@@ -228,19 +190,19 @@ def _sample_maker(
 
 
 def _number(part: Workload) -> int:
-    """Return the number of a week, which its name ends in."""
+    """Return the number of a week, the last word of its name."""
     return int(part.name.rpartition(" ")[2])
 
 
-def _remembering(part: Workload, warm: bool) -> Workload:
-    """Return a part with its warm history, or with an empty one."""
+def _with_history(part: Workload, warm: bool) -> Workload:
+    """Return a workload with its warm history, or with an empty one."""
     if warm:
         return part
     return replace(part, history=empty_history(len(part.history.completed)))
 
 
 def _located(trace: TraceSpec) -> tuple[Path, tuple[int, int]]:
-    """Return where a log lies, and what changes when its file does."""
+    """Return the path of a log, and a stamp that changes with the file."""
     path = find_trace(trace.log)
     status = path.stat()
     return path, (status.st_mtime_ns, status.st_size)
@@ -250,7 +212,7 @@ def _located(trace: TraceSpec) -> tuple[Path, tuple[int, int]]:
 def _cleaned(
     path: Path, stamp: tuple[int, int], trace: TraceSpec, processors: int | None
 ) -> Cleaned:
-    """Read and clean a log; the stamp is part of the key."""
+    """Read and clean a log; `stamp` is in the key of the cache only."""
     return clean(
         read_swf(path, on_bad_line=trace.on_bad_line),
         machine_processors=processors,
@@ -262,12 +224,12 @@ def _cleaned(
 
 
 @lru_cache(maxsize=4)
-def _cut_cleaned(
+def _sliced(
     path: Path,
     stamp: tuple[int, int],
     trace: TraceSpec,
     processors: int,
     episode: EpisodeSpec,
-) -> Cut:
+) -> Slices:
     """Cut a cleaned log."""
-    return cut_workload(_cleaned(path, stamp, trace, processors)[0], episode)
+    return slice_workload(_cleaned(path, stamp, trace, processors)[0], episode)

@@ -1,7 +1,8 @@
-"""What a scenario states: trace, machine, episode and scheduler, each with its unit in the name.
+"""The tables of a scenario: trace, machine, episode and scheduler, with units in the names.
 
-The field names are the keys of a scenario file, so one list serves both, and a scenario written in
-Python passes the same checks as one read from a file.
+The field names are the keys of a scenario file. A scenario written in Python passes the same checks
+as one read from a file: each class raises a `ScenarioError` for a value of another type or out of
+range, and for keys that contradict each other.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ import types
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-from hpcgym.core.backfill import as_mode, order_refused
 from hpcgym.core.policy import as_policy
 from hpcgym.core.predictor import as_predictor
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError, ScenarioError, unknown_name
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
@@ -42,7 +43,7 @@ class _Table:
     TABLE: ClassVar[str]
 
     def __post_init__(self) -> None:
-        """Refuse values of another type, unknown names and, in subclasses, contradictions."""
+        """Refuse values of another type, unknown names, and whatever `check` refuses."""
         hints = get_type_hints(type(self))
         for key in (one.name for one in fields(self)):  # type: ignore[arg-type]
             _check_type(self.TABLE, key, getattr(self, key), hints[key])
@@ -58,7 +59,7 @@ class _Table:
             raise ScenarioError(f"[{self.TABLE}] {key} is {value}; at least {lowest} is needed")
 
     def contradiction(self, text: str) -> ScenarioError:
-        """Return the error of two keys of this table that cannot both be meant."""
+        """Return the error of keys in this table that contradict each other."""
         return ScenarioError(f"[{self.TABLE}] {text}")
 
 
@@ -67,22 +68,17 @@ class TraceSpec(_Table):
     """Which log, and how it is cleaned.
 
     Attributes:
-        missing_request: What stands in for a request the log lacks: "run", "max", "tsafrir",
-            "drop".
+        missing_request: Replacement of a request that the log lacks: "run", "max", "tsafrir", or
+            "drop" to leave the job out.
         name: Name in the catalogue or on the shelf; None where `file` is given.
-        file: Path of a log; in a scenario file relative to that file. None where `name` is given.
-        tsafrir_seed: Seed of the synthetic requests; given with missing_request "tsafrir" only.
-        max_request_s: Longer requests are cut to this, s; None = as the log has them.
+        file: Path of a log, in a scenario file relative to that file; None where `name` is given.
+        tsafrir_seed: Seed of the synthetic requests of "tsafrir", for no other replacement.
+        max_request_s: Longer requests are cut to this, s; None = no cut.
         minimum_run_time_s: Jobs that ran shorter are dropped, s.
-        on_bad_line: What to do with malformed lines: "raise", or "drop" to leave them out.
-        on_wide_job: What to do with jobs that ask for more processors than the machine has:
-            "raise", or "drop" to leave them out.
+        on_bad_line: "raise" for malformed lines, or "drop" to leave them out.
+        on_wide_job: "raise" for jobs wider than the machine, or "drop" to leave them out.
 
-    Raises:
-        ScenarioError: A value out of range, or keys that contradict each other.
-
-    Source:
-        Specification, section 1, "Reading SWF".
+    Source: Specification, section 1, "Reading SWF".
 
     Example:
         >>> TraceSpec(name="KTH-SP2-1996-2.1-cln", missing_request="max").log
@@ -127,22 +123,12 @@ class TraceSpec(_Table):
 
 @dataclass(frozen=True)
 class MachineSpec(_Table):
-    """The machine the jobs run on.
+    """The machine.
 
     Attributes:
         processors: Its size.
-        largest_request_s: Largest request of the whole cleaned log, s; observations and weights are
-            scaled by it, so every episode of a scenario has the same scale.
-
-    Raises:
-        ScenarioError: A value out of range.
-
-    Source:
-        Specification, section 10, "Observation" and "Action semantics".
-
-    Example:
-        >>> MachineSpec(processors=100, largest_request_s=216_000).processors
-        100
+        largest_request_s: Largest request of the whole cleaned log, s. It scales observations and
+            weights, so every episode of a scenario has the same scale.
     """
 
     TABLE: ClassVar[str] = "machine"
@@ -158,14 +144,7 @@ class MachineSpec(_Table):
 
 @dataclass(frozen=True)
 class WholeEpisode(_Table):
-    """The whole log is one episode.
-
-    Attributes:
-        kind: "whole".
-
-    Source:
-        House rule: the setting of whole-log studies (specification, section 2).
-    """
+    """The whole log is one episode."""
 
     TABLE: ClassVar[str] = "episode"
 
@@ -174,25 +153,16 @@ class WholeEpisode(_Table):
 
 @dataclass(frozen=True)
 class WeekEpisodes(_Table):
-    """Each week of the log is an episode, on an empty machine, numbered from 1.
+    """Each week of the log is an episode on an empty machine, numbered from 1.
 
     Attributes:
-        kind: "week".
-        rule: "whole" takes every job submitted in the week; "rr9212" leaves out those that the log
+        rule: "whole" takes every job submitted in the week; "rr9212" leaves out jobs that the log
             shows ending in another week.
-        offset_s: Where week 0 begins, s after the log's first submit.
-        weeks: Which weeks, such as "1-100" or "1,3,5-7"; None = all.
-        warm_history: Whether what the log shows of each user's earlier jobs is known at the start.
+        offset_s: Start of week 0, s after the log's first submission.
+        weeks: Numbers such as "1-100" or "1,3,5-7"; None = all.
+        warm_history: Whether each user's earlier jobs in the log are known at the start.
 
-    Raises:
-        ScenarioError: A value out of range.
-
-    Source:
-        Specification, section 6, "Weeks", and section 10, "Episodes".
-
-    Example:
-        >>> WeekEpisodes(rule="rr9212", weeks="1-45").warm_history
-        True
+    Source: Specification, section 6, "Weeks", and section 10, "Episodes".
     """
 
     TABLE: ClassVar[str] = "episode"
@@ -210,22 +180,14 @@ class WeekEpisodes(_Table):
 
 @dataclass(frozen=True)
 class WindowEpisodes(_Table):
-    """Each run of `n_jobs` consecutive jobs is an episode, one after the other, numbered from 1.
+    """Each run of `n_jobs` consecutive jobs is an episode, without overlap, numbered from 1.
+
+    The last, shorter run is left out.
 
     Attributes:
-        n_jobs: Jobs in an episode; the last, shorter run is left out.
-        kind: "window".
-        warm_history: Whether what the log shows of each user's earlier jobs is known at the start.
+        warm_history: As of `WeekEpisodes`.
 
-    Raises:
-        ScenarioError: A value out of range.
-
-    Source:
-        House rule: the setting of RLScheduler (SC 2020), without overlap.
-
-    Example:
-        >>> WindowEpisodes(n_jobs=256).kind
-        'window'
+    Source: Zhang et al. 2020 (RLScheduler), there with overlap.
     """
 
     TABLE: ClassVar[str] = "episode"
@@ -244,21 +206,11 @@ class RandomWindowEpisodes(_Table):
     """Runs of `n_jobs` consecutive jobs that begin at a random job.
 
     Attributes:
-        n_jobs: Jobs in an episode.
-        episodes: How many stand fixed for evaluation, numbered from 1; a draw makes a fresh one.
+        episodes: Number of fixed windows for evaluation, numbered from 1; a draw makes a new one.
         seed: Seed of the fixed ones.
-        kind: "random_window".
-        warm_history: Whether what the log shows of each user's earlier jobs is known at the start.
+        warm_history: As of `WeekEpisodes`.
 
-    Raises:
-        ScenarioError: A value out of range.
-
-    Source:
-        House rule: the setting of RLScheduler (SC 2020), 10 windows from one seed.
-
-    Example:
-        >>> RandomWindowEpisodes(n_jobs=1024, episodes=10, seed=1).kind
-        'random_window'
+    Source: Zhang et al. 2020 (RLScheduler), 10 windows from one seed.
     """
 
     TABLE: ClassVar[str] = "episode"
@@ -278,24 +230,15 @@ class RandomWindowEpisodes(_Table):
 
 @dataclass(frozen=True)
 class ResampledEpisodes(_Table):
-    """Synthetic logs made of each user's real weeks in another order, without warm history.
+    """Synthetic logs of each user's real weeks in another order, without warm history.
 
     Attributes:
-        episodes: How many stand fixed for evaluation, numbered from 1; a draw makes a fresh one.
+        episodes: Number of fixed logs for evaluation, numbered from 1; a draw makes a new one.
         seed: Seed of the fixed ones.
-        kind: "resampled".
         mode: "permute" permutes each user's weeks, "draw" draws them with replacement.
-        part: "whole" sample, or one "week" of it, drawn uniformly.
+        part: "whole" log, or one "week" of it, drawn uniformly.
 
-    Raises:
-        ScenarioError: A value out of range.
-
-    Source:
-        Carastan-Santos et al. 2019, Algorithm 1 (specification, section 3, "Resampler").
-
-    Example:
-        >>> ResampledEpisodes(episodes=10, seed=0).mode
-        'permute'
+    Source: Carastan-Santos et al. 2019, Algorithm 1; specification, section 3, "Resampler".
     """
 
     TABLE: ClassVar[str] = "episode"
@@ -323,7 +266,7 @@ EPISODE_KINDS: dict[str, type[EpisodeSpec]] = {
     "resampled": ResampledEpisodes,
     "whole": WholeEpisode,
 }
-"""Every kind of episode a scenario can have, by its name in a file."""
+"""Every kind of episode, by its name in a file."""
 
 
 @dataclass(frozen=True)
@@ -331,27 +274,23 @@ class SchedulerSpec(_Table):
     """The scheduler that agents and baselines share.
 
     Attributes:
-        policy: Base order: of the jobs an agent does not see, and of the default baseline.
-        backfill: Backfilling mode: "none", "easy", "conservative", "depth:k=3" ... as
-            `hpcgym.core.backfill` reads it.
+        policy: Base order: of the jobs that an agent does not see, and of the default baseline.
+        backfill: Backfilling mode: "none", "easy", "conservative", "depth:k=3" and others of
+            `hpcgym.core.backfill`.
         backfill_order: Policy that orders the backfill candidates; None = the primary order.
         threshold_s: Wait beyond which a job goes first, s; None = never.
         kill_at_limit: Whether a job is killed at its request.
-        estimates: What the scheduler plans with: "requested", "exact" (clairvoyant), "doubled",
+        estimates: Estimates of run times: "requested", "exact" (clairvoyant), "doubled",
             "f-model:f=3,seed=1" or "recent", as in `hpcgym.simulate`.
-        correction: What it plans with once a job outlives its estimate: "none", "reqtime",
-            "tsafrir" or "doubling".
-        event_semantics: How events at one instant are handled: "batch" or "pyss".
+        correction: Estimate of a job that outlives its first one: "none", "reqtime", "tsafrir" or
+            "doubling".
+        event_semantics: Order of the events of one instant: "batch" or "pyss".
 
-    Raises:
-        ScenarioError: A value out of range, an unknown policy, or keys that contradict each other.
-
-    Source:
-        Specification, section 1.
+    Source: Specification, section 1.
 
     Example:
-        >>> SchedulerSpec(threshold_s=200_000).policy
-        'SAF'
+        >>> SchedulerSpec(threshold_s=200_000).settings.threshold
+        200000
     """
 
     TABLE: ClassVar[str] = "scheduler"
@@ -374,27 +313,27 @@ class SchedulerSpec(_Table):
                     as_policy(value)
                 except PolicyError as error:
                     raise ScenarioError(f"[scheduler] {key}: {error}") from None
-        try:
-            predictor = as_predictor(self.estimates)
-        except PolicyError as error:
-            raise ScenarioError(f"[scheduler] {error}") from None
         self.at_least("threshold_s", 0)
-        try:
-            mode = as_mode(self.backfill)
-        except PolicyError as error:
-            raise ScenarioError(f"[scheduler] {error}") from None
-        if self.backfill_order is not None and not mode.TAKES_ORDER:
-            raise self.contradiction(order_refused(mode))
         if self.event_semantics == "pyss" and not self.kill_at_limit:
             raise self.contradiction(
                 'kill_at_limit = false contradicts event_semantics = "pyss", '
                 "which knows running jobs by their requested ends only"
             )
-        if self.event_semantics == "pyss" and predictor.online and self.correction == "none":
-            raise self.contradiction(
-                f'event_semantics = "pyss" needs a correction with estimates = "{self.estimates}", '
-                "which jobs may outlive: reqtime, tsafrir or doubling"
-            )
+        try:
+            predictor = as_predictor(self.estimates)
+            if self.event_semantics == "pyss" and predictor.online and self.correction == "none":
+                raise self.contradiction(
+                    'event_semantics = "pyss" needs a correction with estimates = '
+                    f'"{self.estimates}", which jobs may outlive: reqtime, tsafrir or doubling'
+                )
+            _ = self.settings
+        except PolicyError as error:
+            raise self.contradiction(str(error)) from None
+
+    @property
+    def settings(self) -> SchedulerSettings:
+        """Return the settings of the simulator, whose names carry no unit."""
+        return SchedulerSettings(**{key.removesuffix("_s"): one for key, one in vars(self).items()})
 
 
 @dataclass(frozen=True)
@@ -402,18 +341,8 @@ class Scenario:
     """A named setting: everything that defines the episodes of an experiment.
 
     Attributes:
-        name: What tables and errors call it; the file's stem.
+        name: Its name in tables and errors; the file's stem.
         description: One or two sentences for a person choosing among scenarios.
-        trace: Which log, and how it is cleaned.
-        machine: The machine.
-        episode: How the log is cut into episodes.
-        scheduler: The scheduler that agents and baselines share.
-
-    Raises:
-        ScenarioError: Tables that contradict each other.
-
-    Source:
-        Specification, section 10, "Episodes".
 
     Example:
         >>> Scenario(
@@ -457,5 +386,5 @@ class Scenario:
 
     @property
     def has_synthetic_requests(self) -> bool:
-        """Whether requests the log lacks are generated rather than recorded."""
+        """Whether requests that the log lacks are generated."""
         return self.trace.missing_request == "tsafrir"

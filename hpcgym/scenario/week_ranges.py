@@ -1,4 +1,4 @@
-"""Choosing episodes by number: "65-100", "1,3,5-7"."""
+"""Numbers of episodes as text: "65-100", "1,3,5-7"."""
 
 from __future__ import annotations
 
@@ -9,25 +9,13 @@ from hpcgym.errors import ScenarioError
 
 
 def parse_numbers(text: str, available: Sequence[int], *, what: str = "weeks") -> tuple[int, ...]:
-    """Read a selection of episodes, such as "65-100" or "1,3,5-7".
+    """Return the numbers that a text such as "65-100" or "1,3,5-7" names, ascending, each once.
 
-    Both ends of a range count. A number named twice counts once; the answer is ascending, since
-    episodes are always taken in time order.
-
-    Args:
-        text: Numbers and ranges, parted by commas.
-        available: Every number there is.
-        what: What is numbered, for the message.
-
-    Returns:
-        The numbers chosen.
+    Both ends of a range count. `what` names the numbered things in messages.
 
     Raises:
-        ScenarioError: The text is not understood, a range runs backwards, or a number does not
-            exist.
-
-    Source:
-        House rule: a selection that cannot be met is an error, never a shorter selection.
+        ScenarioError: The text is not understood, a range runs backwards, or a number is not
+            available.
 
     Example:
         >>> parse_numbers("1,3,5-7", range(1, 11))
@@ -61,16 +49,7 @@ def parse_numbers(text: str, available: Sequence[int], *, what: str = "weeks") -
 
 
 def number_ranges(numbers: Sequence[int]) -> str:
-    """Write ascending numbers briefly, as `parse_numbers` reads them.
-
-    Args:
-        numbers: Ascending whole numbers.
-
-    Returns:
-        Text such as "1-3,5"; "(none)" for no numbers.
-
-    Source:
-        House rule: errors say what is allowed, on one line.
+    """Return ascending numbers as a short text that `parse_numbers` reads; "(none)" for no numbers.
 
     Example:
         >>> number_ranges([1, 2, 3, 5])

@@ -115,8 +115,8 @@ class _Clock:
 
     def __init__(self, envs: SchedulingVectorEnv) -> None:
         self.seconds = 0.0
-        self._step = envs.stack.step
-        envs.stack.step = self.step  # type: ignore[method-assign]
+        self._step = envs.buffers.step
+        envs.buffers.step = self.step  # type: ignore[method-assign]
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
         """Step, and add the time it took."""
@@ -140,11 +140,11 @@ def prepared_vector(
     envs = SchedulingVectorEnv(
         scenario, num_envs=num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **keywords
     )
-    wiring = envs.wirings[0]
-    for position in range(len(wiring.episodes)):
-        prepared = wiring.preparer.of(wiring.episodes.workload(position))
-        prepared.episode.setting[list(switched_off)] = 0
-        _ = prepared.reward_plan
+    config = envs.configs[0]
+    for position in range(len(config.episodes)):
+        episode = config.episode_of(config.episodes.workload(position))
+        episode.prepared.setting[list(switched_off)] = 0
+        _ = episode.reward_plan
     envs.reset(seed=0)
     return envs
 
@@ -224,7 +224,7 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
 
 def held(envs: SchedulingVectorEnv) -> int:
     """Return the bytes of a vector environment's buffers and of its state in use."""
-    arrays: list[NDArray[Any]] = [*in_use(envs.stack.state), *envs.stack.fields]
+    arrays: list[NDArray[Any]] = [*in_use(envs.buffers.state), *envs.buffers.batch]
     return sum(array.nbytes for array in arrays)
 
 

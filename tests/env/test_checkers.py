@@ -84,7 +84,7 @@ def test_checkers_have_nothing_to_say_of_other_keywords(keywords: dict[str, Any]
 
 
 @pytest.mark.usefixtures("strict")
-def test_gymnasium_has_nothing_to_say_of_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gymnasium_has_nothing_to_say_of_images(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     check_env(make(scenario="tiny", render_mode="ansi").unwrapped)

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,7 @@ from env_cases import (
 from hpcgym.core import state as s
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
+from hpcgym.core.observation_fields import ClusterField, JobField
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 
@@ -34,8 +36,8 @@ BUSY = busy_workload(6, n=400)
 def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
     shown = env._empty()
-    jobs, row = env._prepared.jobs.address, env._sim.address
-    entry_points.observe(jobs, row, env._slot.copy(), *shown.values())
+    jobs, sim = env._episode.jobs.address, env._sim.address
+    entry_points.observe(jobs, sim, env._slot.copy(), *shown.values())
     return shown
 
 
@@ -54,7 +56,7 @@ def change_the_future(env: SchedulingEnv, generator: np.random.Generator) -> int
 
     Jobs that run go on running beyond now, and their ends are put in order again.
     """
-    table, state, now = env._prepared.episode.table, env._state, env.now
+    table, state, now = env._episode.table, env._state, env.now
     n = len(table.run_time)
     start = state.start_time[0, :n]
     runs = state.ending_job[0, : state.counter[0, s.N_RUNNING]].copy()
@@ -139,7 +141,7 @@ def test_all_that_was_seen_is_the_same_in_any_other_future(case: Case, data: st.
     assert (other.now, len(again)) == (now, turn + 1)
 
 
-def test_picture_tells_nothing_of_run_times_either() -> None:
+def test_image_tells_nothing_of_run_times_either() -> None:
     pytest.importorskip("pygame")
     env = SchedulingEnv(episodes_of(BUSY), render_mode="rgb_array")
     env.reset()
@@ -291,6 +293,14 @@ def test_history_by_hand() -> None:
 # --- Bounds and slots -----------------------------------------------------------------------------
 
 
+def assert_within_declared_bounds(shown: Observation) -> None:
+    """Compare each field with its own bounds, which are narrower than those of the space."""
+    for key, declared in (("jobs", JobField), ("cluster", ClusterField)):
+        rows = shown[key].reshape(-1, len(declared))
+        low, high = ([getattr(field, end) for field in declared] for end in ("low", "high"))
+        assert (rows >= low).all() and (rows <= high).all()
+
+
 @given(cases())
 def test_every_observation_lies_in_its_space_and_is_an_array_of_its_own(case: Case) -> None:
     env = env_of(case.workload, case.rules)
@@ -301,6 +311,7 @@ def test_every_observation_lies_in_its_space_and_is_an_array_of_its_own(case: Ca
     while not terminated:
         shown, _, terminated, _, _ = env.step(random_action(case.rules, generator))
         assert env.observation_space.contains(shown)
+        assert_within_declared_bounds(shown)
         kept.append(shown)
         as_seen.append(copy.deepcopy(shown))
     assert all(same(a, b) for a, b in zip(kept, as_seen, strict=True))
@@ -335,10 +346,17 @@ def test_oldest_jobs_are_seen_however_long_the_queue() -> None:
     )
 
 
-def test_names_of_fields_stand_in_the_data_sheet_in_their_order() -> None:
-    sheet = SchedulingEnv.__doc__
-    places = [sheet.index(f"| {k} `{name}` |") for k, name in enumerate(FIELDS)]
-    assert places == sorted(places)
-    assert SchedulingEnv("tiny").observation_space["jobs"].shape == (128 * len(FIELDS),)
-    assert len(CLUSTER_FIELDS) == 19
+def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
+    rows = [line.strip() for line in (SchedulingEnv.__doc__ or "").splitlines()]
+    shown = [row for row in rows if re.match(r"\| \d+ `", row)]
+    assert shown == [
+        f"| {field:d} `{name}` | {field.meaning} | {field.formula} | {field.low} | {field.high} |"
+        for field, name in zip((*JobField, *ClusterField), (*FIELDS, *CLUSTER_FIELDS), strict=True)
+    ]
+    assert [*map(int, JobField), *map(int, ClusterField)] == [*range(18), *range(19)]
+    space = SchedulingEnv("tiny").observation_space
+    assert space["jobs"].shape == (128 * len(FIELDS),)
+    assert {(box.low.min(), box.high.max()) for box in (space["jobs"], space["cluster"])} == {
+        (-1.0, 1.0)
+    }
     play(SchedulingEnv("tiny", n_slots=1), np.zeros(6, dtype=np.float32))

@@ -1,4 +1,4 @@
-"""Pictures of the machine: what they show, and that they need no display."""
+"""Images of the machine: what they show, and that they need no display."""
 
 import sys
 from itertools import pairwise
@@ -19,7 +19,7 @@ from hpcgym.env.rendering.frame import (
     time_axis,
 )
 from hpcgym.env.rendering.text import TEXT_JOBS, TEXT_WIDTH, ansi
-from hpcgym.env.rendering.viewer import CHART, PICTURE_SIZE, Viewer, rgb_array
+from hpcgym.env.rendering.viewer import CHART, IMAGE_SIZE, Viewer, rgb_array
 
 
 def started(*jobs: tuple[int, int, int, int, bool]) -> StartedJobs:
@@ -178,31 +178,31 @@ def test_the_axis_has_the_present_in_its_middle_and_few_marks(shown: list[Frame]
             assert frame.reservation.shadow_time < axis.last
 
 
-def test_a_picture_is_an_array_of_its_stated_size_made_without_a_display(monkeypatch):
+def test_an_image_is_an_array_of_its_stated_size_made_without_a_display(monkeypatch):
     pygame = pytest.importorskip("pygame")
     monkeypatch.delenv("SDL_VIDEODRIVER", raising=False)
-    picture = rgb_array(small_frame())
-    width, height = PICTURE_SIZE
-    assert (picture.shape, picture.dtype) == ((height, width, 3), np.uint8)
-    assert picture.flags.c_contiguous
-    assert picture.flags.writeable
+    image = rgb_array(small_frame())
+    width, height = IMAGE_SIZE
+    assert (image.shape, image.dtype) == ((height, width, 3), np.uint8)
+    assert image.flags.c_contiguous
+    assert image.flags.writeable
     assert not pygame.display.get_init()
-    assert np.array_equal(picture, rgb_array(small_frame()))
+    assert np.array_equal(image, rgb_array(small_frame()))
 
 
-def test_a_picture_shows_running_jobs_darker_than_their_estimates():
+def test_an_image_shows_running_jobs_darker_than_their_estimates():
     pytest.importorskip("pygame")
-    picture = rgb_array(small_frame()).astype(int)
+    image = rgb_array(small_frame()).astype(int)
     left, top, width, height = CHART
     row = top + height // 4  # the upper half is job B
-    past = picture[row, left + width // 2 - 40]
-    future = picture[row, left + width // 2 + 40]
+    past = image[row, left + width // 2 - 40]
+    future = image[row, left + width // 2 + 40]
     assert past.sum() < future.sum() < 3 * 255
-    now = picture[row, left + width // 2]
+    now = image[row, left + width // 2]
     assert now[0] > 2 * now[1]  # the line of the present is red
 
 
-def test_a_busy_picture_and_an_empty_one_can_be_drawn():
+def test_a_busy_image_and_an_empty_one_can_be_drawn():
     pytest.importorskip("pygame")
     many = [(job, job, 10, 100, 1, True) for job in range(200)]
     jobs = [(job, 0, 10_000_000, 1, True) for job in range(90_000, 93_000)]
@@ -238,7 +238,7 @@ def test_a_window_opens_and_closes(monkeypatch):
     viewer = Viewer("human", fps=1000)
     assert viewer.render(small_frame()) is None
     assert viewer.render(empty_frame()) is None
-    assert pygame.display.get_surface().get_size() == PICTURE_SIZE
+    assert pygame.display.get_surface().get_size() == IMAGE_SIZE
     viewer.close()
     viewer.close()
     assert not pygame.display.get_init()

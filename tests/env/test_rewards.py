@@ -1,4 +1,4 @@
-"""What the environment pays: three forms of one sum, pairs, and what a horizon owes."""
+"""What the environment pays: three forms of one sum, pairs, and what a time limit owes."""
 
 from dataclasses import replace
 
@@ -59,7 +59,7 @@ def test_three_forms_sum_to_minus_the_mean_bsld(case: Case) -> None:
 
 
 @given(cases(reward="bsld", baseline=None, event_semantics="batch"))
-def test_three_forms_sum_to_the_same_lower_bound_at_a_horizon(case: Case) -> None:
+def test_three_forms_sum_to_the_same_lower_bound_at_a_time_limit(case: Case) -> None:
     steps = 1 + case.seed % 6
     for reward in BSLD_FORMS:
         env = env_of(case.workload, with_reward(case, reward).rules)

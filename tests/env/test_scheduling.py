@@ -1,10 +1,11 @@
 """Episodes of the environment: whose schedule a constant choice makes, replays, copies, errors."""
 
 import copy
+import inspect
 import multiprocessing
 import pickle
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import gymnasium
@@ -26,10 +27,12 @@ from env_cases import (
     replay,
     rules_for,
 )
+from hpcgym.env.config import EnvConfig, Keywords
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError, PolicyError, ScenarioError
 from hpcgym.scenario.episodes import Episodes
 
+FACE_ONLY = ("scenario", "render_mode")
 EPOCHS = ("contested", "event", 3_600)
 BUSY = busy_workload()
 THRESHOLD_S = 20_000
@@ -293,6 +296,19 @@ def test_keywords_that_contradict_each_other_are_refused(
 ) -> None:
     with pytest.raises(ScenarioError, match=message):
         SchedulingEnv("tiny", **keywords)
+
+
+def test_keywords_are_the_same_wherever_they_stand() -> None:
+    """In the signature, for type checkers, in the configuration, and in the data sheet."""
+    shown = inspect.signature(SchedulingEnv).parameters
+    keywords = {name: shown[name].default for name in shown if name not in FACE_ONLY}
+    assert keywords == {field.name: field.default for field in fields(EnvConfig)}
+    assert list(keywords) == list(Keywords.__annotations__)
+    types = {name: shown[name].annotation for name in keywords}
+    assert types == {field.name: field.type for field in fields(EnvConfig)}
+    assert types == {name: hint.__forward_arg__ for name, hint in Keywords.__annotations__.items()}
+    sheet = (SchedulingEnv.__doc__ or "").partition("Arguments:")[2]
+    assert all(f"    {name}: " in sheet for name in shown)
 
 
 def test_keyword_that_does_not_exist_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""A horizon set by Gymnasium's `max_episode_steps`: it truncates, and settles the account."""
+"""A time limit set by Gymnasium's `max_episode_steps`: it truncates, and settles the account."""
 
 from typing import Any
 
@@ -14,10 +14,10 @@ BUSY = busy_workload(4)
 FCFS = np.zeros(6, dtype=np.float32)
 
 
-def make(horizon: int, **keywords: Any) -> gymnasium.Env:
+def make(max_episode_steps: int, **keywords: Any) -> gymnasium.Env:
     """Make the registered environment on the busy workload."""
     return gymnasium.make(
-        "HPCBatch-v0", scenario=episodes_of(BUSY), max_episode_steps=horizon, **keywords
+        "HPCBatch-v0", scenario=episodes_of(BUSY), max_episode_steps=max_episode_steps, **keywords
     )
 
 
@@ -32,7 +32,7 @@ def play(env: gymnasium.Env) -> tuple[list[float], list[dict[str, Any]], bool, b
     return rewards, infos, terminated, truncated
 
 
-def test_horizon_truncates_and_says_that_the_metrics_are_not_complete() -> None:
+def test_time_limit_truncates_and_says_that_the_metrics_are_not_complete() -> None:
     rewards, infos, terminated, truncated = play(make(40))
     assert (len(rewards), terminated, truncated) == (40, False, True)
     assert infos[-1]["metrics"]["complete"] is False
@@ -41,11 +41,11 @@ def test_horizon_truncates_and_says_that_the_metrics_are_not_complete() -> None:
     assert all("metrics" not in info for info in infos[:-1])
 
 
-@pytest.mark.parametrize("horizon", [1, 2, 40, 100])
-def test_three_forms_pay_the_same_lower_bound(horizon: int) -> None:
+@pytest.mark.parametrize("max_episode_steps", [1, 2, 40, 100])
+def test_three_forms_pay_the_same_lower_bound(max_episode_steps: int) -> None:
     totals = []
     for reward in BSLD_FORMS:
-        env = make(horizon, reward=reward)
+        env = make(max_episode_steps, reward=reward)
         rewards, infos, _, truncated = play(env)
         assert truncated
         totals.append(sum(rewards))
@@ -62,14 +62,14 @@ def test_three_forms_pay_the_same_lower_bound(horizon: int) -> None:
     assert -totals[0] <= finished  # a lower bound of what going on would have cost
 
 
-def test_horizon_beyond_the_end_changes_nothing() -> None:
+def test_time_limit_beyond_the_end_changes_nothing() -> None:
     rewards, infos, terminated, truncated = play(make(10_000))
     assert (terminated, truncated) == (True, False)
     assert infos[-1]["metrics"]["complete"] is True
     assert sum(rewards) == pytest.approx(-hpcgym.simulate(BUSY, "FCFS").bsld().mean(), rel=1e-9)
 
 
-def test_horizon_at_the_last_step_pays_once() -> None:
+def test_time_limit_at_the_last_step_pays_once() -> None:
     steps = len(play(make(10_000))[0])
     for reward in BSLD_FORMS:
         rewards, infos, terminated, _ = play(make(steps, reward=reward))
@@ -80,14 +80,14 @@ def test_horizon_at_the_last_step_pays_once() -> None:
 
 
 @pytest.mark.parametrize("reward", [*BSLD_FORMS, "wait", "pp_bsld", "log_ratio", "relative"])
-def test_pair_at_a_horizon_compares_what_both_have_cost_by_then(reward: str) -> None:
+def test_pair_at_a_time_limit_compares_what_both_have_cost_by_then(reward: str) -> None:
     """An agent that does as its baseline is even with it wherever it is cut short."""
-    for horizon in (1, 17, 60):
-        rewards, *_ = play(make(horizon, reward=reward, baseline="FCFS"))
+    for max_episode_steps in (1, 17, 60):
+        rewards, *_ = play(make(max_episode_steps, reward=reward, baseline="FCFS"))
         assert sum(rewards) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_horizon_before_the_first_submission_owes_nothing() -> None:
+def test_time_limit_before_the_first_submission_owes_nothing() -> None:
     late = hpcgym.Workload.from_arrays([500], [10], [10], [1], machine_processors=1)
     for reward in (*BSLD_FORMS, "log_ratio", "relative"):
         env = gymnasium.make(
@@ -108,7 +108,7 @@ def test_horizon_before_the_first_submission_owes_nothing() -> None:
         assert info["metrics"]["n_jobs"] == 0
 
 
-def test_episode_is_over_after_its_horizon() -> None:
+def test_episode_is_over_after_its_time_limit() -> None:
     env = make(3)
     play(env)
     with pytest.raises(ActionError, match="reset"):
@@ -117,7 +117,7 @@ def test_episode_is_over_after_its_horizon() -> None:
     assert len(rewards) == 3
 
 
-def test_horizon_serves_vectors_of_environments() -> None:
+def test_time_limit_serves_vectors_of_environments() -> None:
     """Gymnasium's own vector environment resets by itself and hands the closing figures over."""
     envs = gymnasium.make_vec(
         "HPCBatch-v0",

@@ -132,5 +132,5 @@ def test_every_step_is_that_of_the_twin_where_many_jobs_have_reservations(
 
 
 @given(cases(reward="bsld"))
-def test_horizon_pays_what_the_twin_pays(case: Case) -> None:
+def test_time_limit_pays_what_the_twin_pays(case: Case) -> None:
     play_both(case, max_steps=1 + case.seed % 5)

@@ -159,13 +159,13 @@ def test_any_number_of_environments_equals_as_many_scalar_ones(
 
 
 @pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
-@pytest.mark.parametrize("horizon", [1, 9, 40])
-def test_horizon_settles_the_account_as_the_scalar_environment_does(
-    mode: AutoresetMode, horizon: int
+@pytest.mark.parametrize("max_episode_steps", [1, 9, 40])
+def test_time_limit_settles_the_account_as_the_scalar_environment_does(
+    mode: AutoresetMode, max_episode_steps: int
 ) -> None:
     for reward in REWARDS:
-        theirs, ours = pair(3, mode=mode, reward=reward, max_episode_steps=horizon)
-        assert play_in_lockstep(theirs, ours, 3 * horizon) >= 3
+        theirs, ours = pair(3, mode=mode, reward=reward, max_episode_steps=max_episode_steps)
+        assert play_in_lockstep(theirs, ours, 3 * max_episode_steps) >= 3
 
 
 @pytest.mark.parametrize("is_mixed", [False, True], ids=["one scenario", "mixed"])
@@ -292,7 +292,7 @@ def test_steady_state_allocates_nothing() -> None:
     actions = np.zeros((8, 6), dtype=np.float32)
     for week in envs.envs[0].episodes.numbers:
         envs.reset(seed=0, options={"episode": week})
-    state = envs.stack.state
+    state = envs.buffers.state
     for _ in range(20):
         envs.step(actions)
     tracemalloc.start()
@@ -302,7 +302,7 @@ def test_steady_state_allocates_nothing() -> None:
     grown = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert grown < 20_000  # a workload of one week alone takes more
-    assert envs.stack.state is state
+    assert envs.buffers.state is state
 
 
 def test_longer_episodes_move_all_environments_to_a_larger_state() -> None:
@@ -394,14 +394,14 @@ def test_observations_and_actions_lie_in_their_spaces() -> None:
             assert masks.any(axis=1).all()
 
 
-def test_views_show_one_environment_each() -> None:
+def test_sub_environments_show_one_environment_each() -> None:
     envs = SchedulingVectorEnv("tiny", num_envs=2, render_mode="ansi")
     envs.reset(seed=0)
     envs.step(np.zeros((2, 6), dtype=np.float32))
-    view = envs.envs[1]
-    assert (view.now, view.label, len(view.workload)) == (envs.call("now")[1], "whole", 8)
-    assert view.metrics()["n_jobs"] <= 8
-    assert "tiny, whole" in view.render()
+    one = envs.envs[1]
+    assert (one.now, one.label, len(one.workload)) == (envs.call("now")[1], "whole", 8)
+    assert one.metrics()["n_jobs"] <= 8
+    assert "tiny, whole" in one.render()
     assert len(envs.render()) == 2
     assert envs.get_attr("n_slots") == (128, 128)
     with pytest.raises(AttributeError, match="no_such_thing"):
@@ -451,8 +451,8 @@ def test_spec_makes_the_same_vector_again() -> None:
     assert_same(made.reset(seed=0), again.reset(seed=0))
     assert made.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     scalar = gymnasium.make("HPCBatch-v0", scenario="tiny", max_episode_steps=2)
-    assert "PayAtHorizon" in str(scalar)
-    assert "PayAtHorizon" in str(gymnasium.make(scalar.spec))
+    assert "PayAtTimeLimit" in str(scalar)
+    assert "PayAtTimeLimit" in str(gymnasium.make(scalar.spec))
 
 
 def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
@@ -626,7 +626,7 @@ def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(ActionError, match="call reset"):
         envs.step(actions)
     envs.reset(options=long)
-    assert envs.stack.state.start_time.shape[1] >= 3_000
+    assert envs.buffers.state.start_time.shape[1] >= 3_000
     alone = gymnasium.make("HPCBatch-v0", scenario=envs.envs[0].episodes, decide="event")
     alone.reset(options=long)
     for _ in range(300):
@@ -647,7 +647,7 @@ def test_draw_that_fails_can_be_tried_again(
     for _ in range(2 if mode is AutoresetMode.SAME_STEP else 3):
         envs.step(actions)
     with monkeypatch.context() as patched:
-        patched.setattr(envs.wirings[0], "draw", fail)
+        patched.setattr(envs.configs[0], "draw", fail)
         with pytest.raises(RuntimeError, match="no episode"):
             envs.step(actions)
     _, reward, terminated, truncated, info = envs.step(actions)  # this one resets

@@ -12,7 +12,7 @@ import pytest
 
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, TraceError
-from hpcgym.scenario.episodes import Episodes, scheduler_settings
+from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario, scenario_names
 from hpcgym.scenario.slicing import cleaned_log
 from hpcgym.scenario.spec import (
@@ -272,7 +272,7 @@ def test_settings_carry_every_key_of_the_scheduler_table():
         estimates="exact",
         correction="doubling",
     )
-    settings = scheduler_settings(spec)
+    settings = spec.settings
     assert (settings.policy, settings.backfill, settings.backfill_order) == ("SPF", "easy", "SQF")
     assert (settings.threshold, settings.kill_at_limit) == (7, False)
     assert (settings.estimates, settings.event_semantics) == ("exact", "batch")

@@ -4,7 +4,7 @@ import pytest
 
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import parse_scenario, scenario_names
-from hpcgym.scenario.readme_table import describe_episodes, describe_scheduler, shelf_index
+from hpcgym.scenario.readme_table import describe_episodes, describe_scheduler, scenarios_readme
 from hpcgym.scenario.spec import (
     RandomWindowEpisodes,
     ResampledEpisodes,
@@ -16,11 +16,13 @@ from hpcgym.scenario.spec import (
 
 def test_the_index_is_current():
     page = shelf_folders("scenarios")[0] / "README.md"
-    assert page.read_text(encoding="utf-8") == shelf_index(), "run scripts/update_scenarios.py"
+    assert page.read_text(encoding="utf-8") == scenarios_readme(), "run scripts/update_scenarios.py"
 
 
 def test_the_index_names_every_scenario_and_labels_synthetic_requests():
-    rows = {row.split("`")[1]: row for row in shelf_index().splitlines() if row.startswith("| [")}
+    rows = {
+        row.split("`")[1]: row for row in scenarios_readme().splitlines() if row.startswith("| [")
+    }
     assert tuple(rows) == scenario_names()
     assert "SYNTHETIC" in rows["sdsc-par-weeks"]
 

@@ -90,11 +90,11 @@ def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
         Specification, section 10, "Learnability kit"; short windows before long ones: Zhang et al.
         2020 (RLScheduler).
     """
-    wirings = {id(wiring): wiring for wiring in model.env.envs.wirings}
+    configs = {id(one): one for one in model.env.envs.configs}
     growing = [
-        wiring.episodes
-        for wiring in wirings.values()
-        if isinstance(wiring.episodes, AugmentedEpisodes) and wiring.episodes.augmentation.growing
+        one.episodes
+        for one in configs.values()
+        if isinstance(one.episodes, AugmentedEpisodes) and one.episodes.augmentation.growing
     ]
     step = min(int(done * (GROWTHS + 1)), GROWTHS)
     if all(episodes.progress == step / GROWTHS for episodes in growing):

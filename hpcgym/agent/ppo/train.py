@@ -170,7 +170,7 @@ def resume(
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
     config = replace(course.config, **{k: v for k, v in changes.items() if v is not None})
     _refuse_missing(config.device)
-    found.env.envs.stack.threads = min(config.threads, config.n_envs)
+    found.env.envs.buffers.threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads):
         model = model_of(config, found.env, course.seed, folder)
         found.restore(model)

@@ -1,1 +1,1 @@
-"""Pictures of a simulation: what is shown at an instant, as text, as pixels, in a window."""
+"""Rendering of a simulation: a snapshot as text, as an image, in a window."""

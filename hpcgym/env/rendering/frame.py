@@ -1,4 +1,4 @@
-"""What a picture of the machine shows at one instant, and where on it each job is drawn."""
+"""The data of a snapshot at one instant, and the processors on which each job is drawn."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 Interval = tuple[int, int]
-"""Processors from the first up to, but not including, the second."""
+"""Processors from the first up to the second, which is not included."""
 
 RECENT_JOBS = 64
-"""Jobs started last whose lengths set the scale of time."""
+"""Number of jobs, the last to start, whose lengths set the scale of time."""
 
 
 class StartedJobs(NamedTuple):
     """Jobs that have started in this episode, in any order; arrays of shape (n_started,).
 
     Attributes:
-        job: Rows in the episode's job table; each stands for one job, an id may not.
+        job: Rows in the episode's job table, unique where job ids may not be.
         start_time: Start, s.
-        end_time: End, s; of a running job the estimated one, since nobody knows more.
+        end_time: End, s; the estimated end of a running job.
         processors: Processors held.
         running: Whether the job still runs.
     """
@@ -38,13 +38,13 @@ class StartedJobs(NamedTuple):
 
 
 class WaitingJobs(NamedTuple):
-    """Jobs of the queue in the order they are shown; arrays of shape (n_waiting,).
+    """Waiting jobs in the order they are shown; arrays of shape (n_waiting,).
 
     Attributes:
         job: Rows in the episode's job table.
         job_id: Ids.
         wait_time: Wait so far, s.
-        requested_time: Request, s.
+        requested_time: Estimate, s.
         processors: Processors requested.
         thresholded: Whether the job goes first because of its wait.
     """
@@ -58,14 +58,14 @@ class WaitingJobs(NamedTuple):
 
 
 class Reservation(NamedTuple):
-    """What the head is promised.
+    """The reservation of the head.
 
     Attributes:
         job: Row of the head in the episode's job table.
         job_id: Its id.
-        shadow_time: Its promised start, s.
+        shadow_time: Its reserved start, s.
         extra_processors: Processors left over then.
-        requested_time: Its request, s.
+        requested_time: Its estimate, s.
         processors: Processors it requests.
     """
 
@@ -79,9 +79,7 @@ class Reservation(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """The state of an episode at one instant, as a person may see it.
-
-    It holds nothing of a running job that the scheduler does not know.
+    """An episode at one instant, with no more of a running job than the scheduler knows.
 
     Attributes:
         title: Scenario and episode.
@@ -89,7 +87,7 @@ class Frame:
         now: The instant, s from the episode's start.
         started: Every job that has started in this episode.
         waiting: The queue.
-        reservation: What the head is promised; None where no job is held back.
+        reservation: Reservation of the head; None where every job fits.
     """
 
     title: str
@@ -106,7 +104,7 @@ class Frame:
 
 
 class TimeAxis(NamedTuple):
-    """The stretch of time a picture shows, with as much past as future.
+    """The stretch of time shown, as much past as future.
 
     Attributes:
         first: Left edge, s.
@@ -119,7 +117,7 @@ class TimeAxis(NamedTuple):
     tick: int
 
     def ticks(self) -> range:
-        """Return the instants marked, s."""
+        """Return the marked instants, s."""
         return range(-(-max(self.first, 0) // self.tick) * self.tick, self.last + 1, self.tick)
 
 
@@ -137,19 +135,10 @@ _TICKS = [
 
 
 def time_axis(frame: Frame) -> TimeAxis:
-    """Choose the stretch of time to show, in steps that seldom change from frame to frame.
+    """Return the stretch of time to show, with the present in its middle.
 
-    Nine in ten of the running jobs' estimated ends, and of the recent jobs' lengths, lie within
-    the future shown, and so does the head's promised start.
-
-    Args:
-        frame: What to show.
-
-    Returns:
-        The axis, with the present in its middle.
-
-    Source:
-        House rule: a film must not zoom in and out at every job.
+    The future holds nine in ten of the running jobs' estimated ends and of the recent jobs'
+    lengths, and the reserved start. Spans come in steps, so that a film of frames seldom zooms.
     """
     started = frame.started
     recent = np.argsort(started.start_time, kind="stable")[-RECENT_JOBS:]
@@ -165,14 +154,11 @@ def time_axis(frame: Frame) -> TimeAxis:
 
 
 class Placement:
-    """Which processors each job is drawn on: a simulator counts processors, it names none.
+    """The processors on which each job is drawn; the simulator only counts processors.
 
     A job takes the smallest hole that holds it whole, else holes from the lowest processor up.
-    Fed with the frames of one episode in order, it keeps every job where it was first drawn; fed
-    with the last frame only, it gives the same answer.
-
-    Args:
-        machine_processors: Size of the machine.
+    The frames of one episode in order keep every job where it was first drawn; the last frame
+    alone leads to the same placement.
 
     Example:
         >>> placement = Placement(4)
@@ -188,13 +174,9 @@ class Placement:
         self._holding: set[int] = set()
 
     def update(self, started: StartedJobs) -> None:
-        """Place the jobs that are new, and give back what ended ones held.
+        """Place new jobs and free the processors of ended ones, given every job started by now.
 
-        Args:
-            started: Every job that has started by now.
-
-        Source:
-            House rule: at one instant ends come before starts; zero-second jobs hold nothing.
+        At one instant ends come before starts, and jobs of zero seconds hold nothing.
         """
         events: list[tuple[int, int, int, int]] = []
         columns = (column.tolist() for column in started)
@@ -213,13 +195,13 @@ class Placement:
                 self._holding.remove(job)
 
     def _take(self, processors: int) -> list[Interval]:
-        """Take processors out of the free ones."""
+        """Take processors from the free ones."""
         taken = fit(self._free, processors)
         self._free = without(self._free, taken)
         return taken
 
     def _give_back(self, intervals: list[Interval]) -> None:
-        """Return processors to the free ones, joining neighbours."""
+        """Return processors to the free ones and join neighbours."""
         for interval in intervals:
             insort(self._free, interval)
         joined: list[Interval] = []
@@ -231,17 +213,9 @@ class Placement:
         self._free = joined
 
     def free_at(self, started: StartedJobs, instant: int) -> list[Interval]:
-        """Return the processors that are free at an instant to come, by the estimated ends.
+        """Return the processors that are free at a later instant, by the estimated ends.
 
-        Args:
-            started: Every job that has started by now, as last given to `update`.
-            instant: The instant, s.
-
-        Returns:
-            Free intervals, ascending.
-
-        Source:
-            Specification, section 1, "EASY pass".
+        `started` is what `update` got last; the intervals are ascending.
         """
         free = Placement(0)
         free._free = list(self._free)
@@ -252,17 +226,9 @@ class Placement:
 
 
 def fit(free: list[Interval], processors: int) -> list[Interval]:
-    """Choose processors: the smallest hole that holds all, else holes from the lowest up.
+    """Return the smallest hole that holds all processors, else holes from the lowest up.
 
-    Args:
-        free: Free intervals, ascending.
-        processors: How many are wanted; where there are fewer, all are chosen.
-
-    Returns:
-        The chosen intervals, ascending.
-
-    Source:
-        House rule: best fit keeps a picture calm.
+    Free intervals and results are ascending. Where fewer are free than wanted, all are returned.
 
     Example:
         >>> fit([(0, 4), (6, 8)], 2), fit([(0, 4), (6, 8)], 5)
@@ -282,17 +248,7 @@ def fit(free: list[Interval], processors: int) -> list[Interval]:
 
 
 def without(free: list[Interval], taken: list[Interval]) -> list[Interval]:
-    """Return free intervals less some that begin where a free one begins.
-
-    Args:
-        free: Free intervals, ascending.
-        taken: What `fit` chose among them.
-
-    Returns:
-        What is left, ascending.
-
-    Source:
-        House rule: `fit` takes from the lower end of a hole.
+    """Return free intervals less those that `fit` chose, which begin where a free one begins.
 
     Example:
         >>> without([(0, 4), (6, 8)], [(6, 7)])
@@ -304,35 +260,16 @@ def without(free: list[Interval], taken: list[Interval]) -> list[Interval]:
 
 
 def placed(frame: Frame, placement: Placement | None) -> Placement:
-    """Return a placement that holds the frame's jobs.
-
-    Args:
-        frame: What to show.
-        placement: Where earlier frames of the episode drew their jobs; None = no earlier ones.
-
-    Returns:
-        The same placement, brought up to the frame, or a new one.
-
-    Source:
-        House rule: a job stays where it was first drawn.
-    """
+    """Return a placement of the frame's jobs: that of earlier frames, updated, or a new one."""
     placement = Placement(frame.machine_processors) if placement is None else placement
     placement.update(frame.started)
     return placement
 
 
 def jobs_in_view(frame: Frame, axis: TimeAxis) -> list[tuple[int, int, int]]:
-    """List the jobs of which something is seen; one past its estimate ends now.
+    """Return row, start and end, s, of each job of which something is seen.
 
-    Args:
-        frame: What to show.
-        axis: The stretch of time shown.
-
-    Returns:
-        Row, start and end, s, of each.
-
-    Source:
-        Specification, section 1, "Run time".
+    A running job that is past its estimate ends now.
     """
     jobs = frame.started
     end = np.where(jobs.running, np.maximum(jobs.end_time, frame.now), jobs.end_time)

@@ -1,4 +1,4 @@
-"""From the state of an episode to the frame that a person sees."""
+"""A snapshot of a running episode: the frame that a person sees."""
 
 from __future__ import annotations
 
@@ -6,44 +6,23 @@ import numpy as np
 
 from hpcgym.core import state as s
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import JobTable, State
+from hpcgym.core.kernels.types import Sim
+from hpcgym.core.state import State
 from hpcgym.core.struct import Struct
+from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.rendering.frame import Frame, Reservation, StartedJobs, WaitingJobs
-from hpcgym.schedule import Schedule
 
 
-def frame_of(
-    title: str,
-    made: Schedule,
-    table: JobTable,
-    state: State,
-    env: int,
-    jobs: Struct[Jobs],
-    row: Struct[Sim],
+def take_snapshot(
+    title: str, episode: EnvEpisode, state: State, env: int, sim: Struct[Sim]
 ) -> Frame:
-    """Gather what a picture shows of an episode; ends of running jobs by estimate.
+    """Return the frame of row `env` of a state, which is `sim` to the kernels.
 
-    The head shown is the first job of the base order that does not fit now.
-
-    Args:
-        title: Scenario and episode.
-        made: The schedule so far.
-        table: The episode's jobs.
-        state: The stack.
-        env: Row of the stack.
-        jobs: The same jobs as kernels see them.
-        row: The same row as kernels see it.
-
-    Returns:
-        The frame.
-
-    Writes:
-        SHADOW and EXTRA, which the pass works out anew.
-
-    Source:
-        House rule: a person sees no more of a running job than the scheduler does.
+    It shows no more of a running job than the scheduler knows: its end is the estimated one. The
+    head is the first job of the base order that does not fit now. Writes SHADOW and EXTRA, which
+    each pass computes anew.
     """
+    made, table = episode.schedule(state, env), episode.table
     counter = state.counter[env]
     now, workload = int(counter[s.NOW]), made.workload
     started = np.flatnonzero(made.start_time >= 0)
@@ -52,12 +31,12 @@ def frame_of(
     estimated_end = np.maximum(made.start_time + table.estimate, now)
     end = np.where(is_running, estimated_end, made.end_time)
     waiting = np.empty(int(counter[s.N_WAITING]), dtype=np.int64)
-    entry_points.list_waiting(row.address, waiting)
-    too_wide = waiting[workload.processors[waiting] > counter[s.FREE]]
+    entry_points.list_waiting(sim.address, waiting)
+    misfits = waiting[workload.processors[waiting] > counter[s.FREE]]
     reservation = None
-    if len(too_wide) > 0:
-        head = int(too_wide[0])
-        entry_points.reserve(jobs.address, row.address, head)
+    if len(misfits) > 0:
+        head = int(misfits[0])
+        entry_points.reserve(episode.jobs.address, sim.address, head)
         reservation = Reservation(
             job=head,
             job_id=int(workload.job_id[head]),

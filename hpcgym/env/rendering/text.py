@@ -18,27 +18,18 @@ from hpcgym.env.rendering.frame import (
 TEXT_WIDTH = 100
 """Columns of the text."""
 TEXT_ROWS = 16
-"""Rows of the machine at most."""
+"""Largest number of rows for the machine."""
 TEXT_JOBS = 10
-"""Waiting jobs listed at most."""
+"""Largest number of waiting jobs listed."""
 _MARGIN = 7
 
 
 def ansi(frame: Frame, placement: Placement | None = None) -> str:
-    """Write a frame as text of at most 100 columns.
+    """Return a frame as text of at most 100 columns, readable without colours.
 
-    Each row stands for a share of the processors and each column for a stretch of time; a job is a
-    letter, upper case until now, lower case from now to its estimated end.
-
-    Args:
-        frame: The state to show.
-        placement: Where earlier frames of the episode drew their jobs; None = no earlier ones.
-
-    Returns:
-        Lines: the state, the machine over time, the head's reservation, the queue.
-
-    Source:
-        House rule: readable in any terminal, without colours.
+    Each row is a share of the processors and each column a stretch of time. A job is a letter,
+    upper case until now, lower case from now to its estimated end. `placement` holds the earlier
+    frames of the episode.
     """
     placement = placed(frame, placement)
     axis = time_axis(frame)
@@ -84,16 +75,7 @@ def ansi(frame: Frame, placement: Placement | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration in few characters, with its unit.
-
-    Args:
-        seconds: The duration, s.
-
-    Returns:
-        Text such as "45 s", "12 min", "5.2 h" or "3.1 d".
-
-    Source:
-        House rule: numbers carry their unit.
+    """Return a duration in few characters, with its unit.
 
     Example:
         >>> duration(45), duration(5_000), duration(20_000), duration(500_000)
@@ -109,16 +91,7 @@ def duration(seconds: float) -> str:
 
 
 def clock(instant: int) -> str:
-    """Write an instant as day and time of day since the episode's start.
-
-    Args:
-        instant: The instant, s.
-
-    Returns:
-        Text such as "day 2 03:15:00"; days count from 0.
-
-    Source:
-        House rule: numbers carry their unit.
+    """Return an instant as day, counted from 0, and time of day since the episode's start.
 
     Example:
         >>> clock(184_500)
@@ -129,7 +102,7 @@ def clock(instant: int) -> str:
 
 
 def _state_line(frame: Frame) -> str:
-    """Say when it is, and how full machine and queue are."""
+    """Return the time, and how full machine and queue are."""
     busy, size = frame.busy_processors, frame.machine_processors
     return (
         f"{clock(frame.now)}   busy {busy:,} of {size:,} processors ({busy / size:.0%})   "
@@ -138,7 +111,7 @@ def _state_line(frame: Frame) -> str:
 
 
 def _head_line(frame: Frame) -> str:
-    """Say what the head is promised."""
+    """Return the reservation of the head in words."""
     head = frame.reservation
     if head is None:
         return "head: none, no job is held back"
@@ -150,7 +123,7 @@ def _head_line(frame: Frame) -> str:
 
 
 def _queue_lines(frame: Frame) -> list[str]:
-    """List the first waiting jobs."""
+    """Return one line for each of the first waiting jobs."""
     if not len(frame.waiting.job):
         return ["queue: empty"]
     lines = [f"queue: {'job':>9} {'processors':>11} {'requested':>10} {'waited':>9}"]
@@ -168,12 +141,12 @@ def _queue_lines(frame: Frame) -> list[str]:
 
 
 def _letter(job: int) -> str:
-    """Return the letter a job is drawn with; every 26th job shares it."""
+    """Return the letter of a job; every 26th job shares it."""
     return chr(ord("A") + job % 26)
 
 
 def _tick_line(axis: TimeAxis, n_columns: int) -> str:
-    """Write the times of the marks below their columns."""
+    """Return the times of the marks, each below its column."""
     line = [" "] * (n_columns + 16)
     free = 0
     for instant in axis.ticks():
@@ -186,17 +159,7 @@ def _tick_line(axis: TimeAxis, n_columns: int) -> str:
 
 
 def tick_label(instant: int, tick: int) -> str:
-    """Write the time of a mark no finer than the marks are.
-
-    Args:
-        instant: The mark, s.
-        tick: Distance of the marks, s.
-
-    Returns:
-        Text such as "day 2", "d2 03:15" or "00:00:30"; days count from 0.
-
-    Source:
-        House rule: numbers carry their unit.
+    """Return the time of a mark, no finer than the distance of the marks; days count from 0.
 
     Example:
         >>> tick_label(184_500, 300), tick_label(172_800, 86_400)

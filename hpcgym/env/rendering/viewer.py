@@ -1,8 +1,7 @@
-"""Pictures of a frame: text, an RGB array, a window.
+"""A frame as text, as an RGB array, or in a window.
 
-Time runs to the right, with the present in the middle: to its left what happened, to its right
-what the scheduler plans with, the running jobs until their estimated ends and the head's
-reservation.
+Time runs to the right, with the present in the middle. On the left is what happened, on the right
+what the scheduler plans with: the running jobs until their estimated ends, and the reservation.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
 
 RenderMode = Literal["ansi", "rgb_array", "human"]
 
-PICTURE_SIZE = (1120, 640)
-"""Width and height of the picture, pixels."""
+IMAGE_SIZE = (1120, 640)
+"""Width and height of the image, pixels."""
 CHART = (70, 96, 700, 460)
 """Left, top, width and height of the machine over time."""
 QUEUE = (804, 96, 286, 460)
@@ -70,11 +69,7 @@ _JOBS: tuple[Color, ...] = (
 
 
 class Viewer:
-    """Shows the frames of an environment in one mode, and keeps jobs where they were drawn.
-
-    Args:
-        mode: "ansi", "rgb_array" or "human".
-        fps: Frames shown per second in a window.
+    """Shows the frames of an environment in one mode, each job where it was first drawn.
 
     Raises:
         DependencyNotInstalled: The mode needs pygame and it is not installed.
@@ -94,17 +89,7 @@ class Viewer:
             _pygame()
 
     def render(self, frame: Frame) -> str | NDArray[np.uint8] | None:
-        """Show a frame.
-
-        Args:
-            frame: The state to show.
-
-        Returns:
-            Text in mode "ansi", an array in mode "rgb_array", None in mode "human".
-
-        Source:
-            Gymnasium's `Env.render`.
-        """
+        """Return text in mode "ansi" and an array in "rgb_array"; show a window in "human"."""
         if self._last is None or not _follows(self._last, frame):
             self._placement = Placement(frame.machine_processors)
         self._last = frame
@@ -116,12 +101,12 @@ class Viewer:
         return None
 
     def _show(self, frame: Frame) -> None:
-        """Draw a frame in the window, which is opened at the first one."""
+        """Draw a frame in the window, which the first frame opens."""
         pygame = _pygame()
         if self._window is None:
             pygame.display.init()
             pygame.display.set_caption("hpcgym")
-            self._window = pygame.display.set_mode(PICTURE_SIZE)
+            self._window = pygame.display.set_mode(IMAGE_SIZE)
             self._clock = pygame.time.Clock()
         assert self._window is not None and self._clock is not None
         self._window.blit(_draw(frame, placed(frame, self._placement)), (0, 0))
@@ -137,30 +122,23 @@ class Viewer:
 
 
 def rgb_array(frame: Frame, placement: Placement | None = None) -> NDArray[np.uint8]:
-    """Draw a frame without a display.
-
-    Args:
-        frame: The state to show.
-        placement: Where earlier frames of the episode drew their jobs; None = no earlier ones.
+    """Draw a frame without a display: a Gantt chart of the processors, and the queue beside it.
 
     Returns:
-        Picture, shape (height, width, 3), uint8.
+        Image, shape (height, width, 3), uint8.
 
     Raises:
         DependencyNotInstalled: pygame is not installed.
-
-    Source:
-        House rule: a Gantt chart of processors over time, the queue beside it.
     """
     pygame = _pygame()
     surface = _draw(frame, placed(frame, placement))
-    width, height = PICTURE_SIZE
+    width, height = IMAGE_SIZE
     pixels = np.frombuffer(pygame.image.tobytes(surface, "RGB"), dtype=np.uint8)
     return pixels.reshape(height, width, 3).copy()
 
 
 def _pygame() -> ModuleType:
-    """Import pygame on first need, without its greeting."""
+    """Import pygame when it is needed, without its greeting."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         import pygame
@@ -172,7 +150,7 @@ def _pygame() -> ModuleType:
 
 
 def _follows(earlier: Frame, later: Frame) -> bool:
-    """Tell whether two frames can be of one episode, the later one later."""
+    """Return whether two frames can be of one episode, the later one later."""
     return (
         (earlier.title, earlier.machine_processors) == (later.title, later.machine_processors)
         and earlier.now <= later.now
@@ -216,7 +194,7 @@ class _Pen:
     def words(
         self, text: str, at: Point, color: Color = _INK, size: int = 0, align: str = "left"
     ) -> int:
-        """Write a line whose top left, middle or right is at a point; return its width."""
+        """Write a line whose top left, centre or right is at a point; return its width."""
         image = self._fonts[size or FONT].render(text, True, color)
         width = image.get_width()
         shift = {"left": 0, "centre": width // 2, "right": width}[align]
@@ -227,7 +205,7 @@ class _Pen:
 def _draw(frame: Frame, placement: Placement) -> pygame.Surface:
     """Draw a whole frame."""
     game = _pygame()
-    surface: pygame.Surface = game.Surface(PICTURE_SIZE, 0, 32)
+    surface: pygame.Surface = game.Surface(IMAGE_SIZE, 0, 32)
     surface.fill(_PAPER)
     pen = _Pen(surface)
     axis = time_axis(frame)
@@ -257,7 +235,7 @@ def _draw_header(pen: _Pen, frame: Frame) -> None:
 
 
 def _draw_axes(pen: _Pen, frame: Frame, axis: TimeAxis) -> None:
-    """Draw the machine's ground, its size and the marks of time."""
+    """Draw the background of the machine, its size and the marks of time."""
     left, top, width, height = CHART
     pen.rectangle(CHART, _MACHINE)
     begin = max(_x(axis, 0), left)
@@ -301,7 +279,7 @@ def _draw_jobs(pen: _Pen, frame: Frame, axis: TimeAxis, placement: Placement) ->
 
 
 def _draw_reservation(pen: _Pen, frame: Frame, axis: TimeAxis, placement: Placement) -> None:
-    """Hatch what the head is promised."""
+    """Hatch the reservation of the head."""
     head = frame.reservation
     if head is None:
         return
@@ -323,7 +301,7 @@ def _draw_now(pen: _Pen, frame: Frame, axis: TimeAxis) -> None:
 
 
 def _draw_legend(pen: _Pen) -> None:
-    """Say what the shades mean."""
+    """Write what the shades mean."""
     left, top, _, height = CHART
     x, y = left, top + height + 36
     color = _JOBS[0]
@@ -383,7 +361,7 @@ def _draw_queue(pen: _Pen, frame: Frame) -> None:
 
 
 def _x(axis: TimeAxis, instant: int) -> int:
-    """Return the column of an instant, kept near the chart."""
+    """Return the column of an instant, clipped near the chart."""
     left, _, width, _ = CHART
     share = (instant - axis.first) / (axis.last - axis.first)
     return left + round(width * min(max(share, -0.1), 1.1))

@@ -344,7 +344,7 @@ def test_windows_grow_with_the_training_and_groups_stay_together(
         lengths.append(int(last) - int(first))
         if begins:
             assert model._last_episode_starts.all()
-            shown = env.envs.stack.shown["jobs"]
+            shown = env.envs.buffers.shown["jobs"]
             assert np.array_equal(model._last_obs["jobs"], shown)
             model._last_episode_starts[:] = False
     assert lengths == [3_600, 3_600, round(3_600 * 12 ** (4 / 7)), lengths[2], 43_200]
@@ -356,7 +356,7 @@ def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
     config = ppo.preset("order", **SMALL)
     given = {"validation": validation, "augmentation": GROWING, "seed": 3, "output": tmp_path}
     uncut = ppo.train(config, training, **given)
-    played = checkpoint.read_checkpoint(tmp_path / "checkpoint.pt").env.envs.wirings[0].episodes
+    played = checkpoint.read_checkpoint(tmp_path / "checkpoint.pt").env.envs.configs[0].episodes
     assert played.progress == 6 / 7  # of the last rollout, begun at three quarters
     count, ended = callbacks.Keeper._on_rollout_end, itertools.count(1)
 

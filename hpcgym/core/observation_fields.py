@@ -1,0 +1,122 @@
+"""The fields of an observation, each declared once: name, meaning, formula, bounds and place.
+
+A member of `JobField` or `ClusterField` is its own place, so `shown[first + JobField.FITS_NOW]`
+stores that field, also in compiled code. The space of observations and the names in
+`hpcgym.env.observation` are made from these lists, and a test compares them with the data sheet in
+`hpcgym.env.scheduling`.
+
+M is the processors of the machine, E the largest request of the scenario in s, log natural, and
+squash(x, h) = x / (x + h).
+
+Source: Specification, section 10, "Observation".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ObservationField(IntEnum):
+    """A field of an observation; as a number it is its place.
+
+    Attributes:
+        meaning: What is measured, with its unit.
+        formula: How that becomes the number shown.
+        low: The least number shown.
+        high: The largest number shown.
+    """
+
+    meaning: str
+    formula: str
+    low: float
+    high: float
+
+    def __new__(cls, meaning: str, formula: str, low: float, high: float) -> ObservationField:
+        """Give the next place to a field."""
+        place = len(cls.__members__)
+        field = int.__new__(cls, place)
+        field._value_ = place
+        field.meaning, field.formula, field.low, field.high = meaning, formula, low, high
+        return field
+
+    @property
+    def field_name(self) -> str:
+        """Return the name that tables and agents use."""
+        return self.name.lower()
+
+
+class JobField(ObservationField):
+    """What is shown of each visible job."""
+
+    LOG_ESTIMATE = "estimate e, s", "log e / log E", 0, 1
+    LOG_PREDICTED_TIME = "predicted time, s; equal to the estimate", "as 0", 0, 1
+    PROCESSORS = "processors q", "q / M", 0, 1
+    LOG_AREA = "area, processor-s", "log(e q) / log(E M)", 0, 1
+    LOG_WAIT_TIME = "wait w, s", "log(1 + w/60) / log(1 + 43200), at most 1", 0, 1
+    LOG_WAIT_BY_ESTIMATE = "w / e", "log(w/e) / log 10^4, clipped; -1 at w = 0", -1, 1
+    FITS_NOW = "q <= free processors, and not held by a delay", "0 or 1", 0, 1
+    ENDS_BEFORE_SHADOW = (
+        "now + e <= shadow time, by running jobs, of the first job in SAF order that does not fit",
+        "0 or 1; 1 where all fit",
+        0,
+        1,
+    )
+    IS_THRESHOLDED = "the wait is beyond the threshold", "0 or 1", 0, 1
+    USER_LOG_COMPLETED = "n, jobs the user has completed", "log(1 + n) / log 1001, at most 1", 0, 1
+    USER_LOG_LAST_RUN_TIME = (
+        "run time p of the user's last completed job, s",
+        "log max(p, 1) / log E, at most 1; -1 = none",
+        -1,
+        1,
+    )
+    USER_LOG_LAST_BUT_ONE_RUN_TIME = "run time of the last but one, s", "as 10", -1, 1
+    USER_MEAN_RUN_BY_REQUEST = (
+        "mean of p / request over the last 20",
+        "itself, at most 1; -1 = none",
+        -1,
+        1,
+    )
+    USER_LOG_EXPECTED_BOUND = (
+        "expected 1/D, D = max(p, 10 s), 1/s",
+        "-log(expected 1/D) / log E, at most 1",
+        0,
+        1,
+    )
+    USER_LOG_RECENCY = "time since the user's last end, s", "as 4; -1 = none", -1, 1
+    LOG_EXPECTED_RUN_TIME_RATIO = "expected D / b", "log ratio / log E, at least -1", -1, 0
+    LOG_EXPECTED_SPEED = "expected b / D", "log speed / log E, at most 1", 0, 1
+    LOG_EXPECTED_INDEX = (
+        "index i of Smith's rule, q b^2 ratio / speed",
+        "log i / log(E^2 M), at most 1",
+        0,
+        1,
+    )
+
+
+class ClusterField(ObservationField):
+    """What is shown of the cluster."""
+
+    FREE_PROCESSORS = "x, free processors", "x / M", 0, 1
+    FREE_PROCESSORS_IN_300_S = "free processors in 5 min, by estimate", "as 0", 0, 1
+    FREE_PROCESSORS_IN_900_S = "in 15 min", "as 0", 0, 1
+    FREE_PROCESSORS_IN_1800_S = "in 30 min", "as 0", 0, 1
+    FREE_PROCESSORS_IN_3600_S = "in 1 h", "as 0", 0, 1
+    FREE_PROCESSORS_IN_10800_S = "in 3 h", "as 0", 0, 1
+    FREE_PROCESSORS_IN_21600_S = "in 6 h", "as 0", 0, 1
+    FREE_PROCESSORS_IN_43200_S = "in 12 h", "as 0", 0, 1
+    FREE_PROCESSORS_IN_86400_S = "in 24 h", "as 0", 0, 1
+    QUEUED_PROCESSORS = "x, processors of the waiting jobs", "squash(x, M)", 0, 1
+    QUEUED_AREA = "x, area of the waiting jobs, processor-s", "squash(x, 3600 M)", 0, 1
+    SUBMITTED_LAST_HOUR = "x, submissions in the last hour", "squash(x, 10)", 0, 1
+    SUBMITTED_LAST_DAY = "x, submissions in the last day", "squash(x, 100)", 0, 1
+    HOUR_OF_WEEK_SIN = (
+        "h, hour of the week (UTC; of the log where it gives no date)",
+        "sin(2 pi h / 168)",
+        -1,
+        1,
+    )
+    HOUR_OF_WEEK_COS = "the same", "cos(2 pi h / 168)", -1, 1
+    HIDDEN_JOBS = "x, jobs without a slot", "squash(x, n_slots)", 0, 1
+    HIDDEN_AREA = "x, their area, processor-s", "squash(x, 3600 M)", 0, 1
+    HIDDEN_LEAST_AREA = "least area among them", "as 3 of `jobs`; 0 = none", 0, 1
+    HIDDEN_LARGEST_AREA = "largest area among them", "as 3 of `jobs`; 0 = none", 0, 1
