@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.env.metrics import FIGURES, N_FIGURES
+from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
 from hpcgym.core.predictor import Correction, Predictor
 from hpcgym.core.prepare import (
@@ -31,8 +31,8 @@ from hpcgym.core.prepare import (
     rules_of,
     state_for,
 )
-from hpcgym.core.rows import jobs_of, own_table, sim_of
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
+from hpcgym.core.state import Settings, jobs_of, own_table, sim_of
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -45,7 +45,7 @@ FloatArray = NDArray[np.float64]
 BLOCK_JOBS = 200_000
 """Jobs a thread simulates between two looks at the interpreter; some 0.05 s."""
 
-METRICS = FIGURES[2:]
+METRICS = EPISODE_METRICS[2:]
 """What can be measured of a cell: sums over jobs, and metrics of `Schedule.metrics()`."""
 
 _KEYED = Policy("keys", s.RULE_KEYS, np.zeros(s.N_WEIGHTS))
@@ -98,7 +98,7 @@ class _Orders(NamedTuple):
     """
 
     names: tuple[str, ...]
-    setting: NDArray[np.int64]
+    setting: Settings
     weight: FloatArray
     key_row: NDArray[np.int64]
     network: FloatArray
@@ -129,7 +129,7 @@ class _Worker:
         self.keys = np.empty((max(len(episode.workload) for episode in episodes), 2))
 
     def run(self, ready: _Ready, orders: _Orders, block: _Block) -> FloatArray:
-        """Simulate and measure the cells of one block, shape (n_cells, N_FIGURES)."""
+        """Simulate and measure the cells of one block, shape (n_cells, N_METRICS)."""
         episode = ready.episode
         n = len(episode.workload)
         part = slice(block.first, block.end)
@@ -137,20 +137,20 @@ class _Worker:
         keys[:] = episode.table.keys[:, :2]  # of primary and backfill order
         table = own_table(episode.table, self.state, 0)._replace(keys=keys)
         jobs = jobs_of(table, 0, n)
-        setting = orders.setting[part].copy()
-        setting[:, s.N_JOBS] = n
-        setting[:, s.MACHINE_PROCESSORS] = episode.workload.machine_processors
-        setting[:, s.WEEK_START] = episode.workload.week_start
+        setting = Settings(orders.setting.rows[part].copy())
+        setting.n_jobs = n
+        setting.machine_processors = episode.workload.machine_processors
+        setting.week_start = episode.workload.week_start
         key_row = orders.key_row[part]
         keyed = np.unique(key_row[key_row >= 0])
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
         np.maximum(given, np.finfo(np.float64).min, out=given)  # -inf is the threshold's
-        figure = np.empty((block.end - block.first, N_FIGURES))
+        figure = np.empty((block.end - block.first, N_METRICS))
         entry_points.sweep_policies(
             jobs.address,
             self.sim.address,
             episode.start.address,
-            setting,
+            setting.rows,
             orders.weight[part],
             given,
             np.where(key_row >= 0, np.searchsorted(keyed, key_row), -1),
@@ -238,7 +238,7 @@ def simulate_many(
         event_semantics=event_semantics,
     )
     orders = _orders_of(chosen, many[0])
-    needs_history = bool(orders.setting[:, s.KEEP_HISTORY].any())
+    needs_history = bool(orders.setting.keep_history.any())
     asking = [policy for policy in chosen if policy.expects][:1]  # makes room for what is expected
     ready = []
     for row, workload in enumerate(workloads):
@@ -373,7 +373,7 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
     place = {text: row for row, text in enumerate(distinct)}
     return _Orders(
         tuple(policy.name for policy in policies),
-        np.stack([setting for setting, _ in rules]),
+        Settings(np.stack([setting.rows for setting, _ in rules])),
         np.stack([weight for _, weight in rules]),
         np.where(has_keys, np.cumsum(has_keys) - 1, -1),
         np.array(list(distinct.values())).reshape(-1, s.N_NETWORK),
@@ -419,7 +419,7 @@ def _run_all(
             idle.put(worker)
         for metric, values in metrics.items():
             part = values[block.workload, block.first : block.end]
-            part[:] = measured[:, FIGURES.index(metric)]
+            part[:] = measured[:, EPISODE_METRICS.index(metric)]
 
     if threads == 1:
         for block in blocks:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.prepare import size_classes
-from hpcgym.core.rows import jobs_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import jobs_of
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.schedule import Schedule
@@ -223,7 +223,7 @@ class _MoldingSimulator(Simulator):
 
     def _predict(self) -> None:
         """Choose the shape of each job submitted now."""
-        first = int(self.state.counter[0, s.NEXT_JOB])
+        first = int(self.state.next_job[0])
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
         for job in range(first, end):
             self._mold(job)
@@ -243,5 +243,5 @@ class _MoldingSimulator(Simulator):
         table, kills = self.molded, self.settings.kill_at_limit
         table.processors[job], table.requested_time[job] = processors[which], requests[which]
         table.run_time[job] = min(run_times[which], requests[which]) if kills else run_times[which]
-        table.feature[job, s.Q] = processors[which]
+        table.feature[job, s.FEATURE_PROCESSORS] = processors[which]
         table.size_class[job] = size_classes(processors[which : which + 1])[0]

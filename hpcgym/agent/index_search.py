@@ -16,9 +16,12 @@ from hpcgym.agent.objective import Fitness
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import fit_network, samples_of
 from hpcgym.agent.weight_search import weighing
+from hpcgym.core.constants import (
+    N_LAST,
+    N_NETWORK,
+)
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import FEATURES, Policy
-from hpcgym.core.state import N_LAST, N_NETWORK
 from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
 from hpcgym.scenario.episodes import Episodes
 

@@ -19,10 +19,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    N_HIDDEN,
+    N_LAST,
+    N_NETWORK,
+    N_NETWORK_INPUTS,
+)
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import N_HIDDEN, N_LAST, N_NETWORK, N_NETWORK_INPUTS
 from hpcgym.errors import CardError, HpcgymError
 from hpcgym.output import writing
 from hpcgym.scenario.episodes import Episodes

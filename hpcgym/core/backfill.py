@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core import state as s
 from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:

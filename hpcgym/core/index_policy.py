@@ -7,14 +7,14 @@ import hashlib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.core.policy import Policy
-from hpcgym.core.state import (
+from hpcgym.core.constants import (
     N_NETWORK,
     N_WEIGHTS,
-    NETWORK_RUN_TIME_RATIO,
-    NETWORK_SPEED,
     RULE_INDEX,
+    TERM_NETWORK_RUN_TIME_RATIO,
+    TERM_NETWORK_SPEED,
 )
+from hpcgym.core.policy import Policy
 from hpcgym.errors import PolicyError
 
 TERMS = (
@@ -73,7 +73,7 @@ def index_policy(
     chosen = np.zeros(N_WEIGHTS)
     chosen[: len(given)] = given
     if network is None:
-        if chosen[NETWORK_RUN_TIME_RATIO] or chosen[NETWORK_SPEED]:
+        if chosen[TERM_NETWORK_RUN_TIME_RATIO] or chosen[TERM_NETWORK_SPEED]:
             raise PolicyError("weights of network_share and network_speed need a network")
         return Policy(name or _name_of(chosen), RULE_INDEX, chosen, source)
     parameters = np.array(network, dtype=np.float64)

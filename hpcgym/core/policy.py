@@ -15,17 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import loaders
-from hpcgym.core.state import (
+from hpcgym.core.constants import (
     EXPECT_BY_NETWORK,
     EXPECT_BY_RECORDS,
     EXPECT_BY_REGRESSION,
     EXPECT_NOTHING,
     N_WEIGHTS,
-    PROCESSORS,
-    RECENT_RUN_TIME_RATIO,
-    REGRESSED_RUN_TIME_RATIO,
-    REGRESSED_SPEED,
-    REQUEST,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -38,8 +33,13 @@ from hpcgym.core.state import (
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
-    RUN_TIME_RATIO,
-    SPEED,
+    TERM_PROCESSORS,
+    TERM_RECENT_RUN_TIME_RATIO,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
+    TERM_REQUEST,
+    TERM_RUN_TIME_RATIO,
+    TERM_SPEED,
 )
 from hpcgym.errors import PolicyError, unknown_name
 
@@ -167,7 +167,9 @@ class Policy:
         if self.rule != RULE_INDEX:
             return EXPECT_NOTHING
         by_network = EXPECT_NOTHING if self.network is None else EXPECT_BY_NETWORK
-        learns = self.parameters[REGRESSED_RUN_TIME_RATIO] or self.parameters[REGRESSED_SPEED]
+        learns = (
+            self.parameters[TERM_REGRESSED_RUN_TIME_RATIO] or self.parameters[TERM_REGRESSED_SPEED]
+        )
         return EXPECT_BY_RECORDS | by_network | (EXPECT_BY_REGRESSION if learns else EXPECT_NOTHING)
 
     def __repr__(self) -> str:
@@ -204,7 +206,11 @@ def _indexes(source: str, run_time_ratio: int, speed: int | None, cites: str) ->
     made = []
     for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
         weight = np.zeros(N_WEIGHTS)
-        weight[PROCESSORS], weight[REQUEST], weight[run_time_ratio] = processors, 1.0 + smith, 1.0
+        weight[TERM_PROCESSORS], weight[TERM_REQUEST], weight[run_time_ratio] = (
+            processors,
+            1.0 + smith,
+            1.0,
+        )
         weight[run_time_ratio if speed is None else speed] += smith if speed is None else -smith
         made.append(Policy(f"{name}-{source}", RULE_INDEX, _parameters(*weight), cites))
     return made
@@ -243,9 +249,9 @@ _POLICIES: dict[str, Policy] = {
             "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
         ),
         Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
-        *_indexes("RECENT", RECENT_RUN_TIME_RATIO, None, _RECENT),
-        *_indexes("HISTORY", RUN_TIME_RATIO, SPEED, _RECORDS),
-        *_indexes("REGRESSION", REGRESSED_RUN_TIME_RATIO, REGRESSED_SPEED, _REGRESSION),
+        *_indexes("RECENT", TERM_RECENT_RUN_TIME_RATIO, None, _RECENT),
+        *_indexes("HISTORY", TERM_RUN_TIME_RATIO, TERM_SPEED, _RECORDS),
+        *_indexes("REGRESSION", TERM_REGRESSED_RUN_TIME_RATIO, TERM_REGRESSED_SPEED, _REGRESSION),
     )
 }
 _COMPILED = tuple(_POLICIES)

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import constants as s
 from hpcgym.core import metrics
-from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import empty_history
-from hpcgym.core.kernels.types import InitialState
+from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import JobTable, State
+from hpcgym.core.state import Settings, State, allocate
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
@@ -48,8 +48,8 @@ class PreparedEpisode:
     """
 
     workload: Workload
-    table: JobTable
-    setting: NDArray[np.int64]
+    table: Jobs
+    setting: Settings
     weight: NDArray[np.float64]
     backfill_parameter: NDArray[np.float64]
     policy: Policy
@@ -60,7 +60,7 @@ class PreparedEpisode:
     @property
     def expects(self) -> bool:
         """Tell whether a rule reads what is expected of a job."""
-        return bool(self.setting[s.EXPECT])
+        return bool(self.setting.expect)
 
     def serves(self, policy: Policy) -> bool:
         """Tell whether a decision may order by a compiled policy.
@@ -68,25 +68,25 @@ class PreparedEpisode:
         It may not where the policy reads users' records, or expectations, that this episode does
         not keep.
         """
-        read = self.setting[s.KEEP_HISTORY] in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_VIEWS)
+        read = self.setting.keep_history in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_VIEWS)
         return (
             (read or not policy.needs_history)
-            and policy.expects & ~self.setting[s.EXPECT] == 0
+            and policy.expects & ~self.setting.expect == 0
             and (policy.network is None or np.array_equal(policy.network, self.network))
         )
 
     @cached_property
     def start(self) -> Struct[InitialState]:
         """Return the state that a simulation of the episode begins with, for kernels."""
-        keeps = self.setting[s.KEEP_HISTORY] != 0
+        keeps = self.setting.keep_history != 0
         history = self.workload.history if keeps else empty_history(0)
-        moves = self.setting[s.PREDICT] != 0 or self.setting[s.CORRECT] != 0
+        moves = self.setting.predict != 0 or self.setting.correct != 0
         return Struct(
             InitialState(
-                setting=self.setting,
+                setting=self.setting.rows,
                 weight=self.weight,
                 backfill_parameter=self.backfill_parameter,
-                log_largest=np.array([self.log_largest]),
+                log_largest=self.log_largest,
                 history_run_time=history.run_time.copy(),
                 history_requested_time=history.requested_time.copy(),
                 history_processors=history.processors.copy(),
@@ -106,7 +106,7 @@ class PreparedEpisode:
     @property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
         """Return what the kernels read besides the jobs."""
-        return self.setting, self.weight, self.backfill_parameter, self.network
+        return self.setting.rows, self.weight, self.backfill_parameter, self.network
 
     def is_same_as(self, other: PreparedEpisode) -> bool:
         """Tell whether jobs, settings and rules are equal; O(1) for the same object."""
@@ -180,7 +180,7 @@ def prepare(
         settings: How the scheduler works.
         decide: When decisions are asked for: "never", "contested", "event", or an interval in s.
         extra_policies: Policies that decisions may choose besides; the one at position i has its
-            keys, if it is given by keys, in column 2 + i of `JobTable.keys`.
+            keys, if it is given by keys, in column 2 + i of `Jobs.keys`.
         keep_history: Whether to record users' completed jobs though no policy needs them.
         check_invariants: Whether to check invariants after every pass.
         full_passes: Whether every pass looks at the whole queue; for tests.
@@ -204,7 +204,7 @@ def prepare(
     for row, keyed in enumerate([policy, fill, *others]):
         if keyed is not None and keyed.keys is not None:
             keys[:, row] = checked_keys(workload, keyed)
-    table = JobTable(
+    table = Jobs(
         submit_time=workload.submit_time,
         run_time=executed_run_time(workload, settings.kill_at_limit),
         estimate=estimate,
@@ -219,22 +219,22 @@ def prepare(
         field=np.empty((0, s.N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
     )
     setting, weight = rules_of(policy, fill, settings)
-    setting[s.N_JOBS] = n
-    setting[s.MACHINE_PROCESSORS] = workload.machine_processors
-    setting[s.WEEK_START] = workload.week_start
+    setting.n_jobs = n
+    setting.machine_processors = workload.machine_processors
+    setting.week_start = workload.week_start
     _decide_as(setting, decide)
     if any(given is not None and given.formula is not None for given in (policy, fill)):
-        setting[s.DECIDE] = s.DECIDE_CONTESTED
+        setting.decide = s.DECIDE_CONTESTED
     if policy.chooser is not None:
         _decide_as(setting, policy.chooser.decide)
     shows = keep_history or any(other.needs_history for other in others)
-    if shows and setting[s.KEEP_HISTORY] != s.HISTORY_FOR_KEYS:
-        setting[s.KEEP_HISTORY] = s.HISTORY_FOR_VIEWS
+    if shows and setting.keep_history != s.HISTORY_FOR_KEYS:
+        setting.keep_history = s.HISTORY_FOR_VIEWS
     for other in others:
-        setting[s.EXPECT] |= other.expects
-    setting[s.KEEP_REWARD] = int(reward_rate is not None)
-    setting[s.FULL_PASSES] = int(full_passes)
-    setting[s.CHECK] = int(check_invariants)
+        setting.expect |= other.expects
+    setting.keep_reward = int(reward_rate is not None)
+    setting.full_passes = int(full_passes)
+    setting.check = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     parameters = as_backfill(settings.backfill).row()
     return PreparedEpisode(
@@ -269,20 +269,20 @@ def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
     return found
 
 
-def _decide_as(setting: NDArray[np.int64], decide: str | int) -> None:
+def _decide_as(setting: Settings, decide: str | int) -> None:
     """Set when decisions are asked for. Writes DECIDE and DECIDE_SECONDS."""
     if not isinstance(decide, str):
-        setting[s.DECIDE] = s.DECIDE_INTERVAL
-        setting[s.DECIDE_SECONDS] = decide
+        setting.decide = s.DECIDE_INTERVAL
+        setting.decide_seconds = decide
     elif decide in _DECIDE:
-        setting[s.DECIDE] = _DECIDE[decide]
+        setting.decide = _DECIDE[decide]
     else:
         raise PolicyError(unknown_name("decide", decide, [*_DECIDE, "a number of seconds"]))
 
 
 def rules_of(
     policy: Policy, fill: Policy | None, settings: SchedulerSettings
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Settings, NDArray[np.float64]]:
     """Return rows of `State.setting` and `State.weight` for two orders and the settings.
 
     The rows have shape (N_SETTINGS,) and (N_ORDERS, N_WEIGHTS). What depends on the workload is 0
@@ -290,36 +290,38 @@ def rules_of(
     with time, else in FCFS order; then the other order is computed at each pass, or by decisions if
     it is in Python.
     """
-    setting = np.zeros(s.N_SETTINGS, dtype=np.int64)
+    setting = Settings()
     weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))
     keeps = not policy.is_python and policy.keeps_order
     base = policy if keeps else as_policy("FCFS")
-    setting[s.THRESHOLD] = -1 if settings.threshold is None else settings.threshold
+    setting.threshold = -1 if settings.threshold is None else settings.threshold
     mode = as_backfill(settings.backfill)
-    setting[s.BACKFILL] = mode.number
-    setting[s.SEMANTICS] = s.PYSS if settings.event_semantics == "pyss" else s.BATCH
-    setting[s.BASE_RULE] = base.rule
-    weight[s.BASE] = base.parameters
-    setting[s.ORDER_RULE] = s.BY_BASE
+    setting.backfill = mode.number
+    setting.semantics = (
+        s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
+    )
+    setting.base_rule = base.rule
+    weight[s.BASE_ORDER] = base.parameters
+    setting.order_rule = s.BY_BASE
     if not keeps and not policy.is_python:
-        setting[s.ORDER_RULE] = policy.rule
-        weight[s.ORDER] = policy.parameters
-    setting[s.BACKFILL_RULE] = s.BY_BASE
+        setting.order_rule = policy.rule
+        weight[s.PASS_ORDER] = policy.parameters
+    setting.backfill_rule = s.BY_BASE
     if fill is not None and mode.TAKES_ORDER:
         filled = as_policy("FCFS") if fill.is_python else fill
-        setting[s.BACKFILL_RULE] = filled.rule
-        setting[s.FILL_KEEPS] = int(filled.keeps_order)
-        weight[s.FILL] = filled.parameters
+        setting.backfill_rule = filled.rule
+        setting.backfill_order_is_static = int(filled.keeps_order)
+        weight[s.BACKFILL_ORDER] = filled.parameters
         if filled.rule == s.RULE_KEYS:
-            weight[s.FILL, 0] = 1.0
+            weight[s.BACKFILL_ORDER, 0] = 1.0
     if policy.needs_history or (fill is not None and fill.needs_history):
-        setting[s.KEEP_HISTORY] = s.HISTORY_FOR_KEYS
-    setting[s.EXPECT] = policy.expects | (s.EXPECT_NOTHING if fill is None else fill.expects)
-    setting[s.CORRECT] = CORRECTIONS[settings.correction]
+        setting.keep_history = s.HISTORY_FOR_KEYS
+    setting.expect = policy.expects | (s.EXPECT_NOTHING if fill is None else fill.expects)
+    setting.correct = CORRECTIONS[settings.correction]
     predictor = settings.predictor
     if predictor is not None and predictor.online:
-        setting[s.PREDICT] = ONLINE[predictor.kind]
-        setting[s.KEEP_HISTORY] = setting[s.KEEP_HISTORY] or s.HISTORY_FOR_PREDICTIONS
+        setting.predict = ONLINE[predictor.kind]
+        setting.keep_history = setting.keep_history or s.HISTORY_FOR_PREDICTIONS
     return setting, weight
 
 
@@ -349,7 +351,7 @@ def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return the features that time does not change, in the columns of `JobTable.feature`."""
+    """Return the features that time does not change, in the columns of `Jobs.feature`."""
     q, e = processors.astype(np.float64), estimate.astype(np.float64)
     return np.stack([q, e, e / q, e * q], axis=1)
 
@@ -362,17 +364,15 @@ def state_for(episodes: Sequence[PreparedEpisode], *, fields: bool = False, room
         fields: Whether to hold observation fields.
         room: Further jobs to hold, beyond those of the longest episode.
     """
-    return s.allocate(
+    return allocate(
         1,
         max(len(episode.workload) for episode in episodes) + room,
         max(len(episode.workload.history.completed) for episode in episodes),
         max(episode.workload.machine_processors for episode in episodes),
-        history=any(episode.setting[s.KEEP_HISTORY] for episode in episodes),
-        reward=any(episode.setting[s.KEEP_REWARD] for episode in episodes),
+        history=any(episode.setting.keep_history for episode in episodes),
+        reward=any(episode.setting.keep_reward for episode in episodes),
         fields=fields,
         expectations=any(episode.expects for episode in episodes),
-        estimates=any(
-            episode.setting[s.PREDICT] or episode.setting[s.CORRECT] for episode in episodes
-        ),
-        modes={int(episode.setting[s.BACKFILL]) for episode in episodes},
+        estimates=any(episode.setting.predict or episode.setting.correct for episode in episodes),
+        modes={int(episode.setting.backfill) for episode in episodes},
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
@@ -21,8 +21,8 @@ from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
-from hpcgym.core.rows import jobs_of, own_table, sim_of
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.state import copy_into, in_use, jobs_of, own_table, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError
@@ -122,19 +122,19 @@ class Simulator:
             status = entry_points.run(self._jobs.address, self._sim.address)
             if status < 0:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
-            if status == s.PREDICTION:
+            if status == s.STATUS_PREDICTION:
                 self._predict()
                 continue
             formulas = [
                 (which, policy.formula)
                 for which, policy in (
-                    (s.ORDER, self.episode.policy),
-                    (s.FILL, self.episode.fill_policy),
+                    (s.PASS_ORDER, self.episode.policy),
+                    (s.BACKFILL_ORDER, self.episode.fill_policy),
                 )
                 if policy is not None and policy.formula is not None
             ]
-            if status == s.DONE or not (formulas or self._chooser_run):
-                return status == s.DECISION
+            if status == s.STATUS_DONE or not (formulas or self._chooser_run):
+                return status == s.STATUS_DECISION
             if self._chooser_run is not None:
                 chosen = self._chooser_run.choose(self)
                 if isinstance(chosen, Policy):
@@ -173,16 +173,18 @@ class Simulator:
             raise PolicyError(
                 f"{len(waiting)} jobs wait: give as many keys, none NaN; got shape {array.shape}"
             )
-        entry_points.order_by_keys(self._jobs.address, self._sim.address, s.ORDER, waiting, array)
+        entry_points.order_by_keys(
+            self._jobs.address, self._sim.address, s.PASS_ORDER, waiting, array
+        )
 
     def _follow(self, policy: Policy) -> None:
         """Let a policy order this pass, or all passes until the next decision of an interval."""
-        if self.episode.setting[s.DECIDE] != s.DECIDE_INTERVAL:
+        if self.episode.setting.decide != s.DECIDE_INTERVAL:
             self.order_by(policy)
             return
         self._refuse_unserved(policy)
-        self.state.setting[0, s.ORDER_RULE] = policy.rule
-        self.state.weight[0, s.ORDER] = policy.parameters
+        self.state.order_rule[0] = policy.rule
+        self.state.weight[0, s.PASS_ORDER] = policy.parameters
 
     def _refuse_unserved(self, policy: Policy) -> None:
         """Refuse a policy that cannot decide here."""
@@ -213,7 +215,7 @@ class Simulator:
         """
         policies = checked_candidates(candidates)
         predicted = np.full(len(policies), np.nan)
-        if self.state.counter[0, s.N_WAITING] > 0:
+        if self.state.n_waiting[0] > 0:
             jobs, plan = self._planned
             entry_points.predict_each(
                 jobs.address,
@@ -285,13 +287,13 @@ class Simulator:
             )
         if job not in self.waiting:
             raise PolicyError(f"job {job} does not wait; waiting: {self.waiting.tolist()}")
-        base = int(self.episode.setting[s.BASE_RULE])
-        weight = self.episode.weight[s.BASE]
+        base = int(self.episode.setting.base_rule)
+        weight = self.episode.weight[s.BASE_ORDER]
         entry_points.order_picked_first(self._jobs.address, self._sim.address, job, base, weight)
 
     def _predict(self) -> None:
         """Ask the predictor for the run time of each job submitted now."""
-        first = int(self.state.counter[0, s.NEXT_JOB])
+        first = int(self.state.next_job[0])
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
         predicted = [self._ask(job) for job in range(first, end)]
         given = np.array(predicted, dtype=np.int64)
@@ -345,24 +347,24 @@ class Simulator:
     @property
     def now(self) -> int:
         """Return the clock, s."""
-        return int(self.state.counter[0, s.NOW])
+        return int(self.state.now[0])
 
     @property
     def free_processors(self) -> int:
         """Return the idle processors."""
-        return int(self.state.counter[0, s.FREE])
+        return int(self.state.free[0])
 
     @property
     def waiting(self) -> NDArray[np.int64]:
         """Return the waiting jobs' indices in base order, shape (n_waiting,)."""
-        listed = np.empty(int(self.state.counter[0, s.N_WAITING]), dtype=np.int64)
+        listed = np.empty(int(self.state.n_waiting[0]), dtype=np.int64)
         entry_points.list_waiting(self._sim.address, listed)
         return listed
 
     @property
     def running(self) -> NDArray[np.int64]:
         """Return the running jobs' indices by estimated end, shape (n_running,)."""
-        n = self.state.counter[0, s.N_RELEASES]
+        n = self.state.n_releases[0]
         return self.state.release_job[0, :n][::-1].copy()
 
     @property
@@ -371,22 +373,23 @@ class Simulator:
 
         Later corrections do not count. Of a job not yet submitted it is the estimate known so far.
         """
-        return self._table.feature[:, s.E].astype(np.int64)
+        return self._table.feature[:, s.FEATURE_ESTIMATE].astype(np.int64)
 
     @property
     def start_time(self) -> NDArray[np.int64]:
         """Return the start of each job, shape (n_jobs,), s, -1 = not started."""
-        return np.maximum(self.state.start_time[0, : len(self.workload)], -1)
+        started: NDArray[np.int64] = self.state.start_time[0, : len(self.workload)]
+        return np.maximum(started, -1)
 
     @property
     def backfilled(self) -> NDArray[np.bool_]:
         """Return which jobs started ahead of one that keeps waiting, shape (n_jobs,)."""
-        return self._has_flag(s.BACKFILLED)
+        return self._has_flag(s.FLAG_BACKFILLED)
 
     @property
     def thresholded(self) -> NDArray[np.bool_]:
         """Return which jobs were beyond the threshold when they started, shape (n_jobs,)."""
-        return self._has_flag(s.THRESHOLDED)
+        return self._has_flag(s.FLAG_THRESHOLDED)
 
     def counts(self) -> dict[str, float]:
         """Count what the simulation has done so far.
@@ -395,13 +398,13 @@ class Simulator:
             `events` (submissions, completions and ends of delays), `passes`, and the queue length
             at passes: `mean_waiting`, `max_waiting`.
         """
-        counter = self.state.counter[0]
-        passes = int(counter[s.N_PASSES])
+        sim = self._sim.fields
+        passes = int(sim.n_passes)
         return {
-            "events": int(counter[s.N_EVENTS]),
+            "events": int(sim.n_events),
             "passes": passes,
-            "mean_waiting": float(counter[s.SUM_WAITING]) / max(passes, 1),
-            "max_waiting": int(counter[s.MOST_WAITING]),
+            "mean_waiting": float(sim.sum_waiting) / max(passes, 1),
+            "max_waiting": int(sim.most_waiting),
         }
 
     def _has_flag(self, bit: int) -> NDArray[np.bool_]:
@@ -414,13 +417,13 @@ class Simulator:
         twin = object.__new__(Simulator)
         twin.settings, twin.episode = self.settings, self.episode
         twin._open()
-        s.copy_into(twin.state, self.state)
+        copy_into(twin.state, self.state)
         twin._chooser_run = deepcopy(self._chooser_run)
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only what of the state is in use; no addresses, which hold in this process."""
-        state = s.in_use(self.state)
+        state = in_use(self.state)
         kept = {
             "settings": self.settings,
             "episode": self.episode,
@@ -433,7 +436,7 @@ class Simulator:
         state = kept.pop("state")
         self.__dict__.update(kept)
         self._open()
-        s.copy_into(self.state, state)
+        copy_into(self.state, state)
 
     def restore(self, other: Simulator) -> None:
         """Take the state of another simulation of the same episode, such as a copy or a pickle.
@@ -443,5 +446,5 @@ class Simulator:
         """
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
-        s.copy_into(self.state, other.state)
+        copy_into(self.state, other.state)
         self._chooser_run = deepcopy(other._chooser_run)

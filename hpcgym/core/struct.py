@@ -1,16 +1,24 @@
-"""Structs of arrays that kernels take as one pointer, and whose uses they do not count.
+"""Structs of arrays that kernels take as one pointer, with their numbers as attributes.
 
-Numba passes a named tuple of forty arrays as some three hundred numbers at every call. It also
-counts references, with an atomic instruction at most uses of a field. Both cost far more than the
-work of an event. So kernels take a struct: a table in memory with the descriptors of its arrays,
-written once by Python and passed as its address. Whoever makes a struct must keep it, and its
-arrays, alive.
+Numba passes a named tuple of forty arrays as some three hundred numbers at every call, and counts
+references, by atomic instructions, at most uses of a field. Both cost far more than the work of
+an event. So kernels take a struct: a table in memory with the descriptors of its arrays. Python
+makes the table once and passes its address. Whoever makes a struct keeps it, and its arrays, alive.
+
+A class declares the fields of a struct, each by its annotation:
+
+| annotation | field | in kernels |
+|---|---|---|
+| `Annotated[NDArray[...], Array("int64", 2)]` | an array with two axes | `sim.key[order, entry]` |
+| `Annotated[int, Array("int64", 0)]` | a number: an array without axes | `action_spec.kind` |
+| `Annotated[int, Column("counter")]` | a number: the next column of `counter` | `sim.now += 1` |
+| `Annotated[float, Column("gauge", 2)]` | a number: column 2 of the array `gauge` | `sim.rate` |
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 import numba
@@ -18,7 +26,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.core.imputils import lower_builtin, lower_getattr_generic
+from numba.core.imputils import lower_builtin, lower_getattr_generic, lower_setattr_generic
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import intrinsic, models, register_model
 from numba.np.arrayobj import (
@@ -31,18 +39,21 @@ from numba.np.arrayobj import (
 )
 from numpy.typing import NDArray
 
-FieldsT = TypeVar("FieldsT", bound=NamedTuple)
+FieldsT = TypeVar("FieldsT")
 
 IS_COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
+DATA = 4
+"""Member of an array's descriptor that says where its elements lie."""
+
 
 class UncountedArray(types.Array):
-    """Type of an array whose uses are not counted; otherwise an array like any other."""
+    """Type of an array whose uses are not counted; for the rest an array like any other."""
 
 
 @register_model(UncountedArray)
 class UncountedArrayModel(models.StructModel):
-    """Layout of an array whose owner is a bare pointer, which numba's runtime does not follow."""
+    """Layout of an array; its owner is a bare pointer that numba's runtime does not follow."""
 
     def __init__(self, manager: Any, array: Any) -> None:
         """Lay out the same members as numba does for its own arrays."""
@@ -60,9 +71,11 @@ class UncountedArrayModel(models.StructModel):
 
 
 def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return an element's address, indices counted from the front; None leaves it to numba."""
-    # Numba allows negative indices, which costs a load and a comparison at every use. Kernels never
-    # count from the end. With `NUMBA_BOUNDSCHECK=1` numba's own code serves, to check indices.
+    """Return where an element lies, its indices counted from the front; None for anything else.
+
+    Numba lets an index be negative, which costs a load and a comparison at every use; kernels never
+    count from the end. Where bounds are checked (`NUMBA_BOUNDSCHECK=1`) numba's own way serves.
+    """
     array, index = signature.args[:2]
     indices = tuple(cast(Any, index)) if isinstance(index, types.BaseTuple) else (index,)
     is_whole = all(isinstance(one, types.Integer) for one in indices)
@@ -86,7 +99,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 @lower_builtin(operator.getitem, UncountedArray, types.Integer)
 @lower_builtin(operator.getitem, UncountedArray, types.BaseTuple)
 def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Load an element; leave slices to numba."""
+    """Load an element; slices are left to numba."""
     place = _element(context, builder, signature, arguments)
     if place is not None:
         return load_item(context, builder, signature.args[0], place)
@@ -98,7 +111,7 @@ def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 @lower_builtin(operator.setitem, UncountedArray, types.Integer, types.Any)
 @lower_builtin(operator.setitem, UncountedArray, types.BaseTuple, types.Any)
 def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Store an element; leave slices to numba."""
+    """Store an element; slices are left to numba."""
     place = _element(context, builder, signature, arguments)
     if place is None:
         return setitem_array(context, builder, signature, arguments)
@@ -108,44 +121,143 @@ def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     return context.get_dummy_value()
 
 
-class StructType(types.Type):
-    """Type of a struct: the name and type of each of its arrays, in order."""
+class Array(NamedTuple):
+    """Element type and number of axes of an array; a number has none."""
 
-    def __init__(self, name: str, arrays: dict[str, UncountedArray]) -> None:
-        """Name the type by its fields, so that kernels are compiled once for each layout."""
-        self.arrays = arrays
-        super().__init__(name=f"{name}({', '.join(f'{k}: {v}' for k, v in arrays.items())})")
+    element: str
+    n_axes: int
+
+
+class Column(NamedTuple):
+    """Array and place of a number that is one of its columns; no place = the next one."""
+
+    array: str
+    place: int | None = None
+
+
+class Layout(NamedTuple):
+    """The fields of a struct by name, in the order of their declaration."""
+
+    arrays: dict[str, Array]
+    columns: dict[str, Column]
+
+    def columns_of(self, array: str) -> list[str]:
+        """Return the names of the columns of an array."""
+        return [name for name, column in self.columns.items() if column.array == array]
+
+
+_layouts: dict[Any, Layout] = {}
+
+
+def layout_of(fields: type[Any]) -> Layout:
+    """Read the declarations of a class, once."""
+    if fields in _layouts:
+        return _layouts[fields]
+    layout = _layouts[fields] = Layout({}, {})
+    for name, hint in get_type_hints(fields, include_extras=True).items():
+        _, field = get_args(hint)
+        if isinstance(field, Array):
+            layout.arrays[name] = field
+        else:
+            place = len(layout.columns_of(field.array)) if field.place is None else field.place
+            layout.columns[name] = Column(field.array, place)
+    return layout
+
+
+class StructType(types.Type):
+    """Type of a struct: the types of its arrays and numbers by name."""
+
+    def __init__(self, fields: type) -> None:
+        """Name the type by its fields, so that kernels of one layout are compiled once."""
+        arrays, self.columns = layout_of(fields)
+        self.arrays = {
+            name: UncountedArray(getattr(types, element), n_axes, "C")
+            for name, (element, n_axes) in arrays.items()
+        }
+        typed = ", ".join(f"{name}: {kind}" for name, kind in self.arrays.items())
+        numbers = ", ".join(
+            f"{name}: {column[0]}[{column[1]}]" for name, column in self.columns.items()
+        )
+        super().__init__(name=f"{fields.__name__}({typed}, {numbers})")
+
+    def place_of(self, name: str) -> tuple[UncountedArray, int | None]:
+        """Return the array that holds a field, and the place of a number in it."""
+        if name in self.columns:
+            block, place = self.columns[name]
+            return self.arrays[block], place
+        array = self.arrays[name]
+        return array, None if array.ndim else 0
 
 
 @register_model(StructType)
 class StructModel(models.OpaqueModel):
-    """Layout of a struct in kernels: one pointer."""
+    """A struct is one pointer."""
 
 
 @infer_getattr
 class StructAttribute(AttributeTemplate):
-    """Typing of a struct's attributes, which are its arrays."""
+    """Fields of a struct are its attributes."""
 
     key = StructType
 
-    def generic_resolve(self, record: StructType, name: str) -> Any:  # type: ignore[override]
+    def generic_resolve(self, struct: StructType, name: str) -> Any:  # type: ignore[override]
         """Return the type of a field."""
-        return record.arrays.get(name)
+        if name not in struct.columns and name not in struct.arrays:
+            return None
+        array, place = struct.place_of(name)
+        return array if place is None else array.dtype
 
 
 @lower_getattr_generic(StructType)
-def _load_field(context: Any, builder: Any, record: StructType, pointer: Any, name: str) -> Any:
-    """Load the descriptor of an array from the table, number by number."""
-    types_in_table = [context.get_value_type(array) for array in record.arrays.values()]
+def _load_field(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
+    """Load a number, or the descriptor of an array."""
+    array, place = struct.place_of(name)
+    if place is None:
+        return _load_from_table(context, builder, struct, pointer, name)
+    address = _address_of_number(context, builder, struct, pointer, name)
+    return load_item(context, builder, array, address)
+
+
+@lower_setattr_generic(StructType)
+def _store_field(context: Any, builder: Any, signature: Any, arguments: Any, name: str) -> None:
+    """Store a number; an array of a struct is never replaced."""
+    struct, kind = signature.args
+    array, place = struct.place_of(name)
+    assert place is not None, f"{name} is an array: only its elements can be stored"
+    value = context.cast(builder, arguments[1], kind, array.dtype)
+    address = _address_of_number(context, builder, struct, arguments[0], name)
+    store_item(context, builder, array, value, address)
+
+
+def _address_of_number(
+    context: Any, builder: Any, struct: StructType, pointer: Any, name: str
+) -> Any:
+    """Return where a number lies."""
+    block = struct.columns[name].array if name in struct.columns else name
+    data = _load_from_table(context, builder, struct, pointer, block, [DATA])
+    _, place = struct.place_of(name)
+    return builder.gep(data, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+
+
+def _load_from_table(
+    context: Any,
+    builder: Any,
+    struct: StructType,
+    pointer: Any,
+    name: str,
+    member: Sequence[int] = (),
+) -> Any:
+    """Load the descriptor of an array, or one member of it, out of the table."""
+    types_in_table = [context.get_value_type(array) for array in struct.arrays.values()]
     table = builder.bitcast(pointer, ir.LiteralStructType(types_in_table).as_pointer())
-    # The table never changes while a struct lives. Saying so at each load lets the compiler keep
-    # what it has loaded, whatever is stored in between.
     unchanging = builder.module.add_metadata([])
 
     def loaded(place: list[int], kind: Any) -> Any:
         if not isinstance(kind, (ir.LiteralStructType, ir.ArrayType)):
             steps = [ir.Constant(ir.IntType(32), step) for step in (0, *place)]
             number = builder.load(builder.gep(table, steps))
+            # The table never changes while a struct lives, so the compiler may keep what it has
+            # loaded, whatever is stored in between.
             number.set_metadata("invariant.load", unchanging)
             return number
         whole = ir.Constant(kind, ir.Undefined)
@@ -154,17 +266,53 @@ def _load_field(context: Any, builder: Any, record: StructType, pointer: Any, na
             whole = builder.insert_value(whole, loaded([*place, step], part), step)
         return whole
 
-    which = list(record.arrays).index(name)
-    return loaded([which], types_in_table[which])
+    which = list(struct.arrays).index(name)
+    kind = types_in_table[which]
+    for step in member:
+        kind = kind.elements[step]
+    return loaded([which, *member], kind)
+
+
+class Columned:
+    """Arrays by name, whose columns are attributes: a struct as Python sees it.
+
+    Args:
+        arrays: The arrays, in the order of their declaration.
+    """
+
+    def __init_subclass__(cls) -> None:
+        """Make an attribute of each column."""
+        for name, column in layout_of(cls).columns.items():
+            setattr(cls, name, _attribute(column))
+
+    def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
+        self.__dict__.update(zip(layout_of(type(self)).arrays, arrays, strict=True))
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        """Go through the arrays."""
+        return iter(self.__dict__.values())
+
+
+def _attribute(column: Column) -> property:
+    """Return the attribute that is a column of an array."""
+    block, place = column
+
+    def load(self: Columned) -> Any:
+        return self.__dict__[block][place]
+
+    def store(self: Columned, value: Any) -> None:
+        self.__dict__[block][place] = value
+
+    return property(load, store)
 
 
 class Struct(Generic[FieldsT]):
     """A struct as Python holds it.
 
     Attributes:
-        fields: The arrays, of the types that their annotations state.
-        address: What kernels take: the table's address, or the arrays themselves where
-            compilation is off (`NUMBA_DISABLE_JIT=1`).
+        fields: The arrays and numbers.
+        address: What kernels take: where the table lies, or `fields` where compilation is off
+            (`NUMBA_DISABLE_JIT=1`).
     """
 
     def __init__(self, fields: FieldsT) -> None:
@@ -172,8 +320,13 @@ class Struct(Generic[FieldsT]):
         self.fields = fields
         self.address: Any = fields
         if IS_COMPILED:
+            declared = layout_of(type(fields)).arrays.values()
+            self._arrays = [
+                np.asarray(field, dtype=each.element)
+                for field, each in zip(cast("Iterable[Any]", fields), declared, strict=True)
+            ]
             words: list[int] = []
-            for array in cast("tuple[NDArray[Any], ...]", fields):
+            for array in self._arrays:
                 assert array.flags.c_contiguous
                 words += [0, 0, array.size, array.itemsize, array.ctypes.data]
                 words += [*array.shape, *array.strides]
@@ -182,23 +335,15 @@ class Struct(Generic[FieldsT]):
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:
-    """Return the function by which kernels turn the address of a `Struct` into its fields.
-
-    `fields` is a named tuple class. Each annotation states an array's element type and number of
-    axes: `Annotated[NDArray[...], "int64", 1]`.
-    """
+    """Make the kernel function that turns the address of a `Struct` of one kind into the struct."""
     if not IS_COMPILED:
         return lambda address: cast(FieldsT, address)
-    arrays = {}
-    for name, hint in get_type_hints(fields, include_extras=True).items():
-        _, element, n_axes = get_args(hint)
-        arrays[name] = UncountedArray(getattr(types, element), n_axes, "C")
-    record = StructType(fields.__name__, arrays)
+    struct = StructType(fields)
 
     def typed(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], context.get_value_type(record))
+            return builder.inttoptr(arguments[0], context.get_value_type(struct))
 
-        return record(types.intp), generate
+        return struct(types.intp), generate
 
     return cast("Callable[[Any], FieldsT]", intrinsic(typed))

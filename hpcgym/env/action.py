@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import FEATURES, Policy, as_policy, policy_names
 from hpcgym.core.struct import Struct
@@ -204,7 +204,7 @@ def action_spec_of(
     Args:
         kind: One of `KINDS`.
         policies: The policies that a "policy" action chooses among. Those given by keys have the
-            columns of `JobTable.keys` from 2 on.
+            columns of `Jobs.keys` from 2 on.
         base: Policy of the base order.
         divisor: Divisor of each feature before it is weighted, shape (6,).
 
@@ -223,11 +223,11 @@ def action_spec_of(
         if policy.rule == s.RULE_KEYS:
             rule_weight[row, 0] = 2.0 + row
     fields = ActionSpec(
-        np.array([KINDS[kind]], dtype=np.int64),
-        np.array([policy.rule for policy in policies] or [0], dtype=np.int64),
-        rule_weight,
-        np.array(divisor),
-        np.array([base.rule], dtype=np.int64),
-        np.array(base.parameters),
+        kind=KINDS[kind],
+        base_rule=base.rule,
+        rule=np.array([policy.rule for policy in policies] or [0], dtype=np.int64),
+        rule_weight=rule_weight,
+        divisor=np.array(divisor),
+        base_weight=np.array(base.parameters),
     )
     return Struct(fields)

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels.env import step_batch as kernels
-from hpcgym.core.kernels.env.metrics import N_FIGURES
+from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
 from hpcgym.core.kernels.types import Batch
-from hpcgym.core.rows import sim_of
+from hpcgym.core.state import State, allocate, copy_into, in_use, sim_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
@@ -40,14 +39,14 @@ class EnvBuffers:
         n_envs, n_slots, reader = len(configs), configs[0].n_slots, configs[0].reader
         self._configs = list(configs)
         self.threads = min(threads, n_envs)
-        self._state: s.State | None = None
+        self._state: State | None = None
         self._room = (0, 0)  # jobs and users that fit
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.batch = Batch(
             address=np.zeros((n_envs, 5), dtype=np.int64 if IS_COMPILED else object),
             resting=np.zeros(n_envs, dtype=np.uint8),
-            horizon=np.array([max_episode_steps or 0]),
-            n_choices=np.array([reader.n_choices]),
+            time_limit=max_episode_steps or 0,
+            n_choices=reader.n_choices,
             number=np.zeros(n_envs, dtype=np.int64),
             values=np.zeros((n_envs, reader.n_values), dtype=np.float32),
             slot=np.full((n_envs, n_slots), -1, dtype=np.int64),
@@ -57,12 +56,12 @@ class EnvBuffers:
             payment=np.zeros((3, n_envs)),
             tally=np.zeros((2, n_envs), dtype=np.int64),
             ended=np.zeros((2, n_envs), dtype=np.uint8),
-            figure=np.zeros((n_envs, N_FIGURES)),
+            metric=np.zeros((n_envs, N_METRICS)),
         )
         self._bind()
 
     @property
-    def state(self) -> s.State:
+    def state(self) -> State:
         """Return the state, which the first reset allocates."""
         assert self._state is not None
         return self._state
@@ -114,7 +113,7 @@ class EnvBuffers:
         if (n_jobs, n_users) == self._room:
             return
         n_jobs, n_users = 2 ** (n_jobs - 1).bit_length(), 2 ** (n_users - 1).bit_length()
-        larger = s.allocate(
+        larger = allocate(
             len(self.episodes),
             n_jobs,
             n_users,
@@ -127,7 +126,7 @@ class EnvBuffers:
             modes={as_backfill(config.settings.backfill).number for config in self._configs},
         )
         if before is not None:
-            s.copy_into(larger, s.in_use(before))
+            copy_into(larger, in_use(before))
         self._state, self._room = larger, (n_jobs, n_users)
         self._bind()
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
-from hpcgym.core import state as s
 from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import as_policy
@@ -235,8 +234,8 @@ class EnvConfig:
             field=static_fields(estimate, estimate, workload.processors, machine, largest),
         )
         if self.expectations:
-            prepared.setting[s.SHOW_EXPECTED] = EXPECTATIONS[self.expectations]
-            prepared.setting[s.EXPECT] |= EXPECTATIONS[self.expectations]
+            prepared.setting.show_expected = EXPECTATIONS[self.expectations]
+            prepared.setting.expect |= EXPECTATIONS[self.expectations]
         return EnvEpisode(prepared, self.reward, cost, self._baseline)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import constants as s
 from hpcgym.core import metrics
-from hpcgym.core import state as s
 from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.prepare import PreparedEpisode
-from hpcgym.core.rows import jobs_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import JobTable
+from hpcgym.core.state import State, jobs_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import Cost, Reward, reward_plan_of
@@ -45,7 +44,7 @@ class EnvEpisode:
         return self.prepared.workload
 
     @property
-    def table(self) -> JobTable:
+    def table(self) -> Jobs:
         """Return the jobs as arrays of the kernels."""
         return self.prepared.table
 
@@ -70,18 +69,18 @@ class EnvEpisode:
         start_time = None if self.baseline is None else starts_under(self.baseline, self.workload)
         return reward_plan_of(self.reward, self.cost, self.workload.submit_time, start_time)
 
-    def schedule(self, state: s.State, env: int) -> Schedule:
+    def schedule(self, state: State, env: int) -> Schedule:
         """Return the schedule that row `env` of a state has made so far, start -1 = not started."""
         flag = state.flag[env, : self.n_jobs]
         return Schedule(
             workload=self.workload,
             start_time=np.maximum(state.start_time[env, : self.n_jobs], -1),
             run_time=self.table.run_time.copy(),
-            backfilled=(flag & s.BACKFILLED) != 0,
-            thresholded=(flag & s.THRESHOLDED) != 0,
+            backfilled=(flag & s.FLAG_BACKFILLED) != 0,
+            thresholded=(flag & s.FLAG_THRESHOLDED) != 0,
         )
 
-    def metrics(self, state: s.State, env: int) -> dict[str, float]:
+    def metrics(self, state: State, env: int) -> dict[str, float]:
         """Return the metrics of that schedule; waiting jobs count as if they started now."""
         made = self.schedule(state, env)
         return metrics.summary(
@@ -90,7 +89,7 @@ class EnvEpisode:
             made.run_time,
             made.backfilled,
             made.thresholded,
-            now=int(state.counter[env, s.NOW]),
+            now=int(state.now[env]),
         )
 
     def __getstate__(self) -> dict[str, Any]:

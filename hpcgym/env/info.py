@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.kernels.env.metrics import FIGURES
+from hpcgym.core.kernels.env.metrics import EPISODE_METRICS
 
 _SHOWN: tuple[tuple[str, str, int, type], ...] = tuple(
     (
@@ -16,7 +16,7 @@ _SHOWN: tuple[tuple[str, str, int, type], ...] = tuple(
         column,
         {"complete": bool, "makespan": int}.get(name, int if name[0] == "n" else float),
     )
-    for column, name in enumerate(FIGURES)
+    for column, name in enumerate(EPISODE_METRICS)
     if not name.startswith("sum_")
 )
 """Name, name of the mask, column and type of each metric shown."""
@@ -36,7 +36,7 @@ def metrics_where(over: NDArray[np.bool_], measured: NDArray[np.float64]) -> dic
 
     Args:
         over: Which environments, shape (n_envs,).
-        measured: What `measure` wrote of each, shape (n_envs, N_FIGURES).
+        measured: What `measure` wrote of each, shape (n_envs, N_METRICS).
 
     Returns:
         For each name of `metrics_of` an array of shape (n_envs,), 0 where the episode goes on, and

@@ -9,8 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
-from hpcgym.core.kernels.env.observation import HORIZONS_S, N_CLUSTER, N_FIELDS
+from hpcgym.core import constants as s
+from hpcgym.core.kernels.env.observation import HORIZONS_S
 from hpcgym.core.observation_fields import ClusterField, JobField, ObservationField
 
 N_SLOTS = 128
@@ -29,7 +29,6 @@ EXPECTATIONS: dict[Expectations, int] = {
 }
 """From what the expected fields of a job may be computed, and its number in kernels."""
 
-assert (len(FIELDS), len(CLUSTER_FIELDS)) == (N_FIELDS, N_CLUSTER)
 assert CLUSTER_FIELDS[1 : 1 + len(HORIZONS_S)] == tuple(
     f"free_processors_in_{seconds}_s" for seconds in HORIZONS_S
 )

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.kernels.types import RewardPlan
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.struct import Struct
@@ -107,10 +107,12 @@ def reward_plan_of(
     own = cost.at_submission + cost.rate * np.maximum(start - cost.onset, 0)
     by_start = np.argsort(start, kind="stable")
     started_cost = np.concatenate([[0.0], np.cumsum(own[by_start])])
-    form = [FORMS.get(reward, s.PAY_AS_ACCRUED), baseline_start_time is not None, len(start)]
     fields = RewardPlan(
-        form=np.array(form, dtype=np.int64),
-        amount=np.array([cost.at_submission, started_cost[-1]]),
+        form=FORMS.get(reward, s.PAY_AS_ACCRUED),
+        is_paired=int(baseline_start_time is not None),
+        n_jobs=len(start),
+        at_submission=cost.at_submission,
+        baseline_total=float(started_cost[-1]),
         submit_time=submit_time,
         moment=moment[order],
         slope=slope,

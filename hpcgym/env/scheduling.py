@@ -10,12 +10,12 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.env.metrics import N_FIGURES
+from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
 from hpcgym.core.prepare import state_for
-from hpcgym.core.rows import sim_of
+from hpcgym.core.state import State, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
@@ -240,7 +240,7 @@ sin(2 pi h / 168) | -1 | 1 |
         self.observation_space = self._config.observation_space
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
-        self._state: s.State | None = None
+        self._state: State | None = None
         self._episode: EnvEpisode | None = None
         self._is_over = True
         self._viewer: Viewer | None = None
@@ -309,15 +309,15 @@ sin(2 pi h / 168) | -1 | 1 |
             shown["cluster"],
             shown["action_mask"],
         )
-        if status == s.BAD_ACTION:
+        if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
-        self._is_over = status == s.DONE
+        self._is_over = status == s.STATUS_DONE
         reward, terms = self._payment()
-        counter = self._begun_state.counter
+        sim = self._sim.fields
         info = {
-            "now": int(counter[0, s.NOW]),
+            "now": int(sim.now),
             "reward_terms": terms,
-            "invalid_actions": int(counter[0, s.N_INVALID]),
+            "invalid_actions": int(sim.n_invalid),
         }
         if self._is_over:
             info |= self._last_info()
@@ -338,21 +338,21 @@ sin(2 pi h / 168) | -1 | 1 |
         if self._episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         self._is_over = True
-        entry_points.pay_at_horizon(self._sim.address, self._episode.reward_plan.address)
+        entry_points.pay_at_truncation(self._sim.address, self._episode.reward_plan.address)
         reward, terms = self._payment()
         return reward, {"reward_terms": terms, **self._last_info()}
 
     def _last_info(self) -> dict[str, Any]:
         """Return the label and metrics that end an episode's info."""
-        measured = np.empty(N_FIGURES)
+        measured = np.empty(N_METRICS)
         entry_points.measure(self._begun_episode.jobs.address, self._sim.address, measured)
         return {"label": self._label, "metrics": metrics_of(measured)}
 
     def _payment(self) -> tuple[float, dict[str, float]]:
         """Return the latest reward and its terms."""
-        gauge = self._begun_state.gauge[0]
-        terms = gauge[s.AGENT_TERM :].tolist()
-        return float(gauge[s.REWARD]), dict(zip(self._config.reward_terms, terms, strict=False))
+        sim = self._sim.fields
+        terms = float(sim.agent_term), float(sim.baseline_term)
+        return float(sim.reward), dict(zip(self._config.reward_terms, terms, strict=False))
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots hold a job, shape (n_slots,), for sb3-contrib's MaskablePPO.
@@ -366,7 +366,7 @@ sin(2 pi h / 168) | -1 | 1 |
     @property
     def now(self) -> int:
         """Return the clock, s from the episode's start."""
-        return int(self._begun_state.counter[0, s.NOW])
+        return int(self._begun_state.now[0])
 
     @property
     def workload(self) -> Workload:
@@ -422,7 +422,7 @@ sin(2 pi h / 168) | -1 | 1 |
     # --- State and buffers ------------------------------------------------------------------------
 
     @property
-    def _begun_state(self) -> s.State:
+    def _begun_state(self) -> State:
         """Return the state, which the first reset allocates."""
         if self._state is None:
             raise ActionError("no episode has begun; call reset()")

@@ -305,7 +305,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """Return the metrics of the episodes that this step ended."""
         if not over.any():
             return {}
-        return {"metrics": metrics_where(over, self.buffers.batch.figure), "_metrics": over}
+        return {"metrics": metrics_where(over, self.buffers.batch.metric), "_metrics": over}
 
     def _step_info(
         self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any]

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.weight_search import search_weights, weighing
+from hpcgym.core.constants import (
+    N_WEIGHTS,
+    RULE_KEYS,
+)
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import N_WEIGHTS, RULE_KEYS
 from hpcgym.core.workload import Workload
 from hpcgym.scenario.episodes import Episodes
 

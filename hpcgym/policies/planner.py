@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    EXPECT_BY_RECORDS,
+)
 from hpcgym.core.policy import Chooser, ChooserRun, Policy, chooser_policy
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import EXPECT_BY_RECORDS
 from hpcgym.errors import PolicyError
 from hpcgym.policies.planner_rollouts import Plans, checked_orders
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
+from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.prepare import state_for
-from hpcgym.core.rows import jobs_of, sim_of
-from hpcgym.core.state import JobTable
+from hpcgym.core.state import jobs_of, sim_of
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Plans:
     @property
     def n_chances(self) -> int:
         """Return how many numbers `open` needs for each sample."""
-        counter = self.simulator.state.counter[0]
-        return int(counter[s.N_RELEASES] + counter[s.N_WAITING]) + MOST_ARRIVALS + 1
+        sim = self.simulator._sim.fields
+        return int(sim.n_releases + sim.n_waiting) + MOST_ARRIVALS + 1
 
     def open(self, chances: NDArray[np.float64]) -> None:
         """Look ahead from the decision at hand.
@@ -108,7 +108,7 @@ class Plans:
 
     def try_on(self, order: int) -> None:
         """Set the trial order to another order."""
-        first = int(self.simulator.state.counter[0, s.NEXT_JOB])
+        first = int(self.simulator.state.next_job[0])
         for table, n_coming in zip(self._tables, self._n_coming, strict=True):
             for jobs in (self.waiting, slice(first, first + n_coming)):
                 table.keys[jobs, FIRST_ORDER + self.trial] = table.keys[jobs, FIRST_ORDER + order]
@@ -125,15 +125,15 @@ class Plans:
         before those that do not, since only a job that fits can gain by going first now.
         """
         state = self.simulator.state
-        open_to_order = self.waiting[self.waiting >= state.counter[0, s.NEXT_OVERDUE]]
+        open_to_order = self.waiting[self.waiting >= state.next_overdue[0]]
         behind = open_to_order[np.lexsort((open_to_order, self.keys(open_to_order)))][1:]
         fits = self._tables[0].processors[behind] <= self.simulator.free_processors
         return np.concatenate([behind[fits], behind[~fits]])
 
 
-def _table_for(n_jobs: int, n_keys: int) -> JobTable:
+def _table_for(n_jobs: int, n_keys: int) -> Jobs:
     """Allocate a job table; its rows are written as they are needed."""
-    return JobTable(
+    return Jobs(
         submit_time=np.empty(n_jobs, dtype=np.int64),
         run_time=np.empty(n_jobs, dtype=np.int64),
         estimate=np.empty(n_jobs, dtype=np.int64),
@@ -164,7 +164,8 @@ def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
     chosen = tuple(as_policy(candidate) for candidate in candidates)
     for policy in chosen:
         is_index = (
-            policy.rule == s.RULE_INDEX and not policy.parameters[s.NETWORK_RUN_TIME_RATIO :].any()
+            policy.rule == s.RULE_INDEX
+            and not policy.parameters[s.TERM_NETWORK_RUN_TIME_RATIO :].any()
         )
         is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.keeps_order
         if not (is_index or is_sum):

@@ -227,7 +227,7 @@ def held_beyond_schedule(simulator: Simulator) -> int:
     Memory counts as held if it was in use at any time since the reset.
     """
     state = in_use(simulator.state)
-    whole = sum(array.nbytes for array in state)
+    whole = sum(array.nbytes for array in state.arrays.values())
     return int(whole - state.start_time.nbytes - state.flag.nbytes)
 
 

@@ -19,7 +19,6 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from rich.table import Table
 
-from hpcgym.core import state as s
 from hpcgym.core.state import in_use
 from hpcgym.core.threads import cores
 from hpcgym.env.scheduling import SchedulingEnv
@@ -127,14 +126,14 @@ class _Clock:
 
 
 def prepared_vector(
-    scenario: str | Episodes, num_envs: int, switched_off: Sequence[int] = (), **keywords: Any
+    scenario: str | Episodes, num_envs: int, switched_off: Sequence[str] = (), **keywords: Any
 ) -> Any:
     """Return a vector environment, reset, whose episodes are all prepared, as in later training.
 
     Args:
         scenario: A scenario.
         num_envs: Environments.
-        switched_off: Columns of `State.setting` to set to 0, to see what they cost.
+        switched_off: Settings of `Sim` to set to 0, to see what they cost.
         **keywords: Others of `SchedulingVectorEnv`.
     """
     envs = SchedulingVectorEnv(
@@ -143,7 +142,8 @@ def prepared_vector(
     config = envs.configs[0]
     for position in range(len(config.episodes)):
         episode = config.episode_of(config.episodes.workload(position))
-        episode.prepared.setting[list(switched_off)] = 0
+        for name in switched_off:
+            setattr(episode.prepared.setting, name, 0)
         _ = episode.reward_plan
     envs.reset(seed=0)
     return envs
@@ -203,8 +203,8 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
     parts: dict[str, dict[str, Any]] = {
         "as it is": {},
         "one slot, not 128": {"n_slots": 1},
-        "no users' records": {"switched_off": [s.KEEP_HISTORY]},
-        "no rewards": {"switched_off": [s.KEEP_REWARD]},
+        "no users' records": {"switched_off": ["keep_history"]},
+        "no rewards": {"switched_off": ["keep_reward"]},
     }
     table = Table("compiled step", "us", "saved", title=f"{num_envs} environments, {scenario}")
     whole = 0.0
@@ -224,8 +224,8 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
 
 def held(envs: SchedulingVectorEnv) -> int:
     """Return the bytes of a vector environment's buffers and of its state in use."""
-    arrays: list[NDArray[Any]] = [*in_use(envs.buffers.state), *envs.buffers.batch]
-    return sum(array.nbytes for array in arrays)
+    state, buffers = in_use(envs.buffers.state).arrays.values(), envs.buffers.batch
+    return sum(np.asarray(array).nbytes for array in (*state, *buffers))
 
 
 def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:

@@ -16,9 +16,11 @@ from hpcgym.agent.shelf import load_agent, load_card
 from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training, digests_of_logs
 from hpcgym.agent.weight_search import ConstantAction, WeightsTrainer, divisors_of, weighing
+from hpcgym.core.constants import (
+    N_LAST,
+)
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import as_policy, mixed_policy
-from hpcgym.core.state import N_LAST
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.episodes import Episodes
 

@@ -13,16 +13,16 @@ from hpcgym.agent.run_time_network import (
     samples_of,
     write_expecting,
 )
-from hpcgym.core.index_policy import index_policy
-from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import (
+from hpcgym.core.constants import (
     N_HIDDEN,
     N_LAST,
     N_NETWORK,
     N_NETWORK_INPUTS,
-    NETWORK_RUN_TIME_RATIO,
-    NETWORK_SPEED,
+    TERM_NETWORK_RUN_TIME_RATIO,
+    TERM_NETWORK_SPEED,
 )
+from hpcgym.core.index_policy import index_policy
+from hpcgym.core.simulator import Simulator
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
@@ -116,7 +116,7 @@ def test_kernel_expects_what_the_network_says(weeks):
     simulator = Simulator(weeks.workload(0), by_network, decide="event")
     said, expected = [], []
     while simulator.run():
-        said.append(simulator.terms()[1][:, [NETWORK_RUN_TIME_RATIO, NETWORK_SPEED]])
+        said.append(simulator.terms()[1][:, [TERM_NETWORK_RUN_TIME_RATIO, TERM_NETWORK_SPEED]])
         expected.append(forward(network, simulator.network_inputs()[1]))
     said, expected = np.concatenate(said), np.concatenate(expected)
     assert np.allclose(said, expected, rtol=1e-9, atol=1e-12)

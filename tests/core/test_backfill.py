@@ -8,7 +8,7 @@ import pytest
 
 import hpcgym
 from hpcgym.agent import RuleAgent
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, Conservative, Depth, Easy, NoBackfill, as_backfill
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 import hpcgym
 from engines import first_difference, simulator_of
-from hpcgym.core import state as s
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
@@ -108,7 +107,7 @@ def test_copy_and_pickle_in_the_middle_end_like_the_original(mode):
     ours = Simulator(saturated(300, 150), settings, decide="event")
     for _ in range(300):
         assert ours.run()
-    assert (ours.state.counter[0, s.N_HELD] > 0) == (mode == HELD)
+    assert (ours.state.n_held[0] > 0) == (mode == HELD)
     twins = [ours.copy(), pickle.loads(pickle.dumps(ours))]
     while ours.run():
         pass

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hpcgym
 import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
 from hpcgym.core.settings import SchedulerSettings
@@ -388,7 +388,7 @@ def test_a_rollout_backfills_by_what_is_expected_now(fill):
     [again] = simulator.predict(["FCFS"])
     assert predicted == again and len(waiting) > 10
     frozen = simulator.copy()
-    frozen.state.setting[0, s.KEEP_HISTORY] = 0  # no more is learnt
+    frozen.state.keep_history[0] = 0  # no more is learnt
     while frozen.run():
         pass
     flow = frozen.start_time[waiting] - exact.submit_time[waiting] + exact.run_time[waiting]

@@ -8,13 +8,13 @@ import sys
 import numpy as np
 import pytest
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.reward import STARTED_KEPT
 from hpcgym.core.prepare import prepare, state_for
-from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import jobs_of, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of
 from hpcgym.trace.synthetic import synthetic_workload
@@ -85,12 +85,12 @@ def written(log, settings, **extra):
     """
     episode = prepare(log, settings, **extra)
     state = state_for([episode], fields=True)
-    for array in state:
-        array.fill(0 if array is state.flag else UNTOUCHED)
+    for key, array in state.arrays.items():
+        array.fill(0 if key == "flag" else UNTOUCHED)
     row, jobs = sim_of(state, 0), jobs_of(episode.table, 0, len(log))
     entry_points.begin(row.address, episode.start.address)
-    assert entry_points.run(jobs.address, row.address) == s.DONE
-    touched = {key: array != UNTOUCHED for key, array in state._asdict().items()}
+    assert entry_points.run(jobs.address, row.address) == s.STATUS_DONE
+    touched = {key: array != UNTOUCHED for key, array in state.arrays.items()}
     touched["node_child"] = touched["node_child"].any(axis=2)
     touched["key"] = touched["key"].any(axis=1)
     return {key: int(places.sum()) for key, places in touched.items() if key not in PER_JOB}
@@ -132,7 +132,7 @@ def test_as_many_seats_are_taken_as_jobs_ever_waited_at_once(once, settings):
     simulator = Simulator(once, settings)
     simulator.run()
     most = simulator.counts()["max_waiting"]
-    assert simulator.state.counter[0, s.N_ENTRIES] == most
+    assert simulator.state.n_entries[0] == most
     assert 50 < most < len(once) / 4
     assert held_beyond_schedule(simulator) < 5_000 + 250 * most * s.N_QUEUES
 

@@ -16,10 +16,11 @@ from engines import (
     whole,
     workload_of,
 )
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import LookAhead, Relaxed, Slack, as_backfill
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import in_use
 from hpcgym.errors import PolicyError
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads
@@ -218,7 +219,7 @@ def test_promises_protect_others_than_the_head(engine):
 def started_under(simulator, mode):
     """Return the jobs that the pass of this instant starts under a mode."""
     twin = simulator.copy()
-    twin.state.setting[0, s.BACKFILL] = as_backfill(mode).number
+    twin.state.backfill[0] = as_backfill(mode).number
     twin.state.backfill_parameter[0] = as_backfill(mode).row()
     twin.run()
     return [job for job in simulator.waiting.tolist() if twin.start_time[job] >= 0]
@@ -263,7 +264,7 @@ def test_first_come_head_starts_by_the_limit_it_was_given_first(workload, omega)
     simulator = simulator_of(workload, decide="event", backfill=f"relaxed:omega={omega}")
     estimate, limit = simulator.episode.table.estimate, {}
     while simulator.run():
-        head, reference = simulator.state.counter[0, [s.LIMITED_HEAD, s.REFERENCE]]
+        head, reference = simulator.state.limited_head[0], simulator.state.reference[0]
         if head >= 0:
             limit.setdefault(int(head), int(reference) + math.floor(omega * estimate[head]))
     assert all(simulator.start_time[head] <= latest for head, latest in limit.items())
@@ -304,7 +305,7 @@ def test_no_job_starts_later_than_promised(workload, policy, estimates, c):
     )
     promised = {}
     while simulator.run():
-        first = simulator.state.counter[0, s.FIRST_UNPLANNED]
+        first = simulator.state.first_unplanned[0]
         for job in simulator.waiting[simulator.waiting < first]:
             entry = s.FIRST_ENTRY - simulator.state.start_time[0, job]
             promised.setdefault(int(job), int(simulator.state.promise[0, entry]))
@@ -318,12 +319,12 @@ def test_only_modes_that_need_them_hold_tables_and_promises(mode):
     workload = saturated(20, 20)
     simulator = Simulator(workload, SchedulerSettings(backfill=mode))
     simulator.run()
-    sizes = {key: array.size for key, array in simulator.state._asdict().items()}
+    sizes = {key: array.size for key, array in simulator.state.arrays.items()}
     is_promised = mode.startswith("slack")
     assert sizes["reach"] == (2 * 257 if mode.startswith("look-ahead") else 0)
     for key in ("promise", "trial_job", "trial_start"):
         assert sizes[key] == (len(workload) if is_promised else 0)
-    kept = s.in_use(simulator.state)
+    kept = in_use(simulator.state)
     assert kept.reach.size == kept.trial_job.size == kept.trial_start.size == 0
     assert 0 < kept.promise.size < len(workload) if is_promised else kept.promise.size == 0
 

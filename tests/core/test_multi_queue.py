@@ -19,7 +19,7 @@ from engines import (
     whole,
     workload_of,
 )
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import MultiQueue, as_backfill
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -141,7 +141,7 @@ def test_delay_follows_the_slowdown_of_short_jobs(more, delays):
     simulator = Simulator(jobs, SchedulerSettings(backfill=mode), decide=1)
     seen = [delays[0]]
     while simulator.run():
-        delay = simulator.state.gauge[0, s.DELAY]
+        delay = simulator.state.delay[0]
         seen += [] if delay == seen[-1] else [delay]
     assert seen == delays
 
@@ -263,7 +263,7 @@ def test_invariants_hold_on_whole_logs(real_log):
     for mode in ("multi-queue", ADAPTIVE):
         simulator = simulator_of(whole(real_log(KTH)), backfill=mode)
         assert not simulator.run()
-        assert simulator.state.gauge[0, s.DELAY] >= 0
+        assert simulator.state.delay[0] >= 0
 
 
 # --- Text, and the environment --------------------------------------------------------------------

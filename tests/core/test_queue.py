@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import btree, ordered_queue
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.prepare import prepare, state_for
-from hpcgym.core.rows import jobs_of, sim_of
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.state import jobs_of, sim_of
 from hpcgym.core.workload import Workload
 
 N_JOBS = 4_000
@@ -74,7 +74,7 @@ class Twin:
         self.assert_bounds()
 
     def assert_bounds(self):
-        state, n_groups = self.state, self.state.queue_used[0, self.which, s.N_GROUPS]
+        state, n_groups = self.state, self.state.n_groups[0, self.which]
         for group in state.group_order[0, self.which, :n_groups]:
             blocks = state.node_child[0, group, : state.node_size[0, group]]
             inside = [
@@ -89,7 +89,7 @@ class Twin:
                 assert (bound[classes] <= self.workload.requested_time[held]).all()
 
 
-@pytest.mark.parametrize("which", [s.BASE, s.FILL])
+@pytest.mark.parametrize("which", [s.BASE_ORDER, s.BACKFILL_ORDER])
 @pytest.mark.parametrize("order", ["in order", "backwards", "by chance", "with ties"])
 def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, order):
     generator = np.random.default_rng(1)
@@ -111,7 +111,7 @@ def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, ord
 
 @pytest.mark.parametrize("forwards", [True, False])
 def test_queue_that_is_emptied_from_one_end_keeps_its_bounds(forwards):
-    twin = Twin(s.BASE, np.arange(N_JOBS, dtype=float))
+    twin = Twin(s.BASE_ORDER, np.arange(N_JOBS, dtype=float))
     for job in range(N_JOBS):
         twin.put_in(job)
     for n, job in enumerate(range(N_JOBS) if forwards else reversed(range(N_JOBS))):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import hpcgym
 from engines import by_package, first_difference, whole
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
@@ -117,11 +117,11 @@ def promises(simulator):
     """Run to the end; return each job's first reservation, or its start if it had none."""
     promised = {}
     while simulator.run():
-        counter, start_time = simulator.state.counter[0], simulator.state.start_time[0]
+        state = simulator.state
         for job in simulator.waiting.tolist():
-            if job < counter[s.FIRST_UNPLANNED]:
-                entry = s.FIRST_ENTRY - start_time[job]
-                promised.setdefault(job, int(simulator.state.planned_start[0, entry]))
+            if job < state.first_unplanned[0]:
+                entry = s.FIRST_ENTRY - state.start_time[0, job]
+                promised.setdefault(job, int(state.planned_start[0, entry]))
     return [promised.get(job, start) for job, start in enumerate(simulator.start_time.tolist())]
 
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue import selection
 from hpcgym.core.kernels.types import open_sim
 from hpcgym.core.prepare import prepare, state_for
-from hpcgym.core.rows import sim_of
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.state import sim_of
 from hpcgym.core.workload import Workload
 
 
@@ -29,7 +29,7 @@ def test_jobs_are_taken_in_the_order_of_key_and_index(n, n_keys):
     key = generator.integers(0, n_keys, n).astype(float)
     key[generator.random(n) < 0.05] = -np.inf
     state.start_time[0] = s.FIRST_ENTRY - np.arange(n)  # job i waits in entry i
-    state.key[0, s.ORDER] = key
+    state.key[0, s.PASS_ORDER] = key
     state.scratch[0] = generator.permutation(n)
-    taken = [take_first(row.address, s.ORDER, n - place, place) for place in range(n)]
+    taken = [take_first(row.address, s.PASS_ORDER, n - place, place) for place in range(n)]
     assert taken == np.lexsort([np.arange(n), key]).tolist()

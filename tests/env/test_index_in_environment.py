@@ -9,9 +9,11 @@ import pytest
 import hpcgym
 from env_cases import busy_workload, episodes_of
 from hpcgym.agent import RuleAgent
+from hpcgym.core.constants import (
+    N_NETWORK,
+)
 from hpcgym.core.history import history_of
 from hpcgym.core.index_policy import index_policy
-from hpcgym.core.state import N_NETWORK
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import PolicyError

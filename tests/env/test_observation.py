@@ -23,7 +23,6 @@ from env_cases import (
     random_action,
     rules_for,
 )
-from hpcgym.core import state as s
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.observation_fields import ClusterField, JobField
@@ -59,7 +58,7 @@ def change_the_future(env: SchedulingEnv, generator: np.random.Generator) -> int
     table, state, now = env._episode.table, env._state, env.now
     n = len(table.run_time)
     start = state.start_time[0, :n]
-    runs = state.ending_job[0, : state.counter[0, s.N_RUNNING]].copy()
+    runs = state.ending_job[0, : state.n_running[0]].copy()
     waits = np.flatnonzero(start < 0)
     least = {int(j): now - int(start[j]) + 1 for j in runs} | {int(j): 0 for j in waits}
     for j, shortest in least.items():

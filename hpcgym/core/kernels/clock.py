@@ -22,6 +22,26 @@ correction a shift of at most k entries.
 Source: Specification, section 1, "One instant"; section 10, "Decision epochs".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_EASY,
+    BACKFILL_MULTI_QUEUE,
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    DECIDE_CONTESTED,
+    DECIDE_EVENT,
+    DECIDE_INTERVAL,
+    HISTORY_FOR_KEYS,
+    HISTORY_FOR_VIEWS,
+    NEVER,
+    PHASE_BETWEEN,
+    PHASE_PASS,
+    PHASE_SUBMISSIONS,
+    PREDICT_RECENT,
+    SEMANTICS_BATCH,
+    STATUS_DECISION,
+    STATUS_DONE,
+    STATUS_PREDICTION,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.reward import accrue, begin_cost
 from hpcgym.core.kernels.invariants import find_violation
@@ -46,58 +66,6 @@ from hpcgym.core.kernels.scoring.estimates import (
 from hpcgym.core.kernels.scoring.score import first_key
 from hpcgym.core.kernels.scoring.user_history import meet_user
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    AT_PASS,
-    AT_SUBMISSIONS,
-    BACKFILL,
-    BACKFILL_EASY,
-    BACKFILL_MULTI_QUEUE,
-    BASE,
-    BATCH,
-    BETWEEN,
-    CHECK,
-    CHECKED_HEAD,
-    CORRECT,
-    DECIDE,
-    DECIDE_CONTESTED,
-    DECIDE_EVENT,
-    DECIDE_INTERVAL,
-    DECIDE_SECONDS,
-    DECISION,
-    DONE,
-    FILL,
-    FILL_KEEPS,
-    FIRST_UNPLANNED,
-    FREE,
-    FULL_PASSES,
-    HISTORY_FOR_KEYS,
-    HISTORY_FOR_VIEWS,
-    KEEP_HISTORY,
-    KEEP_REWARD,
-    N_EVENTS,
-    N_JOBS,
-    N_OVERDUE,
-    N_STARTED,
-    N_WAITING,
-    NEVER,
-    NEXT_DECISION,
-    NEXT_JOB,
-    NEXT_OVERDUE,
-    NOW,
-    ORDERED,
-    PASS_DUE,
-    PHASE,
-    PICK,
-    PREDICT,
-    PREDICT_RECENT,
-    PREDICTION,
-    SEMANTICS,
-    SETTLED_HEAD,
-    SHADOW,
-    THRESHOLD,
-    WAITING_AREA,
-    WAITING_PROCESSORS,
-)
 
 
 @kernel(inlined=True)
@@ -107,32 +75,32 @@ def submit_job(jobs: Jobs, sim: Sim) -> None:
     Writes its entry and keys, counts and reward rate, and where they are used its prediction, its
     user's history and its delay.
     """
-    job = sim.counter[NEXT_JOB]
+    job = sim.next_job
     entry = take_entry(sim, job)
-    sim.counter[NEXT_JOB] = job + 1
-    sim.counter[N_EVENTS] += 1
+    sim.next_job = job + 1
+    sim.n_events += 1
     # The prediction comes first: keys, areas and delays depend on it.
-    if sim.setting[PREDICT] == PREDICT_RECENT:
+    if sim.predict == PREDICT_RECENT:
         write_prediction(jobs, job, predict_recent(jobs, sim, job))
-    if sim.setting[KEEP_HISTORY] == HISTORY_FOR_KEYS:
+    if sim.keep_history == HISTORY_FOR_KEYS:
         meet_user(jobs, sim, job)
-    sim.key[BASE, entry] = first_key(jobs, sim, BASE, job)
-    if sim.setting[FILL_KEEPS] == 1:
-        sim.key[FILL, entry] = first_key(jobs, sim, FILL, job)
-    sim.counter[WAITING_PROCESSORS] += jobs.processors[job]
-    sim.counter[WAITING_AREA] += jobs.processors[job] * jobs.estimate[job]
-    if sim.setting[KEEP_REWARD] == 1:
+    sim.key[BASE_ORDER, entry] = first_key(jobs, sim, BASE_ORDER, job)
+    if sim.backfill_order_is_static == 1:
+        sim.key[BACKFILL_ORDER, entry] = first_key(jobs, sim, BACKFILL_ORDER, job)
+    sim.waiting_processors += jobs.processors[job]
+    sim.waiting_area += jobs.processors[job] * jobs.estimate[job]
+    if sim.keep_reward == 1:
         begin_cost(jobs, sim, job)
-    if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+    if sim.backfill == BACKFILL_MULTI_QUEUE:
         hold_job(jobs, sim, job)
 
 
 @kernel(inlined=True)
 def next_submission(jobs: Jobs, sim: Sim) -> int:
     """Return the instant of the next submission, s; `NEVER` if all jobs have been submitted."""
-    if sim.counter[NEXT_JOB] == sim.setting[N_JOBS]:
+    if sim.next_job == sim.n_jobs:
         return NEVER
-    return jobs.submit_time[sim.counter[NEXT_JOB]]
+    return jobs.submit_time[sim.next_job]
 
 
 @kernel
@@ -142,28 +110,28 @@ def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
     `first` is the first job that is in no queue yet. Return whether a job moved. Writes keys,
     queues, `n_overdue` and `next_overdue`.
     """
-    threshold = sim.setting[THRESHOLD]
+    threshold = sim.threshold
     if threshold < 0:
         return False
     moved = False
     # Jobs are numbered by submission, so those beyond the threshold are the first ones of all. Each
     # job is looked at once.
-    job = sim.counter[NEXT_OVERDUE]
-    while job < first and sim.counter[NOW] - jobs.submit_time[job] > threshold:
+    job = sim.next_overdue
+    while job < first and sim.now - jobs.submit_time[job] > threshold:
         if sim.start_time[job] < 0:
             # The queue finds the job by its old key. Equal keys order by index: overdue jobs go
             # FCFS.
-            take_out(jobs, sim, BASE, job)
-            sim.key[BASE, entry_of(sim, job)] = -float("inf")
-            put_in(jobs, sim, BASE, job)
-            if sim.setting[FILL_KEEPS] == 1:
-                take_out(jobs, sim, FILL, job)
-                sim.key[FILL, entry_of(sim, job)] = -float("inf")
-                put_in(jobs, sim, FILL, job)
-            sim.counter[N_OVERDUE] += 1
+            take_out(jobs, sim, BASE_ORDER, job)
+            sim.key[BASE_ORDER, entry_of(sim, job)] = -float("inf")
+            put_in(jobs, sim, BASE_ORDER, job)
+            if sim.backfill_order_is_static == 1:
+                take_out(jobs, sim, BACKFILL_ORDER, job)
+                sim.key[BACKFILL_ORDER, entry_of(sim, job)] = -float("inf")
+                put_in(jobs, sim, BACKFILL_ORDER, job)
+            sim.n_overdue += 1
             moved = True
         job += 1
-    sim.counter[NEXT_OVERDUE] = job
+    sim.next_overdue = job
     return moved
 
 
@@ -173,24 +141,22 @@ def queue_jobs(jobs: Jobs, sim: Sim, first: int) -> None:
 
     Writes what is known of their users, where only observations read it.
     """
-    for job in range(first, sim.counter[NEXT_JOB]):
-        if sim.setting[KEEP_HISTORY] == HISTORY_FOR_VIEWS:
+    for job in range(first, sim.next_job):
+        if sim.keep_history == HISTORY_FOR_VIEWS:
             meet_user(jobs, sim, job)
-        put_in(jobs, sim, BASE, job)
-        if sim.setting[FILL_KEEPS] == 1:
-            put_in(jobs, sim, FILL, job)
+        put_in(jobs, sim, BASE_ORDER, job)
+        if sim.backfill_order_is_static == 1:
+            put_in(jobs, sim, BACKFILL_ORDER, job)
 
 
 @kernel(inlined=True)
 def is_settled(sim: Sim, newcomer: int) -> bool:
     """Tell whether the newcomer is the only job that may start now."""
-    head = sim.counter[SETTLED_HEAD]
+    head = sim.settled_head
     # A newcomer before the head would be the head. A running job past its estimate moves the shadow
     # time along with the clock, which may let a refused job in.
     return (
-        head >= 0
-        and not precedes(sim, BASE, newcomer, head)
-        and next_release(sim) > sim.counter[NOW]
+        head >= 0 and not precedes(sim, BASE_ORDER, newcomer, head) and next_release(sim) > sim.now
     )
 
 
@@ -200,26 +166,26 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
 
     Return False, with nothing done, if a full pass or a decision is due. Writes what a pass writes.
     """
-    if sim.setting[FULL_PASSES] == 1 or sim.setting[DECIDE] > DECIDE_CONTESTED:
+    if sim.full_passes == 1 or sim.decide > DECIDE_CONTESTED:
         return False
-    fits = jobs.processors[job] <= sim.counter[FREE] and not is_held(sim, job)
+    fits = jobs.processors[job] <= sim.free and not is_held(sim, job)
     # Alone, a job that fits and is not held starts in every mode. `n_waiting` counts it already.
-    if sim.counter[N_WAITING] == 1:
+    if sim.n_waiting == 1:
         if not fits:
             return False
         count_pass(sim)
-        sim.counter[CHECKED_HEAD] = -1
+        sim.checked_head = -1
         # It starts at once and needs no reservation.
-        sim.counter[FIRST_UNPLANNED] = sim.counter[NEXT_JOB]
+        sim.first_unplanned = sim.next_job
         start_job(jobs, sim, job, False)
         return True
     if not is_settled(sim, job):
         return False
     count_pass(sim)
-    if fits and sim.setting[BACKFILL] == BACKFILL_EASY:
+    if fits and sim.backfill == BACKFILL_EASY:
         # An earlier pass needed no reservation if no job could have used it.
-        if sim.counter[SHADOW] < 0:
-            reserve(jobs, sim, sim.counter[SETTLED_HEAD])
+        if sim.shadow < 0:
+            reserve(jobs, sim, sim.settled_head)
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
             start_job(jobs, sim, job, True)
@@ -235,18 +201,18 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
     Writes `now`, what completions change, `pass_due`, and `settled_head` = -1 if a job ended.
     """
     now = min(next_submission(jobs, sim), next_completion(sim), next_eligible(sim))
-    if sim.setting[DECIDE] == DECIDE_INTERVAL:
-        now = min(now, sim.counter[NEXT_DECISION])
+    if sim.decide == DECIDE_INTERVAL:
+        now = min(now, sim.next_decision)
     # Costs accrue at the rate up to now, before any event changes that rate.
-    if sim.setting[KEEP_REWARD] == 1:
+    if sim.keep_reward == 1:
         accrue(jobs, sim, now)
-    sim.counter[NOW] = now
-    sim.counter[PASS_DUE] = 0
-    if sim.setting[SEMANTICS] == BATCH:
+    sim.now = now
+    sim.pass_due = 0
+    if sim.semantics == SEMANTICS_BATCH:
         while next_completion(sim) == now:
             complete_job(jobs, sim)
-            sim.counter[SETTLED_HEAD] = -1
-            sim.counter[PASS_DUE] = 1
+            sim.settled_head = -1
+            sim.pass_due = 1
 
 
 @kernel(inlined=True)
@@ -257,10 +223,10 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
     completion. Writes what events change, `pass_due`, and `settled_head` = -1 where a refused job
     may start now.
     """
-    now = sim.counter[NOW]
-    events = sim.counter[N_EVENTS]
-    first = sim.counter[NEXT_JOB]
-    if sim.setting[SEMANTICS] == BATCH:
+    now = sim.now
+    events = sim.n_events
+    first = sim.next_job
+    if sim.semantics == SEMANTICS_BATCH:
         while next_submission(jobs, sim) == now:
             submit_job(jobs, sim)
         while next_eligible(sim) == now:
@@ -272,17 +238,17 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
         admit_job(sim)
     elif next_completion(sim) == now:
         complete_job(jobs, sim)
-    if sim.counter[N_EVENTS] > events:
-        sim.counter[PASS_DUE] = 1
+    if sim.n_events > events:
+        sim.pass_due = 1
     # Corrections come before releases: a corrected job keeps its processors.
-    if sim.setting[CORRECT] != 0 and next_release(sim) <= now:
+    if sim.correct != 0 and next_release(sim) <= now:
         correct_releases(jobs, sim)
-    if sim.counter[PASS_DUE] == 1:
+    if sim.pass_due == 1:
         release_estimated(jobs, sim)
     if cross_threshold(jobs, sim, first):
-        sim.counter[SETTLED_HEAD] = -1
-    if sim.counter[NEXT_JOB] == first + 1 and pass_newcomer(jobs, sim, first):
-        sim.counter[PASS_DUE] = 0
+        sim.settled_head = -1
+    if sim.next_job == first + 1 and pass_newcomer(jobs, sim, first):
+        sim.pass_due = 0
     else:
         queue_jobs(jobs, sim, first)
 
@@ -293,14 +259,14 @@ def decision_due(sim: Sim) -> bool:
 
     Writes `next_decision` where decisions are due at fixed intervals.
     """
-    decide = sim.setting[DECIDE]
+    decide = sim.decide
     if decide == DECIDE_CONTESTED:
         # Where the order cannot matter, the agent is not asked.
-        return sim.counter[PASS_DUE] == 1 and is_contested(sim)
+        return sim.pass_due == 1 and is_contested(sim)
     if decide == DECIDE_EVENT:
-        return sim.counter[PASS_DUE] == 1 and sim.counter[N_WAITING] > 0
-    if decide == DECIDE_INTERVAL and sim.counter[NOW] == sim.counter[NEXT_DECISION]:
-        sim.counter[NEXT_DECISION] += sim.setting[DECIDE_SECONDS]
+        return sim.pass_due == 1 and sim.n_waiting > 0
+    if decide == DECIDE_INTERVAL and sim.now == sim.next_decision:
+        sim.next_decision += sim.decide_seconds
         return True
     return False
 
@@ -313,28 +279,28 @@ def run(jobs: Jobs, sim: Sim) -> int:
     negative number that names a broken invariant. After a decision, the caller sets the order of
     this pass before it calls again.
     """
-    while sim.counter[N_STARTED] < sim.setting[N_JOBS]:
-        if sim.counter[PHASE] == BETWEEN:
+    while sim.n_started < sim.n_jobs:
+        if sim.phase == PHASE_BETWEEN:
             advance_clock(jobs, sim)
-            sim.counter[PHASE] = AT_SUBMISSIONS
-        if sim.counter[PHASE] == AT_SUBMISSIONS:
+            sim.phase = PHASE_SUBMISSIONS
+        if sim.phase == PHASE_SUBMISSIONS:
             # The phase is stored, so the next call resumes here, with the predictions given.
             if asks_python(jobs, sim):
-                return PREDICTION
+                return STATUS_PREDICTION
             take_submissions(jobs, sim)
-            sim.counter[PHASE] = AT_PASS
+            sim.phase = PHASE_PASS
             if decision_due(sim):
-                return DECISION
-        finished = sim.counter[PASS_DUE] == 0 or make_pass(jobs, sim)
-        sim.counter[ORDERED] = 0
-        sim.counter[PICK] = -1
+                return STATUS_DECISION
+        finished = sim.pass_due == 0 or make_pass(jobs, sim)
+        sim.ordered = 0
+        sim.pick = -1
         if finished:
-            sim.counter[PHASE] = BETWEEN
-        if sim.setting[CHECK] == 1:
+            sim.phase = PHASE_BETWEEN
+        if sim.check == 1:
             violation = find_violation(jobs, sim, finished)
             if violation < 0:
                 return violation
         # The picked job started and the pass stopped: the agent may pick again at the same instant.
         if not finished and decision_due(sim):
-            return DECISION
-    return DONE
+            return STATUS_DECISION
+    return STATUS_DONE

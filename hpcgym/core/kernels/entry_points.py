@@ -7,22 +7,26 @@ That kernel's docstring explains the other arguments.
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels import clock, reset
-from hpcgym.core.kernels.env import actions, metrics, observation, reward_payment
+from hpcgym.core.kernels.env import actions, metrics, observation, reward
 from hpcgym.core.kernels.env import step as env_step
 from hpcgym.core.kernels.passes import easy
 from hpcgym.core.kernels.planning import forecast, newcomer, policy_sweep, rollout
 from hpcgym.core.kernels.queue import ordered_queue
 from hpcgym.core.kernels.scoring import estimates, user_estimates
 from hpcgym.core.kernels.types import (
+    Float,
+    Int,
     open_action_spec,
     open_initial_state,
     open_jobs,
     open_reward_plan,
     open_sim,
 )
-from hpcgym.core.state import BASE, Float, Int
 
 Singles = NDArray[np.float32]
 
@@ -48,7 +52,7 @@ def give_predictions(jobs: int, sim: int, predicted: Int) -> None:
 @kernel
 def list_waiting(sim: int, listed: Int) -> int:
     """List the waiting jobs in base order: `ordered_queue.list_jobs`."""
-    return ordered_queue.list_jobs(open_sim(sim), BASE, listed)
+    return ordered_queue.list_jobs(open_sim(sim), BASE_ORDER, listed)
 
 
 @kernel
@@ -101,15 +105,15 @@ def copy_terms(jobs: int, sim: int, listed: Int, term: Float) -> None:
 
 
 @kernel
-def measure(jobs: int, sim: int, figure: Float) -> None:
+def measure(jobs: int, sim: int, metric: Float) -> None:
     """Measure the schedule so far: `metrics.measure`."""
-    metrics.measure(open_jobs(jobs), open_sim(sim), figure)
+    metrics.measure(open_jobs(jobs), open_sim(sim), metric)
 
 
 @kernel
-def pay_at_horizon(sim: int, reward_plan: int) -> None:
-    """Pay what is still owed at a time limit: `reward_payment.pay_at_horizon`."""
-    reward_payment.pay_at_horizon(open_sim(sim), open_reward_plan(reward_plan))
+def pay_at_truncation(sim: int, reward_plan: int) -> None:
+    """Pay what is still owed at a time limit: `reward.pay_at_truncation`."""
+    reward.pay_at_truncation(open_sim(sim), open_reward_plan(reward_plan))
 
 
 @kernel
@@ -151,7 +155,7 @@ def sweep_policies(
     key_row: Int,
     network: Float,
     network_row: Int,
-    figure: Float,
+    metric: Float,
 ) -> None:
     """Simulate an episode under each of several policies: `policy_sweep.sweep_policies`."""
     policy_sweep.sweep_policies(
@@ -164,7 +168,7 @@ def sweep_policies(
         key_row,
         network,
         network_row,
-        figure,
+        metric,
     )
 
 

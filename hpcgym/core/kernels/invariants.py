@@ -6,6 +6,17 @@ number that names the broken invariant.
 Source: Specification, section 1, "Invariants"; section 7, "Multiple queue".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_EASY,
+    BACKFILL_MULTI_QUEUE,
+    BACKFILL_SHIFT,
+    BACKFILL_SLACK,
+    BASE_ORDER,
+    BY_BASE,
+    DECIDE_NEVER,
+    MOST_CLASSES,
+    SEMANTICS_BATCH,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfills, reserve
 from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
@@ -15,34 +26,6 @@ from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import first_job, list_jobs
 from hpcgym.core.kernels.running_jobs import next_release
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BACKFILL,
-    BACKFILL_EASY,
-    BACKFILL_MULTI_QUEUE,
-    BACKFILL_SHIFT,
-    BACKFILL_SLACK,
-    BASE,
-    BATCH,
-    BY_BASE,
-    CHECKED_HEAD,
-    CHECKED_SHADOW,
-    CORRECT,
-    DECIDE,
-    DECIDE_NEVER,
-    EXTRA,
-    FREE,
-    MACHINE_PROCESSORS,
-    MOST_CLASSES,
-    N_PROFILE,
-    N_RUNNING,
-    N_STARTED,
-    N_WAITING,
-    NEXT_JOB,
-    NOW,
-    ORDER_RULE,
-    SEMANTICS,
-    SHADOW,
-)
 
 CAPACITY_BROKEN = -1
 STARTED_EARLY = -2
@@ -61,34 +44,34 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
     Writes `checked_head` and `checked_shadow` for the next check, and `scratch`.
     """
     used = 0
-    for place in range(sim.counter[N_RUNNING]):
+    for place in range(sim.n_running):
         job = sim.ending_job[place]
         used += jobs.processors[job]
         if sim.start_time[job] < jobs.submit_time[job]:
             return STARTED_EARLY
-    if sim.setting[SEMANTICS] == BATCH and (
-        sim.counter[FREE] < 0 or used + sim.counter[FREE] != sim.setting[MACHINE_PROCESSORS]
+    if sim.semantics == SEMANTICS_BATCH and (
+        sim.free < 0 or used + sim.free != sim.machine_processors
     ):
         return CAPACITY_BROKEN
     if (
-        sim.counter[N_STARTED] + sim.counter[N_WAITING] != sim.counter[NEXT_JOB]
-        or list_jobs(sim, BASE, sim.scratch) != sim.counter[N_WAITING]
+        sim.n_started + sim.n_waiting != sim.next_job
+        or list_jobs(sim, BASE_ORDER, sim.scratch) != sim.n_waiting
     ):
         return COUNT_BROKEN
     if (
         finished
-        and (sim.setting[BACKFILL] == BACKFILL_SHIFT or sim.setting[BACKFILL] == BACKFILL_SLACK)
+        and (sim.backfill == BACKFILL_SHIFT or sim.backfill == BACKFILL_SLACK)
         # A job past its estimate holds processors that the plan counts as free.
-        and next_release(sim) > sim.counter[NOW]
+        and next_release(sim) > sim.now
     ):
         return find_plan_violation(jobs, sim)
-    has_classes = sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
+    has_classes = sim.backfill == BACKFILL_MULTI_QUEUE
     if has_classes and not are_partitions_whole(sim):
         return PARTITION_BROKEN
-    keeps_head = sim.setting[ORDER_RULE] == BY_BASE and sim.setting[DECIDE] == DECIDE_NEVER
+    keeps_head = sim.order_rule == BY_BASE and sim.decide == DECIDE_NEVER
     if finished and keeps_head and has_classes:
         return find_multi_queue_violation(jobs, sim)
-    if finished and keeps_head and sim.setting[BACKFILL] == BACKFILL_EASY:
+    if finished and keeps_head and sim.backfill == BACKFILL_EASY:
         return find_pass_violation(jobs, sim)
     return 0
 
@@ -102,9 +85,7 @@ def are_partitions_whole(sim: Sim) -> bool:
         idle += sim.partition_idle[number]
         occupied = sim.partition[number] - sim.partition_idle[number]
         least = min(least, sim.partition_idle[number], occupied)
-    return (
-        processors == sim.setting[MACHINE_PROCESSORS] and idle == sim.counter[FREE] and least == 0
-    )
+    return processors == sim.machine_processors and idle == sim.free and least == 0
 
 
 @kernel
@@ -115,19 +96,19 @@ def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
     profile.
     """
     head = -1
-    for place in range(sim.counter[N_WAITING]):
+    for place in range(sim.n_waiting):
         if head < 0 and not is_held(sim, sim.scratch[place]):
             head = sim.scratch[place]
-    started = sim.counter[N_STARTED]
+    started = sim.n_started
     # Maximality: a second pass in the same order starts nothing.
     multi_queue_pass(jobs, sim, False)
-    if sim.counter[N_STARTED] != started:
+    if sim.n_started != started:
         return NOT_MAXIMAL
     if head < 0:
-        sim.counter[CHECKED_HEAD] = -1
+        sim.checked_head = -1
         return 0
     later = find_delay(jobs, sim, head)
-    sim.counter[SHADOW] = -1
+    sim.shadow = -1
     return HEAD_DELAYED if later else 0
 
 
@@ -139,11 +120,9 @@ def find_delay(jobs: Jobs, sim: Sim, head: int) -> bool:
     """
     reserve(jobs, sim, head)
     # Where a job outlives its estimate the head's time moves with the clock, which is no delay.
-    later = sim.counter[CHECKED_HEAD] == head and sim.counter[SHADOW] > max(
-        sim.counter[CHECKED_SHADOW], sim.counter[NOW]
-    )
-    sim.counter[CHECKED_HEAD] = head
-    sim.counter[CHECKED_SHADOW] = sim.counter[SHADOW]
+    later = sim.checked_head == head and sim.shadow > max(sim.checked_shadow, sim.now)
+    sim.checked_head = head
+    sim.checked_shadow = sim.shadow
     return later
 
 
@@ -153,24 +132,24 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
 
     `scratch` lists the waiting jobs. Writes `checked_head` and `checked_shadow`.
     """
-    head = first_job(sim, BASE)
+    head = first_job(sim, BASE_ORDER)
     if head < 0:
-        sim.counter[CHECKED_HEAD] = -1
+        sim.checked_head = -1
         return 0
-    if jobs.processors[head] <= sim.counter[FREE]:
+    if jobs.processors[head] <= sim.free:
         return NOT_MAXIMAL
     # The check must leave the reservation as the pass left it.
-    shadow = sim.counter[SHADOW]
-    extra = sim.counter[EXTRA]
+    shadow = sim.shadow
+    extra = sim.extra
     later = find_delay(jobs, sim, head)
-    for place in range(sim.counter[N_WAITING]):
+    for place in range(sim.n_waiting):
         job = sim.scratch[place]
         if job != head and backfills(jobs, sim, job):
             return NOT_MAXIMAL
-    sim.counter[SHADOW] = shadow
-    sim.counter[EXTRA] = extra
+    sim.shadow = shadow
+    sim.extra = extra
     # A correction rightly moves the head later.
-    return HEAD_DELAYED if later and sim.setting[CORRECT] == 0 else 0
+    return HEAD_DELAYED if later and sim.correct == 0 else 0
 
 
 @kernel
@@ -180,13 +159,13 @@ def find_plan_violation(jobs: Jobs, sim: Sim) -> int:
     No running job is beyond its estimate, and `scratch` lists the waiting jobs.
     """
     make_profile(jobs, sim)
-    for place in range(sim.counter[N_WAITING]):
+    for place in range(sim.n_waiting):
         job = sim.scratch[place]
         planned = sim.planned_start[entry_of(sim, job)]
-        if planned <= sim.counter[NOW]:
+        if planned <= sim.now:
             return PLAN_PASSED
         take_interval(jobs, sim, job, planned)
-    for step in range(sim.counter[N_PROFILE]):
+    for step in range(sim.n_profile):
         if sim.profile_free[step] < 0:
             return PLAN_BROKEN
     return 0

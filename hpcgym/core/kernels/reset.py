@@ -3,51 +3,32 @@
 Source: Specification, section 10, "Episodes".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_MULTI_QUEUE,
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    N_FEATURES,
+    N_ORDERS,
+    N_WEIGHTS,
+)
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.multi_queue_partitions import begin_partitions
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue
-from hpcgym.core.kernels.scoring.online_regression import forget_lessons
+from hpcgym.core.kernels.scoring.online_regression import reset_regression
 from hpcgym.core.kernels.scoring.user_history import log_bounded
-from hpcgym.core.kernels.types import InitialState, Sim
-from hpcgym.core.state import (
-    BACKFILL,
-    BACKFILL_MULTI_QUEUE,
-    BASE,
-    CHECKED_HEAD,
-    DELAY,
-    FILL,
-    FIRST_DELAY,
-    FREE,
-    KEEP_HISTORY,
-    LIMITED_HEAD,
-    LOG_LARGEST,
-    MACHINE_PROCESSORS,
-    N_BACKFILL_PARAMETERS,
-    N_COUNTERS,
-    N_FEATURES,
-    N_GAUGES,
-    N_JOBS,
-    N_ORDERS,
-    N_SETTINGS,
-    N_WEIGHTS,
-    PICK,
-    SETTLED_HEAD,
-    SHADOW,
-    Float,
-    Int,
-)
+from hpcgym.core.kernels.types import Float, InitialState, Int, Sim
 
 
 @kernel
 def set_rules(sim: Sim, setting: Int, weight: Float, backfill_parameter: Float) -> None:
     """Set what is fixed for an episode: writes `setting`, `weight` and `backfill_parameter`."""
-    for column in range(N_SETTINGS):
+    for column in range(len(setting)):
         sim.setting[column] = setting[column]
     for which in range(N_ORDERS):
         for column in range(N_WEIGHTS):
             sim.weight[which, column] = weight[which, column]
-    for column in range(N_BACKFILL_PARAMETERS):
+    for column in range(len(backfill_parameter)):
         sim.backfill_parameter[column] = backfill_parameter[column]
 
 
@@ -72,7 +53,7 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
         sim.history_shown_at[user] = -1
     for place in range(len(initial.network)):
         sim.network[place] = initial.network[place]
-    forget_lessons(sim)
+    reset_regression(sim)
 
 
 @kernel
@@ -91,26 +72,25 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
     `log_largest` is the natural logarithm of the largest request in s. Writes counters, gauges,
     queues and partitions.
     """
-    for column in range(N_COUNTERS):
+    for column in range(len(sim.counter)):
         sim.counter[column] = 0
-    for column in range(N_GAUGES):
+    for column in range(len(sim.gauge)):
         sim.gauge[column] = 0.0
-    sim.gauge[LOG_LARGEST] = log_largest
-    sim.counter[FREE] = sim.setting[MACHINE_PROCESSORS]
-    for column in (SETTLED_HEAD, SHADOW, PICK, CHECKED_HEAD, LIMITED_HEAD):
-        sim.counter[column] = -1
-    clear_queue(sim, BASE)
-    clear_queue(sim, FILL)
-    if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+    sim.log_largest = log_largest
+    sim.free = sim.machine_processors
+    sim.settled_head = sim.shadow = sim.pick = sim.checked_head = sim.limited_head = -1
+    clear_queue(sim, BASE_ORDER)
+    clear_queue(sim, BACKFILL_ORDER)
+    if sim.backfill == BACKFILL_MULTI_QUEUE:
         begin_partitions(sim)
-        sim.gauge[DELAY] = sim.backfill_parameter[FIRST_DELAY]
+        sim.delay = sim.first_delay
 
 
 @kernel
 def clear(sim: Sim, log_largest: float) -> None:
     """Empty the machine and the queues, and mark every job as not submitted."""
     clear_machine(sim, log_largest)
-    for job in range(sim.setting[N_JOBS]):
+    for job in range(sim.n_jobs):
         sim.start_time[job] = -1
         sim.flag[job] = 0
 
@@ -119,7 +99,7 @@ def clear(sim: Sim, log_largest: float) -> None:
 def begin(sim: Sim, initial: InitialState) -> None:
     """Set a simulation, large enough for the episode, to its start; write all of `sim`."""
     set_rules(sim, initial.setting, initial.weight, initial.backfill_parameter)
-    if sim.setting[KEEP_HISTORY] != 0:
+    if sim.keep_history != 0:
         recall_users(sim, initial)
     recall_estimates(sim, initial)
-    clear(sim, initial.log_largest[0])
+    clear(sim, initial.log_largest)

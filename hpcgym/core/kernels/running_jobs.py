@@ -7,6 +7,16 @@ their estimates, at most the number of running jobs.
 Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_MULTI_QUEUE,
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    EXPECT_BY_REGRESSION,
+    FLAG_BACKFILLED,
+    FLAG_THRESHOLDED,
+    NEVER,
+    SEMANTICS_PYSS,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.reward import end_cost
 from hpcgym.core.kernels.passes.multi_queue_delay import record_slowdown
@@ -17,33 +27,6 @@ from hpcgym.core.kernels.scoring.regression_update import learn_from
 from hpcgym.core.kernels.scoring.user_estimates import is_expected
 from hpcgym.core.kernels.scoring.user_history import record_completion
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BACKFILL,
-    BACKFILL_MULTI_QUEUE,
-    BACKFILLED,
-    BASE,
-    EXPECT_BY_REGRESSION,
-    FILL,
-    FILL_KEEPS,
-    FIRST_DELAY,
-    FREE,
-    KEEP_HISTORY,
-    KEEP_REWARD,
-    N_EVENTS,
-    N_OVERDUE,
-    N_RELEASES,
-    N_RUNNING,
-    N_STARTED,
-    NEVER,
-    NEXT_OVERDUE,
-    NOW,
-    PYSS,
-    REPLAN,
-    SEMANTICS,
-    THRESHOLDED,
-    WAITING_AREA,
-    WAITING_PROCESSORS,
-)
 
 
 @kernel(inlined=True)
@@ -51,18 +34,18 @@ def is_overdue(sim: Sim, job: int) -> bool:
     """Tell whether a waiting job is known to be beyond the starvation threshold."""
     # Jobs cross it in order of submission, so one number divides them. Crossing is noticed at
     # passes only.
-    return job < sim.counter[NEXT_OVERDUE]
+    return job < sim.next_overdue
 
 
 @kernel(inlined=True)
 def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
     """Enter a job that starts now into both lists; write `ending_*` and `release_*`."""
-    now = sim.counter[NOW]
+    now = sim.now
     end = now + jobs.run_time[job]
-    place = sim.counter[N_RUNNING]
-    sim.counter[N_RUNNING] = place + 1
+    place = sim.n_running
+    sim.n_running = place + 1
     # Ties: the earlier job ends first; with `pyss` semantics, the one that started first.
-    in_turn = sim.setting[SEMANTICS] == PYSS
+    in_turn = sim.semantics == SEMANTICS_PYSS
     while place > 0 and (
         sim.ending_time[place - 1] < end
         or (sim.ending_time[place - 1] == end and (in_turn or sim.ending_job[place - 1] < job))
@@ -75,8 +58,8 @@ def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
 
     # Ties in estimated ends need no order: reservations count tied releases together.
     release = now + jobs.estimate[job]
-    place = sim.counter[N_RELEASES]
-    sim.counter[N_RELEASES] = place + 1
+    place = sim.n_releases
+    sim.n_releases = place + 1
     while place > 0 and sim.release_time[place - 1] < release:
         sim.release_time[place] = sim.release_time[place - 1]
         sim.release_job[place] = sim.release_job[place - 1]
@@ -92,7 +75,7 @@ def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
     Writes `release_*` and `n_releases`.
     """
     release = sim.start_time[job] + jobs.estimate[job]
-    last = sim.counter[N_RELEASES] - 1
+    last = sim.n_releases - 1
     place = last
     while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):
         # The list descends: behind this place, all would have been found.
@@ -104,7 +87,7 @@ def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
     for other in range(place, last):
         sim.release_time[other] = sim.release_time[other + 1]
         sim.release_job[other] = sim.release_job[other + 1]
-    sim.counter[N_RELEASES] = last
+    sim.n_releases = last
     return True
 
 
@@ -115,47 +98,47 @@ def start_job(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     `backfilled` says whether it starts ahead of a job before it in queue order that keeps waiting.
     Writes the job's entry, start and flags, both running lists, partitions and counts.
     """
-    flag = BACKFILLED if backfilled else 0
+    flag = FLAG_BACKFILLED if backfilled else 0
     if is_overdue(sim, job):
-        flag |= THRESHOLDED
-        sim.counter[N_OVERDUE] -= 1
+        flag |= FLAG_THRESHOLDED
+        sim.n_overdue -= 1
     leave_entry(sim, job)
-    sim.start_time[job] = sim.counter[NOW]
+    sim.start_time[job] = sim.now
     sim.flag[job] = flag
-    sim.counter[FREE] -= jobs.processors[job]
-    sim.counter[N_STARTED] += 1
-    sim.counter[WAITING_PROCESSORS] -= jobs.processors[job]
-    sim.counter[WAITING_AREA] -= jobs.processors[job] * jobs.estimate[job]
+    sim.free -= jobs.processors[job]
+    sim.n_started += 1
+    sim.waiting_processors -= jobs.processors[job]
+    sim.waiting_area -= jobs.processors[job] * jobs.estimate[job]
     add_running(jobs, sim, job)
-    if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+    if sim.backfill == BACKFILL_MULTI_QUEUE:
         occupy_partition(jobs, sim, job)
-    if sim.setting[KEEP_REWARD] == 1:
+    if sim.keep_reward == 1:
         end_cost(jobs, sim, job)
 
 
 @kernel
 def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a job that fits from the queues; write the queues and what `start_job` writes."""
-    take_out(jobs, sim, BASE, job)
-    if sim.setting[FILL_KEEPS] == 1:
-        take_out(jobs, sim, FILL, job)
+    take_out(jobs, sim, BASE_ORDER, job)
+    if sim.backfill_order_is_static == 1:
+        take_out(jobs, sim, BACKFILL_ORDER, job)
     start_job(jobs, sim, job, backfilled)
 
 
 @kernel(inlined=True)
 def next_completion(sim: Sim) -> int:
     """Return the instant at which the next running job ends, s; `NEVER` if none runs."""
-    if sim.counter[N_RUNNING] == 0:
+    if sim.n_running == 0:
         return NEVER
-    return sim.ending_time[sim.counter[N_RUNNING] - 1]
+    return sim.ending_time[sim.n_running - 1]
 
 
 @kernel(inlined=True)
 def next_release(sim: Sim) -> int:
     """Return the next estimated end of a running job, s, perhaps past; `NEVER` if there is none."""
-    if sim.counter[N_RELEASES] == 0:
+    if sim.n_releases == 0:
         return NEVER
-    return sim.release_time[sim.counter[N_RELEASES] - 1]
+    return sim.release_time[sim.n_releases - 1]
 
 
 @kernel(inlined=True)
@@ -165,21 +148,21 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
     Writes both running lists, `free`, partitions, the delay, the user's history and the regression;
     `replan` = 1 if the job was not estimated to end now.
     """
-    last = sim.counter[N_RUNNING] - 1
+    last = sim.n_running - 1
     job = sim.ending_job[last]
-    sim.counter[N_RUNNING] = last
-    sim.counter[N_EVENTS] += 1
-    has_classes = sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
+    sim.n_running = last
+    sim.n_events += 1
+    has_classes = sim.backfill == BACKFILL_MULTI_QUEUE
     # With `pyss` semantics its processors may be free already (`release_estimated`).
     if remove_release(jobs, sim, job):
-        sim.counter[FREE] += jobs.processors[job]
+        sim.free += jobs.processors[job]
         if has_classes:
             vacate_partition(jobs, sim, job)
-        if sim.start_time[job] + jobs.estimate[job] != sim.counter[NOW]:
-            sim.counter[REPLAN] = 1
-    if has_classes and sim.backfill_parameter[FIRST_DELAY] > 0.0:
+        if sim.start_time[job] + jobs.estimate[job] != sim.now:
+            sim.replan = 1
+    if has_classes and sim.first_delay > 0.0:
         record_slowdown(jobs, sim, job)
-    if sim.setting[KEEP_HISTORY] != 0:
+    if sim.keep_history != 0:
         # The regression learns from what was known of the user before this completion.
         if is_expected(sim, EXPECT_BY_REGRESSION):
             learn_from(jobs, sim, job)
@@ -192,12 +175,12 @@ def release_estimated(jobs: Jobs, sim: Sim) -> None:
 
     Writes `n_releases`, `free` and partitions.
     """
-    if sim.setting[SEMANTICS] != PYSS:
+    if sim.semantics != SEMANTICS_PYSS:
         return
-    last = sim.counter[N_RELEASES] - 1
-    while last >= 0 and sim.release_time[last] <= sim.counter[NOW]:
-        sim.counter[FREE] += jobs.processors[sim.release_job[last]]
-        if sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+    last = sim.n_releases - 1
+    while last >= 0 and sim.release_time[last] <= sim.now:
+        sim.free += jobs.processors[sim.release_job[last]]
+        if sim.backfill == BACKFILL_MULTI_QUEUE:
             vacate_partition(jobs, sim, sim.release_job[last])
         last -= 1
-    sim.counter[N_RELEASES] = last + 1
+    sim.n_releases = last + 1

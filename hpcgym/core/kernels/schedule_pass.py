@@ -12,6 +12,19 @@ keys of orders that are not kept, and `shadow`, -1 where it was not needed.
 Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_DEPTH,
+    BACKFILL_EASY,
+    BACKFILL_LOOK_AHEAD,
+    BACKFILL_MULTI_QUEUE,
+    BACKFILL_RELAXED,
+    BACKFILL_SHIFT,
+    BACKFILL_SLACK,
+    BASE_ORDER,
+    BY_BASE,
+    DECIDE_NEVER,
+    SEMANTICS_BATCH,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import depth_pass
 from hpcgym.core.kernels.passes.conservative_kept import plans_are_due, shift_pass
@@ -23,50 +36,20 @@ from hpcgym.core.kernels.passes.relaxed import relaxed_pass
 from hpcgym.core.kernels.passes.slack import slack_pass
 from hpcgym.core.kernels.queue.ordered_queue import first_job, least_processors
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BACKFILL,
-    BACKFILL_DEPTH,
-    BACKFILL_EASY,
-    BACKFILL_LOOK_AHEAD,
-    BACKFILL_MULTI_QUEUE,
-    BACKFILL_RELAXED,
-    BACKFILL_RULE,
-    BACKFILL_SHIFT,
-    BACKFILL_SLACK,
-    BASE,
-    BATCH,
-    BY_BASE,
-    DECIDE,
-    DECIDE_NEVER,
-    FILL_KEEPS,
-    FREE,
-    FULL_PASSES,
-    MOST_WAITING,
-    N_OVERDUE,
-    N_PASSES,
-    N_WAITING,
-    ORDER_RULE,
-    ORDERED,
-    SEMANTICS,
-    SETTLED_HEAD,
-    SHADOW,
-    SUM_WAITING,
-    WAITING_PROCESSORS,
-)
 
 
 @kernel(inlined=True)
 def count_pass(sim: Sim) -> None:
     """Count a pass and its waiting jobs; write `n_passes`, `sum_waiting` and `most_waiting`."""
-    sim.counter[N_PASSES] += 1
-    sim.counter[SUM_WAITING] += sim.counter[N_WAITING]
-    sim.counter[MOST_WAITING] = max(sim.counter[MOST_WAITING], sim.counter[N_WAITING])
+    sim.n_passes += 1
+    sim.sum_waiting += sim.n_waiting
+    sim.most_waiting = max(sim.most_waiting, sim.n_waiting)
 
 
 @kernel(inlined=True)
 def must_plan(sim: Sim) -> bool:
     """Tell whether a pass must make or move reservations that are kept, even if no job fits."""
-    keeps = sim.setting[BACKFILL] == BACKFILL_SHIFT or sim.setting[BACKFILL] == BACKFILL_SLACK
+    keeps = sim.backfill == BACKFILL_SHIFT or sim.backfill == BACKFILL_SLACK
     return keeps and plans_are_due(sim)
 
 
@@ -76,17 +59,17 @@ def is_contested(sim: Sim) -> bool:
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
     # none fits and nothing is to be planned.
     return (
-        sim.counter[N_WAITING] - sim.counter[N_OVERDUE] >= 2
-        and sim.counter[WAITING_PROCESSORS] > sim.counter[FREE]
-        and (least_processors(sim, BASE) <= sim.counter[FREE] or must_plan(sim))
+        sim.n_waiting - sim.n_overdue >= 2
+        and sim.waiting_processors > sim.free
+        and (least_processors(sim, BASE_ORDER) <= sim.free or must_plan(sim))
     )
 
 
 @kernel(inlined=True)
 def orders_keep(sim: Sim) -> bool:
     """Tell whether neither the primary nor the backfill order changes with time."""
-    return sim.setting[ORDER_RULE] == BY_BASE and (
-        sim.setting[BACKFILL_RULE] == BY_BASE or sim.setting[FILL_KEEPS] == 1
+    return sim.order_rule == BY_BASE and (
+        sim.backfill_rule == BY_BASE or sim.backfill_order_is_static == 1
     )
 
 
@@ -94,41 +77,39 @@ def orders_keep(sim: Sim) -> bool:
 def make_pass(jobs: Jobs, sim: Sim) -> bool:
     """Make as much of this instant's pass as can start a job, and write `settled_head`."""
     count_pass(sim)
-    if sim.counter[N_WAITING] == 0:
+    if sim.n_waiting == 0:
         return True
     keep = orders_keep(sim)
     if (
-        sim.setting[FULL_PASSES] == 0
-        and sim.counter[ORDERED] == 0
-        and least_processors(sim, BASE) > sim.counter[FREE]
+        sim.full_passes == 0
+        and sim.ordered == 0
+        and least_processors(sim, BASE_ORDER) > sim.free
         and not must_plan(sim)
     ):
         # No job fits, so each is refused under this head. A reservation is made once it is needed.
-        sim.counter[SHADOW] = -1
-        sim.counter[SETTLED_HEAD] = head_to_settle(sim, keep)
+        sim.shadow = -1
+        sim.settled_head = head_to_settle(sim, keep)
         return True
     # `ordered`: a decision has set the keys of this pass.
-    contested = sim.counter[ORDERED] == 1 or (
-        not keep and (sim.setting[FULL_PASSES] == 1 or is_contested(sim))
-    )
+    contested = sim.ordered == 1 or (not keep and (sim.full_passes == 1 or is_contested(sim)))
     finished = True
-    if sim.setting[BACKFILL] == BACKFILL_DEPTH:
+    if sim.backfill == BACKFILL_DEPTH:
         finished = depth_pass(jobs, sim, contested)
-    elif sim.setting[BACKFILL] == BACKFILL_SHIFT:
+    elif sim.backfill == BACKFILL_SHIFT:
         shift_pass(jobs, sim, contested)
-    elif sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE:
+    elif sim.backfill == BACKFILL_MULTI_QUEUE:
         finished = multi_queue_pass(jobs, sim, contested)
-    elif sim.setting[BACKFILL] == BACKFILL_LOOK_AHEAD:
+    elif sim.backfill == BACKFILL_LOOK_AHEAD:
         finished = look_ahead_pass(jobs, sim, contested)
-    elif sim.setting[BACKFILL] == BACKFILL_RELAXED:
+    elif sim.backfill == BACKFILL_RELAXED:
         finished = relaxed_pass(jobs, sim, contested)
-    elif sim.setting[BACKFILL] == BACKFILL_SLACK:
+    elif sim.backfill == BACKFILL_SLACK:
         slack_pass(jobs, sim, contested)
     elif contested:
         finished = easy_dynamic_pass(jobs, sim)
     else:
         easy_pass(jobs, sim)
-    sim.counter[SETTLED_HEAD] = head_to_settle(sim, keep)
+    sim.settled_head = head_to_settle(sim, keep)
     return finished
 
 
@@ -143,11 +124,11 @@ def head_to_settle(sim: Sim, keep: bool) -> int:
     # completion.
     if (
         keep
-        and sim.setting[BACKFILL] <= BACKFILL_EASY
-        and sim.counter[ORDERED] == 0
-        and sim.setting[FULL_PASSES] == 0
-        and sim.setting[SEMANTICS] == BATCH
-        and sim.setting[DECIDE] == DECIDE_NEVER
+        and sim.backfill <= BACKFILL_EASY
+        and sim.ordered == 0
+        and sim.full_passes == 0
+        and sim.semantics == SEMANTICS_BATCH
+        and sim.decide == DECIDE_NEVER
     ):
-        return first_job(sim, BASE)
+        return first_job(sim, BASE_ORDER)
     return -1

@@ -1,221 +1,375 @@
 """What kernels work on, and the arguments that they share.
 
-Each type below is a struct of arrays, which a kernel takes as one pointer (`hpcgym.core.struct`).
-Its docstring explains the arguments of that type; kernels explain only arguments of their own.
+Each type below is a struct, which a kernel takes as one pointer (`hpcgym.core.struct`). Kernels
+explain only arguments of their own. These they share:
+
+| argument | meaning |
+|---|---|
+| `jobs` | the jobs of the episode, `Jobs` |
+| `job` | index of a job there; the smaller index is the earlier job |
+| `sim` | one simulation of the episode, `Sim` |
+| `entry` | row of a job in the arrays that hold it only while it waits (`queue.entries`) |
+| `which` | an order: `BASE_ORDER`, `BACKFILL_ORDER`, or `PASS_ORDER`, made for one pass |
+| `head` | the first job in order that does not fit: it holds the reservation |
+| `n` | how many jobs are listed in `scratch`, the list that a pass works on |
+| `initial` | what the simulation begins with, `InitialState` |
+| `action_spec` | how actions are read, `ActionSpec` |
+| `reward_plan` | how rewards are paid, `RewardPlan` |
+| `batch` | environments side by side, `Batch` |
 """
 
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from hpcgym.core.state import (
-    ByteTable,
-    ByteVector,
-    FloatTable,
-    FloatVector,
-    IntTable,
-    IntVector,
-    SingleTable,
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.constants import (
+    MOST_CLASSES,
+    N_BACKFILL_PARAMETERS,
+    N_FEATURES,
+    N_HISTORY_FIELDS,
+    N_KEPT_FIELDS,
+    N_ORDERS,
+    N_QUEUES,
+    N_REGRESSORS,
+    N_TERMS,
+    N_WEIGHTS,
+    NODE_CHILDREN,
+    SIZE_CLASSES,
 )
-from hpcgym.core.struct import opener
+from hpcgym.core.history import RING_JOBS
+from hpcgym.core.struct import Array, Column, Columned, opener
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+IntVector = Annotated[NDArray[np.int64], Array("int64", 1)]
+IntTable = Annotated[NDArray[np.int64], Array("int64", 2)]
+FloatVector = Annotated[NDArray[np.float64], Array("float64", 1)]
+FloatTable = Annotated[NDArray[np.float64], Array("float64", 2)]
+ByteVector = Annotated[NDArray[np.uint8], Array("uint8", 1)]
+ByteTable = Annotated[NDArray[np.uint8], Array("uint8", 2)]
+SingleTable = Annotated[NDArray[np.float32], Array("float32", 2)]
+Whole = Annotated[int, Array("int64", 0)]
+Real = Annotated[float, Array("float64", 0)]
+Setting = Annotated[int, Column("setting")]
+Counter = Annotated[int, Column("counter")]
+Gauge = Annotated[float, Column("gauge")]
+
+
+class Axes(NamedTuple):
+    """Lengths of an array's axes, by name where they depend on the workload; what it begins as."""
+
+    lengths: tuple[str | int, ...]
+    zeros: bool
+
+
+def zeros(*lengths: str | int) -> Any:
+    """Declare the axes of an array that begins with zeros."""
+    return Axes(lengths, zeros=True)
+
+
+def empty(*lengths: str | int) -> Any:
+    """Declare the axes of an array whose elements are written before they are read."""
+    return Axes(lengths, zeros=False)
 
 
 class Jobs(NamedTuple):
-    """The jobs of an episode, the argument `jobs`; fields as in `hpcgym.core.state.JobTable`.
+    """The jobs of an episode, in order of submission, ties as in the log; a row for each.
 
-    A `job` is an index into these arrays. Jobs are numbered in order of submission, ties as in the
-    log, so the smaller index is the earlier job. The scheduler plans with `estimate`; `run_time`
-    only decides when a job ends.
+    The scheduler plans with `estimate`; `run_time` only decides when a job ends.
     """
 
-    submit_time: IntVector
-    run_time: IntVector
-    estimate: IntVector
-    requested_time: IntVector
+    submit_time: IntVector  # s
+    run_time: IntVector  # as executed, s; read at completions only
+    estimate: IntVector  # what the scheduler takes the run time to be, s, >= 1
+    requested_time: IntVector  # the user's limit, s
     processors: IntVector
-    size_class: IntVector
-    feature: FloatTable
-    user: IntVector
-    keys: FloatTable
-    reward_rate: FloatVector
-    reward_onset: IntVector
-    field: SingleTable
+    size_class: IntVector  # class by processors, 0 to SIZE_CLASSES - 1
+    feature: FloatTable  # FEATURE_*: what rules weigh and time does not change
+    user: IntVector  # dense index
+    keys: FloatTable  # a column for each policy given by one number per job
+    reward_rate: FloatVector  # what a second of waiting costs, 1/s; empty = no reward is kept
+    reward_onset: IntVector  # instant from which waiting costs, s; empty likewise
+    field: SingleTable  # observation fields that never change; empty = no observation is made
 
 
-class Sim(NamedTuple):
-    """The state of one simulation, the argument `sim`; fields as in `hpcgym.core.state.State`.
+class Sim(Columned):
+    """The state of one simulation.
 
-    Kernels use these arguments and terms with it:
-
-    - `entry`: the row of arrays such as `key` and `planned_start` that a job has only while it
-      waits (`hpcgym.core.kernels.queue.entries`).
-    - `which`: an order of the waiting jobs: `BASE`, `FILL` (the backfill order), or `ORDER` (made
-      for one pass). `BASE` is kept as a queue, and so is `FILL` where it does not change with time.
-    - `n`: the number of jobs listed in `scratch`, the list that a pass works on.
+    Numbers fixed for an episode are columns of `setting`. Whole numbers that move are columns of
+    `counter`, real ones of `gauge`. Arrays name their axes; `hpcgym.core.state.allocate` says how
+    long each is, and `in_use` how much of it means something. An axis "a if b" is empty unless b
+    is kept.
     """
 
-    setting: IntVector
-    weight: FloatTable
-    backfill_parameter: FloatVector
-    counter: IntVector
-    gauge: FloatVector
-    start_time: IntVector
-    flag: ByteVector
-    ending_time: IntVector
-    ending_job: IntVector
-    release_time: IntVector
-    release_job: IntVector
-    key: FloatTable
-    spare_entry: IntVector
-    queue_used: IntTable
-    group_order: IntTable
-    node_size: IntVector
-    node_child: IntTable
-    node_processors: IntVector
-    node_estimate: IntTable
-    onset: IntVector
-    history_run_time: IntTable
-    history_requested_time: IntTable
-    history_processors: IntTable
-    history_log_bound: FloatTable
-    history_inverse: FloatTable
-    history_completed: IntVector
-    history_last_end_time: IntVector
-    history_shown: SingleTable
-    history_shown_at: IntVector
-    inverse: FloatVector
-    history_field: SingleTable
-    history_alike: IntTable
-    history_alike_term: FloatTable
-    expected: FloatTable
-    expected_at: IntVector
-    regressor: FloatTable
-    coefficient: FloatTable
-    squares: FloatTable
-    network: FloatVector
-    activations: FloatVector
-    planned_start: IntVector
-    promise: IntVector
-    trial_job: IntVector
-    trial_start: IntVector
-    reach: IntTable
-    profile_time: IntVector
-    profile_free: IntVector
-    scratch: IntVector
-    estimate: IntVector
-    feature: FloatTable
-    partition: IntVector
-    partition_idle: IntVector
-    held_time: IntVector
-    held_job: IntVector
+    # Fixed for an episode.
+    n_jobs: Setting
+    machine_processors: Setting
+    threshold: Setting  # starvation threshold, s, -1 = none
+    backfill: Setting  # BACKFILL_*
+    semantics: Setting  # SEMANTICS_*
+    base_rule: Setting
+    order_rule: Setting  # rule of the primary order, BY_BASE while the base order is the primary
+    backfill_rule: Setting  # BY_BASE while the backfill order is the primary order
+    decide: Setting  # DECIDE_*
+    decide_seconds: Setting
+    keep_history: Setting  # 0 = no, or HISTORY_FOR_*
+    keep_reward: Setting
+    full_passes: Setting  # 1 = every pass looks at the whole queue, for tests
+    check: Setting  # 1 = invariants are checked after every pass
+    week_start: Setting  # seconds into the week at time 0
+    backfill_order_is_static: Setting  # 1 if time does not change the backfill order
+    predict: Setting  # PREDICT_*: what predicts run times while the simulation runs
+    correct: Setting  # CORRECT_*: the estimate of a job that outlives its own
+    expect: Setting  # bits of EXPECT_*: how run times of jobs are expected
+    show_expected: Setting  # EXPECT_*: the expectation that observations show
+
+    # What moves, in whole numbers.
+    now: Counter  # s
+    free: Counter  # processors that no job occupies now
+    next_job: Counter  # the first job not yet submitted
+    n_running: Counter
+    n_waiting: Counter
+    n_started: Counter
+    n_overdue: Counter  # waiting jobs beyond the threshold
+    next_overdue: Counter  # first job not yet looked at for the threshold
+    waiting_processors: Counter
+    waiting_area: Counter  # processors times estimates of the waiting jobs, s
+    phase: Counter  # PHASE_*
+    settled_head: Counter  # head under which every waiting job was refused, -1 = full pass due
+    shadow: Counter  # the head's shadow time, s, -1 = not known
+    extra: Counter  # processors left over at the shadow time
+    next_decision: Counter  # s, next instant of decisions at fixed intervals
+    ordered: Counter  # 1 while the keys of `PASS_ORDER` are the decided order of this pass
+    pick: Counter  # job that goes first in this pass and ends it by starting, -1 = none
+    pass_due: Counter  # 0 at an instant without events, or whose pass has been made
+    n_onsets: Counter
+    n_passes: Counter
+    n_events: Counter
+    n_releases: Counter
+    hour_ago: Counter  # first job submitted within the last hour
+    day_ago: Counter  # first job submitted within the last day
+    sum_waiting: Counter  # waiting jobs summed over passes
+    most_waiting: Counter
+    checked_head: Counter
+    checked_shadow: Counter
+    n_steps: Counter  # steps of the environment in this episode
+    n_invalid: Counter  # actions that named an empty slot
+    n_entries: Counter  # entries ever taken; those not in use are listed in `spare_entry`
+    n_profile: Counter  # steps of the profile, within a pass
+    n_planned: Counter  # entries with a `planned_start`, in modes that keep reservations
+    first_unplanned: Counter  # first job that came after reservations were last made
+    replan: Counter  # 1 if a kept reservation may have to move
+    n_predicted: Counter  # jobs that Python has predicted
+    limited_head: Counter  # head with a reference time, -1 = none; in relaxed backfilling
+    reference: Counter  # s, that head's reference time
+    n_held: Counter  # jobs that wait for their delay to end, out of sight
+    n_batch: Counter  # jobs completed since the delay was last adapted
+    n_batch_short: Counter  # jobs among them whose slowdown counts
+
+    # What moves, in real numbers.
+    rate: Gauge  # reward rate of the waiting jobs, 1/s
+    accrued: Gauge  # what the waiting jobs have cost so far
+    log_largest: Gauge  # natural logarithm of the scenario's largest request in s
+    started_cost: Gauge  # what the started jobs cost in all
+    paid: Gauge  # what the rewards so far have paid of the agent's cost
+    paid_baseline: Gauge  # and of the baseline's
+    reward: Gauge  # the latest reward
+    agent_term: Gauge  # its term for the agent, or for the comparison with the baseline
+    baseline_term: Gauge  # its term for the baseline
+    delay: Gauge  # of a job of the last class that is submitted now, s
+    batch_slowdown: Gauge  # summed slowdown of the `n_batch_short` jobs
+    last_slowdown: Gauge  # mean of the last batch that had such jobs, 0 = none yet
+
+    # Parameters of the backfilling mode, each in modes of its own.
+    depth: Annotated[float, Column("backfill_parameter", 0)]  # reservations at most
+    window: Annotated[float, Column("backfill_parameter", 0)]  # jobs looked at behind the head
+    omega: Annotated[float, Column("backfill_parameter", 0)]  # delay of a head over its estimate
+    slack: Annotated[float, Column("backfill_parameter", 0)]  # promised delay over the estimate
+    n_classes: Annotated[float, Column("backfill_parameter", 0)]  # of multiple-queue backfilling
+    first_delay: Annotated[float, Column("backfill_parameter", 1)]  # s, 0 = no delay ever
+    batch_jobs: Annotated[float, Column("backfill_parameter", 2)]
+    tolerance: Annotated[float, Column("backfill_parameter", 3)]
+    printed_delta: Annotated[float, Column("backfill_parameter", 4)]  # 1 = as the paper prints it
+
+    setting: IntVector = zeros("settings")
+    counter: IntVector = zeros("counters")
+    gauge: FloatVector = zeros("gauges")
+    backfill_parameter: FloatVector = zeros(N_BACKFILL_PARAMETERS)
+    weight: FloatTable = zeros(N_ORDERS, N_WEIGHTS)
+    """Parameters of the rule of each order."""
+
+    start_time: IntVector = empty("jobs")
+    """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
+    flag: ByteVector = empty("jobs")
+    """`FLAG_*` bits of each job."""
+
+    ending_time: IntVector = empty("running")
+    """True ends of the running jobs, descending, s."""
+    ending_job: IntVector = empty("running")
+    release_time: IntVector = empty("releases")
+    """Ends of the running jobs by estimate, descending, s."""
+    release_job: IntVector = empty("releases")
+
+    key: FloatTable = empty(N_ORDERS, "entries")
+    """Key of each waiting job in each order, -inf beyond the threshold."""
+    spare_entry: IntVector = empty("entries")
+    """Entries given back and not taken again."""
+    n_groups: IntVector = zeros(N_QUEUES)
+    """Groups of each queue."""
+    n_nodes: IntVector = zeros(N_QUEUES)
+    """First of the nodes that a queue has not used since it was cleared."""
+    spare_node: IntVector = zeros(N_QUEUES)
+    """First of the nodes given back since then, -1 = none."""
+    group_order: IntTable = empty(N_QUEUES, "groups")
+    """Groups in queue order."""
+    node_size: IntVector = empty("nodes")
+    """Children of each node; those of a queue are every second."""
+    node_child: IntTable = empty("nodes", NODE_CHILDREN)
+    """Children of each node in order: blocks of a group, or jobs of a block."""
+    node_processors: IntVector = empty("nodes")
+    """Least processors in each node."""
+    node_estimate: IntTable = empty("nodes", SIZE_CLASSES)
+    """Least estimate in each node among jobs of at most each size class, s."""
+
+    onset: IntVector = empty("onsets if reward")
+    """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""
+
+    history_run_time: IntTable = zeros("users if history", RING_JOBS)
+    """Rings of `hpcgym.core.history.History`, s, like the next two."""
+    history_requested_time: IntTable = zeros("users if history", RING_JOBS)
+    history_processors: IntTable = zeros("users if history", RING_JOBS)
+    history_log_bound: FloatTable = zeros("users if history and expectations", RING_JOBS)
+    """log D of the same jobs, D = max(run time, 10 s)."""
+    history_inverse: FloatTable = zeros("users if history", RING_JOBS)
+    """1/D of the same jobs, 1/s."""
+    history_completed: IntVector = zeros("users if history")
+    """Jobs completed."""
+    history_last_end_time: IntVector = zeros("users if history")
+    """Latest end, s."""
+    history_shown: SingleTable = zeros("users if history and fields", N_KEPT_FIELDS)
+    """Fields 0 to 3 of `history_field`, which change at the user's completions only."""
+    history_shown_at: IntVector = zeros("users if history")
+    """Jobs completed when these were computed, -1 = never."""
+    inverse: FloatVector = empty("entries if history")
+    """E[1/D] of each waiting job, frozen at its submission, 1/s."""
+    history_field: SingleTable = empty("entries if fields", N_HISTORY_FIELDS)
+    """Observation fields of each waiting job, frozen at its submission."""
+    history_alike: IntTable = zeros("users if history and expectations", 4)
+    """Of each user's job whose terms were computed last: the jobs completed by then, -1 = never,
+    its estimate, request and processors."""
+    history_alike_term: FloatTable = zeros("users if history and expectations", N_TERMS)
+    """Its terms."""
+
+    expected: FloatTable = empty("entries if expectations", N_TERMS)
+    """Terms that index policies weigh; those of the regression are computed at every pass."""
+    expected_at: IntVector = empty("entries if expectations")
+    """Jobs the user had completed when the terms were computed, -1 = never."""
+    regressor: FloatTable = empty("entries if expectations", N_REGRESSORS)
+    """What the regression reads of each waiting job, computed with `expected`."""
+    coefficient: FloatTable = zeros("models if expectations", N_REGRESSORS)
+    """The regression's models, of the run-time ratio and of the speed."""
+    squares: FloatTable = zeros("models if expectations", N_REGRESSORS)
+    """Summed squares of the gradients of each coefficient."""
+    network: FloatVector = zeros("parameters if expectations")
+    """Parameters of the network that expects run times."""
+    activations: FloatVector = empty("activations if expectations")
+    """Inputs and activations of that network."""
+
+    planned_start: IntVector = empty("planned")
+    """Reservation of each waiting job, in modes that keep reservations, s."""
+    promise: IntVector = empty("planned if slack")
+    """Latest start of each waiting job, s."""
+    trial_job: IntVector = empty("trial if slack")
+    """Waiting jobs by promise, within a pass."""
+    trial_start: IntVector = empty("trial if slack")
+    """Reservations of these in the plan that is tried, s."""
+    reach: IntTable = empty(2, "reach if look-ahead")
+    """How many jobs of a list it takes to use exactly so many processors, within a pass."""
+    profile_time: IntVector = empty("profile")
+    """Instants from which so many processors are free by estimates, ascending, s; within a pass."""
+    profile_free: IntVector = empty("profile")
+    """Processors free from then on."""
+    scratch: IntVector = empty("scratch")
+    """Room for a list of waiting jobs."""
+
+    estimate: IntVector = empty("jobs if estimates")
+    """`Jobs.estimate` of a simulation that predicts or corrects, s, see `state.own_table`."""
+    feature: FloatTable = empty("jobs if estimates", N_FEATURES)
+    """`Jobs.feature` likewise."""
+
+    partition: IntVector = zeros(MOST_CLASSES)
+    """Processors in the partition of each class, idle ones and those of its running jobs."""
+    partition_idle: IntVector = zeros(MOST_CLASSES)
+    """The idle ones among them."""
+    held_time: IntVector = empty("held")
+    """Instants at which delays end, descending, s."""
+    held_job: IntVector = empty("held")
+    """The jobs that become eligible then."""
 
 
 class InitialState(NamedTuple):
-    """What a simulation begins an episode with, the argument `initial`.
+    """What a simulation of an episode begins with; arrays as in `Sim`."""
 
-    Fields named as in `hpcgym.core.state.State` hold the values of time 0. Others, and those that
-    may be empty:
-
-    Attributes:
-        log_largest: Natural logarithm of the largest request in s, shape (1,).
-        network: Parameters of the run-time network, shape (N_NETWORK,); empty = none.
-        estimate: Estimates, shape (n_jobs,), s; empty where they never change, as is `feature`.
-    """
-
+    log_largest: Real
     setting: IntVector
     weight: FloatTable
     backfill_parameter: FloatVector
-    log_largest: FloatVector
     history_run_time: IntTable
     history_requested_time: IntTable
     history_processors: IntTable
     history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
-    network: FloatVector
-    estimate: IntVector
-    feature: FloatTable
+    network: FloatVector  # empty = none
+    estimate: IntVector  # empty where estimates never change
+    feature: FloatTable  # likewise
 
 
 class ActionSpec(NamedTuple):
-    """How an environment reads actions, the argument `action_spec`.
+    """How an environment reads actions."""
 
-    Attributes:
-        kind: `ACTION_*`, shape (1,).
-        rule: Rules to choose among, shape (n_policies,).
-        rule_weight: Their parameters, shape (n_policies, N_WEIGHTS).
-        divisor: What each feature is divided by before it is weighted, shape (6,).
-        base_rule: Rule of the base order, shape (1,).
-        base_weight: Its parameters, shape (N_WEIGHTS,).
-    """
-
-    kind: IntVector
-    rule: IntVector
-    rule_weight: FloatTable
-    divisor: FloatVector
-    base_rule: IntVector
+    kind: Whole  # ACTION_*
+    base_rule: Whole
+    rule: IntVector  # rules to choose among
+    rule_weight: FloatTable  # parameters of each
+    divisor: FloatVector  # what each of the six features is divided by before it is weighted
     base_weight: FloatVector
 
 
 class RewardPlan(NamedTuple):
-    """How an episode pays rewards, and its baseline's cost over time: the argument `reward_plan`.
+    """How the rewards of an episode are paid, and what its baseline has cost by each instant."""
 
-    Attributes:
-        form: How it pays (`PAY_*`), whether it is paired with a baseline, and the number of jobs
-            that the reward is a mean over, shape (3,).
-        amount: What waiting costs each job at its submission, and the final cost of all jobs under
-            the baseline, shape (2,).
-        submit_time: Submissions, ascending, shape (n_jobs,), s.
-        moment: Instants at which the rate of the baseline's cost changes, ascending, s.
-        slope: The rate from then on, 1/s.
-        passed: The baseline's cost accrued by then.
-        started: Starts under the baseline, ascending, shape (n_jobs,), s.
-        started_cost: Cost of that many started jobs, shape (n_jobs + 1,).
-    """
-
-    form: IntVector
-    amount: FloatVector
-    submit_time: IntVector
-    moment: IntVector
-    slope: FloatVector
-    passed: FloatVector
-    started: IntVector
-    started_cost: FloatVector
+    form: Whole  # PAY_*
+    is_paired: Whole  # 1 = with a baseline
+    n_jobs: Whole  # the reward is a mean over so many
+    at_submission: Real  # what waiting costs each job at its submission
+    baseline_total: Real  # what it costs all jobs under the baseline in the end
+    submit_time: IntVector  # ascending, s
+    moment: IntVector  # instants at which the rate of the baseline's cost changes, ascending, s
+    slope: FloatVector  # the rate from then on, 1/s
+    passed: FloatVector  # the cost until then
+    started: IntVector  # starts under the baseline, ascending, s
+    started_cost: FloatVector  # cost of the first 0, 1, ... n_jobs of these
 
 
 class Batch(NamedTuple):
-    """Environments side by side, with their structs, actions and outputs: the argument `batch`.
+    """Environments side by side: where the structs of each are, its action, what it shows."""
 
-    Attributes:
-        address: Addresses of each one's `Jobs`, `InitialState`, `RewardPlan`, `Sim` and
-            `ActionSpec`, shape (n_envs, 5).
-        resting: Which environments a step leaves alone, shape (n_envs,), 1 or 0.
-        horizon: Steps after which an episode is cut short, 0 = none, shape (1,).
-        n_choices: Upper bound, exclusive, of actions that are numbers, shape (1,).
-        number: Actions that are numbers, shape (n_envs,).
-        values: Actions that are vectors, shape (n_envs, n_values).
-        slot: Job in each slot, shape (n_envs, n_slots), -1 = empty.
-        shown_jobs: Observation of the jobs, shape (n_envs, n_slots * n_fields).
-        shown_cluster: Observation of the cluster, shape (n_envs, N_CLUSTER).
-        mask: Which slots hold a job, shape (n_envs, n_slots).
-        payment: Rewards, their terms for the agent, and for the baseline, shape (3, n_envs).
-        tally: The clock, s, and the number of actions that named an empty slot, shape (2, n_envs).
-        ended: Episodes that this step terminated, and truncated, shape (2, n_envs), 1 or 0.
-        figure: Metrics of each one's last finished episode, shape (n_envs, N_FIGURES).
-    """
-
-    address: IntTable
-    resting: ByteVector
-    horizon: IntVector
-    n_choices: IntVector
-    number: IntVector
-    values: SingleTable
-    slot: IntTable
-    shown_jobs: SingleTable
+    time_limit: Whole  # steps after which an episode is truncated, 0 = none
+    n_choices: Whole  # actions that are numbers lie below this
+    address: IntTable  # addresses of each one's `Jobs`, `InitialState`, `RewardPlan`, `Sim`, ...
+    resting: ByteVector  # 1 = a step leaves the environment alone
+    number: IntVector  # actions, where they are numbers
+    values: SingleTable  # actions, where they are vectors
+    slot: IntTable  # job in each slot, -1 = empty
+    shown_jobs: SingleTable  # fields of the jobs, slot by slot
     shown_cluster: SingleTable
-    mask: SingleTable
-    payment: FloatTable
-    tally: IntTable
-    ended: ByteTable
-    figure: FloatTable
+    mask: SingleTable  # 1 = the slot holds a job
+    payment: FloatTable  # rewards; their terms for the agent; for the baseline
+    tally: IntTable  # the clock, s; actions that named an empty slot
+    ended: ByteTable  # 1 = this step ended the episode: terminated; truncated
+    metric: FloatTable  # metrics of each episode that ended last
 
 
 open_jobs = opener(Jobs)

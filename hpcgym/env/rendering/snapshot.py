@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcgym.core import state as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
@@ -23,16 +22,15 @@ def take_snapshot(
     each pass computes anew.
     """
     made, table = episode.schedule(state, env), episode.table
-    counter = state.counter[env]
-    now, workload = int(counter[s.NOW]), made.workload
+    now, workload = int(sim.fields.now), made.workload
     started = np.flatnonzero(made.start_time >= 0)
     is_running = np.zeros(len(workload), dtype=bool)
-    is_running[state.release_job[env, : counter[s.N_RELEASES]]] = True
+    is_running[state.release_job[env, : sim.fields.n_releases]] = True
     estimated_end = np.maximum(made.start_time + table.estimate, now)
     end = np.where(is_running, estimated_end, made.end_time)
-    waiting = np.empty(int(counter[s.N_WAITING]), dtype=np.int64)
+    waiting = np.empty(int(sim.fields.n_waiting), dtype=np.int64)
     entry_points.list_waiting(sim.address, waiting)
-    misfits = waiting[workload.processors[waiting] > counter[s.FREE]]
+    misfits = waiting[workload.processors[waiting] > sim.fields.free]
     reservation = None
     if len(misfits) > 0:
         head = int(misfits[0])
@@ -40,8 +38,8 @@ def take_snapshot(
         reservation = Reservation(
             job=head,
             job_id=int(workload.job_id[head]),
-            shadow_time=int(counter[s.SHADOW]),
-            extra_processors=int(counter[s.EXTRA]),
+            shadow_time=int(sim.fields.shadow),
+            extra_processors=int(sim.fields.extra),
             requested_time=int(table.estimate[head]),
             processors=int(workload.processors[head]),
         )
@@ -62,7 +60,7 @@ def take_snapshot(
             now - workload.submit_time[waiting],
             table.estimate[waiting],
             workload.processors[waiting],
-            waiting < counter[s.NEXT_OVERDUE],
+            waiting < sim.fields.next_overdue,
         ),
         reservation=reservation,
     )

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import state as s
+from hpcgym.core import constants as s
 from hpcgym.core.policy import FEATURES, Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, unknown_name

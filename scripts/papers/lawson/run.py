@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpcgym.core import metrics
-from hpcgym.core import state as s
 from hpcgym.core.predictor import Estimates
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -233,7 +232,7 @@ def daily_delays(log: Workload, settings: SchedulerSettings) -> list[float]:
     simulator = Simulator(log, settings, decide=DAY_S)
     delays = []
     while simulator.run():
-        delays.append(float(simulator.state.gauge[0, s.DELAY]))
+        delays.append(float(simulator.state.delay[0]))
     return delays
 
 

@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from hpcgym.agent.evolution import XNES
 from hpcgym.batch import simulate_many
 from hpcgym.core import metrics
+from hpcgym.core.constants import (
+    BACKFILL_ORDER,
+    BASE_ORDER,
+)
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import BASE, FILL
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.run_cache import Row, digest
 from hpcgym.trace.split import MONTH_S
@@ -130,7 +133,7 @@ def _one_by_one(week: Workload, reading: Reading, directions: FloatArray) -> Flo
     for row, direction in enumerate(directions):
         order = np.argsort(direction @ feature, kind="stable")
         place[len(week) - 1 - order] = np.arange(len(week))
-        keys[:, BASE], keys[:, FILL] = place, request + place
+        keys[:, BASE_ORDER], keys[:, BACKFILL_ORDER] = place, request + place
         simulator.reset()
         simulator.run()
         turnaround = simulator.start_time - week.submit_time + run

@@ -8,6 +8,12 @@ Source: Specification, section 10, "Action semantics".
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    N_WEIGHTS,
+    PASS_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -15,25 +21,14 @@ from hpcgym.core.kernels.queue.ordered_queue import clear_queue, list_jobs, put_
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.score import score_listed
-from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BASE,
-    BASE_RULE,
-    FILL,
-    N_WAITING,
-    N_WEIGHTS,
-    ORDER,
-    ORDERED,
-    PICK,
-    Float,
-)
+from hpcgym.core.kernels.types import Float, Jobs, Sim
 
 
 @kernel
 def set_rule_parameters(sim: Sim, weight: Float) -> None:
     """Write the parameters, shape (N_WEIGHTS,), of the rule that orders this pass."""
     for column in range(N_WEIGHTS):
-        sim.weight[ORDER, column] = weight[column]
+        sim.weight[PASS_ORDER, column] = weight[column]
 
 
 @kernel
@@ -42,16 +37,16 @@ def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
 
     Writes keys of `ORDER`, `ordered`, and `scratch`: the waiting jobs in base order.
     """
-    score_listed(jobs, sim, ORDER, rule, list_jobs(sim, BASE, sim.scratch))
-    sim.counter[ORDERED] = 1
+    score_listed(jobs, sim, PASS_ORDER, rule, list_jobs(sim, BASE_ORDER, sim.scratch))
+    sim.ordered = 1
 
 
 @kernel(inlined=True)
 def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
     """Return whether a rule is the base queue's own, which keeps the waiting jobs in its order."""
-    is_same = rule == sim.setting[BASE_RULE]
+    is_same = rule == sim.base_rule
     for column in range(N_WEIGHTS):
-        is_same = is_same and sim.weight[BASE, column] == weight[column]
+        is_same = is_same and sim.weight[BASE_ORDER, column] == weight[column]
     return is_same
 
 
@@ -62,21 +57,21 @@ def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) 
     Ranks can be compared with the keys of an action, scores cannot. Writes keys of `ORDER`,
     `ordered` and `scratch`.
     """
-    n = list_jobs(sim, BASE, sim.scratch)
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
     is_kept = is_rule_of_base(sim, rule, weight)  # then `scratch` is in this order already
     if not is_kept:
         set_rule_parameters(sim, weight)
-        score_listed(jobs, sim, ORDER, rule, n)
+        score_listed(jobs, sim, PASS_ORDER, rule, n)
     first = sim.scratch[0]
     for taken in range(n):
-        job = sim.scratch[taken] if is_kept else take_first(sim, ORDER, n - taken, taken)
+        job = sim.scratch[taken] if is_kept else take_first(sim, PASS_ORDER, n - taken, taken)
         if taken == 0:
             first = job
         if not is_overdue(sim, job):
-            sim.key[ORDER, entry_of(sim, job)] = lowest + taken
+            sim.key[PASS_ORDER, entry_of(sim, job)] = lowest + taken
         else:
-            sim.key[ORDER, entry_of(sim, job)] = -np.inf
-    sim.counter[ORDERED] = 1
+            sim.key[PASS_ORDER, entry_of(sim, job)] = -np.inf
+    sim.ordered = 1
     return first
 
 
@@ -94,14 +89,14 @@ def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], k
     `which` is `ORDER` for the primary order or `FILL` for the backfill order. Writes the keys, and
     `ordered` or the backfill queue.
     """
-    if which == ORDER:
-        sim.counter[ORDERED] = 1
+    if which == PASS_ORDER:
+        sim.ordered = 1
     else:
         clear_queue(sim, which)
     for place in range(len(listed)):
         job = listed[place]
         sim.key[which, entry_of(sim, job)] = -np.inf if is_overdue(sim, job) else key[place]
-        if which == FILL:
+        if which == BACKFILL_ORDER:
             put_in(jobs, sim, which, job)
 
 
@@ -120,14 +115,14 @@ def order_visible_first(
     `ORDER`, `ordered` and `scratch`.
     """
     shown = count_visible(slot)
-    if shown < sim.counter[N_WAITING]:
+    if shown < sim.n_waiting:
         rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1, so these follow
     for place in range(shown):
         job = slot[place]
-        sim.key[ORDER, entry_of(sim, job)] = (
+        sim.key[PASS_ORDER, entry_of(sim, job)] = (
             -np.inf if is_overdue(sim, job) else np.float64(score[place])
         )
-    sim.counter[ORDERED] = 1
+    sim.ordered = 1
 
 
 @kernel
@@ -142,5 +137,5 @@ def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float)
     if job < 0:
         job = first
     if not is_overdue(sim, job):
-        sim.key[ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
-    sim.counter[PICK] = job
+        sim.key[PASS_ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
+    sim.pick = job

@@ -1,9 +1,9 @@
 """What an agent sees: the visible jobs and the state of the cluster, by estimates only.
 
-Every number lies in [-1, 1]; the data sheet in `hpcgym.env.scheduling` gives the formulas. No run
-time of a job that has not ended is read here. Fields that do not change are computed before the
-episode (`Jobs.field`) or at the submission (`history_field`), expectations when a job of the user
-ends. Two logarithms per visible job remain.
+Every number lies in [-1, 1]; `hpcgym.core.observation_fields` gives the formulas. No run time of a
+job that has not ended is read here. Fields that do not change are computed before the episode
+(`Jobs.field`) or at the submission (`history_field`), expectations when a job of the user ends. Two
+logarithms per visible job remain.
 
 Source: Specification, section 10, "Observation".
 """
@@ -13,6 +13,21 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    EXPECT_BY_REGRESSION,
+    EXPECT_NOTHING,
+    FEATURE_ESTIMATE,
+    FEATURE_PROCESSORS,
+    N_HISTORY_FIELDS,
+    N_STATIC_FIELDS,
+    TERM_PROCESSORS,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
+    TERM_REQUEST,
+    TERM_RUN_TIME_RATIO,
+    TERM_SPEED,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
@@ -22,47 +37,15 @@ from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BASE,
-    DAY_AGO,
-    EXPECT_BY_REGRESSION,
-    EXPECT_NOTHING,
-    FREE,
-    HOUR_AGO,
-    LOG_LARGEST,
-    MACHINE_PROCESSORS,
-    N_HELD,
-    N_HISTORY_FIELDS,
-    N_OVERDUE,
-    N_RELEASES,
-    N_STATIC_FIELDS,
-    N_WAITING,
-    NEXT_JOB,
-    NOW,
-    PROCESSORS,
-    REGRESSED_RUN_TIME_RATIO,
-    REGRESSED_SPEED,
-    REQUEST,
-    RUN_TIME_RATIO,
-    SHADOW,
-    SHOW_EXPECTED,
-    SPEED,
-    WAITING_AREA,
-    WAITING_PROCESSORS,
-    WEEK_START,
-    E,
-    Q,
-)
+from hpcgym.core.observation_fields import ClusterField, JobField
 
-N_MOVING_FIELDS = 5
-N_EXPECTED_FIELDS = 3
-N_FIELDS = N_STATIC_FIELDS + N_MOVING_FIELDS + N_HISTORY_FIELDS + N_EXPECTED_FIELDS
+N_FIELDS = len(JobField)
 """Numbers shown of each visible job."""
 
 HORIZONS_S = (300, 900, 1_800, 3_600, 10_800, 21_600, 43_200, 86_400)
 """How far ahead the free processors are shown, s."""
 
-N_CLUSTER = 19
+N_CLUSTER = len(ClusterField)
 """Numbers shown of the cluster."""
 
 OLDEST_SHARE = 4
@@ -107,13 +90,13 @@ def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> 
     and `mask`.
     """
     n_slots = len(slot)
-    n_first = min(n_slots - n_slots // OLDEST_SHARE, sim.counter[N_WAITING])
+    n_first = min(n_slots - n_slots // OLDEST_SHARE, sim.n_waiting)
     for place in range(n_first):
         fill_slot(slot, mask, place, sim.scratch[place])
     # Of the other jobs keep the oldest, by insertion: jobs are numbered by submission, so the
     # smaller index has waited longer.
     shown = n_first
-    for place in range(n_first, sim.counter[N_WAITING]):
+    for place in range(n_first, sim.n_waiting):
         job = sim.scratch[place]
         if shown < n_slots:
             shown += 1
@@ -135,56 +118,62 @@ def shadow_of_base(jobs: Jobs, sim: Sim) -> int:
 
     Writes `shadow` and `extra`, which the pass computes again.
     """
-    free = sim.counter[FREE]
-    for place in range(sim.counter[N_WAITING]):
+    free = sim.free
+    for place in range(sim.n_waiting):
         job = sim.scratch[place]
         if jobs.processors[job] > free:
             reserve(jobs, sim, job)
-            return sim.counter[SHADOW]
+            return sim.shadow
     return -1
 
 
 @kernel(inlined=True)
-def show_newcomer(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
+def show_submission(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
     """Write the fields of a waiting job that do not change, from place `first` of `shown` on."""
     for column in range(N_STATIC_FIELDS):
         shown[first + column] = jobs.field[job, column]
     entry = entry_of(sim, job)
     for column in range(N_HISTORY_FIELDS):
-        shown[first + 9 + column] = sim.history_field[entry, column]
+        shown[first + JobField.USER_LOG_COMPLETED + column] = sim.history_field[entry, column]
 
 
 @kernel(inlined=True)
 def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first: int) -> None:
     """Write the fields of a waiting job that change with time; `shadow` as of `shadow_of_base`."""
-    now = sim.counter[NOW]
+    now = sim.now
     wait = now - jobs.submit_time[job]
-    estimate = jobs.feature[job, E]  # scores read `feature`, so it is in the cache
+    estimate = jobs.feature[job, FEATURE_ESTIMATE]  # scores read `feature`, so it is in the cache
     waited = -1.0
-    shown[first + 4] = np.float32(0.0)
+    shown[first + JobField.LOG_WAIT_TIME] = np.float32(0.0)
     if wait > 0:
-        shown[first + 4] = np.float32(min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0))
+        shown[first + JobField.LOG_WAIT_TIME] = np.float32(
+            min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0)
+        )
         waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
-    shown[first + 5] = np.float32(waited)
-    held = sim.counter[N_HELD] > 0 and is_held(sim, job)
-    shown[first + 6] = np.float32(jobs.feature[job, Q] <= sim.counter[FREE] and not held)
-    shown[first + 7] = np.float32(shadow < 0 or now + estimate <= shadow)
-    shown[first + 8] = np.float32(sim.counter[N_OVERDUE] > 0 and is_overdue(sim, job))
+    shown[first + JobField.LOG_WAIT_BY_ESTIMATE] = np.float32(waited)
+    held = sim.n_held > 0 and is_held(sim, job)
+    fits = jobs.feature[job, FEATURE_PROCESSORS] <= sim.free and not held
+    shown[first + JobField.FITS_NOW] = np.float32(fits)
+    shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32(shadow < 0 or now + estimate <= shadow)
+    is_thresholded = sim.n_overdue > 0 and is_overdue(sim, job)
+    shown[first + JobField.IS_THRESHOLDED] = np.float32(is_thresholded)
 
 
 @kernel(inlined=True)
 def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
     """Write the fields that change when a job of the user ends or, by regression, any job."""
     term = sim.expected[expect_now(jobs, sim, job)]
-    run_time_ratio, speed = term[RUN_TIME_RATIO], term[SPEED]
-    if sim.setting[SHOW_EXPECTED] == EXPECT_BY_REGRESSION:
-        run_time_ratio, speed = term[REGRESSED_RUN_TIME_RATIO], term[REGRESSED_SPEED]
-    log_largest = sim.gauge[LOG_LARGEST]
-    index = term[PROCESSORS] + 2.0 * term[REQUEST] + run_time_ratio - speed
-    largest_index = 2.0 * log_largest + math.log(sim.setting[MACHINE_PROCESSORS])
-    shown[first + 15] = np.float32(max(run_time_ratio / log_largest, -1.0))
-    shown[first + 16] = np.float32(min(speed / log_largest, 1.0))
-    shown[first + 17] = np.float32(min(index / largest_index, 1.0))
+    run_time_ratio, speed = term[TERM_RUN_TIME_RATIO], term[TERM_SPEED]
+    if sim.show_expected == EXPECT_BY_REGRESSION:
+        run_time_ratio, speed = term[TERM_REGRESSED_RUN_TIME_RATIO], term[TERM_REGRESSED_SPEED]
+    log_largest = sim.log_largest
+    index = term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST] + run_time_ratio - speed
+    largest_index = 2.0 * log_largest + math.log(sim.machine_processors)
+    shown[first + JobField.LOG_EXPECTED_RUN_TIME_RATIO] = np.float32(
+        max(run_time_ratio / log_largest, -1.0)
+    )
+    shown[first + JobField.LOG_EXPECTED_SPEED] = np.float32(min(speed / log_largest, 1.0))
+    shown[first + JobField.LOG_EXPECTED_INDEX] = np.float32(min(index / largest_index, 1.0))
 
 
 @kernel
@@ -194,75 +183,75 @@ def squash(value: float, half: float) -> np.float32:
 
 
 @kernel
-def count_since(jobs: Jobs, sim: Sim, pointer: int, span: int) -> int:
-    """Count the submissions of the last `span` seconds, in amortised constant time.
+def first_since(jobs: Jobs, sim: Sim, first: int, span: int) -> int:
+    """Return the first job submitted after `now` - span; `first` is that of an instant before.
 
-    `pointer` names the counter, `hour_ago` or `day_ago`, that keeps the first of them.
+    Both only move on, so all calls of an episode together look at each job once.
     """
-    first = sim.counter[pointer]
-    while first < sim.counter[NEXT_JOB] and jobs.submit_time[first] <= sim.counter[NOW] - span:
+    while first < sim.next_job and jobs.submit_time[first] <= sim.now - span:
         first += 1
-    sim.counter[pointer] = first
-    return sim.counter[NEXT_JOB] - first
+    return first
 
 
 @kernel
 def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
     """Write the fraction of the machine that is free now and, by estimates, at each horizon."""
-    machine = sim.setting[MACHINE_PROCESSORS]
-    free = sim.counter[FREE]
-    shown[0] = np.float32(free / machine)
-    place = sim.counter[N_RELEASES] - 1  # the soonest release is last
+    machine = sim.machine_processors
+    free = sim.free
+    shown[ClusterField.FREE_PROCESSORS] = np.float32(free / machine)
+    place = sim.n_releases - 1  # the soonest release is last
     for ahead in range(len(HORIZONS_S)):
-        until = sim.counter[NOW] + HORIZONS_S[ahead]
+        until = sim.now + HORIZONS_S[ahead]
         while place >= 0 and sim.release_time[place] <= until:
             free += jobs.processors[sim.release_job[place]]
             place -= 1
-        shown[1 + ahead] = np.float32(free / machine)
+        shown[ClusterField.FREE_PROCESSORS_IN_300_S + ahead] = np.float32(free / machine)
 
 
 @kernel
 def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
     """Write count, total area, least and largest area of the waiting jobs without a slot."""
-    hidden = sim.counter[N_WAITING] - len(slot)
-    for column in range(4):
-        shown[column] = np.float32(0.0)
+    hidden = sim.n_waiting - len(slot)
+    for place in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
+        shown[place] = np.float32(0.0)
     if hidden <= 0:
         return
-    hour_of_machine = float(sim.setting[MACHINE_PROCESSORS] * HOUR_S)
+    hour_of_machine = float(sim.machine_processors * HOUR_S)
     n_first = len(slot) - len(slot) // OLDEST_SHARE
     # The last slot holds the youngest of the oldest: a job is hidden if it is younger.
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
     total = 0
     least = np.float32(1.0)
     most = np.float32(0.0)
-    for place in range(n_first, sim.counter[N_WAITING]):
+    for place in range(n_first, sim.n_waiting):
         job = sim.scratch[place]
         if job <= youngest:
             continue
         total += jobs.processors[job] * jobs.estimate[job]
-        least = min(least, jobs.field[job, 3])
-        most = max(most, jobs.field[job, 3])
-    shown[0] = squash(float(hidden), float(len(slot)))
-    shown[1] = squash(float(total), hour_of_machine)
-    shown[2] = least
-    shown[3] = most
+        least = min(least, jobs.field[job, JobField.LOG_AREA])
+        most = max(most, jobs.field[job, JobField.LOG_AREA])
+    shown[ClusterField.HIDDEN_JOBS] = squash(float(hidden), float(len(slot)))
+    shown[ClusterField.HIDDEN_AREA] = squash(float(total), hour_of_machine)
+    shown[ClusterField.HIDDEN_LEAST_AREA] = least
+    shown[ClusterField.HIDDEN_LARGEST_AREA] = most
 
 
 @kernel
 def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
     """Write the state of the cluster, shape (N_CLUSTER,)."""
-    machine = sim.setting[MACHINE_PROCESSORS]
-    show_free(jobs, sim, shown[:9])
-    shown[9] = squash(float(sim.counter[WAITING_PROCESSORS]), float(machine))
-    shown[10] = squash(float(sim.counter[WAITING_AREA]), float(machine * HOUR_S))
-    shown[11] = squash(float(count_since(jobs, sim, HOUR_AGO, HOUR_S)), 10.0)
-    shown[12] = squash(float(count_since(jobs, sim, DAY_AGO, DAY_S)), 100.0)
-    moment = (sim.setting[WEEK_START] + sim.counter[NOW]) % WEEK_S
+    machine = sim.machine_processors
+    show_free(jobs, sim, shown)
+    shown[ClusterField.QUEUED_PROCESSORS] = squash(float(sim.waiting_processors), float(machine))
+    shown[ClusterField.QUEUED_AREA] = squash(float(sim.waiting_area), float(machine * HOUR_S))
+    sim.hour_ago = first_since(jobs, sim, sim.hour_ago, HOUR_S)
+    sim.day_ago = first_since(jobs, sim, sim.day_ago, DAY_S)
+    shown[ClusterField.SUBMITTED_LAST_HOUR] = squash(float(sim.next_job - sim.hour_ago), 10.0)
+    shown[ClusterField.SUBMITTED_LAST_DAY] = squash(float(sim.next_job - sim.day_ago), 100.0)
+    moment = (sim.week_start + sim.now) % WEEK_S
     angle = 2.0 * math.pi * moment / WEEK_S
-    shown[13] = np.float32(math.sin(angle))
-    shown[14] = np.float32(math.cos(angle))
-    show_hidden(jobs, sim, slot, shown[15:])
+    shown[ClusterField.HOUR_OF_WEEK_SIN] = np.float32(math.sin(angle))
+    shown[ClusterField.HOUR_OF_WEEK_COS] = np.float32(math.cos(angle))
+    show_hidden(jobs, sim, slot, shown)
 
 
 @kernel
@@ -281,16 +270,16 @@ def observe(
     number of slots: fields that do not change are already there if the job keeps its slot, and so
     are the zeros behind the last job. Writes these four arrays, and `scratch`.
     """
-    list_jobs(sim, BASE, sim.scratch)
+    list_jobs(sim, BASE_ORDER, sim.scratch)
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before)
     shadow = shadow_of_base(jobs, sim)
     for place in range(shown):
         if mask[place] == 0.0:
-            show_newcomer(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
+            show_submission(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
             mask[place] = np.float32(1.0)
         show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * N_FIELDS)
-        if sim.setting[SHOW_EXPECTED] != EXPECT_NOTHING:
+        if sim.show_expected != EXPECT_NOTHING:
             show_expected(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
     if before > shown:
         shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)

@@ -6,6 +6,18 @@ Source: Specification, section 10, "Action semantics".
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    ACTION_JOB,
+    ACTION_ORDER,
+    ACTION_WEIGHTS,
+    DECIDE_INTERVAL,
+    PASS_ORDER,
+    PHASE_PASS,
+    RULE_SUBMIT,
+    RULE_WEIGHTS,
+    STATUS_BAD_ACTION,
+    STATUS_DONE,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.actions import (
@@ -15,25 +27,8 @@ from hpcgym.core.kernels.env.actions import (
     set_rule_parameters,
 )
 from hpcgym.core.kernels.env.observation import observe
-from hpcgym.core.kernels.env.reward_payment import pay
+from hpcgym.core.kernels.env.reward import pay
 from hpcgym.core.kernels.types import ActionSpec, Jobs, RewardPlan, Sim
-from hpcgym.core.state import (
-    ACTION_JOB,
-    ACTION_ORDER,
-    ACTION_WEIGHTS,
-    AT_PASS,
-    BAD_ACTION,
-    DECIDE,
-    DECIDE_INTERVAL,
-    DONE,
-    N_INVALID,
-    N_STEPS,
-    ORDER,
-    ORDER_RULE,
-    PHASE,
-    RULE_SUBMIT,
-    RULE_WEIGHTS,
-)
 
 
 @kernel
@@ -68,24 +63,20 @@ def take_action(
 
     Where decisions come at fixed intervals, the rule orders all passes until the next decision.
     """
-    kind = action_spec.kind[0]
+    kind = action_spec.kind
     if kind == ACTION_ORDER:
-        order_visible_first(
-            jobs, sim, slot, values, action_spec.base_rule[0], action_spec.base_weight
-        )
+        order_visible_first(jobs, sim, slot, values, action_spec.base_rule, action_spec.base_weight)
         return
     if kind == ACTION_JOB:
-        order_picked_first(
-            jobs, sim, slot[index], action_spec.base_rule[0], action_spec.base_weight
-        )
+        order_picked_first(jobs, sim, slot[index], action_spec.base_rule, action_spec.base_weight)
         return
     if kind == ACTION_WEIGHTS:
-        rule = set_weights(action_spec, values, sim.weight[ORDER])
+        rule = set_weights(action_spec, values, sim.weight[PASS_ORDER])
     else:
         rule = action_spec.rule[index]
         set_rule_parameters(sim, action_spec.rule_weight[index])
-    if sim.setting[DECIDE] == DECIDE_INTERVAL:
-        sim.setting[ORDER_RULE] = rule
+    if sim.decide == DECIDE_INTERVAL:
+        sim.order_rule = rule
     else:
         score_waiting(jobs, sim, rule)
 
@@ -111,13 +102,13 @@ def step(
     """
     for value in values:
         if not abs(value) <= 1.0:  # also where the value is NaN
-            return BAD_ACTION
-    sim.counter[N_STEPS] += 1
-    if action_spec.kind[0] == ACTION_JOB and slot[index] < 0:
-        sim.counter[N_INVALID] += 1
-    if sim.counter[PHASE] == AT_PASS:
+            return STATUS_BAD_ACTION
+    sim.n_steps += 1
+    if action_spec.kind == ACTION_JOB and slot[index] < 0:
+        sim.n_invalid += 1
+    if sim.phase == PHASE_PASS:
         take_action(jobs, sim, action_spec, slot, index, values)
     status = run(jobs, sim)
     observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
-    pay(sim, reward_plan, status == DONE, False)
+    pay(sim, reward_plan, status == STATUS_DONE, False)
     return status

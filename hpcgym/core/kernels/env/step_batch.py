@@ -5,31 +5,25 @@ Threads may therefore share them in any way, with results equal to the last bit.
 
 from numba import prange
 
+from hpcgym.core.constants import (
+    STATUS_DONE,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.env.observation import observe
-from hpcgym.core.kernels.env.reward_payment import pay_at_horizon
+from hpcgym.core.kernels.env.reward import pay_at_truncation
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.reset import begin
 from hpcgym.core.kernels.types import (
     Batch,
+    Int,
     open_action_spec,
     open_batch,
     open_initial_state,
     open_jobs,
     open_reward_plan,
     open_sim,
-)
-from hpcgym.core.state import (
-    AGENT_TERM,
-    BASELINE_TERM,
-    DONE,
-    N_INVALID,
-    N_STEPS,
-    NOW,
-    REWARD,
-    Int,
 )
 
 # Columns of `Batch.address`.
@@ -42,7 +36,7 @@ def first_refused(batch: Batch) -> int:
     for env in range(len(batch.resting)):
         if batch.resting[env] == 1:
             continue
-        if not 0 <= batch.number[env] < batch.n_choices[0]:
+        if not 0 <= batch.number[env] < batch.n_choices:
             return env
         for place in range(batch.values.shape[1]):
             if not abs(batch.values[env, place]) <= 1.0:
@@ -64,7 +58,7 @@ def count_ended(batch: Batch) -> int:
 def step_one(batch: Batch, env: int) -> None:
     """Step one environment, unless it rests.
 
-    Writes its simulation, observation, `payment`, `tally` and `ended`, and at an end `figure`.
+    Writes its simulation, observation, `payment`, `tally` and `ended`, and at an end `metric`.
     """
     if batch.resting[env] == 1:
         return
@@ -83,17 +77,17 @@ def step_one(batch: Batch, env: int) -> None:
         batch.shown_cluster[env],
         batch.mask[env],
     )
-    is_cut = 0 < batch.horizon[0] <= sim.counter[N_STEPS]
-    if is_cut and status != DONE:
-        pay_at_horizon(sim, reward_plan)
-    if is_cut or status == DONE:
-        measure(jobs, sim, batch.figure[env])
-    batch.payment[0, env] = sim.gauge[REWARD]
-    batch.payment[1, env] = sim.gauge[AGENT_TERM]
-    batch.payment[2, env] = sim.gauge[BASELINE_TERM]
-    batch.tally[0, env] = sim.counter[NOW]
-    batch.tally[1, env] = sim.counter[N_INVALID]
-    batch.ended[0, env] = status == DONE
+    is_cut = 0 < batch.time_limit <= sim.n_steps
+    if is_cut and status != STATUS_DONE:
+        pay_at_truncation(sim, reward_plan)
+    if is_cut or status == STATUS_DONE:
+        measure(jobs, sim, batch.metric[env])
+    batch.payment[0, env] = sim.reward
+    batch.payment[1, env] = sim.agent_term
+    batch.payment[2, env] = sim.baseline_term
+    batch.tally[0, env] = sim.now
+    batch.tally[1, env] = sim.n_invalid
+    batch.ended[0, env] = status == STATUS_DONE
     batch.ended[1, env] = is_cut
 
 
@@ -153,6 +147,6 @@ def begin_batch(batch: int, envs: Int) -> None:
             opened.mask[env],
         )
         opened.payment[:, env] = 0.0
-        opened.tally[0, env] = sim.counter[NOW]
+        opened.tally[0, env] = sim.now
         opened.tally[1, env] = 0
         opened.ended[:, env] = 0

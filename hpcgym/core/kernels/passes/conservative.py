@@ -23,6 +23,10 @@ Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`c
 and section 8, "Reservation depth k".
 """
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    BY_BASE,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, start_front
 from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_profile, take_interval
@@ -30,22 +34,13 @@ from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BACKFILL_RULE,
-    BASE,
-    BY_BASE,
-    DEPTH,
-    FREE,
-    N_WAITING,
-    NOW,
-)
 
 
 @kernel(inlined=True)
 def starts_now(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a job without a reservation may start: it fits by `free` and by the profile."""
     wanted = jobs.processors[job]
-    return wanted <= sim.counter[FREE] and is_free_now(sim, wanted, jobs.estimate[job])
+    return wanted <= sim.free and is_free_now(sim, wanted, jobs.estimate[job])
 
 
 @kernel(inlined=True)
@@ -59,7 +54,7 @@ def reserve_hole(jobs: Jobs, sim: Sim, job: int) -> int:
 @kernel(inlined=True)
 def start_behind(jobs: Jobs, sim: Sim, job: int) -> None:
     """Start a job behind one that keeps waiting, if `starts_now` allows; write the profile."""
-    take_interval(jobs, sim, job, sim.counter[NOW])
+    take_interval(jobs, sim, job, sim.now)
     # A job counts as backfilled if one before it in queue order keeps waiting at this pass.
     start_waiting(jobs, sim, job, True)
 
@@ -69,7 +64,7 @@ def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
     """Count those of n jobs listed from place `first` on that are narrow enough to start."""
     narrow = 0
     for place in range(first, first + n):
-        narrow += int(jobs.processors[sim.scratch[place]] <= sim.counter[FREE])
+        narrow += int(jobs.processors[sim.scratch[place]] <= sim.free)
     return narrow
 
 
@@ -81,15 +76,15 @@ def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
     or in any order where `first` is 0. Return how many were walked. Writes the profile and
     `scratch`.
     """
-    most = sim.backfill_parameter[DEPTH]
+    most = sim.depth
     # Where the backfill order is the queue order, this walk is step 2 as well.
-    is_walked_whole = sim.setting[BACKFILL_RULE] == BY_BASE
+    is_walked_whole = sim.backfill_rule == BY_BASE
     # `narrow` was counted by the processors free now, before the walk starts jobs.
-    free = sim.counter[FREE]
+    free = sim.free
     narrow = count_narrow(jobs, sim, first, n)
     misfits = 1  # jobs that do not fit, the head among them
     walked = 0
-    while narrow > 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
+    while narrow > 0 and least_processors(sim, BASE_ORDER) <= sim.free:
         if misfits >= most and not is_walked_whole:
             break
         if first > 0:
@@ -125,7 +120,7 @@ def fill_up(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
         job = take_first(sim, which, left - taken, taken)
         if starts_now(jobs, sim, job):
             start_behind(jobs, sim, job)
-            if least_processors(sim, BASE) > sim.counter[FREE]:
+            if least_processors(sim, BASE_ORDER) > sim.free:
                 return
 
 
@@ -135,13 +130,13 @@ def depth_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     primary, head = start_front(jobs, sim, contested)
     first = 0
     if not contested:
-        list_jobs(sim, BASE, sim.scratch)
+        list_jobs(sim, BASE_ORDER, sim.scratch)
         first = 1  # the head is listed before the others; it was not taken out of the list
-    if head >= 0 and sim.counter[N_WAITING] > 1 and sim.counter[FREE] > 0:
+    if head >= 0 and sim.n_waiting > 1 and sim.free > 0:
         make_profile(jobs, sim)
         reserve_hole(jobs, sim, head)
-        n = sim.counter[N_WAITING] - 1
+        n = sim.n_waiting - 1
         walked = walk_queue(jobs, sim, primary, first, n)
-        if walked < n and sim.setting[BACKFILL_RULE] != BY_BASE:
+        if walked < n and sim.backfill_rule != BY_BASE:
             fill_up(jobs, sim, primary, first and first + walked, n - walked)
     return head != -2

@@ -27,28 +27,13 @@ from hpcgym.core.kernels.passes.profile import give_back_interval, make_profile,
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.running_jobs import next_release, start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    CORRECT,
-    FIRST_UNPLANNED,
-    FREE,
-    N_ENTRIES,
-    N_PLANNED,
-    NEXT_JOB,
-    NOW,
-    REPLAN,
-    SHADOW,
-)
 
 
 @kernel(inlined=True)
 def plans_are_due(sim: Sim) -> bool:
     """Tell whether reservations must be made or may have to move at this pass."""
     # An early end or a correction; a newcomer; a job that has not ended when it was estimated to.
-    return (
-        sim.counter[REPLAN] == 1
-        or sim.counter[FIRST_UNPLANNED] < sim.counter[NEXT_JOB]
-        or next_release(sim) <= sim.counter[NOW]
-    )
+    return sim.replan == 1 or sim.first_unplanned < sim.next_job or next_release(sim) <= sim.now
 
 
 @kernel(inlined=True)
@@ -59,13 +44,13 @@ def take_reservations(jobs: Jobs, sim: Sim, n: int) -> None:
     """
     for place in range(n):
         job = sim.scratch[place]
-        if job >= sim.counter[FIRST_UNPLANNED]:
+        if job >= sim.first_unplanned:
             continue
         entry = entry_of(sim, job)
         # It passed without a start: a job ran past its estimate.
-        if sim.planned_start[entry] < sim.counter[NOW]:
+        if sim.planned_start[entry] < sim.now:
             sim.planned_start[entry] = -1
-            sim.counter[REPLAN] = 1
+            sim.replan = 1
         else:
             take_interval(jobs, sim, job, sim.planned_start[entry])
 
@@ -79,12 +64,12 @@ def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
     moved = False
     for place in range(n):
         job = sim.scratch[place]
-        if job >= sim.counter[FIRST_UNPLANNED]:
+        if job >= sim.first_unplanned:
             continue
         entry = entry_of(sim, job)
         before = sim.planned_start[entry]
         # It cannot move earlier. After a correction, however, it may not fit any more.
-        if before == sim.counter[NOW] and sim.setting[CORRECT] == 0:
+        if before == sim.now and sim.correct == 0:
             continue
         if before >= 0:
             give_back_interval(jobs, sim, job, before)
@@ -101,14 +86,14 @@ def plan_starts(jobs: Jobs, sim: Sim, n: int) -> None:
     """
     make_profile(jobs, sim)
     take_reservations(jobs, sim, n)
-    while sim.counter[REPLAN] == 1:
-        sim.counter[REPLAN] = int(shift_reservations(jobs, sim, n))
+    while sim.replan == 1:
+        sim.replan = int(shift_reservations(jobs, sim, n))
     for place in range(n):
         job = sim.scratch[place]
-        if job >= sim.counter[FIRST_UNPLANNED]:
+        if job >= sim.first_unplanned:
             sim.planned_start[entry_of(sim, job)] = reserve_hole(jobs, sim, job)
-    sim.counter[N_PLANNED] = sim.counter[N_ENTRIES]
-    sim.counter[FIRST_UNPLANNED] = sim.counter[NEXT_JOB]
+    sim.n_planned = sim.n_entries
+    sim.first_unplanned = sim.next_job
 
 
 @kernel(inlined=True)
@@ -117,9 +102,9 @@ def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
     some_wait = False
     for place in range(n):
         job = sim.scratch[place]
-        is_now = sim.planned_start[entry_of(sim, job)] == sim.counter[NOW]
+        is_now = sim.planned_start[entry_of(sim, job)] == sim.now
         # A job past its estimate may still hold processors that the plan counts on.
-        if is_now and jobs.processors[job] <= sim.counter[FREE]:
+        if is_now and jobs.processors[job] <= sim.free:
             # It counts as backfilled if a job before it in queue order keeps waiting.
             start_waiting(jobs, sim, job, some_wait)
         else:
@@ -129,7 +114,7 @@ def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
 @kernel
 def shift_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
     """Make a conservative pass with reservations that are kept; write what `plan_starts` writes."""
-    sim.counter[SHADOW] = -1
+    sim.shadow = -1
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):
         plan_starts(jobs, sim, n)

@@ -26,27 +26,17 @@ blocks that are not skipped.
 Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_EASY,
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    NEVER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
 from hpcgym.core.kernels.queue.ordered_queue import first_job
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BACKFILL,
-    BACKFILL_EASY,
-    BASE,
-    CHECKED_HEAD,
-    EXTRA,
-    FILL,
-    FILL_KEEPS,
-    FREE,
-    N_GROUPS,
-    N_RELEASES,
-    N_WAITING,
-    NEVER,
-    NOW,
-    SHADOW,
-)
 
 
 @kernel(inlined=True)
@@ -55,23 +45,23 @@ def start_in_order(jobs: Jobs, sim: Sim) -> int:
 
     Return the head, -1 if no job waits any more.
     """
-    while sim.counter[N_WAITING] > 0:
-        job = first_job(sim, BASE)
-        if jobs.processors[job] > sim.counter[FREE]:
+    while sim.n_waiting > 0:
+        job = first_job(sim, BASE_ORDER)
+        if jobs.processors[job] > sim.free:
             return job
         start_waiting(jobs, sim, job, False)
-        sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
+        sim.checked_head = -1  # a start ahead of the head may delay it
     return -1
 
 
 @kernel(inlined=True)
 def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
     """Find the reservation of a head that does not fit now (step 2); write `shadow` and `extra`."""
-    now = sim.counter[NOW]
-    free = sim.counter[FREE]
+    now = sim.now
+    free = sim.free
     wanted = jobs.processors[head]
     shadow = now
-    for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+    for place in range(sim.n_releases - 1, -1, -1):
         # A running job past its estimate is taken to end now, never in the past.
         release = max(sim.release_time[place], now)
         # All releases tied with the shadow time count towards the extra processors.
@@ -79,8 +69,8 @@ def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
             break
         shadow = release
         free += jobs.processors[sim.release_job[place]]
-    sim.counter[SHADOW] = shadow
-    sim.counter[EXTRA] = free - wanted
+    sim.shadow = shadow
+    sim.extra = free - wanted
 
 
 @kernel(inlined=True)
@@ -96,16 +86,16 @@ def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool
 @kernel(inlined=True)
 def backfills(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying the head (step 3)."""
-    slack = sim.counter[SHADOW] - sim.counter[NOW]
-    return fits_behind(jobs, job, sim.counter[FREE], sim.counter[EXTRA], slack)
+    slack = sim.shadow - sim.now
+    return fits_behind(jobs, job, sim.free, sim.extra, slack)
 
 
 @kernel(inlined=True)
 def charge_extra(jobs: Jobs, sim: Sim, job: int) -> None:
     """Take a job that starts behind the head out of `extra`, if it outlasts the shadow time."""
     # A job that ends by the shadow time is back before the head needs its processors.
-    if sim.counter[NOW] + jobs.estimate[job] > sim.counter[SHADOW]:
-        sim.counter[EXTRA] -= jobs.processors[job]
+    if sim.now + jobs.estimate[job] > sim.shadow:
+        sim.extra -= jobs.processors[job]
 
 
 @kernel(inlined=True)
@@ -165,13 +155,13 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
 
     Writes what `start_waiting` writes, `extra`, `scratch` and bounds of the queue's nodes.
     """
-    free = sim.counter[FREE]
-    extra = sim.counter[EXTRA]
-    slack = sim.counter[SHADOW] - sim.counter[NOW]
+    free = sim.free
+    extra = sim.extra
+    slack = sim.shadow - sim.now
     # `free` falls during the sweep, so this class stays wide enough.
     fitting = size_class_of(free)
     chosen = 0
-    for at in range(sim.queue_used[which, N_GROUPS]):
+    for at in range(sim.n_groups[which]):
         group = sim.group_order[which, at]
         if is_ruled_out(sim, group, free, extra, slack, fitting):
             continue
@@ -195,19 +185,16 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
 @kernel(inlined=True)
 def may_backfill(sim: Sim, head: int) -> bool:
     """Tell whether a job may start behind the head, which is < 0 if there is none."""
-    return (
-        head >= 0
-        and sim.setting[BACKFILL] == BACKFILL_EASY
-        and sim.counter[N_WAITING] > 1
-        and sim.counter[FREE] > 0
-    )
+    return head >= 0 and sim.backfill == BACKFILL_EASY and sim.n_waiting > 1 and sim.free > 0
 
 
 @kernel(inlined=True)
 def easy_pass(jobs: Jobs, sim: Sim) -> None:
     """Make an EASY pass in orders that are kept."""
-    sim.counter[SHADOW] = -1
+    sim.shadow = -1
     head = start_in_order(jobs, sim)
     if may_backfill(sim, head):
         reserve(jobs, sim, head)
-        backfill(jobs, sim, FILL if sim.setting[FILL_KEEPS] == 1 else BASE, head)
+        backfill(
+            jobs, sim, BACKFILL_ORDER if sim.backfill_order_is_static == 1 else BASE_ORDER, head
+        )

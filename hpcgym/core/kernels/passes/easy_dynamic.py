@@ -8,6 +8,12 @@ waiting jobs this costs O(n), and O(log n) for each job that starts or is tried.
 Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass" and "Queue order".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    BY_BASE,
+    PASS_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
     backfills,
@@ -22,23 +28,6 @@ from hpcgym.core.kernels.queue.selection import sort_listed, take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.scoring.score import score_listed
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BACKFILL_RULE,
-    BASE,
-    BY_BASE,
-    CHECKED_HEAD,
-    EXTRA,
-    FILL,
-    FILL_KEEPS,
-    FREE,
-    N_WAITING,
-    NOW,
-    ORDER,
-    ORDER_RULE,
-    ORDERED,
-    PICK,
-    SHADOW,
-)
 
 
 @kernel(inlined=True)
@@ -48,21 +37,21 @@ def make_primary_order(jobs: Jobs, sim: Sim) -> int:
     The waiting jobs are listed in `scratch`. Writes keys of `ORDER`, unless a decision has set them
     or the base order serves.
     """
-    if sim.counter[ORDERED] == 1:
-        return ORDER
-    if sim.setting[ORDER_RULE] == BY_BASE:
-        return BASE
-    score_listed(jobs, sim, ORDER, sim.setting[ORDER_RULE], sim.counter[N_WAITING])
-    return ORDER
+    if sim.ordered == 1:
+        return PASS_ORDER
+    if sim.order_rule == BY_BASE:
+        return BASE_ORDER
+    score_listed(jobs, sim, PASS_ORDER, sim.order_rule, sim.n_waiting)
+    return PASS_ORDER
 
 
 @kernel(inlined=True)
 def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the waiting jobs in queue order in `scratch`, and return their number."""
-    n = list_jobs(sim, BASE, sim.scratch)
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
     if contested:
         primary = make_primary_order(jobs, sim)
-        if primary != BASE:
+        if primary != BASE_ORDER:
             sort_listed(sim, primary, n)
     return n
 
@@ -73,12 +62,12 @@ def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
 
     Writes keys of `FILL` of n listed jobs, unless a queue has them.
     """
-    rule = sim.setting[BACKFILL_RULE]
+    rule = sim.backfill_rule
     if rule == BY_BASE:
         return primary
-    if sim.setting[FILL_KEEPS] == 0:
-        score_listed(jobs, sim, FILL, rule, n)
-    return FILL
+    if sim.backfill_order_is_static == 0:
+        score_listed(jobs, sim, BACKFILL_ORDER, rule, n)
+    return BACKFILL_ORDER
 
 
 @kernel(inlined=True)
@@ -88,15 +77,15 @@ def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
     Return the head; -1 if no job fits any more, -2 if the picked job started. The waiting jobs are
     listed in `scratch`, which lists all but the head afterwards.
     """
-    pick = sim.counter[PICK]
+    pick = sim.pick
     taken = 0
     # Without a job that fits, no head is needed: nothing could start behind it.
-    while least_processors(sim, BASE) <= sim.counter[FREE]:
-        job = take_first(sim, primary, sim.counter[N_WAITING], taken)
-        if jobs.processors[job] > sim.counter[FREE]:
+    while least_processors(sim, BASE_ORDER) <= sim.free:
+        job = take_first(sim, primary, sim.n_waiting, taken)
+        if jobs.processors[job] > sim.free:
             return job
         start_waiting(jobs, sim, job, False)
-        sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
+        sim.checked_head = -1  # a start ahead of the head may delay it
         if job == pick:
             return -2
         taken += 1
@@ -110,12 +99,12 @@ def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
     Return the primary order, and the head as `start_first` or `start_in_order` does. Writes
     `shadow` = -1 and, if contested, `scratch`.
     """
-    sim.counter[SHADOW] = -1
+    sim.shadow = -1
     if contested:
-        list_jobs(sim, BASE, sim.scratch)
+        list_jobs(sim, BASE_ORDER, sim.scratch)
         primary = make_primary_order(jobs, sim)
         return primary, start_first(jobs, sim, primary)
-    return BASE, start_in_order(jobs, sim)
+    return BASE_ORDER, start_in_order(jobs, sim)
 
 
 @kernel(inlined=True)
@@ -124,12 +113,12 @@ def list_candidates(jobs: Jobs, sim: Sim) -> int:
 
     All waiting jobs but the head are listed in `scratch`.
     """
-    free = sim.counter[FREE]
-    extra = sim.counter[EXTRA]
-    slack = sim.counter[SHADOW] - sim.counter[NOW]
+    free = sim.free
+    extra = sim.extra
+    slack = sim.shadow - sim.now
     n = 0
     # A start makes no refused job eligible, so jobs refused now need no order.
-    for place in range(sim.counter[N_WAITING] - 1):
+    for place in range(sim.n_waiting - 1):
         job = sim.scratch[place]
         if fits_behind(jobs, job, free, extra, slack):
             sim.scratch[n] = job
@@ -145,7 +134,7 @@ def backfill_first(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
             start_waiting(jobs, sim, job, True)
-            if least_processors(sim, BASE) > sim.counter[FREE]:
+            if least_processors(sim, BASE_ORDER) > sim.free:
                 return
 
 

@@ -22,6 +22,10 @@ The list is read no further than until all processors can be used.
 Source: Shmueli and Feitelson 2003; Specification, section 8, "LOS, lookahead".
 """
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    NEVER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
@@ -29,16 +33,6 @@ from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BASE,
-    EXTRA,
-    FREE,
-    N_WAITING,
-    NEVER,
-    NOW,
-    SHADOW,
-    WINDOW,
-)
 
 BACK, OUTLASTS = 0, 1
 """Rows of `reach`: jobs that end by the shadow time, and those that do not."""
@@ -64,11 +58,11 @@ def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
 
     The window is listed in `scratch` from place `first` on; they are listed from place 0 on.
     """
-    slack = sim.counter[SHADOW] - sim.counter[NOW]
+    slack = sim.shadow - sim.now
     n = 0
     for place in range(first, first + width):
         job = sim.scratch[place]
-        if fits_behind(jobs, job, sim.counter[FREE], sim.counter[EXTRA], slack):
+        if fits_behind(jobs, job, sim.free, sim.extra, slack):
             sim.scratch[n] = job
             n += 1
     return n
@@ -77,7 +71,7 @@ def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
 @kernel(inlined=True)
 def outlasts(jobs: Jobs, sim: Sim, job: int) -> int:
     """Return the row of `reach` that a job belongs to."""
-    return int(sim.counter[NOW] + jobs.estimate[job] > sim.counter[SHADOW])
+    return int(sim.now + jobs.estimate[job] > sim.shadow)
 
 
 @kernel(inlined=True)
@@ -89,7 +83,7 @@ def all_fit(jobs: Jobs, sim: Sim, n: int) -> bool:
         job = sim.scratch[place]
         wanted += jobs.processors[job]
         wanted_extra += jobs.processors[job] * outlasts(jobs, sim, job)
-    return wanted <= sim.counter[FREE] and wanted_extra <= sim.counter[EXTRA]
+    return wanted <= sim.free and wanted_extra <= sim.extra
 
 
 @kernel
@@ -110,7 +104,7 @@ def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
 
     Return n if they cannot use all. At most `extra` processors may be used beyond the shadow time.
     """
-    free = sim.counter[FREE]
+    free = sim.free
     for processors in range(1, free + 1):
         sim.reach[BACK, processors] = NEVER
     for processors in range(1, extra + 1):
@@ -134,12 +128,12 @@ def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
 def find_most(sim: Sim, extra: int) -> int:
     """Return V[n, free, extra], the most processors that the listed jobs can use, in O(free)."""
     most = 0
-    back = sim.counter[FREE]
+    back = sim.free
     for beyond in range(extra + 1):
         if sim.reach[OUTLASTS, beyond] == NEVER:
             continue
         # `back` only falls while `beyond` grows, so each row is walked once.
-        while back + beyond > sim.counter[FREE] or sim.reach[BACK, back] == NEVER:
+        while back + beyond > sim.free or sim.reach[BACK, back] == NEVER:
             back -= 1
         most = max(most, back + beyond)
     return most
@@ -153,7 +147,7 @@ def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
     """
     if all_fit(jobs, sim, n):
         return 0
-    extra = min(sim.counter[EXTRA], sim.counter[FREE])
+    extra = min(sim.extra, sim.free)
     place = make_reach(jobs, sim, extra, n)
     left = find_most(sim, extra)
     first = n
@@ -174,15 +168,15 @@ def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
 def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass that looks ahead; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
-    if head >= 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
+    if head >= 0 and least_processors(sim, BASE_ORDER) <= sim.free:
         reserve(jobs, sim, head)
-        n = sim.counter[N_WAITING] - 1
-        width = int(min(sim.backfill_parameter[WINDOW], float(n)))
+        n = sim.n_waiting - 1
+        width = int(min(sim.window, float(n)))
         first = 1  # the head is listed before the others, unless it was taken out of the list
         if contested:
             first = put_window_last(sim, primary, n, width)
         else:
-            list_jobs(sim, BASE, sim.scratch)
+            list_jobs(sim, BASE_ORDER, sim.scratch)
         n = list_fitting(jobs, sim, first, width)
         for place in range(choose_fullest(jobs, sim, n), n):
             charge_extra(jobs, sim, sim.scratch[place])

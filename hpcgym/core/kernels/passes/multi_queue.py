@@ -17,9 +17,12 @@ Cost, with n waiting and m running jobs and c classes: O(n) to list, and O(n log
 changes with time. If an eligible job is narrow enough to start, the profile costs O(m). Each pivot
 met, and each other job that is narrow enough, costs O(m + c).
 
-Source: Lawson, Smirni, Puiu 2002, figure 4; Specification, section 7, "Multiple queue".
+Source: Lawson, Smirni, Puiu 2002, metric 4; Specification, section 7, "Multiple queue".
 """
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import (
     count_narrow,
@@ -35,7 +38,6 @@ from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
 from hpcgym.core.kernels.queue.selection import sort_listed
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import BASE, CHECKED_HEAD, FREE, N_HELD, NOW, PICK, SHADOW
 
 
 @kernel(inlined=True)
@@ -53,11 +55,11 @@ def drop_held(sim: Sim, n: int) -> int:
 @kernel(inlined=True)
 def list_eligible(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the eligible jobs in queue order in `scratch`, and return their number."""
-    n = list_jobs(sim, BASE, sim.scratch)
-    primary = make_primary_order(jobs, sim) if contested else BASE
-    if sim.counter[N_HELD] > 0:
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    primary = make_primary_order(jobs, sim) if contested else BASE_ORDER
+    if sim.n_held > 0:
         n = drop_held(sim, n)
-    if primary != BASE:
+    if primary != BASE_ORDER:
         sort_listed(sim, primary, n)
     return n
 
@@ -69,7 +71,7 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
     Of n jobs listed in queue order, `narrow` want no more than the free processors. Return how many
     other jobs, listed first now, may still start; -1 if the picked job started.
     """
-    free = sim.counter[FREE]
+    free = sim.free
     waiting = 0  # classes whose pivot waits, a bit each
     left = 0
     for place in range(n):
@@ -81,19 +83,19 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
             continue
         # A job that starts takes the hole at now; the next of its class becomes pivot.
         start = reserve_hole(jobs, sim, job)
-        if start > sim.counter[NOW] or jobs.processors[job] > sim.counter[FREE]:
+        if start > sim.now or jobs.processors[job] > sim.free:
             waiting |= bit
         else:
             # It counts as backfilled if an eligible job before it keeps waiting; then a pivot does,
             # too.
             start_waiting(jobs, sim, job, waiting != 0)
             if waiting == 0:
-                sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
-            if job == sim.counter[PICK]:
+                sim.checked_head = -1  # a start ahead of the head may delay it
+            if job == sim.pick:
                 return -1
         narrow -= int(jobs.processors[job] <= free)
         # Jobs set aside above still count as `narrow`, so at 0 none of them can start.
-        if narrow == 0 or least_processors(sim, BASE) > sim.counter[FREE]:
+        if narrow == 0 or least_processors(sim, BASE_ORDER) > sim.free:
             return 0
     return left
 
@@ -101,7 +103,7 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
 @kernel
 def multi_queue_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass with one reservation per class; return False if it stopped at the picked job."""
-    sim.counter[SHADOW] = -1
+    sim.shadow = -1
     n = list_eligible(jobs, sim, contested)
     narrow = count_narrow(jobs, sim, 0, n)
     if narrow == 0:

@@ -7,17 +7,21 @@ start wherever processors are free: partitions record who has them, and refuse n
 Source: Lawson, Smirni, Puiu 2002, section 3.2; Specification, section 7, "Multiple queue".
 """
 
+from hpcgym.core.constants import (
+    FEATURE_ESTIMATE,
+    FIRST_BOUND,
+    MOST_CLASSES,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import FIRST_BOUND, MACHINE_PROCESSORS, MOST_CLASSES, N_CLASSES, E
 
 
 @kernel(inlined=True)
 def class_of(jobs: Jobs, sim: Sim, job: int) -> int:
     """Return the class of a job, 0 for the shortest, by its estimate at submission."""
     # The feature keeps the estimate of the submission, whatever is corrected later.
-    estimate = jobs.feature[job, E]
-    last = int(sim.backfill_parameter[N_CLASSES]) - 1
+    estimate = jobs.feature[job, FEATURE_ESTIMATE]
+    last = int(sim.n_classes) - 1
     for number in range(last):
         if estimate <= sim.backfill_parameter[FIRST_BOUND + number]:
             return number
@@ -27,8 +31,8 @@ def class_of(jobs: Jobs, sim: Sim, job: int) -> int:
 @kernel(inlined=True)
 def begin_partitions(sim: Sim) -> None:
     """Divide the empty machine evenly, the first classes taking the remainder."""
-    n = int(sim.backfill_parameter[N_CLASSES])
-    machine = sim.setting[MACHINE_PROCESSORS]
+    n = int(sim.n_classes)
+    machine = sim.machine_processors
     for number in range(MOST_CLASSES):
         size = machine // n + int(number < machine % n) if number < n else 0
         sim.partition[number] = size
@@ -39,7 +43,7 @@ def begin_partitions(sim: Sim) -> None:
 def most_idle(sim: Sim, taker: int) -> int:
     """Return the other class with most idle processors, ties the lowest."""
     giver = -1
-    for number in range(int(sim.backfill_parameter[N_CLASSES])):
+    for number in range(int(sim.n_classes)):
         if number != taker and (
             giver < 0 or sim.partition_idle[number] > sim.partition_idle[giver]
         ):

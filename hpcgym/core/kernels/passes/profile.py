@@ -13,30 +13,29 @@ Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative".
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import FREE, N_PROFILE, N_RELEASES, NOW
 
 
 @kernel
 def make_profile(jobs: Jobs, sim: Sim) -> None:
     """Make the profile of the running jobs, which begins now and never falls, in a step per job."""
     last = 0
-    free = sim.counter[FREE]
-    sim.profile_time[0] = sim.counter[NOW]
+    free = sim.free
+    sim.profile_time[0] = sim.now
     sim.profile_free[0] = free
-    for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+    for place in range(sim.n_releases - 1, -1, -1):
         release = sim.release_time[place]
         free += jobs.processors[sim.release_job[place]]
         if release > sim.profile_time[last]:  # else it ends with another, or should have ended
             last += 1
             sim.profile_time[last] = release
         sim.profile_free[last] = free
-    sim.counter[N_PROFILE] = last + 1
+    sim.n_profile = last + 1
 
 
 @kernel
 def find_start(sim: Sim, processors: int, duration: int) -> int:
     """Return the start of the earliest hole for so many processors and seconds, in O(steps)."""
-    last = sim.counter[N_PROFILE] - 1
+    last = sim.n_profile - 1
     start = sim.profile_time[0]
     # A step with too few processors rules out every start up to its end. The last step always fits.
     for step in range(last):
@@ -51,7 +50,7 @@ def find_start(sim: Sim, processors: int, duration: int) -> int:
 def is_free_now(sim: Sim, processors: int, duration: int) -> bool:
     """Tell whether the earliest hole for so many processors and seconds begins now."""
     until = sim.profile_time[0] + duration
-    for step in range(sim.counter[N_PROFILE]):
+    for step in range(sim.n_profile):
         if sim.profile_time[step] >= until:
             return True
         if sim.profile_free[step] < processors:
@@ -63,7 +62,7 @@ def is_free_now(sim: Sim, processors: int, duration: int) -> bool:
 def find_step(sim: Sim, instant: int) -> int:
     """Return the step that begins at an instant, found in O(log steps) or inserted in O(steps)."""
     low = 0
-    high = sim.counter[N_PROFILE]
+    high = sim.n_profile
     while high - low > 1:
         middle = (low + high) // 2
         if sim.profile_time[middle] <= instant:
@@ -73,12 +72,12 @@ def find_step(sim: Sim, instant: int) -> int:
     if sim.profile_time[low] == instant:
         return low
     # The new step equals the one before until its caller changes it.
-    for step in range(sim.counter[N_PROFILE], high, -1):
+    for step in range(sim.n_profile, high, -1):
         sim.profile_time[step] = sim.profile_time[step - 1]
         sim.profile_free[step] = sim.profile_free[step - 1]
     sim.profile_time[high] = instant
     sim.profile_free[high] = sim.profile_free[low]
-    sim.counter[N_PROFILE] += 1
+    sim.n_profile += 1
     return high
 
 
@@ -87,8 +86,8 @@ def join_step(sim: Sim, step: int) -> None:
     """Remove a step if it equals the one before, in O(steps)."""
     if step == 0 or sim.profile_free[step] != sim.profile_free[step - 1]:
         return
-    last = sim.counter[N_PROFILE] - 1
-    sim.counter[N_PROFILE] = last
+    last = sim.n_profile - 1
+    sim.n_profile = last
     for other in range(step, last):
         sim.profile_time[other] = sim.profile_time[other + 1]
         sim.profile_free[other] = sim.profile_free[other + 1]

@@ -16,6 +16,10 @@ Cost: that of EASY, and a second walk over the releases up to the limit.
 Source: Ward, Mahood and West 2002; Specification, section 8, "Relaxed".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_ORDER,
+    BASE_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfill, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import (
@@ -26,18 +30,6 @@ from hpcgym.core.kernels.passes.easy_dynamic import (
 )
 from hpcgym.core.kernels.queue.ordered_queue import least_processors
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    BASE,
-    EXTRA,
-    FILL,
-    FILL_KEEPS,
-    FREE,
-    LIMITED_HEAD,
-    N_RELEASES,
-    OMEGA,
-    REFERENCE,
-    SHADOW,
-)
 
 LONGEST_DELAY_S = 2.0**60
 """Bound of a delay where omega is infinite; longer than any log."""
@@ -46,14 +38,14 @@ LONGEST_DELAY_S = 2.0**60
 @kernel(inlined=True)
 def find_limit(jobs: Jobs, sim: Sim, head: int) -> int:
     """Return the latest start the head may be given, s; write `reference` and `limited_head`."""
-    shadow = sim.counter[SHADOW]
+    shadow = sim.shadow
     # The reference time follows the shadow time when jobs end early: else omega = 0 would not be
     # EASY. A job is head anew if another was head at the last such pass.
-    if sim.counter[LIMITED_HEAD] != head or sim.counter[REFERENCE] > shadow:
-        sim.counter[REFERENCE] = shadow
-    sim.counter[LIMITED_HEAD] = head
-    delay = min(sim.backfill_parameter[OMEGA] * jobs.estimate[head], LONGEST_DELAY_S)
-    return max(sim.counter[REFERENCE] + int(delay), shadow)
+    if sim.limited_head != head or sim.reference > shadow:
+        sim.reference = shadow
+    sim.limited_head = head
+    delay = min(sim.omega * jobs.estimate[head], LONGEST_DELAY_S)
+    return max(sim.reference + int(delay), shadow)
 
 
 @kernel(inlined=True)
@@ -64,26 +56,28 @@ def relax(jobs: Jobs, sim: Sim, head: int) -> None:
     """
     reserve(jobs, sim, head)
     limit = find_limit(jobs, sim, head)
-    if limit == sim.counter[SHADOW]:
+    if limit == sim.shadow:
         return
-    free = sim.counter[FREE]
-    for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+    free = sim.free
+    for place in range(sim.n_releases - 1, -1, -1):
         if sim.release_time[place] > limit:
             break
         free += jobs.processors[sim.release_job[place]]
-    sim.counter[SHADOW] = limit
-    sim.counter[EXTRA] = free - jobs.processors[head]
+    sim.shadow = limit
+    sim.extra = free - jobs.processors[head]
 
 
 @kernel
 def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass that may delay the head; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
-    if head >= 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
+    if head >= 0 and least_processors(sim, BASE_ORDER) <= sim.free:
         relax(jobs, sim, head)
         if contested:
             n = list_candidates(jobs, sim)
             backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
         else:
-            backfill(jobs, sim, FILL if sim.setting[FILL_KEEPS] == 1 else BASE, head)
+            backfill(
+                jobs, sim, BACKFILL_ORDER if sim.backfill_order_is_static == 1 else BASE_ORDER, head
+            )
     return head != -2

@@ -28,7 +28,6 @@ from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import FIRST_UNPLANNED, FREE, NOW, SHADOW, SLACK
 
 
 @kernel(inlined=True)
@@ -38,21 +37,21 @@ def make_promises(jobs: Jobs, sim: Sim, first: int, n: int) -> None:
         job = sim.scratch[place]
         if job >= first:
             entry = entry_of(sim, job)
-            slack = int(sim.backfill_parameter[SLACK] * jobs.estimate[job])
+            slack = int(sim.slack * jobs.estimate[job])
             sim.promise[entry] = sim.planned_start[entry] + slack
 
 
 @kernel(inlined=True)
 def is_planned_now(sim: Sim, job: int) -> bool:
     """Tell whether a waiting job's reservation is now."""
-    return sim.planned_start[entry_of(sim, job)] == sim.counter[NOW]
+    return sim.planned_start[entry_of(sim, job)] == sim.now
 
 
 @kernel
 def find_room(jobs: Jobs, sim: Sim, n: int) -> int:
     """Return the processors free beside those of n listed jobs whose reservation is now."""
     # It may fall below 0, where the plan counts on jobs past their estimates.
-    room = sim.counter[FREE]
+    room = sim.free
     for place in range(n):
         job = sim.scratch[place]
         if is_planned_now(sim, job):
@@ -88,8 +87,8 @@ def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
     for place in range(n):
         job = sim.trial_job[place]
         if job == early or is_planned_now(sim, job):
-            sim.trial_start[place] = sim.counter[NOW]
-            take_interval(jobs, sim, job, sim.counter[NOW])
+            sim.trial_start[place] = sim.now
+            take_interval(jobs, sim, job, sim.now)
     for place in range(n):
         job = sim.trial_job[place]
         if job != early and not is_planned_now(sim, job):
@@ -129,10 +128,10 @@ def slack_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
 
     Writes what `plan_starts` and `rearrange` write, and `promise`.
     """
-    sim.counter[SHADOW] = -1
+    sim.shadow = -1
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):
-        first = sim.counter[FIRST_UNPLANNED]
+        first = sim.first_unplanned
         plan_starts(jobs, sim, n)
         make_promises(jobs, sim, first, n)
     rearrange(jobs, sim, n)

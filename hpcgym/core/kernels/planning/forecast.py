@@ -18,6 +18,16 @@ bootstrap).
 
 import math
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    FEATURE_ESTIMATE,
+    N_FEATURES,
+    N_TERMS,
+    RULE_INDEX,
+    RULE_KEYS,
+    RULE_SUBMIT,
+    TERM_RUN_TIME_RATIO,
+)
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.planning.rollout import roll_out
@@ -34,25 +44,8 @@ from hpcgym.core.kernels.scoring.user_estimates import (
     weigh_terms,
     write_known,
 )
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import (
-    BASE,
-    N_FEATURES,
-    N_RELEASES,
-    N_TERMS,
-    N_WAITING,
-    NEXT_JOB,
-    NEXT_OVERDUE,
-    NOW,
-    RULE_INDEX,
-    RULE_KEYS,
-    RULE_SUBMIT,
-    RUN_TIME_RATIO,
-    E,
-    Float,
-    Int,
-)
 
 FIRST_ORDER = 2
 """Column of a planner's `keys` for its first order; those before are the job table's."""
@@ -76,8 +69,8 @@ def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> 
 @kernel
 def foreseen_run_time(jobs: Jobs, job: int, term: Float) -> int:
     """Return the expected run time, s, by a job's terms, from 1 s to the estimate at submission."""
-    run_time = int(bounded_estimate(jobs, job) * math.exp(term[RUN_TIME_RATIO]) + 0.5)
-    return max(min(run_time, int(jobs.feature[job, E])), 1)
+    run_time = int(bounded_estimate(jobs, job) * math.exp(term[TERM_RUN_TIME_RATIO]) + 0.5)
+    return max(min(run_time, int(jobs.feature[job, FEATURE_ESTIMATE])), 1)
 
 
 @kernel
@@ -90,7 +83,7 @@ def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) 
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
-    most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, E])
+    most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, FEATURE_ESTIMATE])
     # From the finest kind of record to the coarsest, and at last the estimate. Beside its records,
     # each kind has a weight of 1 for the next; the rest of `chance` is then uniform in [0, 1), too.
     for kind in range(N_KINDS - 2, -1, -1):
@@ -132,7 +125,7 @@ def foresee_waiting(
     weights without the wait, the submit time, or an index.
     """
     copy_job(jobs, job, planned, to, submit_time)
-    planned.estimate[to] = int(jobs.feature[job, E])
+    planned.estimate[to] = int(jobs.feature[job, FEATURE_ESTIMATE])
     planned.run_time[to] = run_time
     # The bounded slowdown grows by 1/D a second; D is the expected one, in samples, too.
     foreseen = float(foreseen_run_time(jobs, job, term))
@@ -158,10 +151,10 @@ def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
     times.
     """
     term = sim.activations
-    for place in range(sim.counter[N_RELEASES]):
+    for place in range(sim.n_releases):
         job = sim.release_job[place]
         copy_job(jobs, job, planned, job, jobs.submit_time[job])
-        elapsed = sim.counter[NOW] - sim.start_time[job]
+        elapsed = sim.now - sim.start_time[job]
         if len(chance) > 0:
             run_time = drawn_run_time(jobs, sim, job, elapsed, chance[place])
         else:
@@ -184,7 +177,7 @@ def foresee_arrivals(
     if len(chance) == 0:
         return 0
     length, shift, horizon = drawn[0], drawn[1], drawn[2]
-    now, end = sim.counter[NOW], sim.counter[NEXT_JOB]
+    now, end = sim.now, sim.next_job
     first = end
     while first > 0 and jobs.submit_time[first - 1] > now - length:
         first -= 1
@@ -223,11 +216,11 @@ def foresee(
     comes. Writes `planned`, `scratch`, and what `expect` writes.
     """
     # The threshold looks at the submit times of these jobs, even of those that have ended.
-    for job in range(sim.counter[NEXT_OVERDUE], sim.counter[NEXT_JOB]):
+    for job in range(sim.next_overdue, sim.next_job):
         planned.submit_time[job] = jobs.submit_time[job]
-    n_running = sim.counter[N_RELEASES]
+    n_running = sim.n_releases
     foresee_running(jobs, sim, planned, chance[:n_running])
-    for place in range(list_jobs(sim, BASE, sim.scratch)):
+    for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
         job = sim.scratch[place]
         expect(jobs, sim, job)
         term = sim.expected[entry_of(sim, job)]
@@ -237,7 +230,7 @@ def foresee(
             run_time = foreseen_run_time(jobs, job, term)
         submit_time = jobs.submit_time[job]
         foresee_waiting(jobs, job, planned, job, submit_time, run_time, term, rule, weight)
-    left = chance[n_running + sim.counter[N_WAITING] :]
+    left = chance[n_running + sim.n_waiting :]
     return foresee_arrivals(jobs, sim, planned, rule, weight, drawn, left)
 
 
@@ -255,7 +248,7 @@ def cost_of_plan(planned: Jobs, sim: Sim, plan: Sim, weight: Float, n_coming: in
     for place in range(n):
         job = sim.scratch[place]
         total += (plan.start_time[job] - planned.submit_time[job]) * planned.reward_rate[job]
-    first = sim.counter[NEXT_JOB]
+    first = sim.next_job
     for job in range(first, first + n_coming):
         total += (plan.start_time[job] - planned.submit_time[job]) * planned.reward_rate[job]
     return total

@@ -1,10 +1,12 @@
 """What a job would wait if it came now, for each of several shapes."""
 
+from hpcgym.core.constants import (
+    BASE_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.profile import find_start, make_profile, take_interval
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
-from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import BASE, NOW, Int
+from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 
 @kernel
@@ -18,9 +20,9 @@ def plan_newcomer(jobs: Jobs, sim: Sim, processors: Int, duration: Int, wait: In
     Source: Specification, section 4, "Moldable".
     """
     make_profile(jobs, sim)
-    n = list_jobs(sim, BASE, sim.scratch)
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
     for place in range(n):
         job = sim.scratch[place]
         take_interval(jobs, sim, job, find_start(sim, jobs.processors[job], jobs.estimate[job]))
     for shape in range(len(wait)):
-        wait[shape] = find_start(sim, processors[shape], duration[shape]) - sim.counter[NOW]
+        wait[shape] = find_start(sim, processors[shape], duration[shape]) - sim.now

@@ -4,13 +4,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.reset import clear, recall_estimates, recall_users, set_rules
-from hpcgym.core.kernels.types import InitialState, Jobs, Sim
-from hpcgym.core.state import (
-    KEEP_HISTORY,
-    N_JOBS,
-    Float,
-    Int,
-)
+from hpcgym.core.kernels.types import Float, InitialState, Int, Jobs, Sim
 
 
 @kernel
@@ -24,9 +18,9 @@ def sweep_policies(
     key_row: Int,
     network: Float,
     network_row: Int,
-    figure: Float,
+    metric: Float,
 ) -> None:
-    """Simulate an episode to its end for each cell, and write metrics, shape (n_cells, N_FIGURES).
+    """Simulate an episode to its end for each cell, and write metrics, shape (n_cells, N_METRICS).
 
     Args:
         sim: Any simulation large enough; its content is lost.
@@ -36,21 +30,21 @@ def sweep_policies(
         key_row: Row of `key` for each cell, shape (n_cells,), -1 = not given by keys.
         network: Networks, shape (n_networks, N_NETWORK).
         network_row: Row of `network` for each cell, shape (n_cells,), -1 = none.
-        figure: Where to.
+        metric: Where to.
 
     Also writes column 0 of `jobs.keys`, where rules by key find their numbers.
     """
-    for cell in range(len(figure)):
+    for cell in range(len(metric)):
         set_rules(sim, setting[cell], weight[cell], initial.backfill_parameter)
-        if sim.setting[KEEP_HISTORY] != 0:
+        if sim.keep_history != 0:
             recall_users(sim, initial)
         if network_row[cell] >= 0:
             for place in range(network.shape[1]):
                 sim.network[place] = network[network_row[cell], place]
         if key_row[cell] >= 0:
-            for job in range(sim.setting[N_JOBS]):
+            for job in range(sim.n_jobs):
                 jobs.keys[job, 0] = key[key_row[cell], job]
         recall_estimates(sim, initial)
-        clear(sim, initial.log_largest[0])
+        clear(sim, initial.log_largest)
         run(jobs, sim)
-        measure(jobs, sim, figure[cell])
+        measure(jobs, sim, metric[cell])

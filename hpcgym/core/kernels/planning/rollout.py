@@ -9,55 +9,29 @@ any simulation costs.
 Source: Streit 2002; specification, section 8, "dynP".
 """
 
+from hpcgym.core.constants import (
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    BY_BASE,
+    DECIDE_NEVER,
+    EXPECT_BY_RECORDS,
+    EXPECT_BY_REGRESSION,
+    N_REGRESSORS,
+    N_TERMS,
+    N_WEIGHTS,
+    PHASE_PASS,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.queue.entries import entry_of, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, put_in
 from hpcgym.core.kernels.reset import clear_machine, set_rules
 from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.scoring.online_regression import copy_lessons
+from hpcgym.core.kernels.scoring.online_regression import copy_regression
 from hpcgym.core.kernels.scoring.score import first_key
 from hpcgym.core.kernels.scoring.user_estimates import expect, is_expected
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import (
-    AT_PASS,
-    BASE,
-    BASE_RULE,
-    BY_BASE,
-    CHECK,
-    CORRECT,
-    DECIDE,
-    DECIDE_NEVER,
-    EXPECT_BY_RECORDS,
-    EXPECT_BY_REGRESSION,
-    FILL,
-    FILL_KEEPS,
-    FREE,
-    KEEP_HISTORY,
-    KEEP_REWARD,
-    LOG_LARGEST,
-    N_JOBS,
-    N_OVERDUE,
-    N_REGRESSORS,
-    N_RELEASES,
-    N_RUNNING,
-    N_STARTED,
-    N_TERMS,
-    N_WAITING,
-    N_WEIGHTS,
-    NEXT_JOB,
-    NEXT_OVERDUE,
-    NOW,
-    ORDER_RULE,
-    PASS_DUE,
-    PHASE,
-    PREDICT,
-    WAITING_AREA,
-    WAITING_PROCESSORS,
-    Float,
-    Int,
-)
 
 
 @kernel
@@ -67,38 +41,38 @@ def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) 
     `n_coming` is the number of jobs behind those submitted so far.
     """
     set_rules(plan, sim.setting, sim.weight, sim.backfill_parameter)
-    plan.setting[N_JOBS] = sim.counter[NEXT_JOB] + n_coming
-    plan.setting[BASE_RULE] = rule
-    plan.setting[ORDER_RULE] = BY_BASE
-    plan.setting[DECIDE] = DECIDE_NEVER
+    plan.n_jobs = sim.next_job + n_coming
+    plan.base_rule = rule
+    plan.order_rule = BY_BASE
+    plan.decide = DECIDE_NEVER
     # A copy records no users, keeps no reward, and neither predicts nor corrects.
-    for column in (KEEP_HISTORY, KEEP_REWARD, CHECK, PREDICT, CORRECT):
-        plan.setting[column] = 0
+    plan.keep_history = plan.keep_reward = plan.check = plan.predict = plan.correct = 0
     for column in range(N_WEIGHTS):
-        plan.weight[BASE, column] = weight[column]
-    clear_machine(plan, sim.gauge[LOG_LARGEST])
-    for column in (NOW, FREE, NEXT_JOB, N_OVERDUE, NEXT_OVERDUE, WAITING_PROCESSORS, WAITING_AREA):
-        plan.counter[column] = sim.counter[column]
-    plan.counter[N_STARTED] = sim.counter[NEXT_JOB] - sim.counter[N_WAITING]
-    for job in range(sim.counter[NEXT_JOB], plan.setting[N_JOBS]):
+        plan.weight[BASE_ORDER, column] = weight[column]
+    clear_machine(plan, sim.log_largest)
+    plan.now, plan.free, plan.next_job = sim.now, sim.free, sim.next_job
+    plan.n_overdue, plan.next_overdue = sim.n_overdue, sim.next_overdue
+    plan.waiting_processors, plan.waiting_area = sim.waiting_processors, sim.waiting_area
+    plan.n_started = sim.next_job - sim.n_waiting
+    for job in range(sim.next_job, plan.n_jobs):
         plan.start_time[job] = -1
         plan.flag[job] = 0
-    plan.counter[PHASE] = AT_PASS
-    plan.counter[PASS_DUE] = 1
+    plan.phase = PHASE_PASS
+    plan.pass_due = 1
 
 
 @kernel
 def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
     """Copy the running jobs, which end when their forecast run times have passed, or now."""
-    n = sim.counter[N_RELEASES]
-    plan.counter[N_RELEASES] = n
-    plan.counter[N_RUNNING] = n
+    n = sim.n_releases
+    plan.n_releases = n
+    plan.n_running = n
     for place in range(n):
         job = sim.release_job[place]
         plan.release_job[place] = job
         plan.release_time[place] = sim.release_time[place]
         plan.start_time[job] = sim.start_time[job]
-        end = max(sim.start_time[job] + jobs.run_time[job], sim.counter[NOW])
+        end = max(sim.start_time[job] + jobs.run_time[job], sim.now)
         spot = place  # insertion sort: forecasts and estimates give nearly the same order
         while spot > 0 and plan.ending_time[spot - 1] < end:
             plan.ending_time[spot] = plan.ending_time[spot - 1]
@@ -107,7 +81,7 @@ def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
         plan.ending_time[spot] = end
         plan.ending_job[spot] = job
     # The threshold still looks at these jobs, and must know which of them have started.
-    for job in range(sim.counter[NEXT_OVERDUE], sim.counter[NEXT_JOB]):
+    for job in range(sim.next_overdue, sim.next_job):
         plan.start_time[job] = sim.start_time[job]
 
 
@@ -128,7 +102,7 @@ def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
 @kernel
 def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
     """Copy the first `n` jobs of `scratch`, all that wait, into the queues of the copy's rules."""
-    copy_lessons(sim, plan)
+    copy_regression(sim, plan)
     for place in range(n):
         job = sim.scratch[place]
         entry = take_entry(plan, job)
@@ -137,11 +111,15 @@ def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
         if is_expected(sim, EXPECT_BY_RECORDS):
             copy_expected(jobs, sim, plan, job)
         overdue = is_overdue(sim, job)
-        plan.key[BASE, entry] = -float("inf") if overdue else first_key(jobs, plan, BASE, job)
-        put_in(jobs, plan, BASE, job)
-        if plan.setting[FILL_KEEPS] == 1:
-            plan.key[FILL, entry] = -float("inf") if overdue else first_key(jobs, plan, FILL, job)
-            put_in(jobs, plan, FILL, job)
+        plan.key[BASE_ORDER, entry] = (
+            -float("inf") if overdue else first_key(jobs, plan, BASE_ORDER, job)
+        )
+        put_in(jobs, plan, BASE_ORDER, job)
+        if plan.backfill_order_is_static == 1:
+            plan.key[BACKFILL_ORDER, entry] = (
+                -float("inf") if overdue else first_key(jobs, plan, BACKFILL_ORDER, job)
+            )
+            put_in(jobs, plan, BACKFILL_ORDER, job)
 
 
 @kernel
@@ -153,7 +131,7 @@ def roll_out(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float, n_coming
     """
     copy_settings(sim, plan, rule, weight, n_coming)
     copy_running(jobs, sim, plan)
-    n = list_jobs(sim, BASE, sim.scratch)
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
     copy_queue(jobs, sim, plan, n)
     run(jobs, plan)
     return n

@@ -15,9 +15,14 @@ admitted it, and does not visit it again for the same reason.
 Nodes are allocated once. Spare nodes form a linked list through their first child.
 """
 
+from hpcgym.core.constants import (
+    N_QUEUES,
+    NEVER,
+    NODE_CHILDREN,
+    SIZE_CLASSES,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import N_NODES, N_QUEUES, NEVER, NODE_CHILDREN, SIZE_CLASSES, SPARE
 
 
 @kernel(inlined=True)
@@ -36,13 +41,13 @@ def make_node(sim: Sim, which: int) -> int:
 
     Writes the node and `queue_used`.
     """
-    node = sim.queue_used[which, SPARE]
+    node = sim.spare_node[which]
     if node >= 0:
-        sim.queue_used[which, SPARE] = sim.node_child[node, 0]
+        sim.spare_node[which] = sim.node_child[node, 0]
     else:
-        node = sim.queue_used[which, N_NODES]
+        node = sim.n_nodes[which]
         # Queues share one array of nodes: each takes every N_QUEUES-th.
-        sim.queue_used[which, N_NODES] = node + N_QUEUES
+        sim.n_nodes[which] = node + N_QUEUES
     sim.node_size[node] = 0
     clear_bounds(sim, node)
     return node
@@ -51,8 +56,8 @@ def make_node(sim: Sim, which: int) -> int:
 @kernel(inlined=True)
 def free_node(sim: Sim, which: int, node: int) -> None:
     """Give back a node that no other node holds; write the node and `queue_used`."""
-    sim.node_child[node, 0] = sim.queue_used[which, SPARE]
-    sim.queue_used[which, SPARE] = node
+    sim.node_child[node, 0] = sim.spare_node[which]
+    sim.spare_node[which] = node
 
 
 @kernel(inlined=True)

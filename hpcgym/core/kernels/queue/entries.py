@@ -5,9 +5,11 @@ as jobs ever waited at once, however long the log. Until a job starts, its eleme
 encodes its entry.
 """
 
+from hpcgym.core.constants import (
+    FIRST_ENTRY,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Sim
-from hpcgym.core.state import FIRST_ENTRY, N_ENTRIES, N_WAITING
 
 
 @kernel(inlined=True)
@@ -22,14 +24,14 @@ def take_entry(sim: Sim, job: int) -> int:
 
     Writes `n_waiting`, `n_entries` and the job's `start_time`.
     """
-    entry = sim.counter[N_ENTRIES]
+    entry = sim.n_entries
     # Each waiting job has one of the `n_entries` entries, so the others are spare.
-    n_spare = entry - sim.counter[N_WAITING]
+    n_spare = entry - sim.n_waiting
     if n_spare > 0:
         entry = sim.spare_entry[n_spare - 1]
     else:
-        sim.counter[N_ENTRIES] = entry + 1
-    sim.counter[N_WAITING] += 1
+        sim.n_entries = entry + 1
+    sim.n_waiting += 1
     sim.start_time[job] = FIRST_ENTRY - entry
     return entry
 
@@ -40,6 +42,6 @@ def leave_entry(sim: Sim, job: int) -> None:
 
     Writes `n_waiting` and `spare_entry`.
     """
-    sim.counter[N_WAITING] -= 1
-    n_spare = sim.counter[N_ENTRIES] - sim.counter[N_WAITING]
+    sim.n_waiting -= 1
+    n_spare = sim.n_entries - sim.n_waiting
     sim.spare_entry[n_spare - 1] = entry_of(sim, job)

@@ -14,6 +14,10 @@ Source: Specification, section 1, "Queue order".
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.constants import (
+    NEVER,
+    NODE_CHILDREN,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import (
     free_node,
@@ -30,16 +34,15 @@ from hpcgym.core.kernels.queue.btree import (
 )
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import N_GROUPS, N_NODES, NEVER, NODE_CHILDREN, SPARE
 
 
 @kernel(inlined=True)
 def clear_queue(sim: Sim, which: int) -> None:
     """Empty a queue in O(1), leaving its nodes as they are; write `queue_used`."""
-    sim.queue_used[which, N_GROUPS] = 0
+    sim.n_groups[which] = 0
     # Queue q uses nodes q, q + N_QUEUES, and so on.
-    sim.queue_used[which, N_NODES] = which
-    sim.queue_used[which, SPARE] = -1
+    sim.n_nodes[which] = which
+    sim.spare_node[which] = -1
 
 
 @kernel(inlined=True)
@@ -59,7 +62,7 @@ def first_of_group(sim: Sim, group: int) -> int:
 @kernel(inlined=True)
 def first_job(sim: Sim, which: int) -> int:
     """Return the first job of a queue, -1 if it is empty."""
-    if sim.queue_used[which, N_GROUPS] == 0:
+    if sim.n_groups[which] == 0:
         return -1
     return first_of_group(sim, sim.group_order[which, 0])
 
@@ -69,7 +72,7 @@ def least_processors(sim: Sim, which: int) -> int:
     """Return the fewest processors that a job of the queue requests, `NEVER` if it is empty."""
     # One step per group: the bounds of groups are exact.
     least = NEVER
-    for at in range(sim.queue_used[which, N_GROUPS]):
+    for at in range(sim.n_groups[which]):
         least = min(least, sim.node_processors[sim.group_order[which, at]])
     return least
 
@@ -79,7 +82,7 @@ def find_group(sim: Sim, which: int, job: int) -> int:
     """Return the place in the list of the group that holds, or should hold, a job."""
     # The last group whose first job is not after the job; the first group if there is none.
     low = 0
-    high = sim.queue_used[which, N_GROUPS]
+    high = sim.n_groups[which]
     while high - low > 1:
         middle = (low + high) // 2
         if precedes(sim, which, job, first_of_group(sim, sim.group_order[which, middle])):
@@ -124,11 +127,11 @@ def find_place(sim: Sim, which: int, block: int, job: int) -> int:
 @kernel
 def insert_group(sim: Sim, which: int, at: int) -> int:
     """Insert an empty group behind the first `at` groups of the list, and return it."""
-    for other in range(sim.queue_used[which, N_GROUPS], at, -1):
+    for other in range(sim.n_groups[which], at, -1):
         sim.group_order[which, other] = sim.group_order[which, other - 1]
     group = make_node(sim, which)
     sim.group_order[which, at] = group
-    sim.queue_used[which, N_GROUPS] += 1
+    sim.n_groups[which] += 1
     return group
 
 
@@ -136,8 +139,8 @@ def insert_group(sim: Sim, which: int, at: int) -> int:
 def remove_group(sim: Sim, which: int, at: int) -> None:
     """Remove the group behind the first `at` groups of the list; it has no blocks."""
     free_node(sim, which, sim.group_order[which, at])
-    sim.queue_used[which, N_GROUPS] -= 1
-    for other in range(at, sim.queue_used[which, N_GROUPS]):
+    sim.n_groups[which] -= 1
+    for other in range(at, sim.n_groups[which]):
         sim.group_order[which, other] = sim.group_order[which, other + 1]
 
 
@@ -159,7 +162,7 @@ def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -
     follower = make_node(sim, which)
     insert_child(sim, group, place + 1, follower)
     # A queue that grows at its end keeps full blocks: the new last block starts empty.
-    is_last = at + 1 == sim.queue_used[which, N_GROUPS] and place + 2 == sim.node_size[group]
+    is_last = at + 1 == sim.n_groups[which] and place + 2 == sim.node_size[group]
     if is_last and precedes(sim, which, sim.node_child[block, NODE_CHILDREN - 1], job):
         return at, place + 1
     split_block(jobs, sim, block, follower)
@@ -171,7 +174,7 @@ def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -
 @kernel
 def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     """Insert a job, its key set, into a queue without it."""
-    if sim.queue_used[which, N_GROUPS] == 0:
+    if sim.n_groups[which] == 0:
         insert_child(sim, insert_group(sim, which, 0), 0, make_node(sim, which))
     at = find_group(sim, which, job)
     place = find_block(sim, which, sim.group_order[which, at], job)
@@ -227,7 +230,7 @@ def tidy_up(sim: Sim, which: int, at: int, place: int) -> None:
         merge_blocks(sim, which, group, place - 1)
     else:
         return
-    last = sim.queue_used[which, N_GROUPS] - 1
+    last = sim.n_groups[which] - 1
     if sim.node_size[group] == 0:
         remove_group(sim, which, at)
     elif at < last and are_nearly_empty(sim, group, sim.group_order[which, at + 1]):
@@ -260,7 +263,7 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
 def list_jobs(sim: Sim, which: int, listed: NDArray[np.int64]) -> int:
     """List the jobs of a queue in order in `listed`, and return their number."""
     n = 0
-    for at in range(sim.queue_used[which, N_GROUPS]):
+    for at in range(sim.n_groups[which]):
         group = sim.group_order[which, at]
         for place in range(sim.node_size[group]):
             block = sim.node_child[group, place]

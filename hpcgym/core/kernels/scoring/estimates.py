@@ -8,28 +8,18 @@ handler of a prediction that has run out extends the job and schedules nothing.
 Source: Tsafrir, Etsion and Feitelson 2007; specification, section 8, "EASY++".
 """
 
-from hpcgym.core.history import RING_JOBS
-from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    AREA,
-    CORRECT,
+from hpcgym.core.constants import (
     CORRECT_BY_DOUBLING,
     CORRECT_TO_REQUEST,
-    N_JOBS,
-    N_PREDICTED,
-    N_RELEASES,
-    NEXT_JOB,
-    NOW,
-    PREDICT,
+    FEATURE_AREA,
+    FEATURE_ESTIMATE,
+    FEATURE_PROCESSORS,
+    FEATURE_RATIO,
     PREDICT_ASKED,
-    REPLAN,
-    RHO,
-    SETTLED_HEAD,
-    E,
-    Int,
-    Q,
 )
+from hpcgym.core.history import RING_JOBS
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 STEPS_S = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
 """Seconds added to a prediction at its first, second, third ... correction."""
@@ -55,9 +45,9 @@ def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
     Corrections change `estimate` only: `feature` keeps the prediction of the submission.
     """
     jobs.estimate[job] = seconds
-    jobs.feature[job, E] = float(seconds)
-    jobs.feature[job, RHO] = seconds / jobs.feature[job, Q]
-    jobs.feature[job, AREA] = seconds * jobs.feature[job, Q]
+    jobs.feature[job, FEATURE_ESTIMATE] = float(seconds)
+    jobs.feature[job, FEATURE_RATIO] = seconds / jobs.feature[job, FEATURE_PROCESSORS]
+    jobs.feature[job, FEATURE_AREA] = seconds * jobs.feature[job, FEATURE_PROCESSORS]
 
 
 @kernel(inlined=True)
@@ -66,10 +56,10 @@ def asks_python(jobs: Jobs, sim: Sim) -> bool:
     # `run` asks right before it handles submissions, so Python predicts by the same completions
     # as the built-in predictor.
     return (
-        sim.setting[PREDICT] == PREDICT_ASKED
-        and sim.counter[NEXT_JOB] < sim.setting[N_JOBS]
-        and sim.counter[NEXT_JOB] >= sim.counter[N_PREDICTED]
-        and jobs.submit_time[sim.counter[NEXT_JOB]] == sim.counter[NOW]
+        sim.predict == PREDICT_ASKED
+        and sim.next_job < sim.n_jobs
+        and sim.next_job >= sim.n_predicted
+        and jobs.submit_time[sim.next_job] == sim.now
     )
 
 
@@ -79,10 +69,10 @@ def give_predictions(jobs: Jobs, sim: Sim, predicted: Int) -> None:
 
     Writes what `write_prediction` writes, and `n_predicted`.
     """
-    first = sim.counter[NEXT_JOB]
+    first = sim.next_job
     for place in range(len(predicted)):
         write_prediction(jobs, first + place, predicted[place])
-    sim.counter[N_PREDICTED] = first + len(predicted)
+    sim.n_predicted = first + len(predicted)
 
 
 @kernel
@@ -93,13 +83,13 @@ def next_estimate(jobs: Jobs, sim: Sim, job: int) -> int:
     """
     estimate = jobs.estimate[job]
     requested = jobs.requested_time[job]
-    if sim.setting[CORRECT] == CORRECT_BY_DOUBLING:
+    if sim.correct == CORRECT_BY_DOUBLING:
         return 2 * estimate  # may exceed the request: needed to match predictsim's results
-    if sim.setting[CORRECT] == CORRECT_TO_REQUEST:
+    if sim.correct == CORRECT_TO_REQUEST:
         return requested
     # A step replaces the one before: each is added to the prediction of the submission. This, too,
     # is what predictsim's results show.
-    predicted = int(jobs.feature[job, E])
+    predicted = int(jobs.feature[job, FEATURE_ESTIMATE])
     for step in STEPS_S:
         if predicted + step > estimate:
             return min(predicted + step, requested)
@@ -123,7 +113,7 @@ def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
     """
     job = sim.release_job[place]
     start = sim.start_time[job]
-    while start + jobs.estimate[job] <= sim.counter[NOW] and has_outlived(jobs, job):
+    while start + jobs.estimate[job] <= sim.now and has_outlived(jobs, job):
         estimate = next_estimate(jobs, sim, job)
         if estimate <= jobs.estimate[job]:
             break
@@ -146,14 +136,14 @@ def correct_releases(jobs: Jobs, sim: Sim) -> None:
     Writes what `correct_release` writes, and marks what a later release may change: `settled_head`
     becomes -1 (the shadow time may have moved), `replan` becomes 1 (so may kept reservations).
     """
-    now = sim.counter[NOW]
-    place = sim.counter[N_RELEASES] - 1
+    now = sim.now
+    place = sim.n_releases - 1
     while place >= 0 and sim.release_time[place] <= now:
         job = sim.release_job[place]
         moved_to = place
         if has_outlived(jobs, job):
-            sim.counter[SETTLED_HEAD] = -1
-            sim.counter[REPLAN] = 1
+            sim.settled_head = -1
+            sim.replan = 1
             moved_to = correct_release(jobs, sim, place)
         if moved_to == place:  # else another job, not looked at yet, stands here now
             place -= 1

@@ -15,20 +15,18 @@ Source: Gaussier, Glesser, Reis and Trystram 2015; Duchi, Hazan and Singer 2011 
 
 import math
 
-from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import (
+from hpcgym.core.constants import (
     N_REGRESSORS,
-    PROCESSORS,
-    REGRESSED_RUN_TIME_RATIO,
-    REGRESSED_SPEED,
-    REQUEST,
-    RUN_TIME_RATIO,
-    SPEED,
-    WEEK_START,
-    Float,
+    TERM_PROCESSORS,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
+    TERM_REQUEST,
+    TERM_RUN_TIME_RATIO,
+    TERM_SPEED,
 )
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.types import Float, Jobs, Sim
+from hpcgym.core.metrics import BSLD_BOUND_S
 
 HOUR_S = 3600.0
 DAY_S = 86_400
@@ -46,14 +44,14 @@ DAMPING = 0.01
 @kernel
 def write_regressors(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Float) -> None:
     """Write a job's regressors, shape (N_REGRESSORS,), from its terms by request and records."""
-    moment = (sim.setting[WEEK_START] + jobs.submit_time[job]) % DAY_S
+    moment = (sim.week_start + jobs.submit_time[job]) % DAY_S
     angle = 2.0 * math.pi * moment / DAY_S
     # Divided so that every regressor is of order 1: one step size serves all coefficients.
     regressor[0] = 1.0
-    regressor[1] = (term[REQUEST] - math.log(HOUR_S)) / 5.0
-    regressor[2] = term[PROCESSORS] / 5.0
-    regressor[3] = term[RUN_TIME_RATIO] / 5.0
-    regressor[4] = term[SPEED] / 5.0
+    regressor[1] = (term[TERM_REQUEST] - math.log(HOUR_S)) / 5.0
+    regressor[2] = term[TERM_PROCESSORS] / 5.0
+    regressor[3] = term[TERM_RUN_TIME_RATIO] / 5.0
+    regressor[4] = term[TERM_SPEED] / 5.0
     regressor[5] = math.sin(angle)
     regressor[6] = math.cos(angle)
     regressor[7] = math.log(1.0 + min(sim.history_completed[jobs.user[job]], 1000)) / 7.0
@@ -71,9 +69,9 @@ def regressed(sim: Sim, which: int, regressor: Float) -> float:
 @kernel(inlined=True)
 def expect_by_regression(sim: Sim, regressor: Float, term: Float) -> None:
     """Write the regression's two terms, bounded so that the run time lies between 10 s and E."""
-    most = term[REQUEST] - math.log(BSLD_BOUND_S)  # log of the largest speed, E / 10 s
-    term[REGRESSED_RUN_TIME_RATIO] = min(max(regressed(sim, 0, regressor), -most), 0.0)
-    term[REGRESSED_SPEED] = min(max(regressed(sim, 1, regressor), 0.0), most)
+    most = term[TERM_REQUEST] - math.log(BSLD_BOUND_S)  # log of the largest speed, E / 10 s
+    term[TERM_REGRESSED_RUN_TIME_RATIO] = min(max(regressed(sim, 0, regressor), -most), 0.0)
+    term[TERM_REGRESSED_SPEED] = min(max(regressed(sim, 1, regressor), 0.0), most)
 
 
 @kernel
@@ -91,7 +89,7 @@ def step_down(sim: Sim, which: int, regressor: Float, error: float) -> None:
 
 
 @kernel
-def forget_lessons(sim: Sim) -> None:
+def reset_regression(sim: Sim) -> None:
     """Reset both models, `coefficient` and `squares`, to half-way between request and records."""
     for which in range(len(sim.coefficient)):
         for column in range(N_REGRESSORS):
@@ -101,7 +99,7 @@ def forget_lessons(sim: Sim) -> None:
 
 
 @kernel
-def copy_lessons(sim: Sim, plan: Sim) -> None:
+def copy_regression(sim: Sim, plan: Sim) -> None:
     """Copy the models into another simulation, which predicts by them but does not learn."""
     for which in range(len(sim.coefficient)):
         for column in range(N_REGRESSORS):

@@ -2,6 +2,12 @@
 
 import math
 
+from hpcgym.core.constants import (
+    N_TERMS,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
+    TERM_REQUEST,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.online_regression import (
     expect_by_regression,
@@ -15,7 +21,6 @@ from hpcgym.core.kernels.scoring.user_estimates import (
 )
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import N_TERMS, REGRESSED_RUN_TIME_RATIO, REGRESSED_SPEED, REQUEST
 
 
 @kernel
@@ -34,8 +39,8 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     expect_by_regression(sim, regressor, term)
     bound = bounded_estimate(jobs, job)
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
-    most = term[REQUEST] - math.log(BSLD_BOUND_S)
-    step_down(sim, 0, regressor, math.exp(term[REGRESSED_RUN_TIME_RATIO]) - 1.0 / times)
+    most = term[TERM_REQUEST] - math.log(BSLD_BOUND_S)
+    step_down(sim, 0, regressor, math.exp(term[TERM_REGRESSED_RUN_TIME_RATIO]) - 1.0 / times)
     # Over the largest speed, E / 10 s: jobs with long requests count no more than others.
-    error = math.exp(term[REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
+    error = math.exp(term[TERM_REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
     step_down(sim, 1, regressor, error)

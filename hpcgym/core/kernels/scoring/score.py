@@ -5,20 +5,12 @@ Source: Specification, sections 3, 6 and 8; section 10, "Action semantics".
 
 import math
 
-from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.scoring.user_estimates import index_score
-from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.state import (
-    AREA,
-    BACKFILL_RULE,
-    BASE,
-    BASE_RULE,
-    MACHINE_PROCESSORS,
-    N_OVERDUE,
-    NOW,
-    RHO,
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    FEATURE_AREA,
+    FEATURE_ESTIMATE,
+    FEATURE_PROCESSORS,
+    FEATURE_RATIO,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -30,9 +22,12 @@ from hpcgym.core.state import (
     RULE_UNICEF,
     RULE_WEIGHTS,
     RULE_WFP3,
-    E,
-    Q,
 )
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.running_jobs import is_overdue
+from hpcgym.core.kernels.scoring.user_estimates import index_score
+from hpcgym.core.kernels.types import Jobs, Sim
 
 
 @kernel(inlined=True)
@@ -59,13 +54,13 @@ def mixed_score(jobs: Jobs, weight: tuple[float, ...], job: int, wait: float) ->
 
     Source: Legrand 2018 (RR-9212), equation 3.
     """
-    e = jobs.feature[job, E]
-    total = weight[0] * jobs.feature[job, Q]
+    e = jobs.feature[job, FEATURE_ESTIMATE]
+    total = weight[0] * jobs.feature[job, FEATURE_PROCESSORS]
     total += weight[1] * e
     total += weight[2] * wait
-    total += weight[3] * jobs.feature[job, RHO]
+    total += weight[3] * jobs.feature[job, FEATURE_RATIO]
     total += weight[4] * ((wait + e) / e)
-    total += weight[5] * jobs.feature[job, AREA]
+    total += weight[5] * jobs.feature[job, FEATURE_AREA]
     return total
 
 
@@ -89,8 +84,8 @@ def learned_score(rule: int, q: float, e: float, r: float) -> float:
 @kernel
 def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> float:
     """Return a waiting job's score at `now` under a rule with the parameters of order `which`."""
-    q = jobs.feature[job, Q]
-    e = jobs.feature[job, E]
+    q = jobs.feature[job, FEATURE_PROCESSORS]
+    e = jobs.feature[job, FEATURE_ESTIMATE]
     wait = float(now - jobs.submit_time[job])
     if rule == RULE_WEIGHTS:
         return mixed_score(jobs, parameters_of(sim, which), job, wait)
@@ -102,11 +97,11 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
     if rule == RULE_UNICEF:
         return -(wait / (math.log2(max(q, 2.0)) * e))
     if rule == RULE_MULTIFACTOR:
-        machine = float(sim.setting[MACHINE_PROCESSORS])
+        machine = float(sim.machine_processors)
         age = min(wait / sim.weight[which, 0], 1.0)
         return -(sim.weight[which, 1] * age + sim.weight[which, 2] * (1.0 - q / machine))
     if rule == RULE_SMITH:
-        return jobs.feature[job, AREA] / sim.inverse[entry_of(sim, job)]
+        return jobs.feature[job, FEATURE_AREA] / sim.inverse[entry_of(sim, job)]
     if rule == RULE_INDEX:
         return index_score(jobs, sim, parameters_of(sim, which), job)
     if rule == RULE_KEYS:
@@ -120,7 +115,7 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
 
     Jobs beyond the threshold get -inf, and so go first.
     """
-    now = sim.counter[NOW]
+    now = sim.now
     if rule == RULE_WEIGHTS:
         weight = parameters_of(sim, which)  # `score` would load it again for every job
         for place in range(n):
@@ -131,7 +126,7 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
         for place in range(n):
             job = sim.scratch[place]
             sim.key[which, entry_of(sim, job)] = score(jobs, sim, which, rule, job, now)
-    if sim.counter[N_OVERDUE] > 0:
+    if sim.n_overdue > 0:
         for place in range(n):
             job = sim.scratch[place]
             if is_overdue(sim, job):
@@ -142,5 +137,5 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
 def first_key(jobs: Jobs, sim: Sim, which: int, job: int) -> float:
     """Return a newcomer's key in `BASE`, or in `FILL` if the backfill order has its own queue."""
     # A queue holds only orders that do not change with time, so any instant gives the same score.
-    rule = sim.setting[BASE_RULE if which == BASE else BACKFILL_RULE]
+    rule = sim.base_rule if which == BASE_ORDER else sim.backfill_rule
     return score(jobs, sim, which, rule, job, jobs.submit_time[job])

@@ -20,33 +20,30 @@ looks at each of at most RING_JOBS jobs, the network some 1,400 multiplications 
 
 import math
 
+from hpcgym.core.constants import (
+    EXPECT_BY_NETWORK,
+    EXPECT_BY_REGRESSION,
+    FEATURE_ESTIMATE,
+    FEATURE_PROCESSORS,
+    N_HIDDEN,
+    N_LAST,
+    N_NETWORK_INPUTS,
+    N_TERMS,
+    TERM_NETWORK_RUN_TIME_RATIO,
+    TERM_NETWORK_SPEED,
+    TERM_PROCESSORS,
+    TERM_RECENT_RUN_TIME_RATIO,
+    TERM_REQUEST,
+    TERM_RUN_TIME_RATIO,
+    TERM_SPEED,
+)
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.estimates import predict_recent
 from hpcgym.core.kernels.scoring.online_regression import expect_by_regression, write_regressors
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import (
-    EXPECT,
-    EXPECT_BY_NETWORK,
-    EXPECT_BY_REGRESSION,
-    N_HIDDEN,
-    N_LAST,
-    N_NETWORK_INPUTS,
-    N_TERMS,
-    NETWORK_RUN_TIME_RATIO,
-    NETWORK_SPEED,
-    PROCESSORS,
-    RECENT_RUN_TIME_RATIO,
-    REQUEST,
-    RUN_TIME_RATIO,
-    SPEED,
-    E,
-    Float,
-    Int,
-    Q,
-)
 
 DECAY = 0.75
 """Weight of a record, relative to the next younger one of its kind."""
@@ -57,15 +54,15 @@ SHORT_S = 60
 N_KINDS = 4
 """Kinds of records: 0 all, 1 same request, 2 same request and processors, 3 same processors."""
 
-SIGNS_OF_KIND = 6
-FIRST_SIGN_OF_KIND = 3
+INPUTS_OF_KIND = 6
+FIRST_INPUT_OF_KIND = 3
 
 
 @kernel(inlined=True)
 def is_expected(sim: Sim, by: int) -> bool:
     """Return whether anything needs expectations by the method `by`, one of `EXPECT_BY_*`."""
     # All bits, not any: network and regression read the records, whose bit they share.
-    return (sim.setting[EXPECT] & by) == by
+    return (sim.expect & by) == by
 
 
 @kernel(inlined=True)
@@ -73,7 +70,7 @@ def bounded_estimate(jobs: Jobs, job: int) -> float:
     """Return a job's E, s, by the estimate of its submission."""
     # Not `jobs.estimate`: corrections change that one, and the regression must learn from an ended
     # job what was known while it waited.
-    return max(jobs.feature[job, E], BSLD_BOUND_S)
+    return max(jobs.feature[job, FEATURE_ESTIMATE], BSLD_BOUND_S)
 
 
 @kernel
@@ -101,10 +98,10 @@ def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
     log_bound = math.log(bound)
     # Divided by about their largest values, so that all inputs are of order 1.
     inputs[0] = log_bound / 12.0
-    inputs[1] = math.log(jobs.feature[job, Q]) / 6.0
+    inputs[1] = math.log(jobs.feature[job, FEATURE_PROCESSORS]) / 6.0
     inputs[2] = math.log(1.0 + min(completed, 1000)) / 7.0
     for kind in range(N_KINDS):
-        first = FIRST_SIGN_OF_KIND + SIGNS_OF_KIND * kind
+        first = FIRST_INPUT_OF_KIND + INPUTS_OF_KIND * kind
         n = 0
         weight, total = 1.0, 0.0
         mean, short, plain, inverse, youngest = 0.0, 0.0, 0.0, 0.0, 0.0
@@ -123,7 +120,7 @@ def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
                 weight *= DECAY
                 n += 1
         inputs[first] = math.log(1.0 + n) / 3.0
-        for column in range(1, SIGNS_OF_KIND):
+        for column in range(1, INPUTS_OF_KIND):
             inputs[first + column] = 0.0
         if n > 0:
             inputs[first + 1] = mean / total / 5.0
@@ -169,8 +166,8 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
                 weight *= DECAY
         run_time_ratio /= total
         speed /= total
-    term[RUN_TIME_RATIO] = math.log(run_time_ratio)
-    term[SPEED] = math.log(speed)
+    term[TERM_RUN_TIME_RATIO] = math.log(run_time_ratio)
+    term[TERM_SPEED] = math.log(speed)
 
 
 @kernel
@@ -182,7 +179,7 @@ def expect_by_recent(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     Source: Tsafrir, Etsion and Feitelson 2007, section 4.
     """
     bounded = max(float(predict_recent(jobs, sim, job)), BSLD_BOUND_S)
-    term[RECENT_RUN_TIME_RATIO] = min(math.log(bounded) - term[REQUEST], 0.0)
+    term[TERM_RECENT_RUN_TIME_RATIO] = min(math.log(bounded) - term[TERM_REQUEST], 0.0)
 
 
 @kernel
@@ -227,15 +224,15 @@ def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     layer = apply_layer(sim, layer, hidden, N_HIDDEN, last, N_LAST)
     softsign(sim, last, N_LAST)
     apply_layer(sim, layer, last, N_LAST, out, 2)
-    term[NETWORK_RUN_TIME_RATIO] = sim.activations[out]
-    term[NETWORK_SPEED] = sim.activations[out + 1]
+    term[TERM_NETWORK_RUN_TIME_RATIO] = sim.activations[out]
+    term[TERM_NETWORK_SPEED] = sim.activations[out + 1]
 
 
 @kernel
 def write_known(jobs: Jobs, job: int, term: Float) -> None:
     """Write the terms that need no records, `term[PROCESSORS]` and `term[REQUEST]`."""
-    term[PROCESSORS] = math.log(jobs.feature[job, Q])
-    term[REQUEST] = math.log(bounded_estimate(jobs, job))
+    term[TERM_PROCESSORS] = math.log(jobs.feature[job, FEATURE_PROCESSORS])
+    term[TERM_REQUEST] = math.log(bounded_estimate(jobs, job))
 
 
 @kernel
@@ -247,7 +244,7 @@ def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
     """
     alike = sim.history_alike[jobs.user[job]]
     completed = sim.history_completed[jobs.user[job]]
-    estimate = int(jobs.feature[job, E])
+    estimate = int(jobs.feature[job, FEATURE_ESTIMATE])
     same = alike[0] == completed and alike[1] == estimate
     if same and alike[2] == jobs.requested_time[job] and alike[3] == jobs.processors[job]:
         return True
@@ -275,7 +272,7 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
     if not remember_alike(jobs, sim, job):
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
-        for column in range(NETWORK_RUN_TIME_RATIO, N_TERMS):
+        for column in range(TERM_NETWORK_RUN_TIME_RATIO, N_TERMS):
             term[column] = 0.0
         expect_by_recent(jobs, sim, job, term)
         if is_expected(sim, EXPECT_BY_NETWORK):

@@ -10,12 +10,14 @@ import math
 
 import numpy as np
 
+from hpcgym.core.constants import (
+    N_KEPT_FIELDS,
+)
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.state import LOG_LARGEST, N_KEPT_FIELDS, NOW
 
 MONTH_MINUTES = 43_200.0
 
@@ -40,7 +42,7 @@ def record_completion(jobs: Jobs, sim: Sim, job: int) -> None:
     if len(sim.history_log_bound) > 0:
         sim.history_log_bound[user, spot] = log_bounded(run_time)
     sim.history_completed[user] += 1
-    sim.history_last_end_time[user] = sim.counter[NOW]
+    sim.history_last_end_time[user] = sim.now
 
 
 @kernel
@@ -105,7 +107,7 @@ def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
     entry = entry_of(sim, job)
     field = sim.history_field[entry]
     user = jobs.user[job]
-    log_largest = sim.gauge[LOG_LARGEST]
+    log_largest = sim.log_largest
     if sim.history_shown_at[user] != sim.history_completed[user]:
         show_user(sim, user, log_largest)
     for column in range(N_KEPT_FIELDS):
@@ -113,7 +115,7 @@ def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
     field[4] = np.float32(min(-math.log(sim.inverse[entry]) / log_largest, 1.0))
     field[5] = np.float32(-1.0)
     if sim.history_completed[user] > 0:
-        minutes = (sim.counter[NOW] - sim.history_last_end_time[user]) / 60.0
+        minutes = (sim.now - sim.history_last_end_time[user]) / 60.0
         field[5] = np.float32(min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0))
 
 

@@ -1,0 +1,103 @@
+"""Numbers that kernels and Python agree on: codes of settings, rules, places of terms, sizes."""
+
+NEVER = 2**62
+"""An instant that does not come, s."""
+
+FIRST_ENTRY = -2
+"""What `Sim.start_time` holds of the waiting job with entry 0; for entry k it is that less k."""
+
+NODE_CHILDREN = 32
+"""Jobs in one block of a queue, and blocks in one group."""
+
+SIZE_CLASSES = 69
+"""Classes of jobs by processors: one each up to 7, then 8-9, 10-11, 12-13, 14-15, 16-19 and so on,
+four an octave; the last has no bound."""
+
+# Settings of an episode.
+BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
+BACKFILL_MULTI_QUEUE, BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 4, 5, 6, 7
+SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
+DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
+HISTORY_FOR_KEYS, HISTORY_FOR_VIEWS = 1, 2  # at every submission; of jobs that are queued
+HISTORY_FOR_PREDICTIONS = 3  # recorded only
+PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
+CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
+ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
+PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
+
+# Where a run of the clock stops, and where it goes on.
+STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_BAD_ACTION = 0, 1, 2, -100
+PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS = 0, 1, 2
+
+# Bits of `Sim.flag`; the last until the job's delay is over, the others from its start on.
+FLAG_BACKFILLED, FLAG_THRESHOLDED, FLAG_HELD = 1, 2, 4
+
+# Orders. A static one is kept in a queue: the base order always, the backfill order where it is
+# another one.
+BASE_ORDER, BACKFILL_ORDER, PASS_ORDER = 0, 1, 2
+N_ORDERS, N_QUEUES = 3, 2
+
+# Rules that score a job; their parameters are rows of `Sim.weight`.
+BY_BASE = -1  # no rule: the base order serves
+(
+    RULE_WEIGHTS,
+    RULE_SUBMIT,
+    RULE_WFP3,
+    RULE_UNICEF,
+    RULE_F1,
+    RULE_F2,
+    RULE_F3,
+    RULE_F4,
+    RULE_MULTIFACTOR,
+    RULE_SMITH,
+    RULE_KEYS,
+    RULE_INDEX,
+) = range(12)
+N_WEIGHTS = 9
+"""Parameters of a rule: for `RULE_WEIGHTS` the six weights of features, for `RULE_INDEX` those of
+all terms."""
+
+# Columns of `Jobs.feature`: q, e (s), e/q, e q.
+FEATURE_PROCESSORS, FEATURE_ESTIMATE, FEATURE_RATIO, FEATURE_AREA = 0, 1, 2, 3
+N_FEATURES = 4
+
+# How run times are expected, as bits; every kind reads users' records too.
+EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
+N_NETWORK_INPUTS = 27
+"""Numbers that the network reads of a job."""
+N_HIDDEN, N_LAST = 32, 16
+"""Units of its two hidden layers."""
+N_NETWORK = N_HIDDEN * (N_NETWORK_INPUTS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
+"""Its parameters, layer by layer, weights before biases."""
+
+# Terms that an index policy weighs, all natural logarithms: of processors, of the bounded estimate,
+# of the run-time ratio and the speed as users' records, the network and the regression expect them,
+# and of the ratio as the user's last two jobs give it.
+(
+    TERM_PROCESSORS,
+    TERM_REQUEST,
+    TERM_RUN_TIME_RATIO,
+    TERM_SPEED,
+    TERM_NETWORK_RUN_TIME_RATIO,
+    TERM_NETWORK_SPEED,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
+    TERM_RECENT_RUN_TIME_RATIO,
+) = range(N_WEIGHTS)
+N_TERMS = N_WEIGHTS
+N_REGRESSORS = 8
+"""Numbers that the regression reads of a job."""
+
+MOST_CLASSES = 8
+"""Classes that multiple-queue backfilling may have."""
+FIRST_BOUND = 5
+"""Place of the largest estimate of the first class, s, among the parameters of multiple-queue
+backfilling; those of the other classes follow."""
+N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
+"""Parameters that a backfilling mode may have."""
+
+# Observation fields of a job by when they change: never, at the submission (frozen with it), and of
+# these the ones that a completion of the user changes.
+N_STATIC_FIELDS = 4
+N_HISTORY_FIELDS = 6
+N_KEPT_FIELDS = 4
