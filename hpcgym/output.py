@@ -80,7 +80,7 @@ def make_folder(path: str | Path) -> Path:
 
 
 @contextmanager
-def lending_folder(path: str | Path) -> Iterator[Path]:
+def output_folder(path: str | Path) -> Iterator[Path]:
     """Make a folder and yield it; if the block fails, remove what was made and is still empty.
 
     Raises:
@@ -90,7 +90,7 @@ def lending_folder(path: str | Path) -> Iterator[Path]:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as place:
         ...     try:
-        ...         with lending_folder(Path(place, "new", "results")) as folder:
+        ...         with output_folder(Path(place, "new", "results")) as folder:
         ...             _ = 1 / 0
         ...     except ZeroDivisionError:
         ...         print(list(Path(place).iterdir()))

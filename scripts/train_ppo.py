@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import lending_folder
+from hpcgym.output import output_folder
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace):
     config = overridden(preset(options.action, network=options.network, **limits), options.set)
     augmentation = augmentation_of(options.augment)
     playing, kept = chosen_weeks(options, config.validation_share)
-    with lending_folder(options.output) as folder:
+    with output_folder(options.output) as folder:
         ensure_free(options.name, folder, shelf=options.shelf, force=force)
         logs = digests_of_logs(options.scenario)
         if options.resume:

@@ -16,7 +16,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
-from hpcgym.output import lending_folder
+from hpcgym.output import output_folder
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
 
     trainer = chosen_trainer(options)
     sets = left_of_each_log(options.scenario, options.weeks)
-    with lending_folder(options.output) as folder:
+    with output_folder(options.output) as folder:
         ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
         logs = digests_of_logs(options.scenario)
         began = time.monotonic()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgym.errors import OutputError
-from hpcgym.output import ensure_writable, lending_folder, make_folder, writing
+from hpcgym.output import ensure_writable, make_folder, output_folder, writing
 
 
 def names_in(folder: Path) -> list[str]:
@@ -169,7 +169,7 @@ def test_folder_under_a_file_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_lent_folder_goes_again_when_the_block_fails_and_left_it_empty(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), lending_folder(tmp_path / "a" / "b") as folder:
+    with pytest.raises(KeyboardInterrupt), output_folder(tmp_path / "a" / "b") as folder:
         assert folder.is_dir()
         raise KeyboardInterrupt
     assert names_in(tmp_path) == []
@@ -177,12 +177,12 @@ def test_lent_folder_goes_again_when_the_block_fails_and_left_it_empty(tmp_path:
 
 def test_lent_folder_stays_where_it_was_there_or_holds_something(tmp_path: Path) -> None:
     (tmp_path / "old").mkdir()
-    with pytest.raises(ValueError, match="no"), lending_folder(tmp_path / "old"):
+    with pytest.raises(ValueError, match="no"), output_folder(tmp_path / "old"):
         raise ValueError("no")
-    with pytest.raises(ValueError, match="no"), lending_folder(tmp_path / "new" / "one") as folder:
+    with pytest.raises(ValueError, match="no"), output_folder(tmp_path / "new" / "one") as folder:
         (folder / "kept").touch()
         raise ValueError("no")
-    with lending_folder(tmp_path / "fine"):
+    with output_folder(tmp_path / "fine"):
         pass
     assert names_in(tmp_path) == ["fine", "new", "old"]
     assert names_in(tmp_path / "new" / "one") == ["kept"]
@@ -191,6 +191,6 @@ def test_lent_folder_stays_where_it_was_there_or_holds_something(tmp_path: Path)
 def test_folder_that_cannot_be_lent_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = tmp_path / "file" / "folder"
-    with pytest.raises(OutputError, match="cannot make this folder"), lending_folder(folder):
+    with pytest.raises(OutputError, match="cannot make this folder"), output_folder(folder):
         pytest.fail("the block must not run")
     assert names_in(tmp_path) == ["file"]

@@ -48,7 +48,7 @@ def results_folder(
         HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
             there is nothing to resume from.
     """
-    from hpcgym.output import ensure_writable, lending_folder
+    from hpcgym.output import ensure_writable, output_folder
 
     if output is None:
         if resume:
@@ -60,7 +60,7 @@ def results_folder(
                 "what had finished is lost; with --output FOLDER it is kept for --resume"
             ) from None
         return
-    with lending_folder(output) as folder:
+    with output_folder(output) as folder:
         for name in files:
             ensure_writable(folder / name, force=force)
         kept = folder / UNFINISHED
