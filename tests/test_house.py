@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -319,22 +320,71 @@ def test_one_word_per_thing():
         assert not used & WRONG_WORDS, f"{label(path)}: {sorted(used & WRONG_WORDS)}"
 
 
-def is_overload(function):
-    """Tell whether a definition only states types."""
-    return any(isinstance(n, ast.Name) and n.id == "overload" for n in function.decorator_list)
+def top_level_imports(path):
+    """Return the modules of hpcgym that a file imports when it is loaded."""
+    found, statements = set(), list(tree(path).body)
+    while statements:
+        node = statements.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            statements += [*node.body, *node.orelse]
+        elif isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] == "hpcgym":
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in BY_NAME else node.module for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in BY_NAME}
+    return found
 
 
-def test_every_public_function_tells_its_source():
-    missing = []
-    for path in MODULES:
-        if room(path) == "cli":  # a subcommand's docstring is its help text
-            continue
-        for node in tree(path).body:
-            is_public = isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
-            is_public = is_public and not is_overload(node)
-            if is_public and "Source:" not in (ast.get_docstring(node) or ""):
-                missing.append(f"{label(path)}:{node.lineno} {node.name}")
-    assert not missing
+def module_name(path):
+    """Return the dotted name of a module."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+BY_NAME = {module_name(path): path for path in MODULES}
+
+
+def test_no_imports_go_round_in_a_circle():
+    left = {name: top_level_imports(path) - {name} for name, path in BY_NAME.items()}
+    while ready := {name for name, needed in left.items() if not needed & set(left)}:
+        left = {name: needed for name, needed in left.items() if name not in ready}
+    assert not left, f"these import each other: {sorted(left)}"
+
+
+def docstring_lines(path):
+    """Return the numbers of a file's lines of docstrings, those after constants included."""
+    lines = set()
+    for node in nodes(path, ast.Module, ast.ClassDef, ast.FunctionDef):
+        for place, one in enumerate(node.body):
+            is_text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+            if is_text and (place == 0 or not isinstance(node, ast.FunctionDef)):
+                lines |= set(range(one.lineno, one.end_lineno + 1))
+    return lines
+
+
+def code_lines(path):
+    """Return the numbers of a file's lines that are neither docstring nor comment nor blank."""
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    layout.add(tokenize.ENDMARKER)
+    with path.open("rb") as file:
+        tokens = [token for token in tokenize.tokenize(file.readline) if token.string != "utf-8"]
+    lines = {
+        line
+        for token in tokens
+        if token.type not in layout
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    return lines - docstring_lines(path)
+
+
+@pytest.mark.parametrize(("folder", "most"), [("core/kernels", 0.5), (".", 0.45)])
+def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
+    files = [path for path in MODULES if path.is_relative_to(PACKAGE / folder)]
+    text = sum(len(docstring_lines(path)) for path in files)
+    assert text <= most * sum(len(code_lines(path)) for path in files)
+
+
+def test_the_package_stays_below_thirty_thousand_lines():
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 30_000
 
 
 def test_the_house_plan_names_every_module():
@@ -361,6 +411,21 @@ def project_files():
         if path.suffix in ("", ".cff", ".md", ".py", ".toml", ".txt", ".yaml")
         and "__pycache__" not in path.parts
     ]
+
+
+DIALECT = re.compile(
+    r"house rule|abreast|lines? of reference|to the job\b(?! table)|\bcomes? of (?:it|them)\b"
+    r"|\bcome to owe\b|\bin the making\b|\blends?\b",
+    re.IGNORECASE,
+)
+"""Phrases that plain English avoids."""
+
+
+def test_prose_is_plain():
+    for path in project_files():
+        if path.suffix in (".md", ".py", ".toml") and path != Path(__file__):
+            found = DIALECT.search(path.read_text(encoding="utf-8"))
+            assert not found, f"{label(path)}: {found.group()!r}"
 
 
 def test_no_file_names_a_machine_or_a_registry():
