@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
+from hpcgym.agent.result_table import forget_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import write_expecting
 from hpcgym.agent.trainers import TRAINERS
@@ -44,7 +45,7 @@ def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bo
     text = "\n".join(_table(title, table) for title, table in tables.items())
     with writing(path, force=force) as file:
         file.write_text(text, encoding="utf-8")
-    read_card(path)
+    forget_results(path.parent, read_card(path).name)
 
 
 def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) -> None:
@@ -95,6 +96,7 @@ def put_on_shelf(card: Path, *, force: bool = False) -> Path:
     for source in (weights, card) if named else (card,):
         with writing(shelf / source.name, force=force) as file:
             shutil.copyfile(source, file)
+    forget_results(shelf, stated.name)
     return shelf / card.name
 
 

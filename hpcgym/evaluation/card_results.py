@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from hpcgym.agent.card import Card, Result
+from hpcgym.agent.card import Card
+from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import evaluate
@@ -73,23 +73,6 @@ def shelf_results(
     return found
 
 
-def merged(card: Card, result: Result) -> Card:
-    """Put a result in place of the card's earlier one on the same scenario, or after the others.
-
-    Args:
-        card: The card.
-        result: The new result.
-
-    Returns:
-        The card with its results in the order of the scenarios' names.
-
-    Source:
-        House rule: a card has one result per scenario.
-    """
-    by_scenario = {one.scenario: one for one in (*card.results, result)}
-    return replace(card, results=tuple(by_scenario[name] for name in sorted(by_scenario)))
-
-
 def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
     """Round a summary as the table does, and say what prints it."""
     chosen = "" if weeks is None else f"--weeks {weeks} "
@@ -105,7 +88,8 @@ def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
         mean_bsld=round(one.mean_bsld, 2),
         sum_bsld=round(one.sum_bsld, 2),
         ratio_to_saf=round(one.ratio.value, 3),
-        interval=None if low is None or high is None else (round(low, 3), round(high, 3)),
+        ratio_low=None if low is None else round(low, 3),
+        ratio_high=None if high is None else round(high, 3),
         mean_log_ratio=round(one.log_ratio.value, 3),
         mean_pp_bsld=round(one.mean_pp_bsld, 2),
         p99_bsld=round(one.p99_bsld, 1),

@@ -130,9 +130,8 @@ def test_trained_card_is_refused_where_it_was_trained(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:
     from hpcgym.agent import load_card
-    from hpcgym.agent.shelf import RESULTS_MARK
 
-    text = load_card("spf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+    text = load_card("spf").path.read_text(encoding="utf-8")
     card = tmp_path / "mine.toml"
     card.write_text(
         text.replace('name = "SPF"', 'name = "mine"')
