@@ -12,11 +12,14 @@ import argparse
 import shlex
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.output import lending_folder
+
+KEYS = ("strategy", "evaluations")
+"""Fields of a trainer that options set."""
 
 
 def main() -> int:
@@ -65,18 +68,23 @@ def chosen_trainer(options: argparse.Namespace):
     if options.trainer.casefold() == "ppo":
         raise HpcgymError("ppo tunes no weights of an order: python scripts/train_ppo.py trains it")
     trainer = load_trainer(options.trainer)
-    given = {"strategy": options.strategy, "evaluations": options.evaluations}
+    given = {key: getattr(options, key) for key in KEYS}
     given = {key: value for key, value in given.items() if value is not None}
-    for key in given.keys() - {field.name for field in fields(trainer)}:
+    for key in given.keys() - settable(options):
         raise HpcgymError(f"the trainer {options.trainer} has no --{key}; leave it out")
     return replace(trainer, **given)
+
+
+def settable(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return what can be set of the trainer; w*train is by definition searched by XNES."""
+    return ("evaluations",) if options.trainer.casefold() == "weights" else KEYS
 
 
 def left_unsaid(options: argparse.Namespace, trainer: object) -> list[str]:
     """Return what the trainer was left to choose, as options, so that the card has it."""
     words = []
-    for key in ("strategy", "evaluations"):
-        if getattr(options, key) is None and hasattr(trainer, key):
+    for key in settable(options):
+        if getattr(options, key) is None:
             words += [f"--{key}", str(getattr(trainer, key))]
     return words
 

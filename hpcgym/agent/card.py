@@ -29,7 +29,7 @@ from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import read_expecting
 from hpcgym.agent.training_weeks import Training
-from hpcgym.agent.weight_search import ConstantAction
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name

@@ -18,7 +18,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import write_expecting
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import Training
-from hpcgym.agent.weight_search import ConstantAction
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.core.state import RULE_INDEX, RULE_WEIGHTS
 from hpcgym.errors import CardError

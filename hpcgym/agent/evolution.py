@@ -29,7 +29,7 @@ class XNES:
         step_size: Its scale (sigma).
         shape: Its shape, a matrix of determinant 1 (B), shape (dimension, dimension).
         best: The best candidate told so far, or None.
-        best_fitness: Its fitness.
+        best_value: Its fitness.
 
     Raises:
         HpcgymError: A mean that is no vector, a step size not above 0, fewer than 2 candidates.
@@ -42,7 +42,7 @@ class XNES:
         >>> for _ in range(80):
         ...     candidates = search.ask()
         ...     search.tell((candidates**2).sum(axis=1))
-        >>> bool(search.best_fitness < 1e-6)
+        >>> bool(search.best_value < 1e-6)
         True
     """
 
@@ -60,7 +60,7 @@ class XNES:
         self.step_size = float(step_size)
         self.shape = np.eye(dimension)
         self.best: FloatArray | None = None
-        self.best_fitness = np.inf
+        self.best_value = np.inf
         self._generator = generator
         self._rate = (9 + 3 * np.log(dimension)) / (5 * dimension * np.sqrt(dimension))
         weight = np.maximum(0.0, np.log(n / 2 + 1) - np.log(np.arange(1, n + 1)))
@@ -78,7 +78,7 @@ class XNES:
         self._asked = self.mean + self.step_size * self._drawn @ self.shape.T
         return self._asked.copy()
 
-    def tell(self, fitness: ArrayLike) -> None:
+    def tell(self, values: ArrayLike) -> None:
         """Move the distribution by what the last generation was worth.
 
         Args:
@@ -88,16 +88,16 @@ class XNES:
         Raises:
             HpcgymError: No generation was asked for, or the fitness does not fit it.
         """
-        values = np.asarray(fitness, dtype=np.float64)
+        told = np.asarray(values, dtype=np.float64)
         if self._drawn is None:
             raise HpcgymError("a generation must be asked for before it is told of")
-        if values.shape != (len(self._drawn),) or np.isnan(values).any():
+        if told.shape != (len(self._drawn),) or np.isnan(told).any():
             raise HpcgymError(
-                f"fitness must be {len(self._drawn)} numbers, none NaN; got {fitness!r}"
+                f"values must be {len(self._drawn)} numbers, none NaN; got {values!r}"
             )
-        order = np.argsort(values, kind="stable")
-        if values[order[0]] < self.best_fitness:
-            self.best_fitness = float(values[order[0]])
+        order = np.argsort(told, kind="stable")
+        if told[order[0]] < self.best_value:
+            self.best_value = float(told[order[0]])
             self.best = self._asked[order[0]].copy()
         drawn, self._drawn = self._drawn[order], None
         dimension = len(self.mean)
@@ -170,7 +170,7 @@ class CMAES:
         self._asked = self._search.ask()
         return np.array(self._asked)
 
-    def tell(self, fitness: ArrayLike) -> None:
+    def tell(self, values: ArrayLike) -> None:
         """Move the distribution by what the last generation was worth.
 
         Args:
@@ -179,13 +179,13 @@ class CMAES:
         Raises:
             HpcgymError: No generation was asked for, or the fitness does not fit it.
         """
-        values = np.asarray(fitness, dtype=np.float64)
-        if values.shape != (len(self._asked),) or not len(values) or np.isnan(values).any():
+        told = np.asarray(values, dtype=np.float64)
+        if told.shape != (len(self._asked),) or not len(told) or np.isnan(told).any():
             raise HpcgymError(
-                f"fitness must be {len(self._asked)} numbers, one for each candidate asked for and "
-                f"none NaN; got {fitness!r}"
+                f"values must be {len(self._asked)} numbers, one for each candidate asked for and "
+                f"none NaN; got {values!r}"
             )
-        self._search.tell(self._asked, values.tolist())
+        self._search.tell(self._asked, told.tolist())
         self._asked = []
 
 

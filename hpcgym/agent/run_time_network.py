@@ -275,6 +275,6 @@ def _together(parts: Sequence[Samples]) -> Samples:
     return Samples(
         *(
             np.concatenate([getattr(part, key) for part in parts])
-            for key in ("sign", "share", "speed", "log_bound")
+            for key in ("inputs", "run_time_ratio", "speed", "log_bound")
         )
     )

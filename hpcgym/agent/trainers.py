@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.index_search import IndexTrainer, LinearTrainer
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.weight_search import WeightsTrainer
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
@@ -55,14 +55,12 @@ def _ppo_trainer() -> Trainer:
 
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
-    "weights": WeightsTrainer,
-    "tuned-weights": partial(LinearTrainer, "TUNED-WEIGHTS"),
-    "network": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
-    "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
-    "tuned-network": partial(IndexTrainer, "TUNED-NET", network=True),
-    "evolved-score": partial(
-        IndexTrainer, "EVOLVED-NET", network=True, searched="score", evaluations=240
-    ),
+    "weights": partial(replace, W_TRAIN),
+    "tuned-weights": partial(SearchTrainer, "TUNED-WEIGHTS", "features", evaluations=240),
+    "network": partial(SearchTrainer, "SMITH-NET", network=True, evaluations=0),
+    "tuned-history": partial(SearchTrainer, "TUNED-HISTORY"),
+    "tuned-network": partial(SearchTrainer, "TUNED-NET", network=True),
+    "evolved-score": partial(SearchTrainer, "EVOLVED-NET", "score", network=True, evaluations=240),
     "ppo": _ppo_trainer,
 }
 """What makes each trainer, by the name that commands take."""
