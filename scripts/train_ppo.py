@@ -41,10 +41,9 @@ def main() -> int:
 
 def run(options: argparse.Namespace):
     """Train; return what came of it, and the card."""
-    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf
+    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
     from hpcgym.agent.ppo.checkpoint import Course
-    from hpcgym.agent.ppo.export import write_agent
     from hpcgym.agent.training_weeks import Training, digests_of_logs
 
     force, seed, steps, minutes = options.force, options.seed, options.steps, options.minutes

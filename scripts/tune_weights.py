@@ -36,7 +36,7 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Train on the weeks chosen, write card and weights, and say where."""
-    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_tuned
+    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
             shlex.join(["python", *sys.argv, *left_unsaid(options, trainer)]),
             logs,
         )
-        card = write_tuned(agent, options.name, folder, training, force=options.force)
+        card = write_agent(agent, options.name, folder, training, force=options.force)
     print(f"{options.name}: {training.seconds:.0f} s; wrote {card}")
     if options.shelf:
         print(f"wrote {put_on_shelf(card, force=options.force)}")

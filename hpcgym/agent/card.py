@@ -19,6 +19,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hpcgym.agent.network import read_network
 from hpcgym.agent.result_table import FILE as RESULTS_FILE
 from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.run_time_network import read_expecting
+from hpcgym.agent.run_time_network import read_run_time_network
 from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.index_policy import index_policy
@@ -90,17 +91,12 @@ class Card:
         """
         return read_results(self.path.parent).get(self.name, ())
 
+    @cached_property
     def agent(self) -> RuleAgent | NamedAgent:
-        """Make the agent.
-
-        Returns:
-            The agent, under the card's name.
+        """The agent, under the card's name; made once.
 
         Raises:
             CardError: The card states what its kind of agent cannot honour.
-
-        Source:
-            House rule: a card makes an agent named.
         """
         try:
             return replace(KINDS[self.kind](self), training=self.training)
@@ -136,7 +132,7 @@ def read_card(path: Path) -> Card:
         card = _card_of(document, path)
     except CardError as error:
         raise CardError(f"{path}: {error}") from None
-    card.agent()
+    _ = card.agent  # refuses what cannot be honoured
     return card
 
 
@@ -241,7 +237,7 @@ def _index_agent(card: Card) -> RuleAgent:
     network, file = None, card.parameters.get("network")
     if file is not None:
         _check_weights_file("parameters.network", file, card.path)
-        network = read_expecting(card.path.with_suffix(".npz"))
+        network = read_run_time_network(card.path.with_suffix(".npz"))
     policy = index_policy(card.parameters["weights"], network, source=card.source)
     return RuleAgent(policy, name=card.name)
 

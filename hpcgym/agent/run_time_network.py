@@ -185,7 +185,7 @@ def fit_network(
     return network.astype(np.float64)
 
 
-def write_expecting(network: FloatArray, path: Path, *, force: bool = False) -> None:
+def write_run_time_network(network: FloatArray, path: Path, *, force: bool = False) -> None:
     """Write a network as a compressed file of numpy, without pickles.
 
     Args:
@@ -203,8 +203,8 @@ def write_expecting(network: FloatArray, path: Path, *, force: bool = False) -> 
         np.savez_compressed(file, expecting=network.astype(np.float32))
 
 
-def read_expecting(path: Path) -> FloatArray:
-    """Read what `write_expecting` has written.
+def read_run_time_network(path: Path) -> FloatArray:
+    """Read what `write_run_time_network` has written.
 
     Args:
         path: The file.

@@ -126,7 +126,7 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
         except PolicyError:
             known = dict.fromkeys((*agent_names(), *policy_names()))
             raise CardError(unknown_name("agent", name, known)) from None
-    return load_card(name).agent()
+    return load_card(name).agent
 
 
 def index_markdown(cards: Mapping[str, Card]) -> str:

@@ -57,7 +57,7 @@ def shelf_results(
             continue
         weeks = None if opened == episodes.numbers else number_ranges(opened)
         evaluation = evaluate(
-            [cards[name].agent() for name in names],
+            [cards[name].agent for name in names],
             episodes,
             weeks=weeks,
             jitter=JITTER_S if replicas else 0,

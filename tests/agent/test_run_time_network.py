@@ -9,9 +9,9 @@ from hpcgym.agent.run_time_network import (
     Fitting,
     Samples,
     fit_network,
-    read_expecting,
+    read_run_time_network,
     samples_of,
-    write_expecting,
+    write_run_time_network,
 )
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.simulator import Simulator
@@ -131,10 +131,10 @@ def test_no_samples_are_refused():
 
 def test_network_is_written_and_read(tmp_path, samples):
     network = fit_network([samples], 0, Fitting(epochs=1))
-    write_expecting(network, tmp_path / "one.npz")
-    assert np.array_equal(read_expecting(tmp_path / "one.npz"), network)
+    write_run_time_network(network, tmp_path / "one.npz")
+    assert np.array_equal(read_run_time_network(tmp_path / "one.npz"), network)
     with pytest.raises(OutputError):
-        write_expecting(network, tmp_path / "one.npz")
+        write_run_time_network(network, tmp_path / "one.npz")
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_files_that_hold_no_network_are_refused(tmp_path, write):
     path = tmp_path / "weights.npz"
     write(path)
     with pytest.raises(CardError, match=r"weights\.npz"):
-        read_expecting(path)
+        read_run_time_network(path)

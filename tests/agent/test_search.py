@@ -10,7 +10,7 @@ import pytest
 
 from hpcgym import evaluate, simulate
 from hpcgym.agent import NamedAgent, RuleAgent, card_writer
-from hpcgym.agent.card_writer import put_on_shelf, write_tuned
+from hpcgym.agent.card_writer import put_on_shelf, write_agent
 from hpcgym.agent.objective import Objective
 from hpcgym.agent.search import SMITH, W_TRAIN, SearchTrainer
 from hpcgym.agent.shelf import load_agent, load_card
@@ -146,7 +146,7 @@ def test_feature_weights_of_several_logs_are_written_and_played_in_unit_scale(
         [weeks, Episodes("tiny")], 0
     )
     assert isinstance(agent, NamedAgent)
-    read = load_agent(str(write_tuned(agent, "MINE", tmp_path, training)))
+    read = load_agent(str(write_agent(agent, "MINE", tmp_path, training)))
     assert (read.agent, read.env_keywords) == (agent.agent, {"action": "weights"})
     open_weeks = Episodes("synthetic-256-weeks").select("4-5")
     for log in (open_weeks, Episodes("tiny")):
@@ -159,16 +159,16 @@ def test_feature_weights_of_several_logs_are_written_and_played_in_unit_scale(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("weights = [0.5, ", "weights = [", "weights must be 6"),
-        ("weights = [0.5, ", "weights = [2.5, ", r"in \[-1, 1\], got 2.5"),
-        ("weights = [0.5, ", "weights = [1, ", "must be a number, got 1"),
+        ("[\n    0.5,", "[", "weights must be 6"),
+        ("    0.5,", "    2.5,", r"in \[-1, 1\], got 2.5"),
+        ("    0.5,", "    1,", "must be a number, got 1"),
         ('action = "weights"', 'action = "policy"', "weights"),
     ],
 )
 def test_malformed_cards_of_weights_are_refused(training, tmp_path, old, new, said):
     action = ConstantAction((0.5, 0.0, 0.0, 0.0, 0.0, -0.5))
     agent = NamedAgent("MINE", action, {"action": "weights"})
-    card = write_tuned(agent, "MINE", tmp_path, training)
+    card = write_agent(agent, "MINE", tmp_path, training)
     text = card.read_text()
     assert old in text
     card.write_text(text.replace(old, new))
@@ -205,7 +205,7 @@ def test_search_that_cannot_be_is_refused(keywords, said):
 
 
 def test_index_is_written_as_a_card_and_read_again(weeks, smith, training, tmp_path):
-    card = write_tuned(smith, "MINE", tmp_path, training)
+    card = write_agent(smith, "MINE", tmp_path, training)
     read = load_agent(str(card))
     assert read.name == "MINE"
     assert read.training == training
@@ -214,20 +214,20 @@ def test_index_is_written_as_a_card_and_read_again(weeks, smith, training, tmp_p
         simulate(workload, read.policy).start_time, simulate(workload, smith.policy).start_time
     )
     with pytest.raises(OutputError):
-        write_tuned(smith, "MINE", tmp_path, training)
+        write_agent(smith, "MINE", tmp_path, training)
 
 
 def test_index_without_a_network_needs_no_file(training, tmp_path):
     policy = index_policy([1, 1.5, 0.25, -0.125, 0, 0])
     agent = load_agent("SAF")
-    card = write_tuned(type(agent)(policy), "MINE", tmp_path, training)
+    card = write_agent(type(agent)(policy), "MINE", tmp_path, training)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
-    assert load_card(str(card)).agent().policy.parameters.tolist() == policy.parameters.tolist()
+    assert load_card(str(card)).agent.policy.parameters.tolist() == policy.parameters.tolist()
 
 
 def test_weights_of_features_are_written_to_the_last_digit(weeks, training, tmp_path):
     agent = replace(W_TRAIN, evaluations=30).train([weeks], 0)
-    card = write_tuned(agent, "MINE", tmp_path, training)
+    card = write_agent(agent, "MINE", tmp_path, training)
     read, workload = load_agent(str(card)), weeks.workload(0)
     assert np.allclose(
         read.policy.parameters,
@@ -242,13 +242,13 @@ def test_weights_of_features_are_written_to_the_last_digit(weeks, training, tmp_
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_weight_on_the_wait_alone_is_written_as_the_rule_it_is(weeks, training, tmp_path, sign):
     agent = weights_agent(np.array([0, 0, sign, 0, 0, 0]), [weeks], name="whatever")
-    read = load_agent(str(write_tuned(agent, "MINE", tmp_path, training)))
+    read = load_agent(str(write_agent(agent, "MINE", tmp_path, training)))
     assert read.policy is as_policy("FCFS" if sign < 0 else "LCFS")
 
 
 def test_agent_that_is_no_weights_is_refused_before_a_file_is_written(training, tmp_path):
     with pytest.raises(CardError, match="MINE orders by no tuned weights"):
-        write_tuned(NamedAgent("MINE", load_agent("SAF")), "MINE", tmp_path, training)
+        write_agent(NamedAgent("MINE", load_agent("SAF")), "MINE", tmp_path, training)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -260,7 +260,7 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
     monkeypatch.setattr(card_writer, "shelf_folders", lambda name: [tmp_path / name])
     for agent, files in ((load_agent("SPF"), ["mine.toml"]), (smith, ["mine.npz", "mine.toml"])):
         (made / "mine.npz").write_bytes(b"left")
-        card = put_on_shelf(write_tuned(agent, "MINE", made, training, force=True), force=True)
+        card = put_on_shelf(write_agent(agent, "MINE", made, training, force=True), force=True)
         assert sorted(path.name for path in shelf.iterdir()) == files
         assert load_card(str(card)).training == training
     with pytest.raises(OutputError):
@@ -269,7 +269,7 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
 
 def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monkeypatch):
     monkeypatch.setattr(card_writer, "shelf_folders", lambda name: [tmp_path / "agents"])
-    card = write_tuned(load_agent("SPF"), "PPO", tmp_path, training)
+    card = write_agent(load_agent("SPF"), "PPO", tmp_path, training)
     with pytest.raises(CardError, match=r"`hpcgym judge PPO` would train new agents"):
         put_on_shelf(card)
 
@@ -284,7 +284,7 @@ def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monke
     ],
 )
 def test_malformed_cards_of_an_index_are_refused(smith, training, tmp_path, old, new, said):
-    card = write_tuned(smith, "MINE", tmp_path, training)
+    card = write_agent(smith, "MINE", tmp_path, training)
     text = card.read_text()
     assert old in text
     card.write_text(text.replace(old, new))

@@ -66,8 +66,8 @@ def test_every_other_card_is_of_what_was_trained() -> None:
     for name, card in load_cards().items():
         if card.kind != "rule":
             assert card.training is not None
-            assert card.agent().training == card.training
-            assert card.agent().name == name
+            assert card.agent.training == card.training
+            assert card.agent.name == name
 
 
 def test_what_was_trained_has_the_last_block_of_each_log_to_be_judged_on() -> None:
@@ -89,7 +89,7 @@ def test_every_card_makes_the_agent_it_names() -> None:
     for name, card in load_cards().items():
         if card.kind != "rule":
             continue
-        agent = card.agent()
+        agent = card.agent
         assert isinstance(agent, RuleAgent)
         assert agent.name == name
         assert agent.policy.name == card.parameters["policy"]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.card_writer import write_agent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trainers import load_trainer
@@ -33,7 +34,6 @@ checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
 clone = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
 models = pytest.importorskip("hpcgym.agent.ppo.build")
 networks = pytest.importorskip("hpcgym.agent.ppo.torch_networks")
-shelving = pytest.importorskip("hpcgym.agent.ppo.export")
 weeks = pytest.importorskip("hpcgym.agent.ppo.validation_split")
 event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 sb3_evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
@@ -141,9 +141,9 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     assert trained.history[0][1] == pytest.approx(1.0)
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
     made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # judged elsewhere
-    card = load_card(str(shelving.write_agent(trained, "NET", tmp_path, made)))
+    card = load_card(str(write_agent(trained, "NET", tmp_path, made)))
     assert card.training == made
-    agent = card.agent()
+    agent = card.agent
     assert same_weights(agent.agent, trained.agent)
     frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
     ratio = frame.loc["NET", "mean_bsld"] / frame.loc["SAF", "mean_bsld"]
