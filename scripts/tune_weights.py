@@ -1,11 +1,11 @@
-"""Tune the weights of an order by evolution on weeks of one or more scenarios; write its card.
+"""Search the weights of an order on weeks of one or more scenarios; write the agent's card.
 
     python scripts/tune_weights.py --trainer tuned-network --scenario kth-sp2-weeks --name MINE
 
 Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
-`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can judge the agent there. With
-`--shelf` it is put on the shelf too; then `python scripts/update_agents.py --agent MINE` writes its
-results.
+`hpcgym judge runs/tuned/mine.toml --scenario kth-sp2-weeks` can evaluate the agent there. With
+`--shelf` the agent goes to the shelf too, and `python scripts/update_agents.py --agent MINE` then
+writes its results.
 """
 
 import argparse
@@ -23,7 +23,7 @@ KEYS = ("strategy", "evaluations")
 
 
 def main() -> int:
-    """Train, and write what came of it."""
+    """Train and write the agent."""
     options = read_arguments()
     try:
         run(options)
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train on the weeks chosen, write card and weights, and say where."""
+    """Train on the chosen weeks, write card and weights, and print where."""
     from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
             options.seed,
             time.monotonic() - began,
             commit_at(Path(__file__).parent),
-            shlex.join(["python", *sys.argv, *left_unsaid(options, trainer)]),
+            shlex.join(["python", *sys.argv, *default_options(options, trainer)]),
             logs,
         )
         card = write_agent(agent, options.name, folder, training, force=options.force)
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def chosen_trainer(options: argparse.Namespace):
-    """Return the trainer with what is set of it, or refuse what it has not."""
+    """Return the trainer with the given settings; refuse those it does not have."""
     from hpcgym.agent.trainers import load_trainer
 
     if options.trainer.casefold() == "ppo":
@@ -76,12 +76,12 @@ def chosen_trainer(options: argparse.Namespace):
 
 
 def settable(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return what can be set of the trainer; w*train is by definition searched by XNES."""
+    """Return the fields that may be set; w*train is by definition searched by XNES."""
     return ("evaluations",) if options.trainer.casefold() == "weights" else KEYS
 
 
-def left_unsaid(options: argparse.Namespace, trainer: object) -> list[str]:
-    """Return what the trainer was left to choose, as options, so that the card has it."""
+def default_options(options: argparse.Namespace, trainer: object) -> list[str]:
+    """Return the trainer's defaults as options, so that the card states them."""
     words = []
     for key in settable(options):
         if getattr(options, key) is None:

@@ -57,7 +57,7 @@ WEEK_NUMBERS = range(1, 10_000)
 
 @dataclass(frozen=True)
 class Card:
-    """What the shelf says of one agent.
+    """What the shelf states of one agent.
 
     Attributes:
         name: What tables call it; the file's stem in any case.
@@ -65,11 +65,10 @@ class Card:
         kind: How it is made into an agent, one of `KINDS`.
         source: Paper or program the agent comes from.
         description: A few sentences for a person choosing among agents.
-        parameters: What defines it, for a rule its policy and its score, and the estimates and
-            correction it plans with where they are not the scenario's.
+        parameters: What defines it.
         environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
-        training: What it was trained on, or None.
         path: The card's file.
+        training: What it was trained on, or None.
     """
 
     name: str
@@ -84,7 +83,7 @@ class Card:
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Its results, one per scenario, which stand in a table beside the card.
+        """Its results, one per scenario, from the table beside the card.
 
         Raises:
             CardError: The table is not understood.
@@ -105,20 +104,11 @@ class Card:
 
 
 def read_card(path: Path) -> Card:
-    """Read and check a card.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The card.
+    """Read and check a card, and make its agent.
 
     Raises:
         CardError: The file cannot be read, a key is missing, unknown or of another type, or the
             agent cannot be made; the message names the file, the key and the nearest valid one.
-
-    Source:
-        House rule: what is not understood is an error, never ignored.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -143,7 +133,7 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
     allowed = (*texts, *tables, "training")
     if "results" in document:
         raise CardError(
-            f"results stand in {RESULTS_FILE} beside the card, which "
+            f"results belong in {RESULTS_FILE} beside the card, which "
             "`python scripts/update_agents.py --agent NAME` writes; take them out of the card"
         )
     _check_keys("card", document, needed=(*texts, *tables), allowed=allowed)
@@ -228,7 +218,7 @@ def _rule_agent(card: Card) -> RuleAgent:
 
 
 def _index_agent(card: Card) -> RuleAgent:
-    """Make the agent of an index, whose network, if it has one, stands beside the card."""
+    """Make the agent of an index, whose network, if it has one, is beside the card."""
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=INDEX_PARAMETERS)
     _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
     if card.environment["action"] != "policy":
@@ -243,7 +233,7 @@ def _index_agent(card: Card) -> RuleAgent:
 
 
 def _weights_agent(card: Card) -> NamedAgent:
-    """Make the agent that hands an environment the same weights in unit scale at every decision."""
+    """Make the agent that takes the same weights in unit scale as its action at every decision."""
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=("weights",))
     _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
     if card.environment["action"] != "weights":
@@ -259,7 +249,7 @@ def _weights_agent(card: Card) -> NamedAgent:
 
 
 def _check_weights_file(key: str, file: object, card: Path) -> None:
-    """Refuse a file of weights that does not stand beside its card, under its name."""
+    """Refuse a file of weights that is not beside its card, under its name."""
     if file != f"{card.stem}.npz":
         raise CardError(
             f"{key} is {file!r}; weights stand beside a card, under its name, {card.stem}.npz"

@@ -91,15 +91,9 @@ def write_agent(
 def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) -> None:
     """Refuse a name that an agent cannot be written under, before it is trained.
 
-    Args:
-        name: What tables would call it; its card and weights would be named after it.
-        folder: Where they would go.
-        shelf: Whether they would go to the shelf, too.
-        force: Whether files that are there may be replaced.
-
     Raises:
         CardError: A name that the shelf cannot have.
-        OutputError: A file cannot be written, or is there.
+        OutputError: A file cannot be written, or is there and `force` is False.
     """
     if shelf:
         _refuse_trainers_name(name)

@@ -1,4 +1,4 @@
-"""Evolution strategies that are asked for candidates and told how good they were."""
+"""Evolution strategies: each is asked for candidates and told their values, lowest best."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ FloatArray = NDArray[np.float64]
 class XNES:
     """Exponential natural evolution strategy: a normal distribution that follows its best samples.
 
-    Lower fitness is better; only ranks count, so any monotone change of the fitness leaves the
-    search as it is.
+    Only ranks count, so any monotone change of the values leaves the search as it is.
 
     Args:
         mean: Where the search begins, shape (dimension,).
-        step_size: Standard deviation of the first candidates (sigma), > 0.
+        step_size: Standard deviation of the first candidates, > 0.
         generator: Source of the random numbers.
         candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
 
@@ -29,19 +28,17 @@ class XNES:
         step_size: Its scale (sigma).
         shape: Its shape, a matrix of determinant 1 (B), shape (dimension, dimension).
         best: The best candidate told so far, or None.
-        best_value: Its fitness.
+        best_value: Its value.
 
     Raises:
         HpcgymError: A mean that is no vector, a step size not above 0, fewer than 2 candidates.
 
-    Source:
-        Glasmachers, Schaul, Yi, Wierstra, Schmidhuber 2010 (GECCO), algorithm 1 and table 1.
+    Source: Glasmachers, Schaul, Yi, Wierstra, Schmidhuber 2010 (GECCO), algorithm 1 and table 1.
 
     Example:
         >>> search = XNES(np.ones(3), 0.5, np.random.default_rng(0))
         >>> for _ in range(80):
-        ...     candidates = search.ask()
-        ...     search.tell((candidates**2).sum(axis=1))
+        ...     search.tell((search.ask() ** 2).sum(axis=1))
         >>> bool(search.best_value < 1e-6)
         True
     """
@@ -69,24 +66,18 @@ class XNES:
         self._asked = np.empty((n, dimension))
 
     def ask(self) -> FloatArray:
-        """Draw a generation.
-
-        Returns:
-            Candidates, shape (n_candidates, dimension).
-        """
+        """Draw a generation of candidates, shape (n_candidates, dimension)."""
         self._drawn = self._generator.standard_normal(self._asked.shape)
         self._asked = self.mean + self.step_size * self._drawn @ self.shape.T
         return self._asked.copy()
 
     def tell(self, values: ArrayLike) -> None:
-        """Move the distribution by what the last generation was worth.
+        """Move the distribution by the values of the last generation, shape (n_candidates,).
 
-        Args:
-            fitness: Of each candidate, shape (n_candidates,); lower is better, none NaN. Equals are
-                ranked in the order they were drawn.
+        Equal values are ranked in the order in which their candidates were drawn.
 
         Raises:
-            HpcgymError: No generation was asked for, or the fitness does not fit it.
+            HpcgymError: No generation was asked for, the number of values differs, or one is NaN.
         """
         told = np.asarray(values, dtype=np.float64)
         if self._drawn is None:
@@ -111,20 +102,15 @@ class XNES:
 
 
 class CMAES:
-    """Covariance matrix adaptation, by the library of its inventors.
+    """Covariance matrix adaptation, by the library of its inventors; arguments as of `XNES`.
 
-    Args:
-        mean: Where the search begins, shape (dimension,).
-        step_size: Standard deviation of the first candidates (sigma), > 0.
-        generator: Source of the seed of its random numbers.
-        candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
+    Attributes:
+        mean: Mean of the distribution, shape (dimension,).
 
     Raises:
-        HpcgymError: The library is not installed, a mean that is no vector, a step size not above
-            0, fewer than 2 candidates.
+        HpcgymError: The library is not installed, or as of `XNES`.
 
-    Source:
-        Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
+    Source: Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
 
     Example:
         >>> search = CMAES(np.ones(3), 0.5, np.random.default_rng(0))
@@ -158,26 +144,19 @@ class CMAES:
 
     @property
     def mean(self) -> FloatArray:
-        """Return where it stands, shape (dimension,)."""
+        """Return the mean of the distribution, shape (dimension,)."""
         return np.array(self._search.mean)
 
     def ask(self) -> FloatArray:
-        """Draw a generation.
-
-        Returns:
-            Candidates, shape (n_candidates, dimension).
-        """
+        """Draw a generation of candidates, shape (n_candidates, dimension)."""
         self._asked = self._search.ask()
         return np.array(self._asked)
 
     def tell(self, values: ArrayLike) -> None:
-        """Move the distribution by what the last generation was worth.
-
-        Args:
-            fitness: Of each candidate, shape (n_candidates,); lower is better, none NaN.
+        """Move the distribution by the values of the last generation, shape (n_candidates,).
 
         Raises:
-            HpcgymError: No generation was asked for, or the fitness does not fit it.
+            HpcgymError: No generation was asked for, the number of values differs, or one is NaN.
         """
         told = np.asarray(values, dtype=np.float64)
         if told.shape != (len(self._asked),) or not len(told) or np.isnan(told).any():
@@ -194,7 +173,7 @@ STRATEGIES: dict[str, type[XNES] | type[CMAES]] = {"xnes": XNES, "cma": CMAES}
 
 
 def _beginning(mean: ArrayLike, step_size: float, candidates: int | None) -> FloatArray:
-    """Return the mean that a search begins at; refuse what none can begin with."""
+    """Return the mean that a search begins at; refuse arguments that no search can have."""
     first = np.array(mean, dtype=np.float64)
     if first.ndim != 1 or not len(first) or not np.isfinite(first).all():
         raise HpcgymError(f"a search begins at a vector of finite numbers, got {mean!r}")

@@ -23,11 +23,9 @@ class Result:
     """Metrics of one agent on one scenario, to the digits its command prints.
 
     Attributes:
-        scenario: Name of the scenario.
         n_weeks: Weeks it was run on.
         replicas: Jittered copies of each week, besides the original.
-        mean_bsld: Mean over the weeks of the mean over a week's replicas.
-        sum_bsld: Sum over the weeks of the same.
+        mean_bsld: Mean over the weeks of the mean over a week's replicas; `sum_bsld` is their sum.
         ratio_to_saf: The sum over SAF's.
         ratio_low: Low end of its paired bootstrap interval; None where there is one week.
         ratio_high: High end.
@@ -69,10 +67,7 @@ _READ = {"int": (int, "a whole number"), "float": (float, "a number")}
 
 
 def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
-    """Read the results in a folder of cards.
-
-    Returns:
-        The results by agent, one per scenario, sorted by scenario; none where there is no table.
+    """Read the results in a folder of cards: by agent, one per scenario, sorted by scenario.
 
     Raises:
         CardError: A column is unknown or missing, or a cell has another type; the message names the
@@ -99,12 +94,7 @@ def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
 
 
 def write_results(folder: Path, results: Mapping[str, Result]) -> None:
-    """Write one new result of each agent, in place of the one on the same scenario.
-
-    Args:
-        folder: The folder of the cards; what its table says of others stays.
-        results: By agent.
-    """
+    """Write one new result of each agent, in place of its result on the same scenario."""
     table = read_results(folder)
     for agent, result in results.items():
         by_scenario = {one.scenario: one for one in (*table.get(agent, ()), result)}

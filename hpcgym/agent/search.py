@@ -65,7 +65,6 @@ class SearchTrainer:
             those of users' records.
         objective: "log-ratio" or "sum-ratio", as of `hpcgym.agent.objective`.
         copies: Jittered copies of each week in the objective, besides the original.
-        strategy: "cma" or "xnes".
         evaluations: Vectors that are tried, at least; 0 leaves the start as it is.
         step_size: Standard deviation of the first candidates; None = that of `STEP_SIZE`.
         candidates: Vectors of a generation; None = the strategy's own number.
@@ -77,8 +76,7 @@ class SearchTrainer:
         HpcgymError: An unknown name, a combination that is not allowed, a number below its least,
             or a seed out of range at the training.
 
-    Source: RR-9212, section 7.1, for the search; Smith 1956 for the index; specification, section
-    10.
+    Source: RR-9212, section 7.1; Smith 1956 for the index; specification, section 10.
     """
 
     name: str
@@ -123,12 +121,7 @@ class SearchTrainer:
         generator: np.random.Generator,
         network: FloatArray | None = None,
     ) -> FloatArray:
-        """Search on the weeks of one log or of several; return the numbers, features of L1 norm 1.
-
-        Args:
-            episodes: The weeks of each log.
-            generator: Source of all random numbers.
-            network: Parameters of the fitted network.
+        """Return the numbers found on the weeks of one log or of several; features have L1 norm 1.
 
         Example:
             >>> tiny, seeded = [Episodes("tiny")], np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The shelf of agents: cards by name, agents by name, and the parts of it that are generated."""
+"""The shelf of agents: cards by name, agents by name, and the README of the folder."""
 
 from __future__ import annotations
 
@@ -37,16 +37,10 @@ in the log.
 
 
 def load_cards() -> dict[str, Card]:
-    """Read every card on the shelf.
-
-    Returns:
-        Cards by their names, in the order of policies, then of names.
+    """Read every card on the shelf, by name: first those of policies in their order, then the rest.
 
     Raises:
         CardError: A card is not understood.
-
-    Source:
-        House rule: `agents/` says which agents exist, how each was made and how good it is.
 
     Example:
         >>> load_cards()["SAF"].title
@@ -59,31 +53,15 @@ def load_cards() -> dict[str, Card]:
 
 
 def agent_names() -> tuple[str, ...]:
-    """Return the name of every agent on the shelf.
-
-    Returns:
-        Names that `load_agent` takes, in any case.
-
-    Source:
-        House rule: an entry's name is its file's stem.
-    """
+    """Return the name of every agent on the shelf; `load_agent` takes them in any case."""
     return tuple(load_cards())
 
 
 def load_card(name: str) -> Card:
-    """Find and check one card.
-
-    Args:
-        name: The agent's name in any case, or the path of a card that ends in `.toml`.
-
-    Returns:
-        The card.
+    """Find and check one card, by its agent's name in any case or by a path that ends in `.toml`.
 
     Raises:
         CardError: No such card, or it is not understood; the message names the nearest one.
-
-    Source:
-        House rule: one name space for agents.
 
     Example:
         >>> load_card("easy-sjbf").environment["backfill_order"]
@@ -104,15 +82,9 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
         name: Name of an agent on the shelf, path of a card, name of a policy of the user's own,
             or weights such as "e=1,wait=-0.5".
 
-    Returns:
-        The agent.
-
     Raises:
         CardError: There is no such agent or policy, or its card is not understood.
         PolicyError: Weights that are not understood.
-
-    Source:
-        House rule: a policy is an agent that makes one choice.
 
     Example:
         >>> load_agent("saf").name, load_agent("area=1").name
@@ -130,17 +102,7 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
 
 
 def index_markdown(cards: Mapping[str, Card]) -> str:
-    """Compose the README of the shelf.
-
-    Args:
-        cards: The cards, by name.
-
-    Returns:
-        Markdown: what the shelf is, and one row per agent with its ratio to SAF on each scenario.
-
-    Source:
-        House rule: the index of a shelf is generated, and tested to be current.
-    """
+    """Compose the README of the shelf: one row per agent, its ratio to SAF on each scenario."""
     results = {name: card.results for name, card in cards.items()}
     scenarios = list(dict.fromkeys(one.scenario for own in results.values() for one in own))
     head = "| agent | what it does | " + " | ".join(scenarios) + " |"

@@ -1,4 +1,4 @@
-"""Trainers: what makes an agent of the weeks it is handed, and of nothing else."""
+"""Trainers: what makes an agent of given weeks, and a list of those there are."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from hpcgym.scenario.episodes import Episodes
 
 
 class Trainer(Protocol):
-    """Makes agents.
+    """Makes agents of the weeks it is given, and of nothing else.
 
-    A finished training is kept under the trainer's `repr`, so that should state all its settings,
-    as a dataclass's does.
-
-    Attributes:
-        name: What tables call its agents.
+    A finished training is kept under the trainer's `repr`, which should therefore state all its
+    settings, as a dataclass's does.
     """
 
     @property
@@ -30,19 +27,14 @@ class Trainer(Protocol):
         ...
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
-        """Make an agent.
+        """Make an agent, which can be pickled.
 
         Args:
             episodes: Training weeks of one log or of several, which carry their jobs. An
-                environment takes them as `scenario=`; what is held back to stop early is selected
-                from them.
+                environment takes them as `scenario=`. Weeks for validation are selected from them.
             seed: Seed of all chance.
 
-        Returns:
-            The agent, which can be pickled.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 1.
+        Source: Specification, section 10, "Evaluation protocol", step 1.
         """
         ...
 
@@ -67,19 +59,10 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
 
 
 def load_trainer(name: str) -> Trainer:
-    """Make a trainer by its name.
-
-    Args:
-        name: A name of `TRAINERS`, in any case.
-
-    Returns:
-        The trainer, with its settings as they are by default.
+    """Make a trainer, with its default settings, by a name of `TRAINERS` in any case.
 
     Raises:
         CardError: There is none of that name.
-
-    Source:
-        House rule: an error names the nearest valid name.
 
     Example:
         >>> load_trainer("weights").name

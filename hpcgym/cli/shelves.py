@@ -1,4 +1,4 @@
-"""`hpcgym agents` and `hpcgym scenarios`: what stands on the shelves."""
+"""`hpcgym agents` and `hpcgym scenarios`: lists of the shelves, and single entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results that agent cards quote: made by one evaluation, to the digits its table prints."""
+"""Evaluate agents of the shelf for its table of results, to the digits that commands print."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def shelf_results(
     processes: int = 1,
     progress: bool = True,
 ) -> dict[str, Result]:
-    """Evaluate agents of the shelf on a scenario, by the full protocol.
+    """Evaluate agents on a scenario by the full protocol; return the result of each, by name.
 
-    An agent that was trained on weeks of the same log is run on those weeks only that its training
-    leaves open, and left out where there are none.
+    An agent that was trained on weeks of the same log is run only on the weeks that its training
+    leaves open, and left out where there are none. The `command` of a result prints its metrics.
 
     Args:
         cards: The agents' cards, by name.
@@ -37,14 +37,10 @@ def shelf_results(
         processes: How many processes to spread the weeks over.
         progress: Whether to show a progress bar, on a terminal.
 
-    Returns:
-        The result of each agent, by name; its `command` prints the same figures.
-
     Raises:
         TraceError: The scenario's log is not at hand.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
+    Source: Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
     """
     episodes = Episodes(scenario)
     by_weeks: dict[tuple[int, ...], list[str]] = {}
@@ -74,7 +70,7 @@ def shelf_results(
 
 
 def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
-    """Round a summary as the table does, and say what prints it."""
+    """Round a summary as the table of an evaluation does, and state the command that prints it."""
     chosen = "" if weeks is None else f"--weeks {weeks} "
     low, high = one.ratio.low, one.ratio.high
     return Result(

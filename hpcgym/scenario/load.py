@@ -1,4 +1,4 @@
-"""Strict reading of scenario files: what is not understood is an error, never ignored."""
+"""Strict reading of scenario files: a key or value that is not understood is an error."""
 
 from __future__ import annotations
 
@@ -30,35 +30,19 @@ TABLES: dict[str, tuple[type[Any], ...]] = {
 
 
 def scenario_names() -> tuple[str, ...]:
-    """Return the name of every scenario on the shelf, sorted.
-
-    Returns:
-        Names that `load_scenario` takes.
-
-    Source:
-        House rule: an entry's name is its file's stem.
-    """
+    """Return the name of every scenario on the shelf, sorted."""
     return tuple(sorted(shelf_entries("scenarios")))
 
 
 def load_scenario(scenario: str | Path | Scenario) -> Scenario:
-    """Find and check a scenario by name or path.
+    """Find and check a scenario; the log itself is not opened.
 
-    A text that ends in `.toml` is a path, any other a name on the shelf; a `Scenario` is handed
-    back as it is. The log itself is not opened.
-
-    Args:
-        scenario: A name, a path, or a scenario.
-
-    Returns:
-        The scenario, with the path of its log made absolute.
+    A text that ends in `.toml` is a path, any other a name on the shelf. A `Scenario` is returned
+    as it is; of one that is read, the path of the log is made absolute.
 
     Raises:
         ScenarioError: No such scenario, or the file says what is not understood or contradicts
             itself; the message names the file, the table, the key and the nearest valid one.
-
-    Source:
-        House rule: a setting with a typo must not run.
     """
     if isinstance(scenario, Scenario):
         return scenario
@@ -84,14 +68,8 @@ def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scena
         name: Name of the scenario.
         folder: Where a relative path of a log starts; None = the working directory.
 
-    Returns:
-        The scenario.
-
     Raises:
         ScenarioError: As `load_scenario`, without the file's name.
-
-    Source:
-        House rule: a setting with a typo must not run.
 
     Example:
         >>> parse_scenario(

@@ -43,14 +43,14 @@ def test_same_generator_gives_the_same_search(strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values())
-def test_searches_abreast_do_as_each_does_alone(strategy):
+def test_interleaved_searches_do_as_each_does_alone(strategy):
     """Neither draws from a generator that others draw from."""
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    abreast = [strategy(np.zeros(3), 1.0, np.random.default_rng(seed)) for seed in (1, 2)]
+    interleaved = [strategy(np.zeros(3), 1.0, np.random.default_rng(seed)) for seed in (1, 2)]
     for _ in range(20):
-        for search in abreast:
+        for search in interleaved:
             search.tell(quadratic(search.ask()))
-    for seed, search in zip((1, 2), abreast, strict=True):
+    for seed, search in zip((1, 2), interleaved, strict=True):
         assert np.array_equal(search.mean, searched(seed, 20, strategy=strategy).mean)
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 

@@ -1,4 +1,4 @@
-"""Weights of an index are tuned on weeks, and what comes of it stands on the shelf."""
+"""Trainers that search the numbers of an order, and the cards of their agents."""
 
 import subprocess
 import sys

@@ -240,7 +240,7 @@ def test_every_row_of_the_table_is_of_a_card_on_the_shelf() -> None:
 def test_card_that_holds_results_is_refused_and_says_where_they_go(mine: Path) -> None:
     with mine.open("a", encoding="utf-8") as file:
         file.write('\n[[results]]\nscenario = "tiny"\n')
-    with pytest.raises(CardError, match=r"mine\.toml: results stand in results\.csv beside"):
+    with pytest.raises(CardError, match=r"mine\.toml: results belong in results\.csv beside"):
         read_card(mine)
 
 

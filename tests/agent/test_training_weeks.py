@@ -1,4 +1,4 @@
-"""Cards of trained agents: what they state, and where the agents may be judged."""
+"""Cards of trained agents: what they state, and where the agents may be evaluated."""
 
 import gzip
 from collections.abc import Callable
