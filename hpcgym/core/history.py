@@ -1,4 +1,7 @@
-"""What a causal scheduler may know of each user: a bounded record of the jobs that have ended."""
+"""What a causal scheduler may know of each user: a bounded record of the jobs that have ended.
+
+Source: Specification, section 10, "Information".
+"""
 
 from typing import NamedTuple
 
@@ -10,16 +13,11 @@ RING_JOBS = 20
 
 
 class History(NamedTuple):
-    """Completed jobs per user: rings of the last `RING_JOBS`, and two running figures.
+    """Completed jobs of each user: a ring of the last `RING_JOBS`, a count, and the latest end.
 
-    The k-th job a user completed (k from 0) stands in column k mod RING_JOBS.
-
-    Attributes:
-        run_time: Executed run times, shape (n_users, RING_JOBS), s.
-        requested_time: Their requests, shape (n_users, RING_JOBS), s.
-        processors: Their processors, shape (n_users, RING_JOBS).
-        completed: Jobs completed so far, shape (n_users,).
-        last_end_time: End of the latest one, shape (n_users,), s; meaningless where completed == 0.
+    The k-th job that a user completed (k from 0) is in column k mod `RING_JOBS`. Rings have shape
+    (n_users, RING_JOBS), the rest (n_users,); times are s. `run_time` is as executed.
+    `last_end_time` has no meaning where `completed` is 0.
     """
 
     run_time: NDArray[np.int64]
@@ -30,17 +28,7 @@ class History(NamedTuple):
 
 
 def empty_history(n_users: int) -> History:
-    """Return the record of users of whom nothing is known.
-
-    Args:
-        n_users: Number of users.
-
-    Returns:
-        A record in which no user has completed a job.
-
-    Source:
-        House rule: an episode not cut from a log starts without history.
-    """
+    """Return a history in which no user has completed a job."""
     return History(
         run_time=np.zeros((n_users, RING_JOBS), dtype=np.int64),
         requested_time=np.zeros((n_users, RING_JOBS), dtype=np.int64),
@@ -59,30 +47,17 @@ def history_of(
     past_end_time: NDArray[np.int64],
     before: History | None = None,
 ) -> History:
-    """Fold jobs that have ended into the record of each user.
+    """Fold jobs that have ended by time 0 into the history of some users.
 
-    Args:
-        users: User ids to keep, ascending, shape (n_users,).
-        past_user: User of each completed job, shape (n_past,).
-        past_run_time: Executed run time, shape (n_past,), s.
-        past_requested_time: Request, shape (n_past,), s.
-        past_processors: Processors, shape (n_past,).
-        past_end_time: End, shape (n_past,), s, on the clock of the episode (<= 0); ties keep the
-            order given.
-        before: What was known of these users before any of those jobs ended, on the same clock;
-            None = nothing.
-
-    Returns:
-        The record at time 0.
-
-    Source:
-        Specification, section 10, "Information".
+    `users` are the ids to keep, ascending. The `past_*` arrays have shape (n_past,); times are s.
+    `past_end_time` is on the clock of the episode, so at most 0, and ties keep the order given.
+    `before` is what was known of the same users before any of these jobs ended; None = nothing.
     """
     history = empty_history(len(users))
     if before is not None:
         history = History(*(column.copy() for column in before))
     place = np.searchsorted(users, past_user)
-    place[place == len(users)] = 0
+    place[place == len(users)] = 0  # any valid index: the next line drops users not found
     known = np.flatnonzero(users[place] == past_user)
     known = known[np.argsort(past_end_time[known], kind="stable")]
     place = place[known]
@@ -90,7 +65,7 @@ def history_of(
     known, place = known[by_user], place[by_user]
     first = np.searchsorted(place, np.arange(len(users)))
     last = np.searchsorted(place, np.arange(len(users)), side="right")
-    rank = np.arange(len(place)) - first[place]
+    rank = np.arange(len(place)) - first[place]  # of each job among its user's, by end
     recent = rank >= (last - first)[place] - RING_JOBS
     cell = (place[recent], (history.completed[place] + rank)[recent] % RING_JOBS)
     history.run_time[cell] = past_run_time[known[recent]]

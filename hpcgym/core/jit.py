@@ -1,4 +1,9 @@
-"""Compile kernels: one decorator with the house's flags, and a disk cache that cannot go stale."""
+"""Compilation of kernels: one decorator with the project's flags, and a cache that stays valid.
+
+Numba's own cache watches only the file that holds a function: after an edit of a callee elsewhere
+it silently returns the old code. So the cache folder is named by a digest of every file of
+`hpcgym/core`, numba's version and its bounds check. All kernels are in `hpcgym/core`.
+"""
 
 import hashlib
 import shutil
@@ -18,7 +23,7 @@ KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 _config: Any = numba.config  # its names are set at run time, which type checkers cannot see
 
 UNUSED_CACHE_LIFE_S = 30 * 86_400
-"""A cache folder no process has opened for this long is removed when a new one is made."""
+"""A cache folder that no process has used for this long is removed when a new one is made."""
 
 
 @overload
@@ -32,25 +37,16 @@ def kernel(*, parallel: bool = False, inlined: bool = False) -> Callable[[Kernel
 def kernel(
     function: KernelT | None = None, *, parallel: bool = False, inlined: bool = False
 ) -> KernelT | Callable[[KernelT], KernelT]:
-    """Compile a function in nopython mode with the house's flags, and cache it on disk.
+    """Compile a function in nopython mode, once per set of argument types, and cache it on disk.
 
-    The GIL is released, division by zero follows IEEE 754 as in numpy, and floating-point results
-    keep their order (no fastmath). Bounds are checked only where `NUMBA_BOUNDSCHECK=1`. Kernels
-    stand in `hpcgym/core`: every file there makes the key of the cache.
+    The GIL is released, division by zero follows IEEE 754 as in numpy, and there is no fastmath, so
+    floating-point operations keep their order. Indices are checked only if `NUMBA_BOUNDSCHECK=1`.
 
     Args:
         function: The function, when used as `@kernel`.
-        parallel: Whether `prange` loops share the work among threads, as `@kernel(parallel=True)`.
-        inlined: Whether callers always take the code in. For what every event runs through; it
-            costs compile time where it is called, so other kernels leave it to the compiler.
-
-    Returns:
-        The compiled function, typed as the one that came; compiled anew per set of argument types.
-
-    Source:
-        House rule: numba's own cache watches only the file that holds a function, so an edit of a
-        callee elsewhere would silently bring the old answer back. Here the cache folder is named
-        by a digest of all kernel sources, numba's version and its bounds check.
+        parallel: Whether threads share the work of `prange` loops.
+        inlined: Whether callers always inline the code. That costs compile time at every call, so
+            it is for what every event runs through; elsewhere the compiler chooses.
 
     Example:
         >>> @kernel
@@ -65,7 +61,7 @@ def kernel(
 
 
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
-    """Hand the function to numba while numba's cache folder is ours."""
+    """Give the function to numba while numba's cache folder is ours."""
     is_cached = CACHE_FOLDER is not None and Path(function.__code__.co_filename).is_file()
     compile_lazily: Any = numba.njit(
         nogil=True,
@@ -84,7 +80,7 @@ def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
 
 
 def _source_digest() -> str:
-    """Digest what compiled code depends on: all of `core`, numba, and the bounds check."""
+    """Return a digest of all that compiled code depends on: `core`, numba, and the bounds check."""
     digest = hashlib.sha256(f"{numba.__version__} {_config.BOUNDSCHECK}".encode())
     core = Path(__file__).parent
     for source in sorted(core.rglob("*.py")):
@@ -94,7 +90,7 @@ def _source_digest() -> str:
 
 
 def _cache_root() -> Path:
-    """Return `NUMBA_CACHE_DIR` where it is set, and the user's cache folder elsewhere."""
+    """Return `NUMBA_CACHE_DIR` where it is set, else the user's cache folder."""
     if _config.CACHE_DIR:
         return Path(_config.CACHE_DIR)
     import pooch
@@ -103,7 +99,7 @@ def _cache_root() -> Path:
 
 
 def _cache_folder() -> Path | None:
-    """Return the folder of this digest, made and found writable, or None."""
+    """Create the folder of this digest and return it, or None if it cannot be written."""
     try:
         folder = _cache_root() / f"kernels-{_source_digest()}"
         is_new = not folder.is_dir()
@@ -118,7 +114,7 @@ def _cache_folder() -> Path | None:
 
 
 def _remove_unused(root: Path) -> None:
-    """Remove the cache folders of sources that nobody runs any more."""
+    """Remove cache folders that no process has used lately."""
     for folder in root.glob("kernels-*"):
         with suppress(OSError):  # another process may be removing it, too
             if folder.stat().st_mtime < time.time() - UNUSED_CACHE_LIFE_S:
@@ -126,7 +122,7 @@ def _remove_unused(root: Path) -> None:
 
 
 class _Announcement(event.Listener):
-    """Say once, on standard error, that a kernel has to be compiled and why it takes a while."""
+    """Say once, on standard error, that kernels are being compiled and where they are kept."""
 
     is_made = False
 
@@ -144,7 +140,7 @@ class _Announcement(event.Listener):
         print(f"hpcgym: compiling its kernels ({again}) ...", file=sys.stderr, flush=True)
 
     def on_end(self, compile_event: Any) -> None:
-        """Say nothing: the result follows."""
+        """Do nothing; numba requires the method."""
 
 
 CACHE_FOLDER = _cache_folder()

@@ -1,8 +1,12 @@
-"""How good a schedule is, in plain numpy: a formula and its source for each figure.
+"""Metrics of a schedule, in plain numpy.
 
-Per job, with submit time r, start s, executed run time p and q processors: the wait is w = s - r.
-Times are s; the figures of many jobs are summed up by `summary` under flat names such as
+A job with submit time r, start s, executed run time p and q processors waits w = s - r. Times are
+s; tau is `BSLD_BOUND_S`. `summary` has the metrics of many jobs under flat names such as
 `mean_bsld`, `p99_wait_time` or `share_bsld_1_10`.
+
+Source: Specification, section 1, "Metrics"; Lawson, Smirni, Puiu 2002, section 4 (slowdown);
+Carastan-Santos et al. 2019, equations 2 and 3 (bounded slowdowns); Zotkin, Keleher 1999 (per
+processor).
 """
 
 from __future__ import annotations
@@ -23,24 +27,14 @@ WEEK_S = 604_800
 """Length of a week, s."""
 
 CLASS_BOUNDS_S = (100, 1_000, 10_000)
-"""Largest requested time of the classes 1, 2 and 3, s; class 4 has no bound."""
+"""Largest requests of classes 1 to 3, s (Lawson, Smirni, Puiu 2002, sections 2 and 3)."""
 
 JOB_METRICS = ("wait_time", "turnaround_time", "slowdown", "bsld", "pp_bsld")
-"""The figures every job has, in the order `per_job` gives them."""
+"""The metrics of a job, in the order of `per_job`."""
 
 
 def slowdown(wait_time: IntArray, run_time: IntArray) -> FloatArray:
-    """Compute 1 + w / p, the turnaround as a multiple of the run time.
-
-    Args:
-        wait_time: Shape (n_jobs,), s, >= 0.
-        run_time: As executed, shape (n_jobs,), s, >= 0.
-
-    Returns:
-        Shape (n_jobs,), >= 1; NaN for jobs of zero run time, which have none.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.
+    """Compute 1 + w / p, the turnaround over the run time; NaN for jobs of zero run time.
 
     Example:
         >>> slowdown(np.array([30, 0, 5]), np.array([10, 10, 0]))
@@ -52,17 +46,7 @@ def slowdown(wait_time: IntArray, run_time: IntArray) -> FloatArray:
 
 
 def bsld(wait_time: IntArray, run_time: IntArray) -> FloatArray:
-    """Compute max((w + p) / max(p, tau), 1), the bounded slowdown, tau = `BSLD_BOUND_S`.
-
-    Args:
-        wait_time: Shape (n_jobs,), s, >= 0.
-        run_time: As executed, shape (n_jobs,), s, >= 0.
-
-    Returns:
-        Shape (n_jobs,), >= 1.
-
-    Source:
-        Carastan-Santos et al. 2019, equation 2.
+    """Compute max((w + p) / max(p, tau), 1), the bounded slowdown.
 
     Example:
         >>> bsld(np.array([30, 8, 5]), np.array([20, 4, 0]))
@@ -74,17 +58,6 @@ def bsld(wait_time: IntArray, run_time: IntArray) -> FloatArray:
 def pp_bsld(wait_time: IntArray, run_time: IntArray, processors: IntArray) -> FloatArray:
     """Compute max((w + p) / (q max(p, tau)), 1), the bounded slowdown per processor.
 
-    Args:
-        wait_time: Shape (n_jobs,), s, >= 0.
-        run_time: As executed, shape (n_jobs,), s, >= 0.
-        processors: Shape (n_jobs,), >= 1.
-
-    Returns:
-        Shape (n_jobs,), >= 1.
-
-    Source:
-        Carastan-Santos et al. 2019, equation 3; Zotkin, Keleher 1999.
-
     Example:
         >>> pp_bsld(np.array([180, 180]), np.array([20, 20]), np.array([4, 16]))
         array([2.5, 1. ])
@@ -94,23 +67,7 @@ def pp_bsld(wait_time: IntArray, run_time: IntArray, processors: IntArray) -> Fl
 
 
 def makespan(submit_time: IntArray, start_time: IntArray, run_time: IntArray) -> int:
-    """Measure the span from the first submission to the last end.
-
-    Args:
-        submit_time: Shape (n_jobs,), s.
-        start_time: Shape (n_jobs,), s.
-        run_time: As executed, shape (n_jobs,), s.
-
-    Returns:
-        The span, s.
-
-    Source:
-        Specification, section 1, "Metrics".
-
-    Example:
-        >>> makespan(np.array([5, 6]), np.array([5, 15]), np.array([10, 20]))
-        30
-    """
+    """Return the time from the first submission to the last end, s."""
     return int((start_time + run_time).max() - submit_time.min())
 
 
@@ -121,20 +78,7 @@ def utilisation(
     processors: IntArray,
     machine_processors: int,
 ) -> float:
-    """Compute sum(p q) / (M span), the share of the machine that worked during the makespan.
-
-    Args:
-        submit_time: Shape (n_jobs,), s.
-        start_time: Shape (n_jobs,), s.
-        run_time: As executed, shape (n_jobs,), s.
-        processors: Shape (n_jobs,), >= 1.
-        machine_processors: Processors of the machine (M).
-
-    Returns:
-        0 to 1; 0 where the makespan is 0.
-
-    Source:
-        Specification, section 1, "Metrics".
+    """Compute sum(p q) / (M makespan), the used fraction of the machine; 0 where the makespan is 0.
 
     Example:
         >>> jobs = np.array([0, 0]), np.array([0, 10]), np.array([10, 10]), np.array([4, 2])
@@ -147,38 +91,12 @@ def utilisation(
 
 
 def requested_time_class(requested_time: IntArray) -> IntArray:
-    """Sort jobs into four classes by request: up to 100 s, 1000 s, 10,000 s, and longer.
-
-    Args:
-        requested_time: Shape (n_jobs,), s, >= 1.
-
-    Returns:
-        Class of each job, shape (n_jobs,), 1 to 4.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 2 (classes) and section 3 (by estimate).
-
-    Example:
-        >>> requested_time_class(np.array([100, 101, 10_000, 10_001]))
-        array([1, 2, 3, 4])
-    """
+    """Return each job's class, 1 to 4, by request: up to 100 s, 1000 s, 10,000 s, and longer."""
     return np.searchsorted(CLASS_BOUNDS_S, requested_time).astype(np.int64) + 1
 
 
 def per_job(workload: Workload, start_time: IntArray, run_time: IntArray) -> dict[str, FloatArray]:
-    """Compute every figure that each job has.
-
-    Args:
-        workload: The jobs.
-        start_time: When each started, shape (n_jobs,), s.
-        run_time: As executed, shape (n_jobs,), s.
-
-    Returns:
-        One array of shape (n_jobs,) for each of `JOB_METRICS`; the turnaround is w + p.
-
-    Source:
-        Specification, section 1, "Metrics".
-    """
+    """Compute each of `JOB_METRICS` for all jobs, shape (n_jobs,); the turnaround is w + p."""
     wait_time = start_time - workload.submit_time
     return {
         "wait_time": wait_time.astype(np.float64),
@@ -198,37 +116,27 @@ def summary(
     *,
     now: int | None = None,
 ) -> dict[str, float]:
-    """Sum a schedule up in one flat record.
+    """Summarise a schedule in one flat record.
 
-    An unfinished schedule is measured at `now`: jobs still waiting then count as if they started
-    then, which bounds their figures from below, and jobs to come are left out.
+    An unfinished schedule is measured at `now`, as the reward does: jobs still waiting count as if
+    they started then, a lower bound, and later submissions are left out. Without `now`, all jobs
+    that have not started are left out. `start_time` is -1 for these. `backfilled` jobs started out
+    of order; `thresholded` ones had waited beyond the threshold at their start.
 
-    Args:
-        workload: The jobs.
-        start_time: When each started, shape (n_jobs,), s, -1 = not yet.
-        run_time: As executed, shape (n_jobs,), s.
-        backfilled: Which started out of order, shape (n_jobs,).
-        thresholded: Which had waited beyond the threshold when they started, shape (n_jobs,).
-        now: The instant an unfinished schedule has reached, s; None leaves out all jobs that
-            have not started.
+    The record has `n_jobs` (those counted) and `complete` (whether every job has started); mean,
+    median, p90, p99 and max of each of `JOB_METRICS`, percentiles by linear interpolation, NaN
+    where no job has the metric; `n_zero_run_time`, the jobs without a slowdown; the fractions of
+    jobs by bounded slowdown, `share_bsld_1` (exactly 1), `share_bsld_1_10` (1, 10),
+    `share_bsld_10_100` [10, 100) and `share_bsld_100`; `n_backfilled`, `n_thresholded`; `makespan`
+    and `utilisation` of the jobs that have started.
 
-    Returns:
-        `n_jobs` (those counted) and `complete` (whether every job has started); mean, median, p90,
-        p99 and max of each of `JOB_METRICS`, as in `mean_bsld` (percentiles interpolate linearly;
-        NaN where no job has the figure); `n_zero_run_time`, the jobs that have no slowdown;
-        `share_bsld_1` (exactly 1), `share_bsld_1_10` (1, 10), `share_bsld_10_100` [10, 100) and
-        `share_bsld_100` (100 and more); `n_backfilled`, `n_thresholded`; `makespan` and
-        `utilisation` of the jobs that have started.
-
-    Source:
-        Specification, section 1, "Metrics"; the shares are Carastan-Santos et al. 2019, figure 3;
-        the reading of an unfinished schedule is that of the reward (section 10).
+    Source: The fractions are those of Carastan-Santos et al. 2019, figure 3.
 
     Example:
         >>> jobs = Workload.from_arrays([0, 0], [20, 20], [20, 20], [4, 4], machine_processors=4)
         >>> never = np.zeros(2, dtype=bool)
-        >>> figures = summary(jobs, np.array([0, 20]), jobs.run_time, never, never)
-        >>> figures["mean_bsld"], figures["max_wait_time"], figures["utilisation"]
+        >>> metrics = summary(jobs, np.array([0, 20]), jobs.run_time, never, never)
+        >>> metrics["mean_bsld"], metrics["max_wait_time"], metrics["utilisation"]
         (1.5, 20.0, 1.0)
     """
     is_started = start_time >= 0
@@ -263,22 +171,12 @@ def summary_by(
     backfilled: BoolArray,
     thresholded: BoolArray,
 ) -> dict[int, dict[str, float]]:
-    """Sum a finished schedule up for each group of jobs.
+    """Summarise a finished schedule for each group of jobs, by label, ascending.
 
-    Args:
-        labels: Group of each job, shape (n_jobs,), such as `requested_time_class` or the user.
-        workload: The jobs.
-        start_time: When each started, shape (n_jobs,), s.
-        run_time: As executed, shape (n_jobs,), s.
-        backfilled: Which started out of order, shape (n_jobs,).
-        thresholded: Which had waited beyond the threshold when they started, shape (n_jobs,).
+    A record has the keys of `summary` that belong to jobs (all but `complete`, `makespan` and
+    `utilisation`) and `share_of_work`, the group's part of sum(p q).
 
-    Returns:
-        Label -> the keys of `summary` that belong to jobs (all but `complete`, `makespan` and
-        `utilisation`) and `share_of_work`, the group's part of sum(p q); labels ascend.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, figure 5 (by class); house rule (by user).
+    Source: Lawson, Smirni, Puiu 2002, figure 5 (by `requested_time_class`).
     """
     values = per_job(workload, start_time, run_time)
     work = run_time * workload.processors
@@ -299,21 +197,13 @@ def summary_by(
 
 
 def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]:
-    """Average a per-job figure week by week, and over all weeks so far.
+    """Average a per-job metric over each week, and over all weeks so far.
 
-    Args:
-        values: The figure, shape (n_jobs,); jobs without one are NaN and left out.
-        time: Instant by which a job belongs to a week, shape (n_jobs,), s, >= 0: its end, as in
-            the figures of the paper below, or its submission.
+    A job belongs to the week of its `time`, s, >= 0: its end or its submission. The arrays reach
+    from week 0 = [0, `WEEK_S`) to the last with a job. They are `week`, `n_jobs` (without NaN
+    values), `mean` (NaN in a week without jobs) and `cumulative_mean` (NaN before the first job).
 
-    Returns:
-        Arrays of shape (n_weeks,), from week 0 = [0, `WEEK_S`) to the last with a job: `week`,
-        `n_jobs` (with a figure), `mean` (NaN in a week without jobs) and `cumulative_mean` (over
-        all jobs up to the end of the week, NaN before the first).
-
-    Source:
-        Carastan-Santos et al. 2019, figure 1: cumulative averages over the jobs finished up to
-        each week.
+    Source: Carastan-Santos et al. 2019, figure 1, where jobs belong to the week of their end.
 
     Example:
         >>> series = weekly(np.array([1.0, 3.0, 5.0]), np.array([0, 9, WEEK_S]))
@@ -335,7 +225,7 @@ def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]
 
 
 def _job_figures(values: dict[str, FloatArray]) -> dict[str, float]:
-    """Return the statistics of each of `JOB_METRICS`, and the shares of the bounded slowdown."""
+    """Return the statistics of each of `JOB_METRICS`, and the fractions by bounded slowdown."""
     has_slowdown = ~np.isnan(values["slowdown"])
     n_jobs = len(has_slowdown)
     n_zero_run_time = n_jobs - int(np.count_nonzero(has_slowdown))
@@ -355,11 +245,9 @@ _STACKED_JOBS = 100_000
 
 
 def _statistics(values: dict[str, FloatArray]) -> dict[str, float]:
-    """Return mean, median, p90, p99 and max of columns of one length, NaN where it is 0.
-
-    One call serves all columns of a short log, whose cost is the call's; those of a long log are
-    copied one at a time.
-    """
+    """Return mean, median, p90, p99 and max of columns of one length, NaN where it is 0."""
+    # One call for all columns saves numpy's overhead on a short log; on a long one the columns are
+    # copied one at a time to save memory.
     if len(values) > 1 and len(values["bsld"]) > _STACKED_JOBS:
         columns_apart = ({key: column} for key, column in values.items())
         return {k: v for one in columns_apart for k, v in _statistics(one).items()}

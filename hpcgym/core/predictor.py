@@ -1,7 +1,7 @@
-"""Predictors: what the scheduler takes a job's run time to be, said when the job is submitted.
+"""Predictors: what the scheduler takes a job's run time to be at the job's submission.
 
-Some of them are worked out beforehand, for they depend on the job alone; the others predict while
-the simulation runs, by what has ended in it. A job is killed at its request, whatever is predicted.
+Some depend on the job alone and are computed beforehand. Others predict while the simulation runs,
+from what has ended in it. Whatever is predicted, a job is killed at its request.
 """
 
 from __future__ import annotations
@@ -32,19 +32,12 @@ ONLINE = {"recent": s.PREDICT_RECENT, "asked": s.PREDICT_ASKED}
 
 @dataclass(frozen=True, eq=False)
 class Submission:
-    """What a predictor is asked with: a job at its submission, and its user's jobs that have ended.
+    """A job at its submission, and its user's completed jobs: what a predictor in Python gets.
 
-    Those are the jobs that have ended in this simulation, after those that the workload knew of.
-
-    Attributes:
-        submit_time: The instant, s.
-        requested_time: The user's limit, s.
-        processors: Processors requested.
-        user: The user's id, as in the workload.
-        completed: Jobs of the user that have ended.
-        run_times: Run times of the last 20 of them, oldest first, shape (min(completed, 20),), s.
-        requested_times: Their requests, shape (min(completed, 20),), s.
-        last_end_time: When the last of them ended, s, below 0 before this workload; None = none.
+    Completed are the jobs that have ended in this simulation, after those in the workload's
+    history. `run_times` and `requested_times` have the last 20 of them, oldest first, shape
+    (min(completed, 20),). `last_end_time` is negative before this workload began, and None if no
+    job has ended. Times are s.
     """
 
     submit_time: int
@@ -58,24 +51,23 @@ class Submission:
 
 
 Ask: TypeAlias = Callable[[Submission], float]
-"""A predictor in Python: seconds, >= 1, for a submission; fractions are cut off."""
+"""A predictor in Python: seconds, >= 1, for a submission; fractions are dropped."""
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """What the scheduler's estimates come from.
+    """The source of the scheduler's estimates.
 
     Attributes:
-        kind: "requested", the users' requests; "exact", the executed run times; "doubled", twice
-            the requests; "f-model", noise on the executed run times; "recent", the mean of the
-            user's last two; "asked", whatever a Python function says.
-        f: How far noise reaches: "f-model" draws from p to (f + 1) p evenly.
+        kind: "requested", the users' requests; "exact", the executed run times; "doubled",
+            twice the requests; "f-model", run times with noise; "recent", the mean of the user's
+            last two; "asked", what a Python function returns.
+        f: Range of the noise: "f-model" draws uniformly from p to (f + 1) p.
         seed: Seed of the noise.
         ask: The function; "asked" only.
 
-    Source:
-        Mu'alem and Feitelson 2001 (f-model, doubling); Tsafrir, Etsion and Feitelson 2007
-        (recent); specification, sections 4 and 8.
+    Source: Mu'alem and Feitelson 2001 (f-model, doubling); Tsafrir, Etsion and Feitelson 2007
+    (recent); specification, sections 4 and 8.
     """
 
     kind: str
@@ -85,7 +77,7 @@ class Predictor:
 
     @property
     def online(self) -> bool:
-        """Tell whether it predicts while the simulation runs."""
+        """Whether it predicts while the simulation runs."""
         return self.kind in ONLINE
 
     def work_out(
@@ -94,19 +86,10 @@ class Predictor:
         run_time: NDArray[np.int64],
         job_id: NDArray[np.int64],
     ) -> NDArray[np.int64]:
-        """Work out the estimates that depend on the jobs alone.
+        """Compute the estimates that depend on the jobs alone, shape (n_jobs,), s, >= 1.
 
-        Args:
-            requested_time: Requests, shape (n_jobs,), s, >= 1.
-            run_time: Executed run times, shape (n_jobs,), s.
-            job_id: Ids of the jobs, shape (n_jobs,), by which noise is drawn: a job has the same
-                in whatever part of a log.
-
-        Returns:
-            Estimates, shape (n_jobs,), s, >= 1; the requests where they are predicted later.
-
-        Source:
-            Specification, section 4, "f-model" and "Doubling".
+        Online predictors get the requests, which their predictions replace later. Noise depends on
+        `job_id`, so a job has the same in any part of a log.
 
         Example:
             >>> as_predictor("doubled").work_out(*np.array([[60, 5], [7, 0], [1, 2]]))
@@ -124,35 +107,25 @@ class Predictor:
         return requested_time
 
     def __str__(self) -> str:
-        """Write the text that names it."""
+        """Return the text that names it."""
         return f"f-model:f={self.f:g},seed={self.seed}" if self.kind == "f-model" else self.kind
 
 
 Estimates: TypeAlias = "str | Predictor | Ask | ArrayLike"
-"""What names estimates: a kind, a predictor, a function, or one number per job."""
+"""What users may pass as estimates: a kind, a predictor, a function, or one number per job."""
 
 PREDICTORS = {kind: Predictor(kind) for kind in ("requested", "exact", "doubled", "recent")}
-"""Predictors that a name says all of."""
+"""Predictors without parameters, by name."""
 
 KINDS = (*PREDICTORS, "f-model:f=3,seed=1")
-"""What text may say, an example of each."""
+"""An example of each text that names a predictor."""
 
 
 def as_predictor(estimates: str | Predictor | Ask) -> Predictor:
-    """Return the predictor meant by a name, a text or a function.
-
-    Args:
-        estimates: "requested", "exact", "doubled" or "recent"; "f-model:f=3,seed=1", of which the
-            seed may be left out (0); a function of a `Submission`; or a predictor.
-
-    Returns:
-        The predictor.
+    """Return the predictor that a name, a text such as "f-model:f=3,seed=1" or a function means.
 
     Raises:
         PolicyError: Unknown name or parameter, or a value out of range.
-
-    Source:
-        House rule: one name space for predictors.
 
     Example:
         >>> as_predictor("Recent").online, str(as_predictor("f-model:f=0.5"))
@@ -196,19 +169,11 @@ def _f_model(text: str, parameters: str) -> Predictor:
 
 
 def luck_of(job_id: NDArray[np.int64], seed: int) -> NDArray[np.float64]:
-    """Return a number in [0, 1) for each job, that depends on its id and the seed alone.
+    """Return a pseudo-random number in [0, 1) for each job, by its id and the seed alone.
 
-    Args:
-        job_id: Ids of the jobs, shape (n_jobs,).
-        seed: The seed, >= 0.
-
-    Returns:
-        Numbers that look uniform and independent, shape (n_jobs,).
-
-    Source:
-        Steele, Lea and Flood 2014 (SplitMix64); house rule: no stream of random numbers in the
-        machine room, so a job's luck is a hash.
+    Source: Steele, Lea and Flood 2014 (SplitMix64).
     """
+    # A hash, not a stream of random numbers, so the number does not depend on other jobs.
     gamma = np.uint64(0x9E3779B97F4A7C15)
     start = _mixed(np.array([seed], dtype=np.uint64) + gamma)
     mixed = _mixed(start + (job_id.astype(np.uint64) + np.uint64(1)) * gamma)

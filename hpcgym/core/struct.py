@@ -1,9 +1,10 @@
-"""Records of arrays that kernels take as one pointer, and whose uses they do not count.
+"""Structs of arrays that kernels take as one pointer, and whose uses they do not count.
 
-Numba passes a named tuple of forty arrays as some three hundred numbers at every call, and counts
-a reference, by an atomic instruction, at most uses of a field. Both cost far more than the work of
-an event. So kernels take a record: a table in memory with the descriptors of its arrays, made in
-Python once and given as its address. Whoever makes a record keeps it, and its arrays, alive.
+Numba passes a named tuple of forty arrays as some three hundred numbers at every call. It also
+counts references, with an atomic instruction at most uses of a field. Both cost far more than the
+work of an event. So kernels take a struct: a table in memory with the descriptors of its arrays,
+written once by Python and passed as its address. Whoever makes a struct must keep it, and its
+arrays, alive.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ IS_COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
 
 class UncountedArray(types.Array):
-    """Type of an array whose uses are not counted; for the rest an array like any other."""
+    """Type of an array whose uses are not counted; otherwise an array like any other."""
 
 
 @register_model(UncountedArray)
 class UncountedArrayModel(models.StructModel):
-    """Layout of an array; its owner is a bare pointer that numba's runtime does not follow."""
+    """Layout of an array whose owner is a bare pointer, which numba's runtime does not follow."""
 
     def __init__(self, manager: Any, array: Any) -> None:
         """Lay out the same members as numba does for its own arrays."""
@@ -59,11 +60,9 @@ class UncountedArrayModel(models.StructModel):
 
 
 def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Return where an element lies, its indices counted from the front; None for anything else.
-
-    Numba lets an index be negative, which costs a load and a comparison at every use; kernels never
-    count from the end. Where bounds are checked (`NUMBA_BOUNDSCHECK=1`) numba's own way serves.
-    """
+    """Return an element's address, indices counted from the front; None leaves it to numba."""
+    # Numba allows negative indices, which costs a load and a comparison at every use. Kernels never
+    # count from the end. With `NUMBA_BOUNDSCHECK=1` numba's own code serves, to check indices.
     array, index = signature.args[:2]
     indices = tuple(cast(Any, index)) if isinstance(index, types.BaseTuple) else (index,)
     is_whole = all(isinstance(one, types.Integer) for one in indices)
@@ -87,7 +86,7 @@ def _element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 @lower_builtin(operator.getitem, UncountedArray, types.Integer)
 @lower_builtin(operator.getitem, UncountedArray, types.BaseTuple)
 def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Load an element; slices are left to numba."""
+    """Load an element; leave slices to numba."""
     place = _element(context, builder, signature, arguments)
     if place is not None:
         return load_item(context, builder, signature.args[0], place)
@@ -99,7 +98,7 @@ def _get_element(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 @lower_builtin(operator.setitem, UncountedArray, types.Integer, types.Any)
 @lower_builtin(operator.setitem, UncountedArray, types.BaseTuple, types.Any)
 def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    """Store an element; slices are left to numba."""
+    """Store an element; leave slices to numba."""
     place = _element(context, builder, signature, arguments)
     if place is None:
         return setitem_array(context, builder, signature, arguments)
@@ -110,22 +109,22 @@ def _set_element(context: Any, builder: Any, signature: Any, arguments: Any) -> 
 
 
 class StructType(types.Type):
-    """Type of a record: the name and type of each of its arrays, in order."""
+    """Type of a struct: the name and type of each of its arrays, in order."""
 
     def __init__(self, name: str, arrays: dict[str, UncountedArray]) -> None:
-        """Name the type by its fields, so that kernels of one layout are compiled once."""
+        """Name the type by its fields, so that kernels are compiled once for each layout."""
         self.arrays = arrays
         super().__init__(name=f"{name}({', '.join(f'{k}: {v}' for k, v in arrays.items())})")
 
 
 @register_model(StructType)
 class StructModel(models.OpaqueModel):
-    """A record is one pointer."""
+    """Layout of a struct in kernels: one pointer."""
 
 
 @infer_getattr
 class StructAttribute(AttributeTemplate):
-    """Fields of a record are its arrays."""
+    """Typing of a struct's attributes, which are its arrays."""
 
     key = StructType
 
@@ -136,13 +135,11 @@ class StructAttribute(AttributeTemplate):
 
 @lower_getattr_generic(StructType)
 def _load_field(context: Any, builder: Any, record: StructType, pointer: Any, name: str) -> Any:
-    """Load the descriptor of an array out of the table, number by number.
-
-    The table does not change while a record lives, which each load states: so the compiler keeps
-    what it has loaded, whatever is stored in between.
-    """
+    """Load the descriptor of an array from the table, number by number."""
     types_in_table = [context.get_value_type(array) for array in record.arrays.values()]
     table = builder.bitcast(pointer, ir.LiteralStructType(types_in_table).as_pointer())
+    # The table never changes while a struct lives. Saying so at each load lets the compiler keep
+    # what it has loaded, whatever is stored in between.
     unchanging = builder.module.add_metadata([])
 
     def loaded(place: list[int], kind: Any) -> Any:
@@ -162,23 +159,16 @@ def _load_field(context: Any, builder: Any, record: StructType, pointer: Any, na
 
 
 class Struct(Generic[FieldsT]):
-    """A record as Python holds it.
+    """A struct as Python holds it.
 
     Attributes:
-        fields: The arrays.
-        address: What kernels take in their place: where the table lies, or the arrays themselves
-            where compilation is off (`NUMBA_DISABLE_JIT=1`).
+        fields: The arrays, of the types that their annotations state.
+        address: What kernels take: the table's address, or the arrays themselves where
+            compilation is off (`NUMBA_DISABLE_JIT=1`).
     """
 
     def __init__(self, fields: FieldsT) -> None:
-        """Write the table of descriptors.
-
-        Args:
-            fields: The arrays, of the types that their annotations state.
-
-        Source:
-            House rule: kernels read like prose and cost like C.
-        """
+        """Write the table of descriptors."""
         self.fields = fields
         self.address: Any = fields
         if IS_COMPILED:
@@ -192,17 +182,10 @@ class Struct(Generic[FieldsT]):
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:
-    """Make the kernel function that opens records of one kind.
+    """Return the function by which kernels turn the address of a `Struct` into its fields.
 
-    Args:
-        fields: A named tuple class, each field annotated with the element type and number of axes
-            of its array: `Annotated[NDArray[...], "int64", 1]`.
-
-    Returns:
-        A function for use in kernels: from the address of a `Record` to the record.
-
-    Source:
-        House rule: kernels read like prose and cost like C.
+    `fields` is a named tuple class. Each annotation states an array's element type and number of
+    axes: `Annotated[NDArray[...], "int64", 1]`.
     """
     if not IS_COMPILED:
         return lambda address: cast(FieldsT, address)

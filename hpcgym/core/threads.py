@@ -1,4 +1,4 @@
-"""Threads: how many, and how a stack of environments is stepped on them."""
+"""Threads: how many there may be, and how a batch of environments is stepped on them."""
 
 from __future__ import annotations
 
@@ -12,61 +12,35 @@ import numpy as np
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.errors import HpcgymError
 
+# Parallel regions take turns: some threading layers of numba do not let two threads enter one.
 _team_is_busy = threading.Lock()
-"""Not every threading layer of numba lets two threads enter a parallel region at once."""
 
+# True in a forked process. The threads of its parent did not come with it, and their library cannot
+# start again, so such a process steps on one thread.
 _team_was_left_behind = False
-"""Whether this process was forked: its parent's threads, if there were any, are not here."""
 
 _most_threads: int | None = None
-"""Threads that this process keeps to where a call names no number; None = one per core."""
+"""Threads of this process where a call names no number; None = one per core."""
 
 
 def cores() -> int:
-    """Count the cores this process may use.
-
-    Returns:
-        The number, >= 1.
-
-    Source:
-        House rule: batch systems give a process some cores of a machine.
-    """
+    """Return the number of cores that this process may use; a batch system may grant only some."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def keep_to_threads(threads: int) -> None:
-    """Let what this process does from now on take so many threads where it names no number.
-
-    Args:
-        threads: A whole number >= 1.
-
-    Source:
-        House rule: processes that share a machine do not take all its cores each.
-    """
+    """Set how many threads this process uses wherever a call names no number."""
     global _most_threads
     _most_threads = checked_threads(threads)
 
 
 def checked_threads(threads: int | None) -> int:
-    """Return how many threads are meant.
-
-    Args:
-        threads: A whole number >= 1; None means one per core, or as `keep_to_threads` has it.
-
-    Returns:
-        The number.
+    """Return the number of threads meant; None means as `keep_to_threads` has set, or one per core.
 
     Raises:
-        HpcgymError: Anything else.
-
-    Source:
-        House rule: an error says what is allowed.
-
-    Example:
-        >>> checked_threads(3)
-        3
+        HpcgymError: The value is neither None nor a whole number >= 1.
     """
     if threads is None:
         return cores() if _most_threads is None else _most_threads
@@ -76,23 +50,9 @@ def checked_threads(threads: int | None) -> int:
 
 
 def step_batch(stack: Any, threads: int) -> int:
-    """Step a stack of environments on so many threads, or as many as numba has.
+    """Step the batch of environments at an address on so many threads, or as many as numba has.
 
-    The parallel regions of a process take turns. A forked process steps on one thread, since the
-    threads of its parent did not come with it and their library cannot start anew.
-
-    Args:
-        stack: Address of the environments.
-        threads: Threads to use.
-
-    Returns:
-        As `hpcgym.core.kernels.env.step_batch.step_batch`.
-
-    Writes:
-        As it does.
-
-    Source:
-        House rule: threads and forks are known to go wrong together.
+    Returns and writes what `hpcgym.core.kernels.env.step_batch.step_batch` does.
     """
     if threads == 1 or _team_was_left_behind:
         return kernels.step_batch(stack)

@@ -1,4 +1,4 @@
-"""The job table: one contiguous array per field, checked once at the door, then trusted."""
+"""The job table: one contiguous array per field, checked when it is built, then trusted."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ LARGEST_TIME = 2**52
 
 
 def _to_be_indexed() -> IntArray:
-    """Stand in for user indices until the users are known."""
+    """Return the default of `user_index`, before `__post_init__` computes it."""
     return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Jobs of one log, or of a part of one, in order of (submit time, position in the file).
+    """Jobs of a log, or of a part of one, in order of (submit time, position in the file).
 
-    Build one with `Workload.from_arrays`, `Workload.from_frame` or `hpcgym.trace.load_workload`;
-    these check and normalise, the bare constructor trusts. All arrays have shape (n_jobs,),
-    dtype int64, are contiguous and must not be written to.
+    `Workload.from_arrays`, `Workload.from_frame` and `hpcgym.trace.load_workload` check and
+    normalise; the bare constructor does not. Arrays have shape (n_jobs,), dtype int64, are
+    contiguous and must not be written to. Times are s.
 
     Attributes:
         job_id: Id of the job in its trace.
-        submit_time: Time the job enters the queue, s, >= 0, ascending.
-        run_time: Real duration, s, >= 0; the scheduler must not see it before the end.
-        requested_time: The user's limit, s, >= 1.
+        submit_time: Time the job enters the queue, >= 0, ascending.
+        run_time: Real duration, >= 0; the scheduler must not see it before the end.
+        requested_time: The user's limit, >= 1.
         processors: Processors requested, 1 to machine_processors.
-        user: User id as in the trace, -1 = unknown (all unknown users form one profile).
-        wait_time: Wait the log recorded, s, -1 = not recorded.
+        user: User id as in the trace, -1 = unknown; all unknown users count as one.
+        wait_time: Wait in the log, -1 = not recorded.
         machine_processors: Processors of the machine (M).
         name: What tables and errors call it.
-        time_offset: What was subtracted from the log's submit times, s.
-        unix_start: Unix time of time 0 here, s, or None where the log does not say.
-        user_index: Dense index of each job's user into `history`, 0 to n_users - 1.
+        time_offset: What was subtracted from the log's submit times.
+        unix_start: Unix time of time 0, or None where the log does not say.
+        user_index: Row of each job's user in `history`.
         history: What is known at time 0 of each user's completed jobs.
         source: The log this came from (a `hpcgym.trace.swf.SwfLog`), or None.
         source_row: Row of each job in `source`, or None.
@@ -71,7 +71,7 @@ class Workload:
     source_row: IntArray | None = None
 
     def __post_init__(self) -> None:
-        """Index the users and start with an empty history, unless given.
+        """Index the users, with an empty history, unless both are given.
 
         Raises:
             WorkloadError: A job needs more processors than the machine has.
@@ -93,7 +93,7 @@ class Workload:
 
     @property
     def week_start(self) -> int:
-        """Seconds into the week at time 0, as Unix time counts weeks, s."""
+        """Seconds into the week at time 0, as Unix time counts weeks."""
         start = self.time_offset if self.unix_start is None else self.unix_start
         return start % WEEK_S
 
@@ -122,30 +122,12 @@ class Workload:
     ) -> Workload:
         """Check and normalise arrays into a job table, sorted stably by submit time.
 
-        Args:
-            submit_time: Submit times, shape (n_jobs,), s, >= 0.
-            run_time: Real durations, shape (n_jobs,), s, >= 0.
-            requested_time: The users' limits, shape (n_jobs,), s, >= 1.
-            processors: Processors requested, shape (n_jobs,), 1 to machine_processors.
-            machine_processors: Processors of the machine, >= 1.
-            user: User ids, shape (n_jobs,), -1 = unknown; default all unknown.
-            job_id: Ids, shape (n_jobs,); default 1, 2, ... in the order given.
-            wait_time: Logged waits, shape (n_jobs,), s, -1 = not recorded; default all -1.
-            name: What tables and errors call it.
-            time_offset: What was subtracted from the log's submit times, s.
-            unix_start: Unix time of time 0, s, or None.
-            source: The log the jobs came from, or None.
-            source_row: Row of each job in `source`, shape (n_jobs,), or None.
-
-        Returns:
-            The job table, in order of (submit time, position given).
+        Fields, units and ranges are those of `Workload`. By default all users are unknown, ids are
+        1, 2, ... in the order given, and waits are not recorded.
 
         Raises:
             WorkloadError: An array has another length, is not of whole numbers, or holds a value
                 out of range; the message names the field, the first bad job and the range.
-
-        Source:
-            House rule: checked once at the door, then trusted by every kernel.
 
         Example:
             >>> Workload.from_arrays([0, 5], [10, 10], [20, 20], [1, 4], machine_processors=4)
@@ -216,22 +198,13 @@ class Workload:
     def from_frame(
         cls, frame: pd.DataFrame, *, machine_processors: int, name: str = "workload"
     ) -> Workload:
-        """Check and normalise a DataFrame into a job table.
+        """Check and normalise a DataFrame with one row per job into a job table.
 
-        Args:
-            frame: One row per job, with columns submit_time, run_time, requested_time and
-                processors, and optionally user, job_id and wait_time (units as `Workload`).
-            machine_processors: Processors of the machine, >= 1.
-            name: What tables and errors call it.
-
-        Returns:
-            The job table, in order of (submit time, position in the frame).
+        Columns `submit_time`, `run_time`, `requested_time` and `processors` are needed; `user`,
+        `job_id` and `wait_time` may be there, too.
 
         Raises:
             WorkloadError: A needed column is missing, or `from_arrays` refuses a value.
-
-        Source:
-            House rule: field names follow the Standard Workload Format.
         """
         needed = ("submit_time", "run_time", "requested_time", "processors")
         missing = [column for column in needed if column not in frame.columns]
@@ -256,25 +229,16 @@ class Workload:
         name: str | None = None,
         past: Mapping[str, ArrayLike] | None = None,
     ) -> Workload:
-        """Cut some jobs out into a workload of their own whose time 0 is `start`.
+        """Cut jobs, by mask or indices, into a workload of their own whose time 0 is `start`, s.
 
-        Args:
-            jobs: Boolean mask or indices into this table, shape (n,); order is kept.
-            start: Instant that becomes time 0, s; no selected job may be submitted before it.
-            name: Name of the part; default this one's.
-            past: Completed jobs that make the part's warm history, besides this table's own, as
-                arrays `user`, `run_time` (as executed), `requested_time`, `processors` and
-                `end_time` (this table's clock, 0 to start where it has a history, else <= start),
-                or None for an empty history.
-
-        Returns:
-            The part. Its users are indexed anew; `time_offset` and `unix_start` move with `start`.
+        The order is kept, users are indexed anew, `time_offset` and `unix_start` move with `start`.
+        `past` holds completed jobs for the part's history, added to what this table knows of its
+        users; None means an empty history. Its arrays are `user`, `run_time` (as executed),
+        `requested_time`, `processors` and `end_time`. The last is on this table's clock: at most
+        `start`, and at least 0 where this table has a history.
 
         Raises:
             WorkloadError: No job is selected, or one is submitted before `start`.
-
-        Source:
-            House rule: a part is a workload like any other.
         """
         index = np.asarray(jobs)
         index = np.flatnonzero(index) if index.dtype == np.bool_ else np.sort(index)
@@ -322,20 +286,12 @@ class Workload:
         return known._replace(last_end_time=known.last_end_time - start * (known.completed > 0))
 
     def resubmitted(self, submit_time: ArrayLike, *, name: str | None = None) -> Workload:
-        """Give the same jobs other submit times, and sort them stably again.
+        """Return the same jobs, users and history with other submit times, sorted stably again.
 
-        Args:
-            submit_time: New submit times, shape (n_jobs,), s, >= 0, in this table's order.
-            name: Name of the result; default this one's.
-
-        Returns:
-            The re-sorted job table, with this one's users and history.
+        `submit_time` has shape (n_jobs,), s, >= 0, in this table's order.
 
         Raises:
             WorkloadError: The array has another length, or a time is out of range.
-
-        Source:
-            House rule: jitter, load scaling and resampling move submit times and nothing else.
         """
         label = self.name if name is None else name
         submit = _whole_numbers(label, "submit_time", submit_time, len(self))
@@ -359,14 +315,7 @@ class Workload:
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the job table as a DataFrame, one row per job in this order.
-
-        Returns:
-            Columns job_id, submit_time, run_time, requested_time, processors, user, wait_time.
-
-        Source:
-            House rule: field names follow the Standard Workload Format.
-        """
+        """Return the jobs as a DataFrame, one row each, in the columns that `from_frame` reads."""
         import pandas as pd
 
         keys = [
@@ -386,18 +335,17 @@ class Workload:
 
 
 def _order_of(submit_time: IntArray) -> IntArray | None:
-    """Return the order by (submit time, position), or None where the jobs stand in it."""
+    """Return the order by (submit time, position), or None if the jobs are already in it."""
     if (submit_time[:-1] <= submit_time[1:]).all():
         return None
     return np.argsort(submit_time, kind="stable")
 
 
 def _indexed(user: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the users, ascending, and the place of each job's among them.
-
-    Ids as dense as most logs' are looked up in a table; sorting would hold a log's columns thrice.
-    """
+    """Return the user ids, ascending, and the index of each job's user among them."""
     least, span = int(user.min()), int(user.max()) - int(user.min()) + 1
+    # Ids are dense in most logs, and then looked up in a table: sorting would hold a column of a
+    # long log three times.
     if span > len(user) + 1_000:
         users, index = np.unique(user, return_inverse=True)
         return users, index.astype(np.int64)
@@ -407,7 +355,7 @@ def _indexed(user: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def _whole_numbers(name: str, key: str, values: ArrayLike, n: int | None) -> IntArray:
-    """Return values as a fresh contiguous int64 vector, refusing what is not whole or finite."""
+    """Return values as a fresh contiguous int64 vector; refuse what is not whole or finite."""
     array = np.asarray(values)
     if array.ndim != 1 or (n is not None and len(array) != n):
         wanted = "one-dimensional" if n is None else f"of shape ({n},)"

@@ -1,13 +1,25 @@
-"""The clock: completions, submissions, ends of delays, one pass; on to the next decision.
+"""The clock: go from event to event, and make one scheduling pass at each instant.
 
-Cost of an event, with n waiting and k running jobs: an order that keeps in O(log n +
-NODE_CHILDREN), the running lists in a shift of at most k entries, a pass in a step per group of
-some 700 waiting jobs plus the blocks that may hold a job to start. A pass that cannot start
-anything is not made, and after an arrival that leaves head, free processors and reservation as they
-were only the newcomer is looked at; one that starts at once stands in no queue. Where an order that
-changes with time matters, a pass scores all n jobs and costs O(log n) for each that it then tries.
-Passes of modes with more reservations than the head's state their own cost.
-A prediction costs O(1) at the submission, a correction a shift of at most k entries.
+An instant is handled in this order: completions, submissions, ends of delays, one pass. With `pyss`
+semantics each event has a pass of its own. `run` stops for a decision of an agent and for
+predictions made in Python; the next call goes on from there.
+
+Three shortcuts save work. A full pass would start the same jobs:
+
+- A pass that cannot start a job is not made (`hpcgym.core.kernels.schedule_pass`).
+- While `settled_head` is set, every waiting job has been refused under that head and reservation.
+  Since then `free`, `extra` and the time left until the shadow time have only fallen, so each would
+  be refused again. Only a newcomer needs a test.
+- A newcomer that starts at once enters no queue.
+
+Cost of an event, with n waiting and k running jobs: O(log n + NODE_CHILDREN) to put a job into a
+kept order or remove it. The lists of running jobs shift by at most k entries. A pass visits each
+group of some 700 waiting jobs, and the blocks that may hold a job to start. Where an order that
+changes with time matters, a pass scores all n jobs, and each job it tries costs O(log n). Modes
+with more reservations state their own costs. A prediction costs O(1) at the submission, a
+correction a shift of at most k entries.
+
+Source: Specification, section 1, "One instant"; section 10, "Decision epochs".
 """
 
 from hpcgym.core.jit import kernel
@@ -90,23 +102,16 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def submit_job(jobs: Jobs, sim: Sim) -> None:
-    """Let the next job come in; the queues take it in later.
+    """Submit the next job, without putting it into the queues yet.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock at the submission.
-
-    Writes:
-        The job's seat and keys, counts and reward rate; its prediction, and what is known of its
-        user, if a key needs that; its delay, in modes that have one.
-
-    Source:
-        Specification, section 1, "One instant".
+    Writes its entry and keys, counts and reward rate, and where they are used its prediction, its
+    user's history and its delay.
     """
     job = sim.counter[NEXT_JOB]
     entry = take_entry(sim, job)
     sim.counter[NEXT_JOB] = job + 1
     sim.counter[N_EVENTS] += 1
+    # The prediction comes first: keys, areas and delays depend on it.
     if sim.setting[PREDICT] == PREDICT_RECENT:
         write_prediction(jobs, job, predict_recent(jobs, sim, job))
     if sim.setting[KEEP_HISTORY] == HISTORY_FOR_KEYS:
@@ -124,18 +129,7 @@ def submit_job(jobs: Jobs, sim: Sim) -> None:
 
 @kernel(inlined=True)
 def next_submission(jobs: Jobs, sim: Sim) -> int:
-    """Return the instant of the next submission.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Returns:
-        s, `NEVER` if all jobs have been submitted.
-
-    Source:
-        House rule: one word per thing.
-    """
+    """Return the instant of the next submission, s; `NEVER` if all jobs have been submitted."""
     if sim.counter[NEXT_JOB] == sim.setting[N_JOBS]:
         return NEVER
     return jobs.submit_time[sim.counter[NEXT_JOB]]
@@ -143,29 +137,22 @@ def next_submission(jobs: Jobs, sim: Sim) -> int:
 
 @kernel
 def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
-    """Move waiting jobs that have passed the threshold to the front of every order.
+    """Move waiting jobs beyond the starvation threshold to the front of every order.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        first: First job that is not queued yet, submitted now or later.
-
-    Returns:
-        True if some job was moved.
-
-    Writes:
-        Keys and places in the queues, N_OVERDUE, NEXT_OVERDUE; each job is looked at once.
-
-    Source:
-        Specification, section 1, "Queue order" and "Threshold scope".
+    `first` is the first job that is in no queue yet. Return whether a job moved. Writes keys,
+    queues, `n_overdue` and `next_overdue`.
     """
     threshold = sim.setting[THRESHOLD]
     if threshold < 0:
         return False
     moved = False
+    # Jobs are numbered by submission, so those beyond the threshold are the first ones of all. Each
+    # job is looked at once.
     job = sim.counter[NEXT_OVERDUE]
     while job < first and sim.counter[NOW] - jobs.submit_time[job] > threshold:
         if sim.start_time[job] < 0:
+            # The queue finds the job by its old key. Equal keys order by index: overdue jobs go
+            # FCFS.
             take_out(jobs, sim, BASE, job)
             sim.key[BASE, entry_of(sim, job)] = -float("inf")
             put_in(jobs, sim, BASE, job)
@@ -182,18 +169,9 @@ def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
 
 @kernel(inlined=True)
 def queue_jobs(jobs: Jobs, sim: Sim, first: int) -> None:
-    """Put the jobs submitted now into the queues.
+    """Put the jobs submitted now, from `first` on, into the queues.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        first: First of them.
-
-    Writes:
-        The queues; what is known of the jobs' users, unless a key has asked for it.
-
-    Source:
-        Specification, section 1, "One instant".
+    Writes what is known of their users, where only observations read it.
     """
     for job in range(first, sim.counter[NEXT_JOB]):
         if sim.setting[KEEP_HISTORY] == HISTORY_FOR_VIEWS:
@@ -205,22 +183,10 @@ def queue_jobs(jobs: Jobs, sim: Sim, first: int) -> None:
 
 @kernel(inlined=True)
 def is_settled(sim: Sim, newcomer: int) -> bool:
-    """Tell whether a newcomer is the only job that can start now.
-
-    Every other waiting job was refused under the same head and reservation with as many processors
-    free, and time has only passed since.
-
-    Args:
-        row: The simulation.
-        newcomer: Index of the only job submitted now.
-
-    Returns:
-        False if a full pass is due.
-
-    Source:
-        House rule: no work per event that grows with the queue where it need not.
-    """
+    """Tell whether the newcomer is the only job that may start now."""
     head = sim.counter[SETTLED_HEAD]
+    # A newcomer before the head would be the head. A running job past its estimate moves the shadow
+    # time along with the clock, which may let a refused job in.
     return (
         head >= 0
         and not precedes(sim, BASE, newcomer, head)
@@ -230,32 +196,20 @@ def is_settled(sim: Sim, newcomer: int) -> bool:
 
 @kernel(inlined=True)
 def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Make the pass over the only newcomer, which need not be queued if it starts.
+    """Make the pass for the only newcomer, in no queue yet, if it is the only job concerned.
 
-    Args:
-        jobs: The job table.
-        row: The simulation; the newcomer stands in no queue yet.
-        job: Index of the newcomer.
-
-    Returns:
-        False, with nothing done, if other jobs or a decision may matter, or the newcomer must wait
-        alone. Alone it starts in every mode unless it is held; only EASY and no backfilling settle
-        the others.
-
-    Writes:
-        What a pass writes.
-
-    Source:
-        House rule: equal to a full pass; a test compares them.
+    Return False, with nothing done, if a full pass or a decision is due. Writes what a pass writes.
     """
     if sim.setting[FULL_PASSES] == 1 or sim.setting[DECIDE] > DECIDE_CONTESTED:
         return False
     fits = jobs.processors[job] <= sim.counter[FREE] and not is_held(sim, job)
+    # Alone, a job that fits and is not held starts in every mode. `n_waiting` counts it already.
     if sim.counter[N_WAITING] == 1:
         if not fits:
             return False
         count_pass(sim)
         sim.counter[CHECKED_HEAD] = -1
+        # It starts at once and needs no reservation.
         sim.counter[FIRST_UNPLANNED] = sim.counter[NEXT_JOB]
         start_job(jobs, sim, job, False)
         return True
@@ -263,6 +217,7 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
         return False
     count_pass(sim)
     if fits and sim.setting[BACKFILL] == BACKFILL_EASY:
+        # An earlier pass needed no reservation if no job could have used it.
         if sim.counter[SHADOW] < 0:
             reserve(jobs, sim, sim.counter[SETTLED_HEAD])
         if backfills(jobs, sim, job):
@@ -275,22 +230,14 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 @kernel(inlined=True)
 def advance_clock(jobs: Jobs, sim: Sim) -> None:
-    """Move to the next instant and handle its completions, but for `pyss` semantics.
+    """Go to the next instant, and handle its completions unless `pyss` semantics apply.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, jobs still to start.
-
-    Writes:
-        The clock and everything that completions move; SETTLED_HEAD = -1 and PASS_DUE = 1 if there
-        were any, else PASS_DUE = 0.
-
-    Source:
-        Specification, section 1, "One instant".
+    Writes `now`, what completions change, `pass_due`, and `settled_head` = -1 if a job ended.
     """
     now = min(next_submission(jobs, sim), next_completion(sim), next_eligible(sim))
     if sim.setting[DECIDE] == DECIDE_INTERVAL:
         now = min(now, sim.counter[NEXT_DECISION])
+    # Costs accrue at the rate up to now, before any event changes that rate.
     if sim.setting[KEEP_REWARD] == 1:
         accrue(jobs, sim, now)
     sim.counter[NOW] = now
@@ -304,20 +251,11 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
 
 @kernel(inlined=True)
 def take_submissions(jobs: Jobs, sim: Sim) -> None:
-    """Handle submissions and ends of delays, and correct estimates that have run out.
+    """Handle submissions and ends of delays, then correct estimates that have run out.
 
-    In `pyss` semantics one event is handled, submissions and ends of delays before completions.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock at the instant.
-
-    Writes:
-        Everything that events move; SETTLED_HEAD = -1 unless nothing but submissions happened;
-        PASS_DUE = 0 at an instant without events, or whose pass has been made.
-
-    Source:
-        Specification, section 1, "One instant".
+    With `pyss` semantics, handle one event: a submission, else the end of a delay, else a
+    completion. Writes what events change, `pass_due`, and `settled_head` = -1 where a refused job
+    may start now.
     """
     now = sim.counter[NOW]
     events = sim.counter[N_EVENTS]
@@ -327,6 +265,7 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
             submit_job(jobs, sim)
         while next_eligible(sim) == now:
             admit_job(sim)
+    # One event, then a pass. The clock finds the other events of this instant in the next rounds.
     elif next_submission(jobs, sim) == now:
         submit_job(jobs, sim)
     elif next_eligible(sim) == now:
@@ -335,6 +274,7 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
         complete_job(jobs, sim)
     if sim.counter[N_EVENTS] > events:
         sim.counter[PASS_DUE] = 1
+    # Corrections come before releases: a corrected job keeps its processors.
     if sim.setting[CORRECT] != 0 and next_release(sim) <= now:
         correct_releases(jobs, sim)
     if sim.counter[PASS_DUE] == 1:
@@ -349,22 +289,13 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
 
 @kernel(inlined=True)
 def decision_due(sim: Sim) -> bool:
-    """Tell whether the agent is to decide before this pass.
+    """Tell whether the agent decides before this pass.
 
-    Args:
-        row: The simulation.
-
-    Returns:
-        True at a decision epoch.
-
-    Writes:
-        NEXT_DECISION, where decisions come at fixed intervals.
-
-    Source:
-        Specification, section 10, "Decision epochs".
+    Writes `next_decision` where decisions are due at fixed intervals.
     """
     decide = sim.setting[DECIDE]
     if decide == DECIDE_CONTESTED:
+        # Where the order cannot matter, the agent is not asked.
         return sim.counter[PASS_DUE] == 1 and is_contested(sim)
     if decide == DECIDE_EVENT:
         return sim.counter[PASS_DUE] == 1 and sim.counter[N_WAITING] > 0
@@ -378,25 +309,16 @@ def decision_due(sim: Sim) -> bool:
 def run(jobs: Jobs, sim: Sim) -> int:
     """Run to the next decision, or until every job has started.
 
-    Args:
-        jobs: The job table.
-        row: The simulation; at a decision, the order of this pass made.
-
-    Returns:
-        `DECISION`, `DONE`, `PREDICTION` where Python is to predict the jobs submitted now, or a
-        negative number that names the invariant found broken.
-
-    Writes:
-        The simulation.
-
-    Source:
-        Specification, section 1.
+    Return `DECISION`, `DONE`, `PREDICTION` if Python must predict the jobs submitted now, or a
+    negative number that names a broken invariant. After a decision, the caller sets the order of
+    this pass before it calls again.
     """
     while sim.counter[N_STARTED] < sim.setting[N_JOBS]:
         if sim.counter[PHASE] == BETWEEN:
             advance_clock(jobs, sim)
             sim.counter[PHASE] = AT_SUBMISSIONS
         if sim.counter[PHASE] == AT_SUBMISSIONS:
+            # The phase is stored, so the next call resumes here, with the predictions given.
             if asks_python(jobs, sim):
                 return PREDICTION
             take_submissions(jobs, sim)
@@ -412,6 +334,7 @@ def run(jobs: Jobs, sim: Sim) -> int:
             violation = find_violation(jobs, sim, finished)
             if violation < 0:
                 return violation
+        # The picked job started and the pass stopped: the agent may pick again at the same instant.
         if not finished and decision_due(sim):
             return DECISION
     return DONE

@@ -1,6 +1,7 @@
-"""The doors through which Python enters the kernels: records go in by their addresses.
+"""The functions through which Python calls kernels.
 
-Each door opens its records and calls the kernel that its docstring names.
+Each takes structs by their addresses, opens them, and calls the kernel that its docstring names.
+That kernel's docstring explains the other arguments.
 """
 
 import numpy as np
@@ -28,81 +29,49 @@ Singles = NDArray[np.float32]
 
 @kernel
 def begin(sim: int, start: int) -> None:
-    """Set a simulation to the start of an episode.
-
-    Source:
-        `lifecycle.begin`, whose docstring holds.
-    """
+    """Set a simulation to the start of an episode: `reset.begin`."""
     reset.begin(open_sim(sim), open_initial_state(start))
 
 
 @kernel
 def run(jobs: int, sim: int) -> int:
-    """Run to the next decision or the end.
-
-    Source:
-        `events.run`, whose docstring holds.
-    """
+    """Run to the next decision or the end: `clock.run`."""
     return clock.run(open_jobs(jobs), open_sim(sim))
 
 
 @kernel
 def give_predictions(jobs: int, sim: int, predicted: Int) -> None:
-    """Take in what Python has predicted.
-
-    Source:
-        `predicting.give_predictions`, whose docstring holds.
-    """
+    """Set the run times that Python has predicted: `estimates.give_predictions`."""
     estimates.give_predictions(open_jobs(jobs), open_sim(sim), predicted)
 
 
 @kernel
 def list_waiting(sim: int, listed: Int) -> int:
-    """List the waiting jobs in base order.
-
-    Source:
-        `queue.list_jobs`, whose docstring holds.
-    """
+    """List the waiting jobs in base order: `ordered_queue.list_jobs`."""
     return ordered_queue.list_jobs(open_sim(sim), BASE, listed)
 
 
 @kernel
 def reserve(jobs: int, sim: int, head: int) -> None:
-    """Find a head's reservation.
-
-    Source:
-        `easy.reserve`, whose docstring holds.
-    """
+    """Find a head's reservation: `easy.reserve`."""
     easy.reserve(open_jobs(jobs), open_sim(sim), head)
 
 
 @kernel
 def order_by_rule(jobs: int, sim: int, rule: int, weight: Float) -> None:
-    """Order this pass by a rule.
-
-    Source:
-        `deciding.order_by_rule`, whose docstring holds.
-    """
+    """Order this pass by a rule: `actions.order_by_rule`."""
     actions.order_by_rule(open_jobs(jobs), open_sim(sim), rule, weight)
 
 
 @kernel
 def order_by_keys(jobs: int, sim: int, which: int, listed: Int, key: Float) -> None:
-    """Order this pass by keys.
-
-    Source:
-        `deciding.order_by_keys`, whose docstring holds.
-    """
+    """Order this pass by keys: `actions.order_by_keys`."""
     actions.order_by_keys(open_jobs(jobs), open_sim(sim), which, listed, key)
 
 
 @kernel
 def order_picked_first(jobs: int, sim: int, job: int, rule: int, weight: Float) -> None:
-    """Let one job go first in this pass.
-
-    Source:
-        `deciding.order_picked_first`, whose docstring holds.
-    """
+    """Put one job first in this pass: `actions.order_picked_first`."""
     actions.order_picked_first(open_jobs(jobs), open_sim(sim), job, rule, weight)
 
 
@@ -115,51 +84,31 @@ def observe(
     shown_cluster: Singles,
     mask: Singles,
 ) -> None:
-    """Write an observation.
-
-    Source:
-        `observing.observe`, whose docstring holds.
-    """
+    """Write an observation: `observation.observe`."""
     observation.observe(open_jobs(jobs), open_sim(sim), slot, shown_jobs, shown_cluster, mask)
 
 
 @kernel
 def describe_listed(jobs: int, sim: int, listed: Int, inputs: Float) -> None:
-    """Write down what a network sees of some jobs.
-
-    Source:
-        `expecting.describe_listed`, whose docstring holds.
-    """
+    """Write what a network sees of some jobs: `user_estimates.describe_listed`."""
     user_estimates.describe_listed(open_jobs(jobs), open_sim(sim), listed, inputs)
 
 
 @kernel
 def copy_terms(jobs: int, sim: int, listed: Int, term: Float) -> None:
-    """Copy the terms of the index of some jobs.
-
-    Source:
-        `expecting.copy_terms`, whose docstring holds.
-    """
+    """Copy the terms of the index of some jobs: `user_estimates.copy_terms`."""
     user_estimates.copy_terms(open_jobs(jobs), open_sim(sim), listed, term)
 
 
 @kernel
 def measure(jobs: int, sim: int, figure: Float) -> None:
-    """Measure the schedule made so far.
-
-    Source:
-        `measuring.measure`, whose docstring holds.
-    """
+    """Measure the schedule so far: `metrics.measure`."""
     metrics.measure(open_jobs(jobs), open_sim(sim), figure)
 
 
 @kernel
 def pay_at_horizon(sim: int, reward_plan: int) -> None:
-    """Pay what is still owed at a horizon.
-
-    Source:
-        `paying.pay_at_horizon`, whose docstring holds.
-    """
+    """Pay what is still owed at a time limit: `reward_payment.pay_at_horizon`."""
     reward_payment.pay_at_horizon(open_sim(sim), open_reward_plan(reward_plan))
 
 
@@ -176,11 +125,7 @@ def step(
     shown_cluster: Singles,
     mask: Singles,
 ) -> int:
-    """Take an action, run on, observe and pay.
-
-    Source:
-        `stepping.step`, whose docstring holds.
-    """
+    """Take an action, run on, observe and pay: `env.step.step`."""
     return env_step.step(
         open_jobs(jobs),
         open_sim(sim),
@@ -208,11 +153,7 @@ def sweep_policies(
     network_row: Int,
     figure: Float,
 ) -> None:
-    """Simulate an episode under one policy after the other.
-
-    Source:
-        `cells.sweep_policies`, whose docstring holds.
-    """
+    """Simulate an episode under each of several policies: `policy_sweep.sweep_policies`."""
     policy_sweep.sweep_policies(
         open_jobs(jobs),
         open_sim(sim),
@@ -231,11 +172,7 @@ def sweep_policies(
 def predict_each(
     jobs: int, sim: int, plan: int, rule: Int, weight: Float, predicted: Float
 ) -> None:
-    """Predict what becomes of the waiting jobs under each of some rules.
-
-    Source:
-        `rollout.predict_each`, whose docstring holds.
-    """
+    """Predict mean bounded slowdowns under each of several rules: `rollout.predict_each`."""
     rollout.predict_each(open_jobs(jobs), open_sim(sim), open_sim(plan), rule, weight, predicted)
 
 
@@ -243,11 +180,7 @@ def predict_each(
 def foresee(
     jobs: int, sim: int, planned: int, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
-    """Write down what is foreseen of the jobs at hand and to come.
-
-    Source:
-        `planning.foresee`, whose docstring holds.
-    """
+    """Write forecasts of the jobs present and to come: `forecast.foresee`."""
     return forecast.foresee(
         open_jobs(jobs), open_sim(sim), open_jobs(planned), rule, weight, drawn, chance
     )
@@ -255,11 +188,7 @@ def foresee(
 
 @kernel
 def cost_of_plan(planned: int, sim: int, plan: int, weight: Float, n_coming: int) -> float:
-    """Predict what waiting costs in all under an order.
-
-    Source:
-        `planning.cost_of_plan`, whose docstring holds.
-    """
+    """Predict the cost of waiting under an order: `forecast.cost_of_plan`."""
     return forecast.cost_of_plan(
         open_jobs(planned), open_sim(sim), open_sim(plan), weight, n_coming
     )
@@ -267,9 +196,5 @@ def cost_of_plan(planned: int, sim: int, plan: int, weight: Float, n_coming: int
 
 @kernel
 def plan_newcomer(jobs: int, sim: int, processors: Int, duration: Int, wait: Int) -> None:
-    """Predict the wait of a job that comes now, for each shape it might have.
-
-    Source:
-        `newcomer.plan_newcomer`, whose docstring holds.
-    """
+    """Predict the wait of a job submitted now in each of its shapes: `newcomer.plan_newcomer`."""
     newcomer.plan_newcomer(open_jobs(jobs), open_sim(sim), processors, duration, wait)

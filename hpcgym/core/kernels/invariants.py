@@ -1,4 +1,10 @@
-"""Invariants of the simulation, checked after every pass in a debug run."""
+"""Check the invariants of the simulation after every pass of a debug run.
+
+A check costs O(n_waiting + n_running) in EASY and plain passes. Kernels return 0, or a negative
+number that names the broken invariant.
+
+Source: Specification, section 1, "Invariants"; section 7, "Multiple queue".
+"""
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfills, reserve
@@ -50,21 +56,9 @@ PARTITION_BROKEN = -8
 
 @kernel
 def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
-    """Look for a broken invariant, in O(n_waiting + n_running) steps.
+    """Look for a broken invariant just after a pass; `finished` says whether it ran to its end.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, just after a pass.
-        finished: Whether the pass ran to its end.
-
-    Returns:
-        0, or a negative number that names the invariant.
-
-    Writes:
-        CHECKED_HEAD and CHECKED_SHADOW, for the next check; `scratch`.
-
-    Source:
-        Specification, section 1, "Invariants".
+    Writes `checked_head` and `checked_shadow` for the next check, and `scratch`.
     """
     used = 0
     for place in range(sim.counter[N_RUNNING]):
@@ -84,6 +78,7 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
     if (
         finished
         and (sim.setting[BACKFILL] == BACKFILL_SHIFT or sim.setting[BACKFILL] == BACKFILL_SLACK)
+        # A job past its estimate holds processors that the plan counts as free.
         and next_release(sim) > sim.counter[NOW]
     ):
         return find_plan_violation(jobs, sim)
@@ -100,17 +95,7 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
 
 @kernel
 def are_partitions_whole(sim: Sim) -> bool:
-    """Tell whether the partitions add up.
-
-    Args:
-        row: The simulation, its backfilling mode one with classes.
-
-    Returns:
-        True if they have the machine's processors, no fewer idle than 0, and all that are free.
-
-    Source:
-        Specification, section 7, "Invariants".
-    """
+    """Tell whether partitions sum to the machine, idle processors to `free`, with none below 0."""
     processors, idle, least = 0, 0, 0
     for number in range(MOST_CLASSES):
         processors += sim.partition[number]
@@ -124,27 +109,17 @@ def are_partitions_whole(sim: Sim) -> bool:
 
 @kernel
 def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
-    """Look for a job that the pass should have started, and for the first one moved later.
+    """Look for a job the pass should have started, and for the first eligible job moved later.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, just after a pass in the base order; `scratch` lists the waiting jobs.
-
-    Returns:
-        0, or a negative number that names the invariant.
-
-    Writes:
-        CHECKED_HEAD and CHECKED_SHADOW, for the next check; `scratch` and the profile.
-
-    Source:
-        Specification, section 7, "Invariants": the oldest eligible job comes first, and its time
-        never moves later.
+    `scratch` lists the waiting jobs. Writes `checked_head`, `checked_shadow`, `scratch` and the
+    profile.
     """
     head = -1
     for place in range(sim.counter[N_WAITING]):
         if head < 0 and not is_held(sim, sim.scratch[place]):
             head = sim.scratch[place]
     started = sim.counter[N_STARTED]
+    # Maximality: a second pass in the same order starts nothing.
     multi_queue_pass(jobs, sim, False)
     if sim.counter[N_STARTED] != started:
         return NOT_MAXIMAL
@@ -160,21 +135,10 @@ def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
 def find_delay(jobs: Jobs, sim: Sim, head: int) -> bool:
     """Reserve for the head, and tell whether its reservation is later than at the last check.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, just after a pass in the base order.
-        head: Index of the head.
-
-    Returns:
-        True if the head was delayed.
-
-    Writes:
-        CHECKED_HEAD and CHECKED_SHADOW, for the next check; SHADOW and EXTRA.
-
-    Source:
-        Specification, section 1, "Invariants": the head's shadow time.
+    Writes `checked_head`, `checked_shadow`, `shadow` and `extra`.
     """
     reserve(jobs, sim, head)
+    # Where a job outlives its estimate the head's time moves with the clock, which is no delay.
     later = sim.counter[CHECKED_HEAD] == head and sim.counter[SHADOW] > max(
         sim.counter[CHECKED_SHADOW], sim.counter[NOW]
     )
@@ -185,22 +149,9 @@ def find_delay(jobs: Jobs, sim: Sim, head: int) -> bool:
 
 @kernel
 def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
-    """Look for a job that the pass should have started, and for a head moved later.
+    """Look for a job that an EASY pass should have started, and for a head moved later.
 
-    A correction moves the head later, and rightly so; where there are any, that is not looked at.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, just after a pass in the base order; `scratch` lists the waiting jobs.
-
-    Returns:
-        0, or a negative number that names the invariant.
-
-    Writes:
-        CHECKED_HEAD and CHECKED_SHADOW, for the next check.
-
-    Source:
-        Specification, section 1, "Invariants": maximality; the head's shadow time.
+    `scratch` lists the waiting jobs. Writes `checked_head` and `checked_shadow`.
     """
     head = first_job(sim, BASE)
     if head < 0:
@@ -208,6 +159,7 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
         return 0
     if jobs.processors[head] <= sim.counter[FREE]:
         return NOT_MAXIMAL
+    # The check must leave the reservation as the pass left it.
     shadow = sim.counter[SHADOW]
     extra = sim.counter[EXTRA]
     later = find_delay(jobs, sim, head)
@@ -217,26 +169,15 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
             return NOT_MAXIMAL
     sim.counter[SHADOW] = shadow
     sim.counter[EXTRA] = extra
+    # A correction rightly moves the head later.
     return HEAD_DELAYED if later and sim.setting[CORRECT] == 0 else 0
 
 
 @kernel
 def find_plan_violation(jobs: Jobs, sim: Sim) -> int:
-    """Look for a reservation that was missed, and for processors that are promised twice.
+    """Look for a missed reservation, and for processors reserved twice; write the profile.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, just after a pass, no job beyond its estimate; `scratch` lists the
-            waiting jobs.
-
-    Returns:
-        0, or a negative number that names the invariant.
-
-    Writes:
-        The profile.
-
-    Source:
-        Specification, section 4, "Conservative": every waiting job has a reservation.
+    No running job is beyond its estimate, and `scratch` lists the waiting jobs.
     """
     make_profile(jobs, sim)
     for place in range(sim.counter[N_WAITING]):

@@ -1,4 +1,7 @@
-"""The start of an episode's life."""
+"""Reset a simulation to the start of an episode, in memory that is allocated once.
+
+Source: Specification, section 10, "Episodes".
+"""
 
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
@@ -38,20 +41,7 @@ from hpcgym.core.state import (
 
 @kernel
 def set_rules(sim: Sim, setting: Int, weight: Float, backfill_parameter: Float) -> None:
-    """Set what is fixed of an episode.
-
-    Args:
-        row: The simulation.
-        setting: The settings, shape (N_SETTINGS,).
-        weight: Parameters of the rules, shape (N_ORDERS, N_WEIGHTS).
-        backfill_parameter: Those of the backfilling mode, shape (N_BACKFILL_PARAMETERS,).
-
-    Writes:
-        `setting`, `weight` and `backfill_parameter` of the row.
-
-    Source:
-        House rule: allocate once, reset often.
-    """
+    """Set what is fixed for an episode: writes `setting`, `weight` and `backfill_parameter`."""
     for column in range(N_SETTINGS):
         sim.setting[column] = setting[column]
     for which in range(N_ORDERS):
@@ -63,18 +53,7 @@ def set_rules(sim: Sim, setting: Int, weight: Float, backfill_parameter: Float) 
 
 @kernel
 def recall_users(sim: Sim, initial: InitialState) -> None:
-    """Set what is known of each user back to what was known at time 0.
-
-    Args:
-        row: The simulation.
-        start: What its episode begins with.
-
-    Writes:
-        The `history_*` arrays, the network that reads them, and what `forget_lessons` writes.
-
-    Source:
-        Specification, section 10, "Episodes".
-    """
+    """Set users' histories back to time 0; write `history_*`, `network` and the regression."""
     for user in range(len(initial.history_completed)):
         for spot in range(min(initial.history_completed[user], RING_JOBS)):
             sim.history_run_time[user, spot] = initial.history_run_time[user, spot]
@@ -86,6 +65,7 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
                     initial.history_run_time[user, spot]
                 )
         if len(sim.history_alike) > 0:
+            # -1 marks what is derived from a user's history as stale.
             sim.history_alike[user, 0] = -1
         sim.history_completed[user] = initial.history_completed[user]
         sim.history_last_end_time[user] = initial.history_last_end_time[user]
@@ -97,18 +77,7 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
 
 @kernel
 def recall_estimates(sim: Sim, initial: InitialState) -> None:
-    """Set estimates of the simulation's own back to those it begins with.
-
-    Args:
-        row: The simulation.
-        start: What its episode begins with.
-
-    Writes:
-        `estimate` and `feature`.
-
-    Source:
-        Specification, section 8, "EASY++".
-    """
+    """Set estimates that may change back to those of time 0; write `estimate` and `feature`."""
     for job in range(len(initial.estimate)):
         sim.estimate[job] = initial.estimate[job]
         for column in range(N_FEATURES):
@@ -117,17 +86,10 @@ def recall_estimates(sim: Sim, initial: InitialState) -> None:
 
 @kernel
 def clear_machine(sim: Sim, log_largest: float) -> None:
-    """Empty the machine and the queue, and set the clock to 0.
+    """Empty the machine and the queues and set the clock to 0, without touching the arrays of jobs.
 
-    Args:
-        row: The simulation; its settings and weights are in place.
-        log_largest: Natural logarithm of the scenario's largest request in s.
-
-    Writes:
-        The row, but for settings, weights, history, and what it holds of each job.
-
-    Source:
-        Specification, section 10, "Episodes".
+    `log_largest` is the natural logarithm of the largest request in s. Writes counters, gauges,
+    queues and partitions.
     """
     for column in range(N_COUNTERS):
         sim.counter[column] = 0
@@ -146,18 +108,7 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
 
 @kernel
 def clear(sim: Sim, log_largest: float) -> None:
-    """Empty the machine and the queue, and let no job have been submitted.
-
-    Args:
-        row: The simulation; its settings, weights and history are in place.
-        log_largest: Natural logarithm of the scenario's largest request in s.
-
-    Writes:
-        The row, but for settings, weights and history.
-
-    Source:
-        Specification, section 10, "Episodes".
-    """
+    """Empty the machine and the queues, and mark every job as not submitted."""
     clear_machine(sim, log_largest)
     for job in range(sim.setting[N_JOBS]):
         sim.start_time[job] = -1
@@ -166,18 +117,7 @@ def clear(sim: Sim, log_largest: float) -> None:
 
 @kernel
 def begin(sim: Sim, initial: InitialState) -> None:
-    """Set one simulation to the start of an episode.
-
-    Args:
-        row: The simulation; large enough for the episode.
-        start: What the episode begins with.
-
-    Writes:
-        The row.
-
-    Source:
-        Specification, section 10, "Episodes".
-    """
+    """Set a simulation, large enough for the episode, to its start; write all of `sim`."""
     set_rules(sim, initial.setting, initial.weight, initial.backfill_parameter)
     if sim.setting[KEEP_HISTORY] != 0:
         recall_users(sim, initial)

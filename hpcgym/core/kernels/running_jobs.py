@@ -1,8 +1,10 @@
-"""Jobs on the machine: in order of their true ends, and in order of their estimated ends.
+"""Running jobs, in order of their true ends and in order of their estimated ends.
 
-The simulation moves by the true ends; the scheduler sees the estimated ones. Both lists are kept
-with the soonest end last: a start or an end costs a shift of the entries that end sooner, few where
-jobs end near their estimates, at most n_running.
+The clock follows the true ends, and the scheduler sees the estimated ones. Both lists keep the
+soonest end last. A start or an end shifts the entries that end sooner: few where jobs end near
+their estimates, at most the number of running jobs.
+
+Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
 from hpcgym.core.jit import kernel
@@ -46,41 +48,20 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def is_overdue(sim: Sim, job: int) -> bool:
-    """Tell whether a waiting job is beyond the threshold.
-
-    Args:
-        row: The simulation.
-        job: Index of a waiting job.
-
-    Returns:
-        True if it was found beyond the threshold at this pass or an earlier one.
-
-    Source:
-        Specification, section 1, "Queue order": crossing is not an event.
-    """
+    """Tell whether a waiting job is known to be beyond the starvation threshold."""
+    # Jobs cross it in order of submission, so one number divides them. Crossing is noticed at
+    # passes only.
     return job < sim.counter[NEXT_OVERDUE]
 
 
 @kernel(inlined=True)
 def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Enter a job that starts now into both lists.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of the job.
-
-    Writes:
-        `ending_*` (ties: the earlier job ends first; in `pyss` semantics, the one that started
-        first) and `release_*`, N_RUNNING, N_RELEASES.
-
-    Source:
-        House rule: struct of arrays.
-    """
+    """Enter a job that starts now into both lists; write `ending_*` and `release_*`."""
     now = sim.counter[NOW]
     end = now + jobs.run_time[job]
     place = sim.counter[N_RUNNING]
     sim.counter[N_RUNNING] = place + 1
+    # Ties: the earlier job ends first; with `pyss` semantics, the one that started first.
     in_turn = sim.setting[SEMANTICS] == PYSS
     while place > 0 and (
         sim.ending_time[place - 1] < end
@@ -92,6 +73,7 @@ def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.ending_time[place] = end
     sim.ending_job[place] = job
 
+    # Ties in estimated ends need no order: reservations count tied releases together.
     release = now + jobs.estimate[job]
     place = sim.counter[N_RELEASES]
     sim.counter[N_RELEASES] = place + 1
@@ -105,26 +87,15 @@ def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel(inlined=True)
 def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Strike a job out of the list of estimated ends.
+    """Remove a running job from the estimated ends; return False if it was removed before.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a job that has started.
-
-    Returns:
-        False if it had been struck out before.
-
-    Writes:
-        `release_*`, N_RELEASES.
-
-    Source:
-        House rule: struct of arrays.
+    Writes `release_*` and `n_releases`.
     """
     release = sim.start_time[job] + jobs.estimate[job]
     last = sim.counter[N_RELEASES] - 1
     place = last
     while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):
+        # The list descends: behind this place, all would have been found.
         if sim.release_time[place] > release:
             return False
         place -= 1
@@ -139,19 +110,10 @@ def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 @kernel(inlined=True)
 def start_job(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
-    """Start a job now that stands in no queue.
+    """Start a submitted job that fits and is in no queue.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a submitted job that fits.
-        backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
-
-    Writes:
-        The job's seat, start and flags, both running lists, partitions, all counts.
-
-    Source:
-        Specification, section 1, "EASY pass".
+    `backfilled` says whether it starts ahead of a job before it in queue order that keeps waiting.
+    Writes the job's entry, start and flags, both running lists, partitions and counts.
     """
     flag = BACKFILLED if backfilled else 0
     if is_overdue(sim, job):
@@ -173,20 +135,7 @@ def start_job(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
 
 @kernel
 def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
-    """Start a job of the queues now.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job that fits.
-        backfilled: Whether it starts ahead of a job before it in queue order that keeps waiting.
-
-    Writes:
-        The queues the job stands in, and what `start_job` writes.
-
-    Source:
-        Specification, section 1, "EASY pass".
-    """
+    """Start a job that fits from the queues; write the queues and what `start_job` writes."""
     take_out(jobs, sim, BASE, job)
     if sim.setting[FILL_KEEPS] == 1:
         take_out(jobs, sim, FILL, job)
@@ -195,17 +144,7 @@ def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
 
 @kernel(inlined=True)
 def next_completion(sim: Sim) -> int:
-    """Return the instant at which the next running job ends.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        s, `NEVER` if nothing runs.
-
-    Source:
-        House rule: one word per thing.
-    """
+    """Return the instant at which the next running job ends, s; `NEVER` if none runs."""
     if sim.counter[N_RUNNING] == 0:
         return NEVER
     return sim.ending_time[sim.counter[N_RUNNING] - 1]
@@ -213,17 +152,7 @@ def next_completion(sim: Sim) -> int:
 
 @kernel(inlined=True)
 def next_release(sim: Sim) -> int:
-    """Return the instant at which the next running job is estimated to end.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        s, perhaps past; `NEVER` if nothing runs.
-
-    Source:
-        House rule: one word per thing.
-    """
+    """Return the next estimated end of a running job, s, perhaps past; `NEVER` if there is none."""
     if sim.counter[N_RELEASES] == 0:
         return NEVER
     return sim.release_time[sim.counter[N_RELEASES] - 1]
@@ -231,25 +160,17 @@ def next_release(sim: Sim) -> int:
 
 @kernel(inlined=True)
 def complete_job(jobs: Jobs, sim: Sim) -> None:
-    """Let the next running job end.
+    """Complete the next running job at its end.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock at that job's end.
-
-    Writes:
-        Both running lists, FREE, partitions and the delay, the user's history and the regression;
-        REPLAN = 1 if the job was not estimated to end now. In `pyss` semantics the processors of a
-        job whose estimated end has come are free already.
-
-    Source:
-        Specification, section 1, "One instant".
+    Writes both running lists, `free`, partitions, the delay, the user's history and the regression;
+    `replan` = 1 if the job was not estimated to end now.
     """
     last = sim.counter[N_RUNNING] - 1
     job = sim.ending_job[last]
     sim.counter[N_RUNNING] = last
     sim.counter[N_EVENTS] += 1
     has_classes = sim.setting[BACKFILL] == BACKFILL_MULTI_QUEUE
+    # With `pyss` semantics its processors may be free already (`release_estimated`).
     if remove_release(jobs, sim, job):
         sim.counter[FREE] += jobs.processors[job]
         if has_classes:
@@ -259,6 +180,7 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
     if has_classes and sim.backfill_parameter[FIRST_DELAY] > 0.0:
         record_slowdown(jobs, sim, job)
     if sim.setting[KEEP_HISTORY] != 0:
+        # The regression learns from what was known of the user before this completion.
         if is_expected(sim, EXPECT_BY_REGRESSION):
             learn_from(jobs, sim, job)
         record_completion(jobs, sim, job)
@@ -266,17 +188,9 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
 
 @kernel(inlined=True)
 def release_estimated(jobs: Jobs, sim: Sim) -> None:
-    """Count as free the processors of every job whose estimated end has come (`pyss` semantics).
+    """With `pyss` semantics, free the processors of every job whose estimated end has come.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Writes:
-        N_RELEASES, FREE, partitions.
-
-    Source:
-        Specification, section 1, `event_semantics="pyss"`.
+    Writes `n_releases`, `free` and partitions.
     """
     if sim.setting[SEMANTICS] != PYSS:
         return

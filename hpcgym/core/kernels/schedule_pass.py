@@ -1,7 +1,15 @@
-"""Which pass is made, and how much of it: by mode, and by whether the order can matter.
+"""Choose the pass of an instant by backfilling mode, and decide how much of it is needed.
 
-A pass that cannot start anything is not made, unless reservations that are kept are to be made or
-moved. Where the order of this instant does not matter, kept orders serve.
+A pass that cannot start a job is not made, unless it must make or move reservations. Keeping the
+orders in queues is cheaper than making them anew. So the kept orders also serve where the order
+changes with time but cannot matter.
+
+Passes share two conventions. `contested` says that the orders of this instant decide; else the kept
+ones do, or any order gives the same result. A pass returns False if it stopped because the picked
+job started, so that a new decision may be due. Each writes what `start_waiting` writes, `scratch`,
+keys of orders that are not kept, and `shadow`, -1 where it was not needed.
+
+Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
 from hpcgym.core.jit import kernel
@@ -49,17 +57,7 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def count_pass(sim: Sim) -> None:
-    """Count a pass and the jobs that wait at it.
-
-    Args:
-        row: The simulation.
-
-    Writes:
-        N_PASSES, SUM_WAITING, MOST_WAITING.
-
-    Source:
-        House rule: know the cost of every step.
-    """
+    """Count a pass and its waiting jobs; write `n_passes`, `sum_waiting` and `most_waiting`."""
     sim.counter[N_PASSES] += 1
     sim.counter[SUM_WAITING] += sim.counter[N_WAITING]
     sim.counter[MOST_WAITING] = max(sim.counter[MOST_WAITING], sim.counter[N_WAITING])
@@ -67,35 +65,16 @@ def count_pass(sim: Sim) -> None:
 
 @kernel(inlined=True)
 def must_plan(sim: Sim) -> bool:
-    """Tell whether a pass matters though no job may fit.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        True if reservations that are kept are to be made, or may have to move.
-
-    Source:
-        Specification, section 10, "Decision epochs": modes that keep reservations.
-    """
+    """Tell whether a pass must make or move reservations that are kept, even if no job fits."""
     keeps = sim.setting[BACKFILL] == BACKFILL_SHIFT or sim.setting[BACKFILL] == BACKFILL_SLACK
     return keeps and plans_are_due(sim)
 
 
 @kernel(inlined=True)
 def is_contested(sim: Sim) -> bool:
-    """Tell whether the order of the waiting jobs can matter at this pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        True if two or more jobs within the threshold wait, the waiting jobs do not all fit
-        together, and one of them fits now or some are to be planned.
-
-    Source:
-        Specification, section 10, "Decision epochs".
-    """
+    """Tell whether the order of the waiting jobs can matter at this pass."""
+    # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
+    # none fits and nothing is to be planned.
     return (
         sim.counter[N_WAITING] - sim.counter[N_OVERDUE] >= 2
         and sim.counter[WAITING_PROCESSORS] > sim.counter[FREE]
@@ -105,17 +84,7 @@ def is_contested(sim: Sim) -> bool:
 
 @kernel(inlined=True)
 def orders_keep(sim: Sim) -> bool:
-    """Tell whether both orders stay from pass to pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        True if the base order serves as the primary order and the backfill order keeps as well.
-
-    Source:
-        House rule: an order that stays is kept, not made anew.
-    """
+    """Tell whether neither the primary nor the backfill order changes with time."""
     return sim.setting[ORDER_RULE] == BY_BASE and (
         sim.setting[BACKFILL_RULE] == BY_BASE or sim.setting[FILL_KEEPS] == 1
     )
@@ -123,21 +92,7 @@ def orders_keep(sim: Sim) -> bool:
 
 @kernel(inlined=True)
 def make_pass(jobs: Jobs, sim: Sim) -> bool:
-    """Make the pass of this instant, as much of it as can start a job.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Returns:
-        False if the picked job started and a new decision may be due.
-
-    Writes:
-        What a pass writes; SETTLED_HEAD.
-
-    Source:
-        Specification, section 1, "EASY pass".
-    """
+    """Make as much of this instant's pass as can start a job, and write `settled_head`."""
     count_pass(sim)
     if sim.counter[N_WAITING] == 0:
         return True
@@ -148,9 +103,11 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         and least_processors(sim, BASE) > sim.counter[FREE]
         and not must_plan(sim)
     ):
+        # No job fits, so each is refused under this head. A reservation is made once it is needed.
         sim.counter[SHADOW] = -1
         sim.counter[SETTLED_HEAD] = head_to_settle(sim, keep)
         return True
+    # `ordered`: a decision has set the keys of this pass.
     contested = sim.counter[ORDERED] == 1 or (
         not keep and (sim.setting[FULL_PASSES] == 1 or is_contested(sim))
     )
@@ -177,20 +134,13 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
 
 @kernel(inlined=True)
 def head_to_settle(sim: Sim, keep: bool) -> int:
-    """Return the head under which every job now waiting has been refused.
+    """Return the head under which every waiting job has been refused, or -1 if there is none.
 
-    Args:
-        row: The simulation, after a pass.
-        keep: Whether both orders stay from pass to pass.
-
-    Returns:
-        Index of the head; -1 where no job waits, where the next pass may stand under another head
-        or find processors freed before their job has ended, and in modes that choose otherwise than
-        EASY: with more reservations than the head's, from a window that moves, or up to a limit.
-
-    Source:
-        House rule: no work per event that grows with the queue where it need not.
+    `keep` says whether both orders keep. With -1 the next pass is a full one.
     """
+    # Other modes than EASY choose by more than one reservation, a window or a limit. With decisions
+    # another job may be head next time. With `pyss` semantics processors are freed without a
+    # completion.
     if (
         keep
         and sim.setting[BACKFILL] <= BACKFILL_EASY

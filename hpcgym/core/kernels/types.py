@@ -1,6 +1,7 @@
-"""What kernels work on: one simulation, its jobs, its start, how actions are read and rewards paid.
+"""What kernels work on, and the arguments that they share.
 
-And many simulations side by side, each with its own of all four.
+Each type below is a struct of arrays, which a kernel takes as one pointer (`hpcgym.core.struct`).
+Its docstring explains the arguments of that type; kernels explain only arguments of their own.
 """
 
 from typing import NamedTuple
@@ -18,7 +19,12 @@ from hpcgym.core.struct import opener
 
 
 class Jobs(NamedTuple):
-    """The jobs of one episode; fields as in `hpcgym.core.state.JobTable`."""
+    """The jobs of an episode, the argument `jobs`; fields as in `hpcgym.core.state.JobTable`.
+
+    A `job` is an index into these arrays. Jobs are numbered in order of submission, ties as in the
+    log, so the smaller index is the earlier job. The scheduler plans with `estimate`; `run_time`
+    only decides when a job ends.
+    """
 
     submit_time: IntVector
     run_time: IntVector
@@ -35,7 +41,16 @@ class Jobs(NamedTuple):
 
 
 class Sim(NamedTuple):
-    """One simulation out of a stack; fields as in `hpcgym.core.state.State`, without n_envs."""
+    """The state of one simulation, the argument `sim`; fields as in `hpcgym.core.state.State`.
+
+    Kernels use these arguments and terms with it:
+
+    - `entry`: the row of arrays such as `key` and `planned_start` that a job has only while it
+      waits (`hpcgym.core.kernels.queue.entries`).
+    - `which`: an order of the waiting jobs: `BASE`, `FILL` (the backfill order), or `ORDER` (made
+      for one pass). `BASE` is kept as a queue, and so is `FILL` where it does not change with time.
+    - `n`: the number of jobs listed in `scratch`, the list that a pass works on.
+    """
 
     setting: IntVector
     weight: FloatTable
@@ -94,22 +109,15 @@ class Sim(NamedTuple):
 
 
 class InitialState(NamedTuple):
-    """What a simulation of an episode begins with.
+    """What a simulation begins an episode with, the argument `initial`.
+
+    Fields named as in `hpcgym.core.state.State` hold the values of time 0. Others, and those that
+    may be empty:
 
     Attributes:
-        setting: Row of `hpcgym.core.state.State.setting`.
-        weight: Rows of `State.weight`.
-        backfill_parameter: Row of `State.backfill_parameter`.
         log_largest: Natural logarithm of the largest request in s, shape (1,).
-        history_run_time: What is known of each user at time 0, as `State` has it, like the others.
-        history_requested_time: Likewise.
-        history_processors: Likewise.
-        history_inverse: Likewise.
-        history_completed: Likewise.
-        history_last_end_time: Likewise.
-        network: Parameters of the network that expects, shape (N_NETWORK,); empty = none.
-        estimate: Estimates at time 0, shape (n_jobs,), s; empty where they never change.
-        feature: `JobTable.feature` likewise.
+        network: Parameters of the run-time network, shape (N_NETWORK,); empty = none.
+        estimate: Estimates, shape (n_jobs,), s; empty where they never change, as is `feature`.
     """
 
     setting: IntVector
@@ -128,7 +136,7 @@ class InitialState(NamedTuple):
 
 
 class ActionSpec(NamedTuple):
-    """How an environment reads actions.
+    """How an environment reads actions, the argument `action_spec`.
 
     Attributes:
         kind: `ACTION_*`, shape (1,).
@@ -148,19 +156,19 @@ class ActionSpec(NamedTuple):
 
 
 class RewardPlan(NamedTuple):
-    """How the rewards of an episode are paid, and what its baseline has cost by each instant.
+    """How an episode pays rewards, and its baseline's cost over time: the argument `reward_plan`.
 
     Attributes:
         form: How it pays (`PAY_*`), whether it is paired with a baseline, and the number of jobs
             that the reward is a mean over, shape (3,).
-        amount: What waiting costs each job at its submission, and what it has cost all jobs under
-            the baseline in the end, shape (2,).
+        amount: What waiting costs each job at its submission, and the final cost of all jobs under
+            the baseline, shape (2,).
         submit_time: Submissions, ascending, shape (n_jobs,), s.
         moment: Instants at which the rate of the baseline's cost changes, ascending, s.
         slope: The rate from then on, 1/s.
-        passed: What the rates before have come to by then.
+        passed: The baseline's cost accrued by then.
         started: Starts under the baseline, ascending, shape (n_jobs,), s.
-        started_cost: Cost of so many started jobs, shape (n_jobs + 1,).
+        started_cost: Cost of that many started jobs, shape (n_jobs + 1,).
     """
 
     form: IntVector
@@ -174,24 +182,24 @@ class RewardPlan(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Environments side by side: where each finds its records, what it is told and what it shows.
+    """Environments side by side, with their structs, actions and outputs: the argument `batch`.
 
     Attributes:
-        address: Addresses of each one's `Jobs`, `Start`, `Bill`, `Row` and `Choice`, shape
-            (n_envs, 5).
-        resting: Which ones a step leaves alone, shape (n_envs,), 1 or 0.
+        address: Addresses of each one's `Jobs`, `InitialState`, `RewardPlan`, `Sim` and
+            `ActionSpec`, shape (n_envs, 5).
+        resting: Which environments a step leaves alone, shape (n_envs,), 1 or 0.
         horizon: Steps after which an episode is cut short, 0 = none, shape (1,).
-        n_choices: Actions that are numbers lie below this, shape (1,).
-        number: Actions, where they are numbers, shape (n_envs,).
-        values: Actions, where they are vectors, shape (n_envs, n_values).
+        n_choices: Upper bound, exclusive, of actions that are numbers, shape (1,).
+        number: Actions that are numbers, shape (n_envs,).
+        values: Actions that are vectors, shape (n_envs, n_values).
         slot: Job in each slot, shape (n_envs, n_slots), -1 = empty.
-        shown_jobs: The jobs' fields, shape (n_envs, n_slots * n_fields).
-        shown_cluster: The state of the cluster, shape (n_envs, N_CLUSTER).
+        shown_jobs: Observation of the jobs, shape (n_envs, n_slots * n_fields).
+        shown_cluster: Observation of the cluster, shape (n_envs, N_CLUSTER).
         mask: Which slots hold a job, shape (n_envs, n_slots).
         payment: Rewards, their terms for the agent, and for the baseline, shape (3, n_envs).
-        tally: The clock, s, and actions that named an empty slot, shape (2, n_envs).
-        ended: Which episodes ended by this step: terminated, truncated, shape (2, n_envs), 1 or 0.
-        figure: What was measured of each episode that ended last, shape (n_envs, N_FIGURES).
+        tally: The clock, s, and the number of actions that named an empty slot, shape (2, n_envs).
+        ended: Episodes that this step terminated, and truncated, shape (2, n_envs), 1 or 0.
+        figure: Metrics of each one's last finished episode, shape (n_envs, N_FIGURES).
     """
 
     address: IntTable

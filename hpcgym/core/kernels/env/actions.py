@@ -1,4 +1,9 @@
-"""How a decision sets the order of one pass."""
+"""How a decision sets the order of one scheduling pass.
+
+Whatever the action says, jobs beyond the threshold get the key -inf and go first.
+
+Source: Specification, section 10, "Action semantics".
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,36 +31,16 @@ from hpcgym.core.state import (
 
 @kernel
 def set_rule_parameters(sim: Sim, weight: Float) -> None:
-    """Set the parameters of the rule that makes the order of this pass.
-
-    Args:
-        row: The simulation.
-        weight: The parameters, shape (N_WEIGHTS,).
-
-    Writes:
-        The row of `weight` of `ORDER`.
-
-    Source:
-        House rule: an order's rule finds its parameters in one place.
-    """
+    """Write the parameters, shape (N_WEIGHTS,), of the rule that orders this pass."""
     for column in range(N_WEIGHTS):
         sim.weight[ORDER, column] = weight[column]
 
 
 @kernel
 def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
-    """Order this pass by a rule whose parameters are set.
+    """Order this pass by a rule whose parameters have been set, with scores as of `now`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        rule: The rule.
-
-    Writes:
-        Keys of `ORDER`, ORDERED; `scratch`, which lists the waiting jobs in base order.
-
-    Source:
-        Specification, section 1, "Queue order": scores are evaluated at t.
+    Writes keys of `ORDER`, `ordered`, and `scratch`: the waiting jobs in base order.
     """
     score_listed(jobs, sim, ORDER, rule, list_jobs(sim, BASE, sim.scratch))
     sim.counter[ORDERED] = 1
@@ -63,19 +48,7 @@ def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
 
 @kernel(inlined=True)
 def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
-    """Tell whether a rule is the one that the base queue is kept in order by.
-
-    Args:
-        row: The simulation.
-        rule: The rule.
-        weight: Its parameters, shape (N_WEIGHTS,).
-
-    Returns:
-        True if the waiting jobs need no ordering.
-
-    Source:
-        House rule: an order that stays is kept, not made anew.
-    """
+    """Return whether a rule is the base queue's own, which keeps the waiting jobs in its order."""
     is_same = rule == sim.setting[BASE_RULE]
     for column in range(N_WEIGHTS):
         is_same = is_same and sim.weight[BASE, column] == weight[column]
@@ -84,27 +57,13 @@ def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
 
 @kernel
 def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) -> int:
-    """Order this pass by a rule, in keys that other keys can be set against.
+    """Order this pass by ranks under a rule, `lowest` for the first job, and return that job.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        rule: The rule.
-        weight: Its parameters, shape (N_WEIGHTS,).
-        lowest: Key of the first job, if it is not beyond the threshold.
-
-    Returns:
-        Index of the first job.
-
-    Writes:
-        Keys of `ORDER`: `lowest` plus the jobs that go before, -inf beyond the threshold; ORDERED;
-        `scratch`.
-
-    Source:
-        Specification, section 1, "Queue order".
+    Ranks can be compared with the keys of an action, scores cannot. Writes keys of `ORDER`,
+    `ordered` and `scratch`.
     """
     n = list_jobs(sim, BASE, sim.scratch)
-    is_kept = is_rule_of_base(sim, rule, weight)
+    is_kept = is_rule_of_base(sim, rule, weight)  # then `scratch` is in this order already
     if not is_kept:
         set_rule_parameters(sim, weight)
         score_listed(jobs, sim, ORDER, rule, n)
@@ -123,41 +82,17 @@ def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) 
 
 @kernel
 def order_by_rule(jobs: Jobs, sim: Sim, rule: int, weight: Float) -> None:
-    """Order this pass by a rule.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        rule: The rule.
-        weight: Its parameters, shape (N_WEIGHTS,).
-
-    Writes:
-        Keys of `ORDER`, ORDERED; `scratch`.
-
-    Source:
-        Specification, "Action semantics", `weights` and `policy`.
-    """
+    """Order this pass by a rule with the given parameters, shape (N_WEIGHTS,)."""
     set_rule_parameters(sim, weight)
     score_waiting(jobs, sim, rule)
 
 
 @kernel
 def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], key: Float) -> None:
-    """Order this pass by the keys given with the listed jobs.
+    """Order this pass by given keys of all waiting jobs, both of shape (n_waiting,).
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        which: `ORDER` for the primary order, `FILL` for the backfill order.
-        listed: All waiting jobs, shape (n_waiting,).
-        key: Their keys in the same places, shape (n_waiting,).
-
-    Writes:
-        The keys, those of jobs beyond the threshold -inf, whatever was given; ORDERED for the
-        primary order, the queue for the backfill order.
-
-    Source:
-        Specification, "Action semantics": thresholded jobs precede in every kind.
+    `which` is `ORDER` for the primary order or `FILL` for the backfill order. Writes the keys, and
+    `ordered` or the backfill queue.
     """
     if which == ORDER:
         sim.counter[ORDERED] = 1
@@ -179,25 +114,14 @@ def order_visible_first(
     rule: int,
     weight: Float,
 ) -> None:
-    """Order this pass by scores of the visible jobs; the others follow in the order of a rule.
+    """Order this pass by scores of the visible jobs, lowest first; the others follow by a rule.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        slot: Job in each slot, shape (n_slots,), -1 = empty.
-        score: Score of each slot, shape (n_slots,), lowest first; those of empty slots are ignored.
-        rule: The rule of the base order.
-        weight: Its parameters, shape (N_WEIGHTS,).
-
-    Writes:
-        Keys of `ORDER`, ORDERED; `scratch`.
-
-    Source:
-        Specification, "Action semantics", `order`.
+    `slot` and `score` have shape (n_slots,). Scores of empty slots, -1, are ignored. Writes keys of
+    `ORDER`, `ordered` and `scratch`.
     """
     shown = count_visible(slot)
     if shown < sim.counter[N_WAITING]:
-        rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1
+        rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1, so these follow
     for place in range(shown):
         job = slot[place]
         sim.key[ORDER, entry_of(sim, job)] = (
@@ -208,27 +132,15 @@ def order_visible_first(
 
 @kernel
 def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float) -> None:
-    """Let one job go first in this pass, the others in the order of a rule.
+    """Put one job, -1 for a rule's first, at the front of this pass; the others follow by the rule.
 
-    If the job starts, the pass stops there and a new decision may be due at the same instant; if it
-    does not fit, it holds the reservation for this pass.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        job: Index of a waiting job, -1 = the first of the base order.
-        rule: The rule of the base order.
-        weight: Its parameters, shape (N_WEIGHTS,).
-
-    Writes:
-        Keys of `ORDER`, ORDERED, PICK; `scratch`.
-
-    Source:
-        Specification, "Action semantics", `job`.
+    If the job starts, the pass stops, and the next decision may be at the same instant. If it does
+    not fit, it holds the reservation of this pass. Writes keys of `ORDER`, `ordered`, `pick` and
+    `scratch`.
     """
     first = rank_waiting(jobs, sim, rule, weight, 0.0)
     if job < 0:
         job = first
     if not is_overdue(sim, job):
-        sim.key[ORDER, entry_of(sim, job)] = -1.0
+        sim.key[ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
     sim.counter[PICK] = job

@@ -1,4 +1,7 @@
-"""The figures of a schedule that cost one look at each job."""
+"""Metrics of a schedule that take one look at each job.
+
+The formulas are those of `hpcgym.core.metrics`; sums run in the order of the jobs.
+"""
 
 import math
 
@@ -32,7 +35,7 @@ FIGURES = (
     "makespan",
     "utilisation",
 )
-"""Names of what is measured, in order; but for the sums all are figures of `metrics.summary`."""
+"""Names of the metrics, in order; all but the sums are keys of `hpcgym.core.metrics.summary`."""
 
 N_FIGURES = len(FIGURES)
 N_COUNTED, COMPLETE = 0, 1
@@ -42,21 +45,7 @@ COUNT_BACKFILLED, COUNT_THRESHOLDED, MAKESPAN, UTILISATION = 11, 12, 13, 14
 
 @kernel
 def count_job(jobs: Jobs, sim: Sim, job: int, start_time: int, figure: Float) -> None:
-    """Add a job to the sums and maxima.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of the job.
-        start_time: When it started, or is taken to, s.
-        figure: Where to, shape (N_FIGURES,).
-
-    Writes:
-        `figure`: its sums, maxima and counts.
-
-    Source:
-        `hpcgym.core.metrics`, whose formulas these are.
-    """
+    """Add a job that starts at `start_time`, s, to the sums, maxima and counts."""
     run_time = jobs.run_time[job]
     wait = start_time - jobs.submit_time[job]
     bound = max(run_time, BSLD_BOUND_S)
@@ -75,21 +64,10 @@ def count_job(jobs: Jobs, sim: Sim, job: int, start_time: int, figure: Float) ->
 
 @kernel
 def measure(jobs: Jobs, sim: Sim, figure: Float) -> None:
-    """Measure the schedule made so far.
+    """Write the metrics of the schedule so far, shape (N_FIGURES,), in the order of `FIGURES`.
 
-    Jobs that wait count as if they started now, jobs to come are left out; makespan and utilisation
-    are of the jobs that have started.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        figure: Where to, shape (N_FIGURES,), in the order of `FIGURES`.
-
-    Writes:
-        `figure`; NaN where no job has it.
-
-    Source:
-        `hpcgym.core.metrics.summary`; sums run in the order of the jobs.
+    Waiting jobs count as if they started now, jobs to come do not count. Makespan and utilisation
+    cover the jobs that have started. A metric that no job has is NaN.
     """
     for column in range(N_FIGURES):
         figure[column] = 0.0
@@ -99,7 +77,7 @@ def measure(jobs: Jobs, sim: Sim, figure: Float) -> None:
     for job in range(sim.setting[N_JOBS]):
         start_time = sim.start_time[job]
         if start_time >= 0:
-            if first_submit < 0:
+            if first_submit < 0:  # jobs are in order of submission
                 first_submit = jobs.submit_time[job]
             last_end = max(last_end, start_time + jobs.run_time[job])
             work += jobs.run_time[job] * jobs.processors[job]
@@ -107,7 +85,7 @@ def measure(jobs: Jobs, sim: Sim, figure: Float) -> None:
         elif jobs.submit_time[job] <= sim.counter[NOW]:
             count_job(jobs, sim, job, sim.counter[NOW], figure)
     for column in (WAIT_TIME, BSLD, PP_BSLD):
-        figure[column + 1] = figure[column] / figure[N_COUNTED]
+        figure[column + 1] = figure[column] / figure[N_COUNTED]  # NaN without jobs, as in numpy
         if figure[N_COUNTED] == 0.0:
             figure[column + 2] = math.nan
     figure[COMPLETE] = int(sim.counter[N_STARTED] == sim.setting[N_JOBS])

@@ -1,9 +1,11 @@
-"""What an agent sees: the visible jobs, and the state of the cluster; estimates only.
+"""What an agent sees: the visible jobs and the state of the cluster, by estimates only.
 
-Every number lies in [-1, 1]; the data sheet in `hpcgym.env.scheduling` gives each formula. What
-does not change is worked out before the episode (`JobTable.field`) or at a job's submission
-(`Sim.history_field`), what is expected when a job of the user ends; left are two logarithms per
-visible job. Run times of jobs that have not ended are read nowhere here.
+Every number lies in [-1, 1]; the data sheet in `hpcgym.env.scheduling` gives the formulas. No run
+time of a job that has not ended is read here. Fields that do not change are computed before the
+episode (`Jobs.field`) or at the submission (`history_field`), expectations when a job of the user
+ends. Two logarithms per visible job remain.
+
+Source: Specification, section 10, "Observation".
 """
 
 import math
@@ -64,11 +66,11 @@ N_CLUSTER = 19
 """Numbers shown of the cluster."""
 
 OLDEST_SHARE = 4
-"""One slot in so many is kept for the jobs that have waited longest."""
+"""One slot in this many shows a job that has waited longest."""
 
 LOG_MONTH = math.log(1.0 + MONTH_MINUTES)
 LOG_RATIO = math.log(10_000.0)
-"""What the logarithms of a wait are divided by: of a month in minutes, and by the estimate."""
+"""Divisors of the logarithms of a wait, in minutes (a month) and over the estimate (10^4)."""
 
 HOUR_S = 3_600
 DAY_S = 86_400
@@ -79,17 +81,7 @@ Floats = NDArray[np.float32]
 
 @kernel
 def count_visible(slot: NDArray[np.int64]) -> int:
-    """Count the slots that hold a job, which are the first ones.
-
-    Args:
-        slot: Job in each slot, shape (n_slots,), -1 = empty.
-
-    Returns:
-        How many.
-
-    Source:
-        House rule: cost grows with the queue, not with the room for it.
-    """
+    """Count the slots that hold a job; these are the first ones."""
     visible = 0
     while visible < len(slot) and slot[visible] >= 0:
         visible += 1
@@ -98,20 +90,8 @@ def count_visible(slot: NDArray[np.int64]) -> int:
 
 @kernel(inlined=True)
 def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> None:
-    """Put a job into a slot, and take the mark off if it is another job than before.
-
-    Args:
-        slot: Job in each slot, shape (n_slots,).
-        mask: 1 where the observation holds what never changes of the slot's job, shape (n_slots,).
-        place: The slot.
-        job: Index of a waiting job.
-
-    Writes:
-        `slot` and `mask`.
-
-    Source:
-        House rule: what is shown already need not be shown anew.
-    """
+    """Put a job into a slot, and clear the slot's mask if it held another job."""
+    # Mask 1 means that the observation holds this job's unchanging fields in this slot.
     if slot[place] != job:
         slot[place] = job
         mask[place] = np.float32(0.0)
@@ -119,37 +99,26 @@ def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> No
 
 @kernel
 def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> int:
-    """Choose the visible jobs: the first of the base order, then the oldest of the rest.
+    """Choose the visible jobs, and return their number.
 
-    Three quarters of the slots go to the first jobs of the base order; of the others, the last
-    quarter shows those that have waited longest. The choice costs O(n_waiting).
-
-    Args:
-        row: The simulation, its `scratch` a list of the waiting jobs in base order.
-        slot: Job in each slot until now, shape (n_slots,), -1 = empty.
-        mask: Marks of `fill_slot`, shape (n_slots,).
-        before: How many slots hold a job until now.
-
-    Returns:
-        Number of visible jobs.
-
-    Writes:
-        `slot`: index of the job in each, -1 = empty; `mask`.
-
-    Source:
-        Specification, section 10, "Observation": never the first-come ones only.
+    Three quarters of the slots show the first jobs in base order, as listed in `scratch`; the
+    others show those of the rest that have waited longest, oldest first. `before` is the number of
+    jobs in `slot` so far. For a given number of slots the choice costs O(n_waiting). Writes `slot`
+    and `mask`.
     """
     n_slots = len(slot)
     n_first = min(n_slots - n_slots // OLDEST_SHARE, sim.counter[N_WAITING])
     for place in range(n_first):
         fill_slot(slot, mask, place, sim.scratch[place])
+    # Of the other jobs keep the oldest, by insertion: jobs are numbered by submission, so the
+    # smaller index has waited longer.
     shown = n_first
     for place in range(n_first, sim.counter[N_WAITING]):
         job = sim.scratch[place]
         if shown < n_slots:
             shown += 1
         elif shown == n_first or slot[n_slots - 1] < job:
-            continue
+            continue  # no slot for old jobs, or only older ones in them
         other = shown - 1
         while other > n_first and slot[other - 1] > job:
             fill_slot(slot, mask, other, slot[other - 1])
@@ -162,20 +131,9 @@ def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> 
 
 @kernel
 def shadow_of_base(jobs: Jobs, sim: Sim) -> int:
-    """Find the shadow time of the first job of the base order that does not fit now.
+    """Return the shadow time, s, of the first job in base order that does not fit; -1 if all fit.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its `scratch` a list of the waiting jobs in base order.
-
-    Returns:
-        The shadow time, s; -1 if every waiting job fits.
-
-    Writes:
-        SHADOW and EXTRA, which the pass works out anew.
-
-    Source:
-        Specification, section 10, "Observation": ends before the shadow.
+    Writes `shadow` and `extra`, which the pass computes again.
     """
     free = sim.counter[FREE]
     for place in range(sim.counter[N_WAITING]):
@@ -188,21 +146,7 @@ def shadow_of_base(jobs: Jobs, sim: Sim) -> int:
 
 @kernel(inlined=True)
 def show_newcomer(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
-    """Write the fields of a job that do not change while it waits.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job.
-        shown: Where to, shape (n_slots * n_fields,).
-        first: Place of the job's first field there.
-
-    Writes:
-        `shown`.
-
-    Source:
-        Specification, section 10, "Observation".
-    """
+    """Write the fields of a waiting job that do not change, from place `first` of `shown` on."""
     for column in range(N_STATIC_FIELDS):
         shown[first + column] = jobs.field[job, column]
     entry = entry_of(sim, job)
@@ -212,28 +156,10 @@ def show_newcomer(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
 
 @kernel(inlined=True)
 def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first: int) -> None:
-    """Write the fields of a job that move.
-
-    The features that a pass has just weighed are at hand, so the job's estimate and processors are
-    read there.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job.
-        shadow: Shadow time of the base order's head, s, -1 = every job fits.
-        shown: Where to, shape (n_slots * n_fields,).
-        first: Place of the job's first field there.
-
-    Writes:
-        `shown`.
-
-    Source:
-        Specification, section 10, "Observation".
-    """
+    """Write the fields of a waiting job that change with time; `shadow` as of `shadow_of_base`."""
     now = sim.counter[NOW]
     wait = now - jobs.submit_time[job]
-    estimate = jobs.feature[job, E]
+    estimate = jobs.feature[job, E]  # scores read `feature`, so it is in the cache
     waited = -1.0
     shown[first + 4] = np.float32(0.0)
     if wait > 0:
@@ -248,21 +174,7 @@ def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first:
 
 @kernel(inlined=True)
 def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
-    """Write the fields of a job that change when a job of its user ends, or any job.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job.
-        shown: Where to, shape (n_slots * n_fields,).
-        first: Place of the job's first field there.
-
-    Writes:
-        `shown`; what `expect_now` writes.
-
-    Source:
-        Specification, section 10, "Information".
-    """
+    """Write the fields that change when a job of the user ends or, by regression, any job."""
     term = sim.expected[expect_now(jobs, sim, job)]
     run_time_ratio, speed = term[RUN_TIME_RATIO], term[SPEED]
     if sim.setting[SHOW_EXPECTED] == EXPECT_BY_REGRESSION:
@@ -277,18 +189,7 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
 
 @kernel
 def squash(value: float, half: float) -> np.float32:
-    """Map a quantity without bound into [0, 1).
-
-    Args:
-        value: The quantity, >= 0.
-        half: What becomes 1/2.
-
-    Returns:
-        value / (value + half).
-
-    Source:
-        House rule: each squashed quantity states what becomes one half.
-    """
+    """Map a value >= 0 into [0, 1), so that `half` becomes 1/2."""
     return np.float32(value / (value + half))
 
 
@@ -296,20 +197,7 @@ def squash(value: float, half: float) -> np.float32:
 def count_since(jobs: Jobs, sim: Sim, pointer: int, span: int) -> int:
     """Count the submissions of the last `span` seconds, in amortised constant time.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        pointer: Column of `counter` that remembers the first of them.
-        span: How far back, s.
-
-    Returns:
-        Number of jobs submitted after now - span.
-
-    Writes:
-        The pointer.
-
-    Source:
-        Specification, section 10, "Observation".
+    `pointer` names the counter, `hour_ago` or `day_ago`, that keeps the first of them.
     """
     first = sim.counter[pointer]
     while first < sim.counter[NEXT_JOB] and jobs.submit_time[first] <= sim.counter[NOW] - span:
@@ -320,23 +208,11 @@ def count_since(jobs: Jobs, sim: Sim, pointer: int, span: int) -> int:
 
 @kernel
 def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
-    """Write the processors free now and at each horizon, by estimates.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        shown: Where to, shape (1 + number of horizons,).
-
-    Writes:
-        `shown`: shares of the machine.
-
-    Source:
-        Specification, section 10, "Observation".
-    """
+    """Write the fraction of the machine that is free now and, by estimates, at each horizon."""
     machine = sim.setting[MACHINE_PROCESSORS]
     free = sim.counter[FREE]
     shown[0] = np.float32(free / machine)
-    place = sim.counter[N_RELEASES] - 1
+    place = sim.counter[N_RELEASES] - 1  # the soonest release is last
     for ahead in range(len(HORIZONS_S)):
         until = sim.counter[NOW] + HORIZONS_S[ahead]
         while place >= 0 and sim.release_time[place] <= until:
@@ -347,20 +223,7 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
 
 @kernel
 def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
-    """Write what is known of the waiting jobs without a slot.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its `scratch` a list of the waiting jobs in base order.
-        slot: Job in each slot, shape (n_slots,), -1 = empty.
-        shown: Where to, shape (4,): count, total area, least area, largest area.
-
-    Writes:
-        `shown`.
-
-    Source:
-        Specification, section 10, "Observation".
-    """
+    """Write count, total area, least and largest area of the waiting jobs without a slot."""
     hidden = sim.counter[N_WAITING] - len(slot)
     for column in range(4):
         shown[column] = np.float32(0.0)
@@ -368,6 +231,7 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) ->
         return
     hour_of_machine = float(sim.setting[MACHINE_PROCESSORS] * HOUR_S)
     n_first = len(slot) - len(slot) // OLDEST_SHARE
+    # The last slot holds the youngest of the oldest: a job is hidden if it is younger.
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
     total = 0
     least = np.float32(1.0)
@@ -387,20 +251,7 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) ->
 
 @kernel
 def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
-    """Write the state of the cluster.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its `scratch` a list of the waiting jobs in base order.
-        slot: Job in each slot, shape (n_slots,), -1 = empty.
-        shown: Where to, shape (N_CLUSTER,).
-
-    Writes:
-        `shown`.
-
-    Source:
-        Specification, section 10, "Observation".
-    """
+    """Write the state of the cluster, shape (N_CLUSTER,)."""
     machine = sim.setting[MACHINE_PROCESSORS]
     show_free(jobs, sim, shown[:9])
     shown[9] = squash(float(sim.counter[WAITING_PROCESSORS]), float(machine))
@@ -423,26 +274,12 @@ def observe(
     shown_cluster: Floats,
     mask: Floats,
 ) -> None:
-    """Write an observation, over the one before or over zeros.
+    """Write an observation over the one before, or over zeros.
 
-    What lies beyond the last visible job is zero already, but for the jobs that were visible before
-    and are not any more; and what never changes of a job is there already, if it is in the slot it
-    was in. An observation costs what has changed, not what there is room for.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        slot: Job in each slot of the observation before, shape (n_slots,), -1 = empty.
-        shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,), row-major; zeros, or the
-            observation before.
-        shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
-        mask: Which slots hold a job, shape (n_slots,), 1 or 0; zeros, or as `shown_jobs` before.
-
-    Writes:
-        The four arrays; `scratch`, which lists the waiting jobs in base order meanwhile.
-
-    Source:
-        Specification, section 10, "Observation".
+    `shown_jobs` has shape (n_slots * N_FIELDS,), row-major; `shown_cluster` (N_CLUSTER,); `slot`
+    and `mask`, 1 where a slot holds a job, (n_slots,). The cost follows what has changed, not the
+    number of slots: fields that do not change are already there if the job keeps its slot, and so
+    are the zeros behind the last job. Writes these four arrays, and `scratch`.
     """
     list_jobs(sim, BASE, sim.scratch)
     before = count_visible(slot)

@@ -1,9 +1,12 @@
-"""What waiting costs: a rate per waiting job from its onset on, summed as the clock moves.
+"""What waiting costs: a rate per waiting job from its onset on, added up as the clock moves.
 
-A job costs `reward_rate` per second from `reward_onset` until it starts (specification, section 10,
-"Reward identity"). Jobs whose onset is still to come stand in a heap, the others in one sum of
-rates; so a step of the clock costs no more than the onsets it passes. A job that starts before its
-onset stays in the heap until that passes, or until such jobs are more than those that wait.
+A job costs `reward_rate` per second from `reward_onset` until it starts. The rates of jobs past
+their onset are one sum, `rate`. Jobs whose onset is to come are in a binary heap. A step of the
+clock thus costs O(log n) for each onset that it passes. A job that starts before its onset stays in
+the heap until the onset, or until such jobs outnumber the waiting ones. The heap thus grows with
+the waiting jobs, not with the log.
+
+Source: Specification, section 10, "Reward identity".
 """
 
 from hpcgym.core.jit import kernel
@@ -16,19 +19,7 @@ STARTED_KEPT = 32
 
 @kernel
 def push_onset(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Put a job into the heap of onsets to come.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a job that has just been submitted.
-
-    Writes:
-        `onset`, N_ONSETS.
-
-    Source:
-        House rule: binary heap, O(log n).
-    """
+    """Put a job into the heap of onsets; writes `onset` and `n_onsets`."""
     place = sim.counter[N_ONSETS]
     sim.counter[N_ONSETS] = place + 1
     while place > 0:
@@ -42,42 +33,17 @@ def push_onset(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel
 def drop_started(jobs: Jobs, sim: Sim) -> None:
-    """Make the heap of onsets to come anew of the jobs that have not started.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Writes:
-        `onset`, N_ONSETS.
-
-    Source:
-        House rule: state grows with the jobs that wait, not with the log.
-    """
+    """Rebuild the heap from the jobs that have not started; writes `onset` and `n_onsets`."""
     n = sim.counter[N_ONSETS]
     sim.counter[N_ONSETS] = 0
-    for place in range(n):  # at least as many places are read as written
+    for place in range(n):  # in place: the heap never reaches a job that is still to be read
         if sim.start_time[sim.onset[place]] < 0:
             push_onset(jobs, sim, sim.onset[place])
 
 
 @kernel
 def pop_onset(jobs: Jobs, sim: Sim) -> int:
-    """Take the job with the earliest onset out of the heap.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its heap not empty.
-
-    Returns:
-        Index of the job.
-
-    Writes:
-        `onset`, N_ONSETS.
-
-    Source:
-        House rule: binary heap, O(log n).
-    """
+    """Take the job with the earliest onset out of the heap; writes `onset` and `n_onsets`."""
     first = sim.onset[0]
     size = sim.counter[N_ONSETS] - 1
     sim.counter[N_ONSETS] = size
@@ -100,19 +66,7 @@ def pop_onset(jobs: Jobs, sim: Sim) -> int:
 
 @kernel(inlined=True)
 def begin_cost(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Let a newcomer's wait cost from its onset on.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock at the submission.
-        job: Index of the newcomer.
-
-    Writes:
-        RATE, or the heap of onsets.
-
-    Source:
-        Specification, section 10, "Reward identity".
-    """
+    """Add a newcomer's rate to `rate`, or the newcomer to the heap if its onset is to come."""
     if jobs.reward_onset[job] <= sim.counter[NOW]:
         sim.gauge[RATE] += jobs.reward_rate[job]
         return
@@ -123,19 +77,10 @@ def begin_cost(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel(inlined=True)
 def end_cost(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Let a job that starts cost no more.
+    """Subtract a starting job's rate from `rate`, and add its cost to `started_cost`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, the job no longer counted as waiting.
-        job: Index of the job.
-
-    Writes:
-        RATE, STARTED_COST. A job whose onset has not come stays in the heap for now and is passed
-        over when it comes.
-
-    Source:
-        Specification, section 10, "Reward identity".
+    `n_waiting` no longer counts the job. If its onset is to come, neither changes, and `accrue`
+    skips the job later.
     """
     waited = sim.counter[NOW] - jobs.reward_onset[job]
     if waited >= 0:
@@ -147,18 +92,9 @@ def end_cost(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel
 def accrue(jobs: Jobs, sim: Sim, until: int) -> None:
-    """Add up what the waiting jobs cost while the clock moves on.
+    """Add the cost of waiting from `now` until the instant the clock moves to.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock not yet moved.
-        until: The instant the clock moves to, s.
-
-    Writes:
-        ACCRUED, RATE and the heap of onsets, for onsets up to `until`.
-
-    Source:
-        Specification, section 10, "Reward identity".
+    Writes `accrued`, and for onsets up to `until` also `rate` and the heap.
     """
     since = sim.counter[NOW]
     while sim.counter[N_ONSETS] > 0 and jobs.reward_onset[sim.onset[0]] <= until:

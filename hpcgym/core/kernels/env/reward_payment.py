@@ -1,4 +1,10 @@
-"""Rewards: what waiting has cost since the last decision, alone or beside a baseline."""
+"""Rewards: the cost of waiting since the last step, alone or paired with a baseline's.
+
+The forms that pay as the cost accrues, at starts or at the end have one sum. The others compare the
+final cost with the baseline's.
+
+Source: Specification, section 10, "Reward identity" and "Paired reward".
+"""
 
 import math
 
@@ -24,18 +30,7 @@ from hpcgym.core.state import (
 
 @kernel
 def count_before(instant: Int, now: int) -> int:
-    """Count the instants before a given one.
-
-    Args:
-        instant: Instants, ascending, s.
-        now: The given one, s.
-
-    Returns:
-        How many are earlier.
-
-    Source:
-        House rule: binary search.
-    """
+    """Count the instants before `now` in an ascending array, by binary search."""
     low = 0
     high = len(instant)
     while low < high:
@@ -49,18 +44,7 @@ def count_before(instant: Int, now: int) -> int:
 
 @kernel
 def baseline_accrued(reward_plan: RewardPlan, now: int) -> float:
-    """Return what the baseline's schedule has cost the jobs submitted by an instant.
-
-    Args:
-        bill: How the rewards are paid.
-        now: The instant, s.
-
-    Returns:
-        The sum of b_j(now), as if the jobs that wait started now.
-
-    Source:
-        Specification, section 10, "Paired reward".
-    """
+    """Return the baseline's cost of all jobs submitted by `now`, as if waiting jobs started now."""
     waited = 0.0
     place = count_before(reward_plan.moment, now + 1) - 1
     if place >= 0:
@@ -72,20 +56,11 @@ def baseline_accrued(reward_plan: RewardPlan, now: int) -> float:
 
 @kernel
 def owed(form: int, accrued: float, started: float, over: bool) -> float:
-    """Return how much of a cost is to be paid by now, over all steps.
+    """Return how much of a cost a form (`PAY_*`) has paid by now, summed over all steps.
 
-    Args:
-        form: `PAY_*`.
-        accrued: What all jobs submitted by now have cost, as if those that wait started now.
-        started: What those that have started cost.
-        over: Whether the episode ends here.
-
-    Returns:
-        The sum due; at the end the whole cost, in every form.
-
-    Source:
-        Specification, section 10: three forms, one sum.
+    `accrued` counts waiting jobs as if they started now, `started` leaves them out.
     """
+    # At the end every form owes the whole cost, so that all have one sum, at a truncation, too.
     if over or form == PAY_AS_ACCRUED:
         return accrued
     if form == PAY_AT_START:
@@ -95,18 +70,11 @@ def owed(form: int, accrued: float, started: float, over: bool) -> float:
 
 @kernel
 def compared(form: int, agent: float, baseline: float) -> float:
-    """Compare the cost of an agent with that of a baseline, so that weeks weigh alike.
+    """Compare two costs so that easy and hard weeks weigh alike.
 
-    Args:
-        form: `PAY_LOG_RATIO` or `PAY_RELATIVE`.
-        agent: Cost of the agent's schedule.
-        baseline: Cost of the baseline's.
+    The result is -ln(agent / baseline), or (baseline - agent) / max(agent, baseline, 1).
 
-    Returns:
-        -ln(agent / baseline), or (baseline - agent) / max(agent, baseline, 1).
-
-    Source:
-        Specification, section 10, "Paired reward"; the latter from SchedInspector (HPDC 2022).
+    Source: The latter is from SchedInspector (HPDC 2022).
     """
     if agent == baseline:  # also where no job has been submitted yet
         return 0.0
@@ -117,32 +85,22 @@ def compared(form: int, agent: float, baseline: float) -> float:
 
 @kernel
 def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
-    """Pay what the agent's schedule, and the baseline's, have come to owe since the last step.
+    """Pay what the agent, and the baseline, owe since the last step.
 
-    A baseline has started, by a decision, the jobs it starts before that instant, as an agent has.
-
-    Args:
-        row: The simulation, at a decision or at its end.
-        bill: How the rewards are paid.
-        over: Whether the episode ends here.
-        truncated: Whether a horizon ends it.
-
-    Writes:
-        REWARD, AGENT_TERM, BASELINE_TERM, PAID, PAID_BASELINE.
-
-    Source:
-        Specification, section 10, "Reward identity" and "Paired reward".
+    Writes `reward`, `agent_term`, `baseline_term`, `paid` and `paid_baseline`.
     """
     form = reward_plan.form[0]
-    first = reward_plan.amount[0]
+    first = reward_plan.amount[0]  # what each job costs at its submission, before it waits
     accrued = first * sim.counter[NEXT_JOB] + sim.gauge[ACCRUED]
     due = owed(form, accrued, first * sim.counter[N_STARTED] + sim.gauge[STARTED_COST], over)
     baseline_due = 0.0
     if reward_plan.form[1] == 1:
         now = sim.counter[NOW]
         if over and not truncated:
+            # The baseline may start its last jobs later than the agent: its whole cost is due.
             baseline_due = reward_plan.amount[1]
         else:
+            # Its starts at `now` do not count yet: an agent decides before it starts jobs.
             started = reward_plan.started_cost[count_before(reward_plan.started, now)]
             baseline_due = owed(form, baseline_accrued(reward_plan, now), started, over)
     if form >= PAY_LOG_RATIO:
@@ -157,18 +115,7 @@ def pay(sim: Sim, reward_plan: RewardPlan, over: bool, truncated: bool) -> None:
 
 @kernel
 def pay_at_horizon(sim: Sim, reward_plan: RewardPlan) -> None:
-    """Add to the latest reward what is still owed where a horizon cuts the episode short.
-
-    Args:
-        row: The simulation, at a decision, its latest step paid.
-        bill: How the rewards are paid.
-
-    Writes:
-        What `pay` writes.
-
-    Source:
-        Specification, section 10: at a truncation all forms of the reward have one sum.
-    """
+    """Add to the latest reward what is still owed when a horizon truncates the episode."""
     reward = sim.gauge[REWARD]
     agent = sim.gauge[AGENT_TERM]
     baseline = sim.gauge[BASELINE_TERM]

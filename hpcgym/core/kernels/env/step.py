@@ -1,4 +1,7 @@
-"""One step of the environment: take the action, run to the next decision, observe."""
+"""One step of the environment: apply the action, run to the next decision, observe and pay.
+
+Source: Specification, section 10, "Action semantics".
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,21 +40,9 @@ from hpcgym.core.state import (
 def set_weights(
     action_spec: ActionSpec, weights: NDArray[np.float32], weight: NDArray[np.float64]
 ) -> int:
-    """Turn a weight vector into a rule: L1-normalised, the zero vector means FCFS.
+    """Write a weight vector, shape (6,), as parameters of a rule, and return the rule.
 
-    Args:
-        choice: How actions are read.
-        weights: The action, shape (6,).
-        weight: Where the rule's parameters go, shape (N_WEIGHTS,).
-
-    Returns:
-        The rule.
-
-    Writes:
-        `weight`.
-
-    Source:
-        Specification, "Action semantics", `weights`.
+    The vector is L1-normalised; zero means FCFS.
     """
     norm = 0.0
     for feature in range(6):
@@ -73,21 +64,9 @@ def take_action(
     index: int,
     values: NDArray[np.float32],
 ) -> None:
-    """Set the order of this pass by an action.
+    """Set the order of this pass by an action, which is `index` or `values` depending on its kind.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        choice: How actions are read.
-        slot: Job in each slot of the last observation, shape (n_slots,), -1 = empty.
-        index: The action, where it is a number.
-        values: The action, where it is a vector.
-
-    Writes:
-        The order of this pass; at fixed intervals the rule that makes it from now on.
-
-    Source:
-        Specification, "Action semantics".
+    Where decisions come at fixed intervals, the rule orders all passes until the next decision.
     """
     kind = action_spec.kind[0]
     if kind == ACTION_ORDER:
@@ -124,34 +103,14 @@ def step(
     shown_cluster: NDArray[np.float32],
     mask: NDArray[np.float32],
 ) -> int:
-    """Take an action, run to the next decision, observe and pay.
+    """Apply an action, run to the next decision, observe and pay.
 
-    An episode in which no decision ever came up ends in its first step, whatever the action.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision or at the end of an episode without one.
-        choice: How actions are read.
-        bill: How the rewards are paid.
-        slot: Job in each slot, shape (n_slots,), -1 = empty.
-        index: The action, where it is a number.
-        values: The action, where it is a vector.
-        shown_jobs: Where the jobs' fields go, shape (n_slots * n_fields,).
-        shown_cluster: Where the state of the cluster goes, shape (N_CLUSTER,).
-        mask: Which slots hold a job, shape (n_slots,).
-
-    Returns:
-        As `hpcgym.core.kernels.clock.run`; `BAD_ACTION`, with nothing done, if a value is NaN or
-        beyond [-1, 1].
-
-    Writes:
-        The simulation and the observation.
-
-    Source:
-        House rule: one compiled step behind every face.
+    Returns what `hpcgym.core.kernels.clock.run` returns, or `BAD_ACTION`, with nothing done, if a
+    value is NaN or beyond [-1, 1]. An episode without a decision ends in its first step, whatever
+    the action. Writes the simulation and, as `observe`, the observation.
     """
     for value in values:
-        if not abs(value) <= 1.0:
+        if not abs(value) <= 1.0:  # also where the value is NaN
             return BAD_ACTION
     sim.counter[N_STEPS] += 1
     if action_spec.kind[0] == ACTION_JOB and slot[index] < 0:

@@ -1,6 +1,6 @@
-"""One step of many environments, each by itself: what one writes, no other reads.
+"""One step of many environments; none reads what another writes.
 
-Rows may therefore be shared among threads in any way, and come out the same to the bit.
+Threads may therefore share them in any way, with results equal to the last bit.
 """
 
 from numba import prange
@@ -32,23 +32,13 @@ from hpcgym.core.state import (
     Int,
 )
 
-# Columns of `Stack.address`.
+# Columns of `Batch.address`.
 JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4
 
 
 @kernel
 def first_refused(batch: Batch) -> int:
-    """Find an environment whose action is none.
-
-    Args:
-        stack: The environments, with their actions.
-
-    Returns:
-        The first whose action is NaN, beyond [-1, 1] or no choice there is; -1 if there is none.
-
-    Source:
-        House rule: bad input is refused before anything has been done with it.
-    """
+    """Return the first environment whose action is NaN, beyond [-1, 1] or no choice; -1 if none."""
     for env in range(len(batch.resting)):
         if batch.resting[env] == 1:
             continue
@@ -62,17 +52,7 @@ def first_refused(batch: Batch) -> int:
 
 @kernel
 def count_ended(batch: Batch) -> int:
-    """Count the episodes that ended by the latest step.
-
-    Args:
-        stack: The environments.
-
-    Returns:
-        How many were terminated or truncated; those that rest are not among them.
-
-    Source:
-        House rule: most steps end none, and need not look for any.
-    """
+    """Count the episodes that the latest step terminated or truncated."""
     ended = 0
     for env in range(len(batch.resting)):
         if batch.resting[env] == 0:
@@ -84,15 +64,7 @@ def count_ended(batch: Batch) -> int:
 def step_one(batch: Batch, env: int) -> None:
     """Step one environment, unless it rests.
 
-    Args:
-        stack: The environments, with actions that are not refused.
-        env: Which one.
-
-    Writes:
-        Its simulation, observation, `payment`, `tally` and `ended`; `figure` at an end.
-
-    Source:
-        House rule: one dynamics; the step is `hpcgym.core.kernels.env.step.step`.
+    Writes its simulation, observation, `payment`, `tally` and `ended`, and at an end `figure`.
     """
     if batch.resting[env] == 1:
         return
@@ -127,36 +99,15 @@ def step_one(batch: Batch, env: int) -> None:
 
 @kernel
 def find_refused(batch: int) -> int:
-    """Find an environment whose action is none.
-
-    Args:
-        stack: Address of the environments, with their actions.
-
-    Returns:
-        As `first_refused`.
-
-    Source:
-        House rule: bad input is refused before anything has been done with it.
-    """
+    """Return what `first_refused` says of the batch at an address."""
     return first_refused(open_batch(batch))
 
 
 @kernel
 def step_batch(batch: int) -> int:
-    """Step every environment that does not rest, one after the other.
+    """Step every environment of the batch at an address, and return how many episodes ended.
 
-    Args:
-        stack: Address of the environments.
-
-    Returns:
-        How many episodes ended; or -1 - env, env being the first environment whose action is
-        refused, and then nothing has been done.
-
-    Writes:
-        As `step_one`.
-
-    Source:
-        House rule: one compiled step behind every face.
+    If an action is refused, nothing is done, and the result is -1 less the environment's index.
     """
     refused = first_refused(open_batch(batch))
     if refused >= 0:
@@ -168,20 +119,7 @@ def step_batch(batch: int) -> int:
 
 @kernel(parallel=True)
 def step_batch_in_parallel(batch: int) -> int:
-    """Step every environment that does not rest, on the threads that numba has been given.
-
-    Args:
-        stack: Address of the environments.
-
-    Returns:
-        As `step_batch`.
-
-    Writes:
-        As `step_one`.
-
-    Source:
-        House rule: threads over environments only, each writing its own rows.
-    """
+    """Step as `step_batch` does, on the threads that numba has been given."""
     refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
@@ -192,17 +130,9 @@ def step_batch_in_parallel(batch: int) -> int:
 
 @kernel
 def begin_batch(batch: int, envs: Int) -> None:
-    """Begin episodes in some environments, run them to their first decisions, and observe.
+    """Begin episodes in the given environments, run to their first decisions, and observe.
 
-    Args:
-        stack: Address of the environments.
-        envs: Which ones, shape (n_begun,).
-
-    Writes:
-        Their simulations, observations and clocks; their rewards and ends are cleared.
-
-    Source:
-        Specification, section 10, "Episodes".
+    Writes their simulations, observations and clocks; clears their rewards and ends.
     """
     opened = open_batch(batch)
     for env in envs:
@@ -210,7 +140,8 @@ def begin_batch(batch: int, envs: Int) -> None:
         sim = open_sim(opened.address[env, SIM])
         begin(sim, open_initial_state(opened.address[env, INITIAL_STATE]))
         run(jobs, sim)
-        opened.slot[env, :] = -1  # jobs of the episode before may have had the same numbers
+        # Else `observe` would keep fields of the last episode's jobs, which had the same indices.
+        opened.slot[env, :] = -1
         opened.shown_jobs[env, :] = 0.0
         opened.mask[env, :] = 0.0
         observe(

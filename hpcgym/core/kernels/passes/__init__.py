@@ -1,1 +1,1 @@
-"""Scheduling passes, one file per backfilling mode, and the profile that reservations stand in."""
+"""Scheduling passes, one file per backfilling mode, and the profile of free processors."""

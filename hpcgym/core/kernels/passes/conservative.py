@@ -1,16 +1,26 @@
-"""One pass with reservations made anew: of the first k misfits, or of every job that waits.
+"""Backfilling with k reservations made anew at each pass; conservative if k is infinite.
 
-The jobs are walked in queue order, thresholded ones first. One that fits now for its whole estimate
-starts; a misfit takes its reservation, the earliest hole, until k misfits have one. The others are
-then tried in backfill order. With one reservation that is EASY, with infinitely many conservative
-backfilling that is rebuilt at each pass.
+A reservation is the earliest hole in the profile of free processors
+(`hpcgym.core.kernels.passes.profile`), beside the reservations made before it. A pass has two
+steps:
 
-A job counts as backfilled where it starts ahead of a job before it in queue order that keeps
-waiting at that pass.
+1. Walk the jobs in queue order, overdue ones first. Start a job that fits now for its whole
+   estimate. Reserve for any other, until k jobs have a reservation.
+2. Try the other jobs in backfill order. Start each that fits beside all reservations.
 
-Cost of a pass, with n waiting and k running jobs and r reservations: O(k) for the profile, and
-O(k + r) for each job that is walked or tried, so at worst O(n (k + n)). No profile is made while
-jobs fit in order, and the walk ends behind the last job that is narrow enough to start.
+With k = 1 this is EASY, which protects the head alone: a backfilled job may delay every other. With
+k infinite it is conservative backfilling rebuilt at each pass: every waiting job has a reservation,
+and no start delays a job before it in queue order.
+
+Two shortcuts leave the starts as they are. No profile is made while jobs fit in order. The walk
+ends behind the last job that is narrow enough to start: a later reservation could hold nobody back,
+and the next pass makes its own.
+
+Cost, with n waiting and m running jobs and r reservations: O(m) for the profile and O(m + r) for
+each job walked or tried, at worst O(n (m + n)).
+
+Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`compress="rebuild"`),
+and section 8, "Reservation depth k".
 """
 
 from hpcgym.core.jit import kernel
@@ -33,41 +43,14 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def starts_now(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a waiting job may start now without delaying a reservation.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made.
-        job: Index of a waiting job without a reservation.
-
-    Returns:
-        True if it fits now, really and by the profile for its whole estimate.
-
-    Source:
-        Specification, section 8, "Reservation depth k".
-    """
+    """Tell whether a job without a reservation may start: it fits by `free` and by the profile."""
     wanted = jobs.processors[job]
     return wanted <= sim.counter[FREE] and is_free_now(sim, wanted, jobs.estimate[job])
 
 
 @kernel(inlined=True)
 def reserve_hole(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Give a waiting job the earliest hole.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made.
-        job: Index of a waiting job without a reservation.
-
-    Returns:
-        Its reservation, s.
-
-    Writes:
-        The profile.
-
-    Source:
-        Specification, section 4, "Conservative".
-    """
+    """Reserve the earliest hole for a waiting job, and return its start, s; write the profile."""
     start = find_start(sim, jobs.processors[job], jobs.estimate[job])
     take_interval(jobs, sim, job, start)
     return start
@@ -75,39 +58,15 @@ def reserve_hole(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def start_behind(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Start a job behind one that keeps waiting.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made.
-        job: Index of a job for which `starts_now` holds.
-
-    Writes:
-        The profile; what `start_waiting` writes.
-
-    Source:
-        Specification, section 4, "Conservative".
-    """
+    """Start a job behind one that keeps waiting, if `starts_now` allows; write the profile."""
     take_interval(jobs, sim, job, sim.counter[NOW])
+    # A job counts as backfilled if one before it in queue order keeps waiting at this pass.
     start_waiting(jobs, sim, job, True)
 
 
 @kernel(inlined=True)
 def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
-    """Count the listed jobs that are narrow enough to start now.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, jobs listed in `scratch`.
-        first: Place of the first of them.
-        n: Number of jobs listed.
-
-    Returns:
-        How many want no more processors than are free.
-
-    Source:
-        House rule: behind the last of them no reservation matters to this pass.
-    """
+    """Count those of n jobs listed from place `first` on that are narrow enough to start."""
     narrow = 0
     for place in range(first, first + n):
         narrow += int(jobs.processors[sim.scratch[place]] <= sim.counter[FREE])
@@ -116,30 +75,19 @@ def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
 
 @kernel(inlined=True)
 def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
-    """Start what fits in queue order, and reserve for misfits as long as there are reservations.
+    """Start what fits behind the head in queue order, and reserve for others (step 1).
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made, the head's reservation taken out of it; the jobs
-            behind the head listed in `scratch`.
-        primary: The primary order.
-        first: Place of the first of them, where they are listed in queue order; else 0.
-        n: Number of jobs listed.
-
-    Returns:
-        How many of them have been walked.
-
-    Writes:
-        The profile and `scratch`; what `start_waiting` writes.
-
-    Source:
-        Specification, section 8, "Reservation depth k".
+    The head has its reservation; n jobs are listed behind it, from place `first` on in queue order,
+    or in any order where `first` is 0. Return how many were walked. Writes the profile and
+    `scratch`.
     """
     most = sim.backfill_parameter[DEPTH]
+    # Where the backfill order is the queue order, this walk is step 2 as well.
     is_walked_whole = sim.setting[BACKFILL_RULE] == BY_BASE
+    # `narrow` was counted by the processors free now, before the walk starts jobs.
     free = sim.counter[FREE]
     narrow = count_narrow(jobs, sim, first, n)
-    misfits = 1
+    misfits = 1  # jobs that do not fit, the head among them
     walked = 0
     while narrow > 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
         if misfits >= most and not is_walked_whole:
@@ -160,22 +108,12 @@ def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
 
 @kernel(inlined=True)
 def fill_up(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
-    """Start what fits beside all reservations, in backfill order.
+    """Start what fits beside all reservations, in backfill order (step 2).
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made and all reservations taken out of it; the jobs that
-            were not walked listed in `scratch`.
-        primary: The primary order.
-        first: Place of the first of them.
-        n: Number of jobs listed.
-
-    Writes:
-        The profile and `scratch`; what `start_waiting` writes.
-
-    Source:
-        Specification, section 8, "Reservation depth k".
+    The n jobs that were not walked are listed from place `first` on. Writes the profile and
+    `scratch`.
     """
+    # A start lets no refused job fit, so only the others need an order.
     left = 0
     for place in range(first, first + n):
         job = sim.scratch[place]
@@ -193,25 +131,7 @@ def fill_up(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
 
 @kernel
 def depth_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make one scheduling pass with reservations for the first k misfits.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether orders of this instant decide; else the kept ones do, or any order gives
-            the same starts.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
-
-    Writes:
-        What `start_waiting` writes; SHADOW = -1; the profile, `scratch`, keys of orders that are
-        not kept.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="rebuild"`,
-        and section 8, "Reservation depth k".
-    """
+    """Make a pass with k reservations; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
     first = 0
     if not contested:

@@ -1,19 +1,23 @@
-"""One pass with reservations that are kept: conservative backfilling that shifts them.
+"""Conservative backfilling whose reservations are kept, and move to earlier holes as they open.
 
-A newcomer takes the earliest hole beside the reservations that others have. When a job ends before
-its estimate, each waiting job in queue order, thresholded ones first, is taken out of the profile
-and put in again at the earliest hole, never later than before; one job's move may make room for a
-job before it, so this is done until none moves. A reservation can be lost only where jobs run past
-their estimates: its job then takes the earliest hole at that sweep. Where an estimate is corrected,
-each job whose reservation no longer fits moves later at that sweep.
+A newcomer takes the earliest hole beside the reservations of the others. When a job ends before its
+estimate, the waiting jobs are swept in queue order, overdue ones first. Each gives its interval
+back and takes the earliest hole, never later than before. One move may make room for a job before
+it in queue order, so such sweeps are made until no job moves.
 
-Since no job could move, the earliest reservation is always the estimated end of a running job, so
-that an event comes with it. A job counts as backfilled where it starts ahead of a job before it in
-queue order that keeps waiting at that pass.
+A reservation is lost only where a job runs past its estimate: its job takes the earliest hole at
+that sweep. Where an estimate is corrected, each job whose reservation no longer fits moves later at
+that sweep.
 
-Cost of a pass, with n waiting and k running jobs: O(n) to list and start; where jobs have come,
-O(n (k + n)) to make the profile and O(k + n) for each; after an early end O(n (k + n)) for each
-sweep, and all but few passes need one that moves jobs and one that finds none to move.
+Since no job can move, the earliest reservation is always the estimated end of a running job. So an
+event comes with it, and reservations need no events of their own.
+
+Cost of a pass, with n waiting and m running jobs: O(n) to list and start. Where jobs have come, it
+is O(n (m + n)) for the profile and O(m + n) for each newcomer. After an early end it is
+O(n (m + n)) for each sweep; most such passes need one that moves jobs and one that finds none to
+move.
+
+Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`compress="shift"`).
 """
 
 from hpcgym.core.jit import kernel
@@ -38,17 +42,8 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def plans_are_due(sim: Sim) -> bool:
-    """Tell whether reservations are to be made or may have to move at this pass.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        True if a job has come, or one has not ended when it was estimated to or was corrected.
-
-    Source:
-        Specification, section 4, "Conservative", `compress="shift"`.
-    """
+    """Tell whether reservations must be made or may have to move at this pass."""
+    # An early end or a correction; a newcomer; a job that has not ended when it was estimated to.
     return (
         sim.counter[REPLAN] == 1
         or sim.counter[FIRST_UNPLANNED] < sim.counter[NEXT_JOB]
@@ -58,25 +53,16 @@ def plans_are_due(sim: Sim) -> bool:
 
 @kernel(inlined=True)
 def take_reservations(jobs: Jobs, sim: Sim, n: int) -> None:
-    """Take the reservations that are kept out of the profile of the running jobs.
+    """Take the kept reservations of n listed jobs out of the profile of the running jobs.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile just made, the waiting jobs listed in `scratch`.
-        n: Number of jobs listed.
-
-    Writes:
-        The profile; `planned_start`, -1 for a reservation that has passed without a start, and then
-        REPLAN = 1.
-
-    Source:
-        Specification, section 4, "Conservative", `compress="shift"`.
+    Writes the profile; for a missed reservation `planned_start` = -1 and `replan` = 1.
     """
     for place in range(n):
         job = sim.scratch[place]
         if job >= sim.counter[FIRST_UNPLANNED]:
             continue
         entry = entry_of(sim, job)
+        # It passed without a start: a job ran past its estimate.
         if sim.planned_start[entry] < sim.counter[NOW]:
             sim.planned_start[entry] = -1
             sim.counter[REPLAN] = 1
@@ -86,22 +72,9 @@ def take_reservations(jobs: Jobs, sim: Sim, n: int) -> None:
 
 @kernel(inlined=True)
 def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
-    """Let each job with a reservation move to the earliest hole, in queue order.
+    """Move the reservation of each of n listed jobs, in queue order, to its earliest hole.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, all reservations taken out of its profile, the waiting jobs listed in
-            `scratch` in queue order.
-        n: Number of jobs listed.
-
-    Returns:
-        True if one has moved.
-
-    Writes:
-        The profile and `planned_start`.
-
-    Source:
-        Specification, section 4, "Conservative", `compress="shift"`.
+    Return whether one moved. Writes the profile and `planned_start`.
     """
     moved = False
     for place in range(n):
@@ -110,6 +83,7 @@ def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
             continue
         entry = entry_of(sim, job)
         before = sim.planned_start[entry]
+        # It cannot move earlier. After a correction, however, it may not fit any more.
         if before == sim.counter[NOW] and sim.setting[CORRECT] == 0:
             continue
         if before >= 0:
@@ -121,18 +95,9 @@ def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
 
 @kernel
 def plan_starts(jobs: Jobs, sim: Sim, n: int) -> None:
-    """Shift the reservations there are, then make those of the newcomers, each in queue order.
+    """Shift the kept reservations of n jobs listed in queue order, then make the newcomers'.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, the waiting jobs listed in `scratch` in queue order.
-        n: Number of jobs listed.
-
-    Writes:
-        The profile, `planned_start` of every waiting job, N_PLANNED, FIRST_UNPLANNED, REPLAN.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="shift"`.
+    Writes the profile, `planned_start`, `n_planned`, `first_unplanned` and `replan`.
     """
     make_profile(jobs, sim)
     take_reservations(jobs, sim, n)
@@ -148,25 +113,14 @@ def plan_starts(jobs: Jobs, sim: Sim, n: int) -> None:
 
 @kernel(inlined=True)
 def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
-    """Start the jobs whose reservation is now, in queue order.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, the waiting jobs listed in `scratch` in queue order, all with a
-            reservation.
-        n: Number of jobs listed.
-
-    Writes:
-        What `start_waiting` writes.
-
-    Source:
-        Specification, section 4, "Conservative", `compress="shift"`.
-    """
+    """Start those of n listed jobs whose reservation is now, in queue order."""
     some_wait = False
     for place in range(n):
         job = sim.scratch[place]
         is_now = sim.planned_start[entry_of(sim, job)] == sim.counter[NOW]
+        # A job past its estimate may still hold processors that the plan counts on.
         if is_now and jobs.processors[job] <= sim.counter[FREE]:
+            # It counts as backfilled if a job before it in queue order keeps waiting.
             start_waiting(jobs, sim, job, some_wait)
         else:
             some_wait = True
@@ -174,21 +128,7 @@ def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
 
 @kernel
 def shift_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
-    """Make one scheduling pass with reservations that are kept.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does, or any order
-            gives the same reservations.
-
-    Writes:
-        What `plan_starts` and `start_waiting` write; SHADOW = -1; `scratch`, keys of orders that
-        are not kept.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 4, "Conservative", `compress="shift"`.
-    """
+    """Make a conservative pass with reservations that are kept; write what `plan_starts` writes."""
     sim.counter[SHADOW] = -1
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):

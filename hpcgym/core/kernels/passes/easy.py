@@ -1,4 +1,30 @@
-"""One EASY pass in kept orders: start in order, reserve for the head, backfill behind it."""
+"""EASY backfilling, in orders that are kept from pass to pass.
+
+EASY gives a reservation to one job only, the head. A pass has three steps:
+
+1. Start jobs from the front of the queue while they fit. The first that does not fit is the head.
+2. Reserve for the head. Its shadow time is the earliest instant at which enough processors are free
+   for it by the estimated ends of the running jobs. The extra processors are those left over then.
+3. Backfill: try the other jobs in backfill order. Start each that fits now and does not delay the
+   head. A job does not delay it if it ends by the shadow time, or needs no more than the extra
+   processors. Only in the second case does it use them up.
+
+For example, take 4 processors and a job on 2 of them that is estimated to end at 10 s. A head that
+needs 3 has its shadow time at 10 s, and 1 processor is extra. A job of 1 processor starts now
+however long it is. A job of 2 starts only if it ends by 10 s.
+
+One sweep of step 3 suffices. During it the shadow time stays, and `free` and `extra` only fall. So
+a job that is refused once would be refused again.
+
+The sweep skips most of a long queue. Nodes of the queue bound what their jobs request
+(`hpcgym.core.kernels.queue.btree`), and a node is skipped if its bounds refuse all of its jobs.
+
+Cost: O(log n) for each job that starts, with n waiting; a step for each running job that is
+estimated to end by the shadow time; a step for each group of the queue, and one for each job of the
+blocks that are not skipped.
+
+Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass".
+"""
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
@@ -27,18 +53,7 @@ from hpcgym.core.state import (
 def start_in_order(jobs: Jobs, sim: Sim) -> int:
     """Start jobs from the front of the base order while they fit (step 1).
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Returns:
-        The head: the first job that does not fit, -1 if none waits.
-
-    Writes:
-        What `start_waiting` writes.
-
-    Source:
-        Specification, section 1, "EASY pass", step 1.
+    Return the head, -1 if no job waits any more.
     """
     while sim.counter[N_WAITING] > 0:
         job = first_job(sim, BASE)
@@ -51,28 +66,15 @@ def start_in_order(jobs: Jobs, sim: Sim) -> int:
 
 @kernel(inlined=True)
 def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
-    """Find the head's reservation (step 2), in as many steps as releases come before it.
-
-    A running job past its estimate is taken to end now, never in the past.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        head: Index of a job that does not fit now.
-
-    Writes:
-        SHADOW: earliest instant at which the head fits by the estimated ends, s.
-        EXTRA: processors left over at that instant, all releases tied with it counted.
-
-    Source:
-        Specification, section 1, "EASY pass", step 2.
-    """
+    """Find the reservation of a head that does not fit now (step 2); write `shadow` and `extra`."""
     now = sim.counter[NOW]
     free = sim.counter[FREE]
     wanted = jobs.processors[head]
     shadow = now
     for place in range(sim.counter[N_RELEASES] - 1, -1, -1):
+        # A running job past its estimate is taken to end now, never in the past.
         release = max(sim.release_time[place], now)
+        # All releases tied with the shadow time count towards the extra processors.
         if free >= wanted and release > shadow:
             break
         shadow = release
@@ -83,20 +85,9 @@ def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
 
 @kernel(inlined=True)
 def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool:
-    """Tell whether a waiting job may start now without delaying the head.
+    """Tell whether a waiting job may start without delaying the head (step 3).
 
-    Args:
-        jobs: The job table.
-        job: Index of a waiting job that is not the head.
-        free: Processors free.
-        extra: Processors left over at the shadow time.
-        slack: Time left until the shadow time, s.
-
-    Returns:
-        True if it fits now, and ends by the shadow time or needs no more than the extra processors.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
+    `slack` is the time left until the shadow time, s.
     """
     wanted = jobs.processors[job]
     return wanted <= free and (wanted <= extra or jobs.estimate[job] <= slack)
@@ -104,61 +95,27 @@ def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool
 
 @kernel(inlined=True)
 def backfills(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a waiting job may start now without delaying the head.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known.
-        job: Index of a waiting job that is not the head.
-
-    Returns:
-        As `fits_behind`, for the reservation as it is.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
-    """
+    """Tell whether a waiting job may start now without delaying the head (step 3)."""
     slack = sim.counter[SHADOW] - sim.counter[NOW]
     return fits_behind(jobs, job, sim.counter[FREE], sim.counter[EXTRA], slack)
 
 
 @kernel(inlined=True)
 def charge_extra(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Keep the head's reservation true to a job that starts behind it (step 3).
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a job for which `backfills` holds.
-
-    Writes:
-        EXTRA, if the job outlasts the shadow time.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
-    """
+    """Take a job that starts behind the head out of `extra`, if it outlasts the shadow time."""
+    # A job that ends by the shadow time is back before the head needs its processors.
     if sim.counter[NOW] + jobs.estimate[job] > sim.counter[SHADOW]:
         sim.counter[EXTRA] -= jobs.processors[job]
 
 
 @kernel(inlined=True)
 def is_ruled_out(sim: Sim, node: int, free: int, extra: int, slack: int, fitting: int) -> bool:
-    """Tell by its bounds that no job of a node may start behind the head.
+    """Tell whether the bounds of a node refuse all of its jobs.
 
-    Args:
-        row: The simulation.
-        node: A block or a group.
-        free: Processors free.
-        extra: Processors left over at the shadow time.
-        slack: Time left until the shadow time, s.
-        fitting: Size class of `free`.
-
-    Returns:
-        True if all its jobs are too wide, or end too late and are too wide for the extra
-        processors.
-
-    Source:
-        House rule: no work per event that grows with the queue where it need not.
+    `fitting` is the size class of `free`, or of a larger number.
     """
+    # The bound of the size class covers every job narrow enough to fit, perhaps some wider ones.
+    # More jobs make a bound lower, never too high.
     least = sim.node_processors[node]
     return least > free or (least > extra and sim.node_estimate[node, fitting] > slack)
 
@@ -177,25 +134,8 @@ def choose_from_block(
 ) -> tuple[int, int, int]:
     """Choose every job of a block that may start behind the head.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        block: The block.
-        head: Index of the head.
-        free: Processors free.
-        extra: Processors left over at the shadow time.
-        slack: Time left until the shadow time, s.
-        fitting: Size class of `free`, or of a larger number.
-        chosen: Jobs chosen so far.
-
-    Returns:
-        `free`, `extra` and `chosen` with this block's jobs.
-
-    Writes:
-        `scratch`, the jobs chosen; the bound of the block that let the search in.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
+    `chosen` jobs are listed in `scratch` so far. Return `free`, `extra` and `chosen` after this
+    block. Writes `scratch` and the estimate bound of the block.
     """
     shortest = NEVER  # of the jobs that stay, of the class or narrower
     for spot in range(sim.node_size[block]):
@@ -211,34 +151,24 @@ def choose_from_block(
             extra -= wanted
         sim.scratch[chosen] = job
         chosen += 1
+        # No other job of the block fits. Some were not looked at, so the bound stays as it is.
         if free < sim.node_processors[block]:
             return free, extra, chosen
+    # Chosen jobs leave the queue; the shortest of the others is the exact bound.
     raise_estimate(sim, block, fitting, shortest)
     return free, extra, chosen
 
 
 @kernel(inlined=True)
 def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
-    """Start every job that may start behind the head, in backfill order (step 3).
+    """Start every job that may start behind the head, in the order of queue `which` (step 3).
 
-    One sweep suffices: a start never makes an earlier refused job eligible. The jobs are chosen
-    first and started after, so that the queue stays as it is while it is walked.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known.
-        which: Queue in backfill order.
-        head: Index of the head.
-
-    Writes:
-        What `start_waiting` and `charge_extra` write; `scratch`; bounds of the queue's nodes.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
+    Writes what `start_waiting` writes, `extra`, `scratch` and bounds of the queue's nodes.
     """
     free = sim.counter[FREE]
     extra = sim.counter[EXTRA]
     slack = sim.counter[SHADOW] - sim.counter[NOW]
+    # `free` falls during the sweep, so this class stays wide enough.
     fitting = size_class_of(free)
     chosen = 0
     for at in range(sim.queue_used[which, N_GROUPS]):
@@ -256,6 +186,7 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
         raise_estimate(sim, group, fitting, shortest_of_group)
         if free == 0:
             break
+    # Jobs start after the sweep, which walks the queue that a start changes.
     for place in range(chosen):
         charge_extra(jobs, sim, sim.scratch[place])
         start_waiting(jobs, sim, sim.scratch[place], True)
@@ -263,18 +194,7 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
 
 @kernel(inlined=True)
 def may_backfill(sim: Sim, head: int) -> bool:
-    """Tell whether a job may start behind the head.
-
-    Args:
-        row: The simulation, after step 1 of its pass.
-        head: Index of the head, < 0 if there is none.
-
-    Returns:
-        False if none waits behind a head, or nothing is free, or backfilling is off.
-
-    Source:
-        Specification, section 1, "EASY pass", step 2.
-    """
+    """Tell whether a job may start behind the head, which is < 0 if there is none."""
     return (
         head >= 0
         and sim.setting[BACKFILL] == BACKFILL_EASY
@@ -285,18 +205,7 @@ def may_backfill(sim: Sim, head: int) -> bool:
 
 @kernel(inlined=True)
 def easy_pass(jobs: Jobs, sim: Sim) -> None:
-    """Make one scheduling pass in orders that are kept.
-
-    Args:
-        jobs: The job table.
-        row: The simulation; its orders keep, or any order gives the same starts.
-
-    Writes:
-        What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
-    """
+    """Make an EASY pass in orders that are kept."""
     sim.counter[SHADOW] = -1
     head = start_in_order(jobs, sim)
     if may_backfill(sim, head):

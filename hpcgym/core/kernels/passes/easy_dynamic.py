@@ -1,9 +1,11 @@
-"""One EASY pass in orders of this instant, worked out no further than the pass asks for them.
+"""EASY backfilling, in orders of this instant, made no further than the pass needs them.
 
-It has the steps of `hpcgym.core.kernels.passes.easy`, whose queues it does without: it lists the
-waiting
-jobs, takes the first ones out until one does not fit, and orders those alone that may start behind
-it. O(n) for n waiting jobs, and O(log n) for each that starts or is tried.
+The pass has the steps of `hpcgym.core.kernels.passes.easy`. Its orders change with time or come
+from a decision, so no queue has them. The pass lists and scores the waiting jobs, and takes the
+first ones until one does not fit. Then it orders only the jobs that may start behind it. For n
+waiting jobs this costs O(n), and O(log n) for each job that starts or is tried.
+
+Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass" and "Queue order".
 """
 
 from hpcgym.core.jit import kernel
@@ -41,20 +43,10 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def make_primary_order(jobs: Jobs, sim: Sim) -> int:
-    """Make the keys of the primary order, where no decision and no queue has them.
+    """Return the order whose keys are the primary order.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its waiting jobs listed in `scratch`.
-
-    Returns:
-        The order whose keys decide.
-
-    Writes:
-        Keys of `ORDER`.
-
-    Source:
-        Specification, section 1, "Queue order".
+    The waiting jobs are listed in `scratch`. Writes keys of `ORDER`, unless a decision has set them
+    or the base order serves.
     """
     if sim.counter[ORDERED] == 1:
         return ORDER
@@ -66,22 +58,7 @@ def make_primary_order(jobs: Jobs, sim: Sim) -> int:
 
 @kernel(inlined=True)
 def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
-    """List the waiting jobs in queue order.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does.
-
-    Returns:
-        Number of jobs listed.
-
-    Writes:
-        `scratch`; keys of orders that are not kept.
-
-    Source:
-        Specification, section 1, "Queue order".
-    """
+    """List the waiting jobs in queue order in `scratch`, and return their number."""
     n = list_jobs(sim, BASE, sim.scratch)
     if contested:
         primary = make_primary_order(jobs, sim)
@@ -92,22 +69,9 @@ def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
 
 @kernel(inlined=True)
 def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
-    """Make the keys of the backfill order, where no queue has them.
+    """Return the order whose keys are the backfill order.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, the jobs that may start behind the head listed in `scratch`.
-        primary: The primary order.
-        n: Number of jobs listed.
-
-    Returns:
-        The order whose keys decide.
-
-    Writes:
-        Keys of `FILL` of the jobs listed.
-
-    Source:
-        Specification, section 1, "Queue order".
+    Writes keys of `FILL` of n listed jobs, unless a queue has them.
     """
     rule = sim.setting[BACKFILL_RULE]
     if rule == BY_BASE:
@@ -121,23 +85,12 @@ def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
 def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
     """Start jobs from the front of the primary order while they fit (step 1).
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its waiting jobs listed in `scratch`.
-        primary: The primary order.
-
-    Returns:
-        The head: the first job that does not fit, -1 if no job at all fits any more, -2 if the
-        picked job started.
-
-    Writes:
-        `scratch`, which lists all waiting jobs but the head; what `start_waiting` writes.
-
-    Source:
-        Specification, section 1, "EASY pass", step 1.
+    Return the head; -1 if no job fits any more, -2 if the picked job started. The waiting jobs are
+    listed in `scratch`, which lists all but the head afterwards.
     """
     pick = sim.counter[PICK]
     taken = 0
+    # Without a job that fits, no head is needed: nothing could start behind it.
     while least_processors(sim, BASE) <= sim.counter[FREE]:
         job = take_first(sim, primary, sim.counter[N_WAITING], taken)
         if jobs.processors[job] > sim.counter[FREE]:
@@ -154,21 +107,8 @@ def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
 def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
     """Start jobs from the front of the queue while they fit (step 1).
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does.
-
-    Returns:
-        The primary order; the head, as `start_first` gives it where the order of this instant
-        decides, else as `start_in_order`.
-
-    Writes:
-        SHADOW = -1; what `start_waiting` writes; where the order of this instant decides, `scratch`
-        as `start_first` leaves it.
-
-    Source:
-        Specification, section 1, "EASY pass", step 1.
+    Return the primary order, and the head as `start_first` or `start_in_order` does. Writes
+    `shadow` = -1 and, if contested, `scratch`.
     """
     sim.counter[SHADOW] = -1
     if contested:
@@ -180,25 +120,15 @@ def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
 
 @kernel(inlined=True)
 def list_candidates(jobs: Jobs, sim: Sim) -> int:
-    """List the jobs that may start behind the head, were each the first to be tried.
+    """List the jobs that may start behind the head if tried first, and return their number.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known, all jobs but the head listed in `scratch`.
-
-    Returns:
-        Number of jobs listed.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3: a start makes no refused job eligible.
+    All waiting jobs but the head are listed in `scratch`.
     """
     free = sim.counter[FREE]
     extra = sim.counter[EXTRA]
     slack = sim.counter[SHADOW] - sim.counter[NOW]
     n = 0
+    # A start makes no refused job eligible, so jobs refused now need no order.
     for place in range(sim.counter[N_WAITING] - 1):
         job = sim.scratch[place]
         if fits_behind(jobs, job, free, extra, slack):
@@ -209,20 +139,7 @@ def list_candidates(jobs: Jobs, sim: Sim) -> int:
 
 @kernel(inlined=True)
 def backfill_first(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
-    """Start every candidate that may start behind the head, in backfill order (step 3).
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known, the candidates listed in `scratch`.
-        which: The backfill order.
-        n: Number of candidates.
-
-    Writes:
-        `scratch`; what `start_waiting` and `charge_extra` write.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
-    """
+    """Start what may start behind the head, of n listed candidates in order `which` (step 3)."""
     for taken in range(n):
         job = take_first(sim, which, n - taken, taken)
         if backfills(jobs, sim, job):
@@ -234,22 +151,7 @@ def backfill_first(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
 
 @kernel
 def easy_dynamic_pass(jobs: Jobs, sim: Sim) -> bool:
-    """Make one scheduling pass in orders of this instant.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
-
-    Writes:
-        What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed; `scratch`,
-        keys of orders that are not kept.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
-    """
+    """Make an EASY pass in orders of this instant; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, True)
     if may_backfill(sim, head):
         reserve(jobs, sim, head)

@@ -1,22 +1,25 @@
-"""One pass that looks ahead: behind the head, the jobs start that together fill the machine most.
+"""Look-ahead backfilling (LOS): behind the head, start the jobs that together use most processors.
 
-Jobs start in queue order while they fit; the first that does not is the head, with a reservation as
-in EASY. Of the first jobs behind it in queue order, as many as the window is wide, whether they fit
-or not, those start that together use most processors now: of `free` altogether, and of no more than
-`extra` those that outlast the shadow time. Of several such choices it is the one that is found by
-going through the window from its last job to its first: a job is left out wherever the jobs before
-it alone can use as many of the processors still to be used, those that outlast the shadow time no
-more than what is left of `extra`.
+Jobs start in queue order while they fit, and the head gets a reservation, as in EASY. The window is
+the first jobs behind the head, whether they fit or not. Of these, the set is started that uses most
+processors now. It may use all free processors, and its jobs that outlast the shadow time may use
+the extra ones.
 
-That is the recursion of the specification, V[i, f, x], walked back. What a choice is worth is the
-processors it uses, so the two kinds of jobs, those back by the shadow time and those that outlast
-it, meet in a sum only: for each kind `reach` says for each number of processors how many jobs of
-the list it takes until a choice among them uses exactly so many. That is V for all i in two lines
-instead of a table of `window` times `free` times `extra`.
+The paper's recursion V[i, f, x] is the most processors that the first i jobs can use, of f free and
+x extra ones. A job is worth the processors it uses, so jobs that are back by the shadow time and
+jobs that are not meet in a sum only. For each kind, `reach[kind, p]` is the smallest i for which
+some of the first i jobs use exactly p processors. These two rows are V for every i, instead of a
+table of window x free x extra.
 
-Cost of a pass, with n jobs waiting, of which m in the window may start, f processors free and x
-extra: O(n) to list, and O(m (f + x)). No more than the list where none of them may start, or all
-together; and the list is gone through no further than until all processors can be used.
+Ties between sets are decided as by walking V back from the last job to the first. A job is left out
+wherever the jobs before it can use the processors that remain to be used, with the extra ones that
+are left.
+
+Cost, with n jobs waiting, m in the window that may start, f free processors and x extra: O(n) to
+list and O(m (f + x)) to choose. If all m may start together, or none, there is nothing to choose.
+The list is read no further than until all processors can be used.
+
+Source: Shmueli and Feitelson 2003; Specification, section 8, "LOS, lookahead".
 """
 
 from hpcgym.core.jit import kernel
@@ -43,23 +46,7 @@ BACK, OUTLASTS = 0, 1
 
 @kernel(inlined=True)
 def put_window_last(sim: Sim, which: int, n: int, width: int) -> int:
-    """Put the first of the listed jobs, in order, at the end of the list.
-
-    Args:
-        row: The simulation, the jobs listed in `scratch`.
-        which: The order whose keys decide.
-        n: Number of jobs listed.
-        width: How many of them are wanted.
-
-    Returns:
-        Place of the first of them.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        House rule: no order is worked out further than it is asked for.
-    """
+    """Put the first `width` of n listed jobs, in order, at the end; return their first place."""
     for taken in range(width):
         job = take_first(sim, which, n - taken, taken)
         sim.scratch[n - 1 - taken] = job
@@ -73,22 +60,9 @@ def put_window_last(sim: Sim, which: int, n: int, width: int) -> int:
 
 @kernel(inlined=True)
 def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
-    """List the jobs of the window that may start behind the head, were each the only one.
+    """List the jobs of the window that may start behind the head if alone, and return their number.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known, the window listed in `scratch`.
-        first: Place of the window's first job.
-        width: Number of its jobs.
-
-    Returns:
-        Number of jobs listed.
-
-    Writes:
-        `scratch`, which lists them from its beginning.
-
-    Source:
-        Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
+    The window is listed in `scratch` from place `first` on; they are listed from place 0 on.
     """
     slack = sim.counter[SHADOW] - sim.counter[NOW]
     n = 0
@@ -102,37 +76,13 @@ def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
 
 @kernel(inlined=True)
 def outlasts(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Return the row of `reach` that a job belongs to.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known.
-        job: Index of a waiting job.
-
-    Returns:
-        `OUTLASTS` if it would end after the shadow time, else `BACK`.
-
-    Source:
-        Specification, section 1, "EASY pass", step 3.
-    """
+    """Return the row of `reach` that a job belongs to."""
     return int(sim.counter[NOW] + jobs.estimate[job] > sim.counter[SHADOW])
 
 
 @kernel(inlined=True)
 def all_fit(jobs: Jobs, sim: Sim, n: int) -> bool:
-    """Tell whether all listed jobs may start behind the head together.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known, the jobs listed in `scratch`.
-        n: Number of jobs listed.
-
-    Returns:
-        True if there is nothing to choose.
-
-    Source:
-        House rule: no work where it cannot matter.
-    """
+    """Tell whether all n listed jobs may start behind the head together."""
     wanted = 0
     wanted_extra = 0
     for place in range(n):
@@ -144,19 +94,9 @@ def all_fit(jobs: Jobs, sim: Sim, n: int) -> bool:
 
 @kernel
 def can_use(sim: Sim, processors: int, extra: int, n: int) -> bool:
-    """Tell whether the first listed jobs can use exactly so many processors.
+    """Tell whether some of the first n listed jobs use exactly so many processors.
 
-    Args:
-        row: The simulation, `reach` made for these jobs.
-        processors: How many, at most those free.
-        extra: Processors that jobs may use beyond the shadow time.
-        n: How many jobs, from the first of the list.
-
-    Returns:
-        True if some of them together can.
-
-    Source:
-        Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
+    Jobs that outlast the shadow time use at most `extra` of them.
     """
     for beyond in range(min(extra, processors) + 1):
         if sim.reach[OUTLASTS, beyond] <= n and sim.reach[BACK, processors - beyond] <= n:
@@ -166,22 +106,9 @@ def can_use(sim: Sim, processors: int, extra: int, n: int) -> bool:
 
 @kernel
 def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
-    """Work out with how many of the listed jobs each number of processors can be used.
+    """Write `reach` for n listed jobs; return how many of them it takes to use all processors.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known, the jobs listed in `scratch`.
-        extra: Processors that jobs may use beyond the shadow time, at most those free.
-        n: Number of jobs listed, each of which may start.
-
-    Returns:
-        How many of them have been gone through: no more than it takes to use all processors.
-
-    Writes:
-        `reach`, up to `extra` and up to the processors that are free.
-
-    Source:
-        Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
+    Return n if they cannot use all. At most `extra` processors may be used beyond the shadow time.
     """
     free = sim.counter[FREE]
     for processors in range(1, free + 1):
@@ -194,6 +121,7 @@ def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
         job = sim.scratch[place]
         kind = outlasts(jobs, sim, job)
         wanted = jobs.processors[job]
+        # Downwards, so that a job counts once. NEVER is beyond n: no sum reached yet.
         for processors in range(extra if kind == OUTLASTS else free, wanted - 1, -1):
             if sim.reach[kind, processors] == NEVER and sim.reach[kind, processors - wanted] <= n:
                 sim.reach[kind, processors] = place + 1
@@ -204,23 +132,13 @@ def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
 
 @kernel(inlined=True)
 def find_most(sim: Sim, extra: int) -> int:
-    """Find the most processors that the listed jobs can use, in O(free) steps.
-
-    Args:
-        row: The simulation, `reach` made.
-        extra: Processors that jobs may use beyond the shadow time, at most those free.
-
-    Returns:
-        V[n, free, extra].
-
-    Source:
-        Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
-    """
+    """Return V[n, free, extra], the most processors that the listed jobs can use, in O(free)."""
     most = 0
     back = sim.counter[FREE]
     for beyond in range(extra + 1):
         if sim.reach[OUTLASTS, beyond] == NEVER:
             continue
+        # `back` only falls while `beyond` grows, so each row is walked once.
         while back + beyond > sim.counter[FREE] or sim.reach[BACK, back] == NEVER:
             back -= 1
         most = max(most, back + beyond)
@@ -229,21 +147,9 @@ def find_most(sim: Sim, extra: int) -> int:
 
 @kernel
 def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
-    """Choose the listed jobs that together use most processors, ties as the first lines here say.
+    """Choose those of n listed jobs that together use most processors.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its reservation known, the jobs listed in `scratch` in queue order.
-        n: Number of jobs listed, each of which may start.
-
-    Returns:
-        Place of the first of the chosen jobs, which are listed from there to place n - 1.
-
-    Writes:
-        `scratch` and `reach`.
-
-    Source:
-        Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
+    Return the place of the first one: the chosen jobs are listed from there to place n - 1.
     """
     if all_fit(jobs, sim, n):
         return 0
@@ -253,10 +159,12 @@ def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
     first = n
     while left > 0:
         place -= 1
+        # The jobs before this one do not suffice, so it is chosen.
         if not can_use(sim, left, extra, place):
             job = sim.scratch[place]
             left -= jobs.processors[job]
             extra -= jobs.processors[job] * outlasts(jobs, sim, job)
+            # Chosen jobs gather at the end of the list, behind every place still to be read.
             first -= 1
             sim.scratch[first] = job
     return first
@@ -264,24 +172,7 @@ def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
 
 @kernel
 def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make one scheduling pass that looks ahead.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does, or any order
-            gives the same starts.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
-
-    Writes:
-        What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed; `scratch`,
-        `reach`, keys of orders that are not kept.
-
-    Source:
-        Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
-    """
+    """Make a pass that looks ahead; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
     if head >= 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
         reserve(jobs, sim, head)

@@ -1,25 +1,23 @@
-"""One pass with a reservation for the first job of each class: multiple-queue backfilling.
+"""Multiple-queue backfilling: a reservation for the first eligible job of each class, its pivot.
 
-Classes go by estimate (`hpcgym.core.kernels.passes.multi_queue_partitions`). The first eligible
-job of a class in
-queue order is its pivot. The paper starts one job and begins anew: the first pivot that fits now,
-else the first other job that fits beside the reservations of all pivots. Here one walk and one
-sweep do the same:
+Classes go by estimate (`hpcgym.core.kernels.passes.multi_queue_partitions`). The paper starts one
+job and begins anew: the first pivot that fits now, else the first other job that fits beside the
+reservations of all pivots. Here one walk and one sweep start the same jobs:
 
-- A start leaves the reservations of the pivots before it in queue order as they were, since it fits
-  beside them, and the next pivot of its class stands behind it. So pivots are met in one walk in
-  queue order, each taking the earliest hole beside those before it.
-- A start that fits beside all reservations moves none, and lets no job fit that was refused. So one
-  sweep over the others suffices.
+- A pivot that starts fits beside the pivots before it in queue order, so their reservations stay.
+  The next pivot of its class is behind it. So one walk in queue order meets all pivots, and each
+  takes the earliest hole beside those before it.
+- A job that starts beside all reservations moves none and lets no refused job fit. So one sweep
+  over the other jobs suffices.
 
-The queue order is that of the policy, thresholded jobs first; with FCFS it is the paper's. A
-job whose delay is not over is skipped (`hpcgym.core.kernels.passes.multi_queue_delay`). A job
-counts as backfilled
-where it starts ahead of an eligible job before it in queue order that keeps waiting at that pass.
+The queue order is the policy's, overdue jobs first; with FCFS it is the paper's. Held jobs are
+skipped (`hpcgym.core.kernels.passes.multi_queue_delay`).
 
-Cost of a pass, with n waiting and k running jobs and c classes: O(n) to list, O(k) for the profile,
-O(k + c) for each pivot that is met and each other job narrow enough to be tried; O(n log n) more
-where the order changes with time. No profile is made where no eligible job is narrow enough.
+Cost, with n waiting and m running jobs and c classes: O(n) to list, and O(n log n) where the order
+changes with time. If an eligible job is narrow enough to start, the profile costs O(m). Each pivot
+met, and each other job that is narrow enough, costs O(m + c).
+
+Source: Lawson, Smirni, Puiu 2002, figure 4; Specification, section 7, "Multiple queue".
 """
 
 from hpcgym.core.jit import kernel
@@ -42,21 +40,7 @@ from hpcgym.core.state import BASE, CHECKED_HEAD, FREE, N_HELD, NOW, PICK, SHADO
 
 @kernel(inlined=True)
 def drop_held(sim: Sim, n: int) -> int:
-    """Leave the jobs out of a list that are out of sight.
-
-    Args:
-        row: The simulation, the waiting jobs listed in `scratch`.
-        n: Number of jobs listed.
-
-    Returns:
-        Number of jobs listed from now on, in the same order.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        Specification, section 7: a job not yet eligible is invisible.
-    """
+    """Remove held jobs from n listed ones, keeping the order; return how many are left."""
     left = 0
     for place in range(n):
         job = sim.scratch[place]
@@ -68,22 +52,7 @@ def drop_held(sim: Sim, n: int) -> int:
 
 @kernel(inlined=True)
 def list_eligible(jobs: Jobs, sim: Sim, contested: bool) -> int:
-    """List the waiting jobs that can be seen, in queue order.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does.
-
-    Returns:
-        Number of jobs listed.
-
-    Writes:
-        `scratch`; keys of orders that are not kept.
-
-    Source:
-        Specification, section 1, "Queue order".
-    """
+    """List the eligible jobs in queue order in `scratch`, and return their number."""
     n = list_jobs(sim, BASE, sim.scratch)
     primary = make_primary_order(jobs, sim) if contested else BASE
     if sim.counter[N_HELD] > 0:
@@ -95,23 +64,10 @@ def list_eligible(jobs: Jobs, sim: Sim, contested: bool) -> int:
 
 @kernel(inlined=True)
 def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
-    """Start the pivots that fit now, and reserve for those that do not (steps 1 and 2).
+    """Start the pivots that fit now, and reserve for the others (the walk).
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made, the eligible jobs listed in `scratch` in queue order.
-        n: Number of jobs listed.
-        narrow: How many of them want no more processors than are free.
-
-    Returns:
-        Number of other jobs that may still start, the first of `scratch` in queue order; -1 if the
-        picked job started.
-
-    Writes:
-        The profile and `scratch`; what `start_waiting` writes.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, figure 4; specification, section 7, steps 1 and 2.
+    Of n jobs listed in queue order, `narrow` want no more than the free processors. Return how many
+    other jobs, listed first now, may still start; -1 if the picked job started.
     """
     free = sim.counter[FREE]
     waiting = 0  # classes whose pivot waits, a bit each
@@ -123,16 +79,20 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
             sim.scratch[left] = job
             left += 1
             continue
+        # A job that starts takes the hole at now; the next of its class becomes pivot.
         start = reserve_hole(jobs, sim, job)
         if start > sim.counter[NOW] or jobs.processors[job] > sim.counter[FREE]:
             waiting |= bit
         else:
+            # It counts as backfilled if an eligible job before it keeps waiting; then a pivot does,
+            # too.
             start_waiting(jobs, sim, job, waiting != 0)
             if waiting == 0:
                 sim.counter[CHECKED_HEAD] = -1  # a start ahead of the head may delay it
             if job == sim.counter[PICK]:
                 return -1
         narrow -= int(jobs.processors[job] <= free)
+        # Jobs set aside above still count as `narrow`, so at 0 none of them can start.
         if narrow == 0 or least_processors(sim, BASE) > sim.counter[FREE]:
             return 0
     return left
@@ -140,24 +100,7 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
 
 @kernel
 def multi_queue_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make one scheduling pass with a reservation for the pivot of each class.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does, or any order
-            gives the same starts.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
-
-    Writes:
-        What `start_waiting` writes; SHADOW = -1; the profile, `scratch`, keys of orders that are
-        not kept.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, figure 4; specification, section 7, "Multiple queue".
-    """
+    """Make a pass with one reservation per class; return False if it stopped at the picked job."""
     sim.counter[SHADOW] = -1
     n = list_eligible(jobs, sim, contested)
     narrow = count_narrow(jobs, sim, 0, n)
@@ -165,7 +108,7 @@ def multi_queue_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         return True
     make_profile(jobs, sim)
     left = walk_pivots(jobs, sim, n, narrow)
-    for place in range(left):  # step 3
+    for place in range(left):  # the sweep over the other jobs
         if starts_now(jobs, sim, sim.scratch[place]):
             start_behind(jobs, sim, sim.scratch[place])
     return left >= 0

@@ -1,10 +1,14 @@
-"""The delay of long jobs, and how it adapts to the slowdown of short ones.
+"""The delay of long jobs in multiple-queue backfilling, which adapts to the slowdown of short ones.
 
-A job of the last class is held out of sight from its submission until the delay of that instant is
-over: it is no pivot, holds no reservation and is not started. The end of its delay is an event.
-Jobs that are held stand in a list with the soonest end last: O(1) to look for it, and a shift of
-the entries that end sooner to put a job in. The delay is looked at once in `BATCH_JOBS`
-completions; the work for each completion is constant.
+A job of the last class is held from its submission until the delay of that instant is over. A held
+job is no pivot, has no reservation and does not start. The end of its delay is an event. After each
+batch of completions the delay grows if the slowdown of short jobs has grown by more than a
+tolerance, and it shrinks likewise.
+
+Held jobs are listed with the soonest end last. Holding a job shifts the entries that end sooner;
+all else is O(1).
+
+Source: Lawson, Smirni, Puiu 2002, section 4.2; Specification, section 7, "Adaptive delay".
 """
 
 import math
@@ -32,34 +36,13 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def is_held(sim: Sim, job: int) -> bool:
-    """Tell whether a waiting job is out of sight.
-
-    Args:
-        row: The simulation.
-        job: Index of a waiting job.
-
-    Returns:
-        True until its delay is over.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.2.
-    """
+    """Tell whether a waiting job is held, so not eligible yet."""
     return sim.flag[job] & HELD != 0
 
 
 @kernel(inlined=True)
 def next_eligible(sim: Sim) -> int:
-    """Return the instant at which the next delay is over.
-
-    Args:
-        row: The simulation.
-
-    Returns:
-        s, `NEVER` if no job is held.
-
-    Source:
-        Specification, section 7: the expiry is an event.
-    """
+    """Return the instant at which the next delay ends, s; `NEVER` if no job is held."""
     if sim.counter[N_HELD] == 0:
         return NEVER
     return sim.held_time[sim.counter[N_HELD] - 1]
@@ -67,18 +50,9 @@ def next_eligible(sim: Sim) -> int:
 
 @kernel
 def hold_job(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Hold a newcomer back if it is of the last class and there is a delay now.
+    """Hold a newcomer of the last class if there is a delay.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock at the submission.
-        job: Index of the newcomer.
-
-    Writes:
-        HELD in the job's flag, `held_*` (ties: the earlier job first), N_HELD.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.2: not before t_s + D, the D of its submission.
+    Writes its flag, `held_*` and `n_held`.
     """
     is_last = class_of(jobs, sim, job) == int(sim.backfill_parameter[N_CLASSES]) - 1
     if not is_last or sim.gauge[DELAY] <= 0.0:
@@ -86,6 +60,7 @@ def hold_job(jobs: Jobs, sim: Sim, job: int) -> None:
     end = jobs.submit_time[job] + math.ceil(sim.gauge[DELAY])
     place = sim.counter[N_HELD]
     sim.counter[N_HELD] = place + 1
+    # Ties: the earlier job becomes eligible first.
     while place > 0 and sim.held_time[place - 1] <= end:
         sim.held_time[place] = sim.held_time[place - 1]
         sim.held_job[place] = sim.held_job[place - 1]
@@ -97,17 +72,7 @@ def hold_job(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel(inlined=True)
 def admit_job(sim: Sim) -> None:
-    """Let the job whose delay is over next be seen.
-
-    Args:
-        row: The simulation, its clock at that instant.
-
-    Writes:
-        The job's flag, N_HELD, N_EVENTS.
-
-    Source:
-        Specification, section 7: the expiry is an event.
-    """
+    """Make the job whose delay ends now eligible; write its flag, `n_held` and `n_events`."""
     sim.counter[N_HELD] -= 1
     sim.counter[N_EVENTS] += 1
     sim.flag[sim.held_job[sim.counter[N_HELD]]] = 0
@@ -115,21 +80,9 @@ def admit_job(sim: Sim) -> None:
 
 @kernel
 def record_slowdown(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Count a completed job into its batch, and close the batch if it is the last one.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its clock at the job's end.
-        job: Index of the job.
-
-    Writes:
-        N_BATCH, N_BATCH_SHORT, BATCH_SLOWDOWN; what `close_batch` writes.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.2; specification, section 7: short means class 1, and
-        jobs without a run time have no slowdown.
-    """
+    """Count a completed job into its batch, and close the batch if it is full."""
     run_time = jobs.run_time[job]
+    # Short jobs are those of the first class. Without a run time a job has no slowdown.
     if run_time > 0 and class_of(jobs, sim, job) == 0:
         wait = sim.start_time[job] - jobs.submit_time[job]
         sim.gauge[BATCH_SLOWDOWN] += 1.0 + wait / run_time
@@ -141,28 +94,20 @@ def record_slowdown(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel
 def close_batch(sim: Sim) -> None:
-    """Change the delay by how much the slowdown of short jobs has changed (steps 1 to 3).
+    """Change the delay with the mean slowdown of the batch's short jobs, and begin a new batch.
 
-    A batch without short jobs changes nothing; the first batch with some is the first of all.
-
-    Args:
-        row: The simulation.
-
-    Writes:
-        DELAY, LAST_SLOWDOWN; the batch's sums, to 0.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 4.2; specification, section 7, "Adaptive delay".
+    Writes `delay`, `last_slowdown` and the sums of the batch.
     """
+    # A batch without short jobs changes nothing; the first batch with some counts as the first.
     if sim.counter[N_BATCH_SHORT] > 0:
         slowdown = sim.gauge[BATCH_SLOWDOWN] / sim.counter[N_BATCH_SHORT]
         last = sim.gauge[LAST_SLOWDOWN]
         change = 0.0
         if last > 0.0:
-            change = (slowdown - last) / max(slowdown, last)  # step 1
+            change = (slowdown - last) / max(slowdown, last)  # within [-1, 1]
         elif sim.backfill_parameter[PRINTED_DELTA] == 1.0:
-            change = slowdown
-        if abs(change) > sim.backfill_parameter[TOLERANCE]:  # step 2, else step 3
+            change = slowdown  # as the paper prints it for the first batch
+        if abs(change) > sim.backfill_parameter[TOLERANCE]:  # else the delay stays
             changed = sim.gauge[DELAY] + change * sim.backfill_parameter[FIRST_DELAY]
             sim.gauge[DELAY] = max(changed, 0.0)
         sim.gauge[LAST_SLOWDOWN] = slowdown

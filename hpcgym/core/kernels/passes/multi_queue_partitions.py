@@ -1,9 +1,10 @@
 """Classes of jobs by estimate, and the partition of the machine that each class has.
 
-Partitions are kept by count: how many processors each has, and how many of them are idle. A class
-that starts a job takes what its own partition lacks from the others' idle processors, and keeps
-them when the job ends. So a job may start wherever processors are free at all: partitions say who
-has them, not who may have them. O(classes) for a start, O(1) for an end.
+A partition is a count of processors, some of them idle. A class that starts a job takes what its
+partition lacks from idle processors of the others, and keeps them when the job ends. So a job may
+start wherever processors are free: partitions record who has them, and refuse no one.
+
+Source: Lawson, Smirni, Puiu 2002, section 3.2; Specification, section 7, "Multiple queue".
 """
 
 from hpcgym.core.jit import kernel
@@ -13,19 +14,8 @@ from hpcgym.core.state import FIRST_BOUND, MACHINE_PROCESSORS, MOST_CLASSES, N_C
 
 @kernel(inlined=True)
 def class_of(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Return the class of a job, in a step per class.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its backfilling mode one with classes.
-        job: Index of the job.
-
-    Returns:
-        0 for the shortest; by the estimate at its submission, which stays.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 3.2.
-    """
+    """Return the class of a job, 0 for the shortest, by its estimate at submission."""
+    # The feature keeps the estimate of the submission, whatever is corrected later.
     estimate = jobs.feature[job, E]
     last = int(sim.backfill_parameter[N_CLASSES]) - 1
     for number in range(last):
@@ -36,17 +26,7 @@ def class_of(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def begin_partitions(sim: Sim) -> None:
-    """Part the empty machine evenly, the first classes taking what is left over.
-
-    Args:
-        row: The simulation, its settings and parameters in place.
-
-    Writes:
-        `partition` and `partition_idle`.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 3.2; specification, section 7.
-    """
+    """Divide the empty machine evenly, the first classes taking the remainder."""
     n = int(sim.backfill_parameter[N_CLASSES])
     machine = sim.setting[MACHINE_PROCESSORS]
     for number in range(MOST_CLASSES):
@@ -57,18 +37,7 @@ def begin_partitions(sim: Sim) -> None:
 
 @kernel(inlined=True)
 def most_idle(sim: Sim, taker: int) -> int:
-    """Find the partition that gives to another.
-
-    Args:
-        row: The simulation.
-        taker: The class that takes.
-
-    Returns:
-        The other class with the most idle processors, ties the lowest.
-
-    Source:
-        Specification, section 7: largest idle first.
-    """
+    """Return the other class with most idle processors, ties the lowest."""
     giver = -1
     for number in range(int(sim.backfill_parameter[N_CLASSES])):
         if number != taker and (
@@ -80,19 +49,7 @@ def most_idle(sim: Sim, taker: int) -> int:
 
 @kernel
 def occupy_partition(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Give a job that starts its processors out of its class's partition.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, as many processors free as the job wants.
-        job: Index of the job.
-
-    Writes:
-        `partition` and `partition_idle`.
-
-    Source:
-        Lawson, Smirni, Puiu 2002, section 3.2; specification, section 7.
-    """
+    """Take the processors of a job that starts from its class's partition, in O(classes)."""
     taker = class_of(jobs, sim, job)
     while sim.partition_idle[taker] < jobs.processors[job]:
         giver = most_idle(sim, taker)
@@ -106,17 +63,5 @@ def occupy_partition(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel(inlined=True)
 def vacate_partition(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Let the processors of a job be idle in its class's partition.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a job whose processors become free.
-
-    Writes:
-        `partition_idle`.
-
-    Source:
-        Specification, section 7.
-    """
+    """Return the processors of a job to its class's partition as idle."""
     sim.partition_idle[class_of(jobs, sim, job)] += jobs.processors[job]

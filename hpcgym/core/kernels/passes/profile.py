@@ -1,12 +1,14 @@
-"""The profile: how many processors are free from when on, by estimates.
+"""The profile: processors free from now on, by estimates, as a step function of time.
 
-A step function of time from now on, in two arrays: from `profile_time[k]` until the next step,
-`profile_free[k]` processors are free; after the last step all of the machine is. No two neighbours
-are equal, so that it has at most one step per running job and two per reservation, and as many
-elements are written. A pass makes the profile, takes reservations out of it and forgets it.
+`profile_free[k]` processors are free from `profile_time[k]` until the next step; after the last
+step the whole machine is free. Neighbouring steps differ, so the profile has at most one step for
+each running job and two for each reservation. A pass makes the profile, takes reservations out of
+it, and forgets it. A hole is a part of it in which a job fits for its whole estimate.
 
-A running job past its estimate counts as free from now on, so that the profile may promise more
-for now than `FREE` has: a job starts only if it fits both.
+A running job past its estimate counts as free from now on. So the profile may promise more
+processors for now than `free` has, and a job starts only if it fits both.
+
+Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative".
 """
 
 from hpcgym.core.jit import kernel
@@ -16,18 +18,7 @@ from hpcgym.core.state import FREE, N_PROFILE, N_RELEASES, NOW
 
 @kernel
 def make_profile(jobs: Jobs, sim: Sim) -> None:
-    """Make the profile of the running jobs alone, in a step per job.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-
-    Writes:
-        The profile: it begins now and never falls.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 4, "Conservative".
-    """
+    """Make the profile of the running jobs, which begins now and never falls, in a step per job."""
     last = 0
     free = sim.counter[FREE]
     sim.profile_time[0] = sim.counter[NOW]
@@ -44,21 +35,10 @@ def make_profile(jobs: Jobs, sim: Sim) -> None:
 
 @kernel
 def find_start(sim: Sim, processors: int, duration: int) -> int:
-    """Find the earliest hole, in one walk over the profile up to the end of that hole.
-
-    Args:
-        row: The simulation, its profile made.
-        processors: Processors wanted, at most the machine's.
-        duration: For how long, s, >= 1.
-
-    Returns:
-        The earliest instant from which so many processors are free for so long, s.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 4, "Conservative".
-    """
+    """Return the start of the earliest hole for so many processors and seconds, in O(steps)."""
     last = sim.counter[N_PROFILE] - 1
     start = sim.profile_time[0]
+    # A step with too few processors rules out every start up to its end. The last step always fits.
     for step in range(last):
         if sim.profile_free[step] < processors:
             start = sim.profile_time[step + 1]
@@ -69,19 +49,7 @@ def find_start(sim: Sim, processors: int, duration: int) -> int:
 
 @kernel
 def is_free_now(sim: Sim, processors: int, duration: int) -> bool:
-    """Tell whether processors are free from now on, in one walk over so long a part of the profile.
-
-    Args:
-        row: The simulation, its profile made.
-        processors: Processors wanted.
-        duration: For how long, s, >= 1.
-
-    Returns:
-        True if the earliest hole begins now.
-
-    Source:
-        Specification, section 8, "Reservation depth k".
-    """
+    """Tell whether the earliest hole for so many processors and seconds begins now."""
     until = sim.profile_time[0] + duration
     for step in range(sim.counter[N_PROFILE]):
         if sim.profile_time[step] >= until:
@@ -93,21 +61,7 @@ def is_free_now(sim: Sim, processors: int, duration: int) -> bool:
 
 @kernel
 def find_step(sim: Sim, instant: int) -> int:
-    """Find the step that begins at an instant, in O(log steps), or make it, in O(steps).
-
-    Args:
-        row: The simulation, its profile made.
-        instant: s, now or later.
-
-    Returns:
-        The step.
-
-    Writes:
-        The profile, which may have equal neighbours then.
-
-    Source:
-        House rule: binary search.
-    """
+    """Return the step that begins at an instant, found in O(log steps) or inserted in O(steps)."""
     low = 0
     high = sim.counter[N_PROFILE]
     while high - low > 1:
@@ -118,6 +72,7 @@ def find_step(sim: Sim, instant: int) -> int:
             high = middle
     if sim.profile_time[low] == instant:
         return low
+    # The new step equals the one before until its caller changes it.
     for step in range(sim.counter[N_PROFILE], high, -1):
         sim.profile_time[step] = sim.profile_time[step - 1]
         sim.profile_free[step] = sim.profile_free[step - 1]
@@ -129,18 +84,7 @@ def find_step(sim: Sim, instant: int) -> int:
 
 @kernel
 def join_step(sim: Sim, step: int) -> None:
-    """Strike a step out if it is equal to the one before, in O(steps).
-
-    Args:
-        row: The simulation, its profile made.
-        step: The step.
-
-    Writes:
-        The profile.
-
-    Source:
-        House rule: the profile is as long as there are jobs in it.
-    """
+    """Remove a step if it equals the one before, in O(steps)."""
     if step == 0 or sim.profile_free[step] != sim.profile_free[step - 1]:
         return
     last = sim.counter[N_PROFILE] - 1
@@ -152,61 +96,24 @@ def join_step(sim: Sim, step: int) -> None:
 
 @kernel
 def change_profile(sim: Sim, start: int, end: int, change: int) -> None:
-    """Let the free processors of an interval be more or fewer, in O(steps).
-
-    Args:
-        row: The simulation, its profile made.
-        start: First instant, s, now or later.
-        end: First instant after it, s.
-        change: By how many processors.
-
-    Writes:
-        The profile.
-
-    Source:
-        House rule: one way to change the profile.
-    """
+    """Add `change` to the free processors from `start` until `end`, in O(steps)."""
     first = find_step(sim, start)
     after = find_step(sim, end)
     for step in range(first, after):
         sim.profile_free[step] += change
+    # Only the ends can equal their neighbours now. The later goes first, as removal moves later
+    # steps.
     join_step(sim, after)
     join_step(sim, first)
 
 
 @kernel(inlined=True)
 def take_interval(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
-    """Take a job's processors out of the profile for its whole estimate, in O(steps).
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made.
-        job: Index of a waiting job.
-        start: Its start or its reservation, s, now or later; so many processors are free then.
-
-    Writes:
-        The profile.
-
-    Source:
-        Mu'alem and Feitelson 2001; specification, section 4, "Conservative".
-    """
+    """Take a job's processors out of the profile from `start` on for its estimate, in O(steps)."""
     change_profile(sim, start, start + jobs.estimate[job], -jobs.processors[job])
 
 
 @kernel(inlined=True)
 def give_back_interval(jobs: Jobs, sim: Sim, job: int, start: int) -> None:
-    """Give a job's processors back to the profile, in O(steps).
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its profile made.
-        job: Index of a waiting job.
-        start: From when on they had been taken, s, now or later.
-
-    Writes:
-        The profile.
-
-    Source:
-        Specification, section 4, "Conservative", `compress="shift"`.
-    """
+    """Give back what `take_interval` has taken for a job, in O(steps)."""
     change_profile(sim, start, start + jobs.estimate[job], jobs.processors[job])

@@ -1,18 +1,19 @@
-"""One pass that lets the head start later than it could, by a part of its estimate at most.
+"""Relaxed backfilling: the head may start later than it could, by a part of its estimate at most.
 
-Where a head waits and another job fits now, the head's shadow time is found as in EASY. Its
-reference time is the earliest shadow time it has had at such passes since it became head, so that
-delays do not add up: a job becomes head anew where another was head at the last such pass. Its
-limit is the reference time plus omega times its estimate, rounded down, or its shadow time where
-that is later, as it may be where jobs outlive their estimates. Candidates are tried in backfill
-order; one starts if it fits now and the head's new shadow time is not beyond the limit.
+The head's shadow time is found as in EASY, at passes where a head waits and another job fits now.
+Its reference time is the earliest shadow time it has had at such passes since it became head, so
+that delays do not add up. Its limit is the reference time plus omega times its estimate, rounded
+down. If the shadow time is later than that, since jobs outlived their estimates, it is the limit. A
+candidate starts if it fits now and the head's new shadow time is not beyond the limit.
 
-Running jobs only ever give processors back, so the head's shadow time lies within the limit just if
-enough processors are free at the limit. A candidate leaves them free if it is back by then, or
-needs no more than is left over beside the head then: it is EASY's own test, with the limit in the
-shadow time's place. With omega = 0 the two are the same and so are the schedules.
+That is EASY's own test with the limit as the shadow time. Running jobs only give processors back,
+so the head can start by the limit if and only if enough processors are free at the limit. A
+candidate leaves them free if it ends by then, or needs no more than is left over beside the head.
+With omega = 0 the schedules are EASY's.
 
-Cost of a pass: that of EASY, and a second walk over the releases up to the limit.
+Cost: that of EASY, and a second walk over the releases up to the limit.
+
+Source: Ward, Mahood and West 2002; Specification, section 8, "Relaxed".
 """
 
 from hpcgym.core.jit import kernel
@@ -39,29 +40,15 @@ from hpcgym.core.state import (
 )
 
 LONGEST_DELAY_S = 2.0**60
-"""What stands for a delay without a limit; longer than any log."""
+"""Bound of a delay where omega is infinite; longer than any log."""
 
 
 @kernel(inlined=True)
 def find_limit(jobs: Jobs, sim: Sim, head: int) -> int:
-    """Find the latest start that the head may be given.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, the head's shadow time known.
-        head: Index of the head.
-
-    Returns:
-        The limit, s, at least the shadow time.
-
-    Writes:
-        REFERENCE and LIMITED_HEAD.
-
-    Source:
-        Ward, Mahood and West 2002. House rule: the reference time moves earlier with the shadow
-        time, so that omega = 0 is EASY also where jobs end early.
-    """
+    """Return the latest start the head may be given, s; write `reference` and `limited_head`."""
     shadow = sim.counter[SHADOW]
+    # The reference time follows the shadow time when jobs end early: else omega = 0 would not be
+    # EASY. A job is head anew if another was head at the last such pass.
     if sim.counter[LIMITED_HEAD] != head or sim.counter[REFERENCE] > shadow:
         sim.counter[REFERENCE] = shadow
     sim.counter[LIMITED_HEAD] = head
@@ -71,18 +58,9 @@ def find_limit(jobs: Jobs, sim: Sim, head: int) -> int:
 
 @kernel(inlined=True)
 def relax(jobs: Jobs, sim: Sim, head: int) -> None:
-    """Reserve for the head at its limit, in as many steps as releases come before that.
+    """Reserve for the head at its limit.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        head: Index of a job that does not fit now.
-
-    Writes:
-        SHADOW: the limit, s. EXTRA: processors left over at that instant. REFERENCE, LIMITED_HEAD.
-
-    Source:
-        Ward, Mahood and West 2002.
+    Writes `shadow`, the limit, and `extra`, the processors left over at that instant.
     """
     reserve(jobs, sim, head)
     limit = find_limit(jobs, sim, head)
@@ -99,24 +77,7 @@ def relax(jobs: Jobs, sim: Sim, head: int) -> None:
 
 @kernel
 def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make one scheduling pass that may delay the head up to its limit.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether orders of this instant decide; else the kept ones do, or any order gives
-            the same starts.
-
-    Returns:
-        False if the picked job started and the pass stopped there, for a new decision.
-
-    Writes:
-        What `start_waiting` writes; SHADOW and EXTRA, -1 where they were not needed; REFERENCE,
-        LIMITED_HEAD; `scratch`, keys of orders that are not kept.
-
-    Source:
-        Ward, Mahood and West 2002; specification, section 8, "Relaxed".
-    """
+    """Make a pass that may delay the head; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
     if head >= 0 and least_processors(sim, BASE) <= sim.counter[FREE]:
         relax(jobs, sim, head)

@@ -1,31 +1,24 @@
-"""One pass in which the plan may be rearranged as long as no job passes its promise.
+"""Slack-based backfilling: the plan may change as long as no job starts later than promised.
 
-Every waiting job has a reservation, which is kept, as in conservative backfilling that shifts, and
-a promise, which never changes: the reservation it gets at its submission, the earliest hole beside
-those of the others, plus c times its estimate, rounded down. At each pass
+Every waiting job has a reservation, kept as in `hpcgym.core.kernels.passes.conservative_kept`, and
+a promise that never changes: its first reservation plus c times its estimate, rounded down. A pass:
 
-1. the reservations that are kept move to earlier holes where there are any, and newcomers get
-   theirs, as in `hpcgym.core.kernels.passes.conservative_kept`;
-2. each job whose reservation is not now is tried once, in queue order, thresholded ones first. It
-   is tried if it fits beside the jobs with a reservation now in the processors that are free. It
-   and they are taken out of the profile of the running jobs from now on; then all others, in order
-   of their promises, ties by index, take the earliest hole. If none of them comes to lie beyond its
-   promise, these are the reservations from then on, else they stay as they were. (Where jobs
-   outlive their estimates a reservation may lie beyond its promise already; it must not move later
-   then.)
-3. the jobs whose reservation is now start, in queue order, as far as processors are free.
+1. Shift the kept reservations, and reserve for newcomers.
+2. Try each job whose reservation is not now once, in queue order, overdue ones first. It must fit
+   in the free processors beside the jobs with a reservation now. Plan it and them for now; give all
+   others the earliest hole in order of their promises, ties by index. Adopt this plan if it breaks
+   no promise.
+3. Start the jobs whose reservation is now, in queue order, as far as processors are free.
 
-So as long as no job outlives its estimate none starts later than promised: a plan that keeps every
-promise is at hand at any time. Each job of a plan takes the earliest hole that the jobs put in
-before it leave, so that none could move, and the earliest reservation is the estimated end of a
-running job: an event comes with it.
+As long as no job outlives its estimate, none starts later than promised, since the plan at hand
+always keeps every promise. Where jobs do, a reservation may lie beyond its promise already; then it
+must not move later. Each job of a plan takes the earliest hole beside those before it. So the
+earliest reservation is the estimated end of a running job, and an event comes with it.
 
-A job counts as backfilled where it starts ahead of a job before it in queue order that keeps
-waiting at that pass.
+Cost, with n waiting and m running jobs: the shift, and O(n (m + n)) for each of up to n jobs tried,
+less if a promise is soon found broken. Sorting by promise is O(n) if nearly sorted, else O(n^2).
 
-Cost of a pass, with n waiting and k running jobs: that of a pass that shifts, and O(n (k + n)) for
-each job tried, at worst n of them, less where a promise is found broken early; to put the jobs in
-order of their promises, if one is tried, O(n) where they stand nearly so and O(n^2) at worst.
+Source: Talby and Feitelson 1999; Specification, section 8, "Slack-based".
 """
 
 from hpcgym.core.jit import kernel
@@ -40,20 +33,7 @@ from hpcgym.core.state import FIRST_UNPLANNED, FREE, NOW, SHADOW, SLACK
 
 @kernel(inlined=True)
 def make_promises(jobs: Jobs, sim: Sim, first: int, n: int) -> None:
-    """Promise each newcomer a latest start.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, the waiting jobs listed in `scratch`, all with a reservation.
-        first: The first newcomer.
-        n: Number of jobs listed.
-
-    Writes:
-        `promise`.
-
-    Source:
-        Talby and Feitelson 1999; specification, section 8, "Slack-based".
-    """
+    """Promise a latest start to each of n listed jobs from job `first` on; write `promise`."""
     for place in range(n):
         job = sim.scratch[place]
         if job >= first:
@@ -64,36 +44,14 @@ def make_promises(jobs: Jobs, sim: Sim, first: int, n: int) -> None:
 
 @kernel(inlined=True)
 def is_planned_now(sim: Sim, job: int) -> bool:
-    """Tell whether a waiting job's reservation is now.
-
-    Args:
-        row: The simulation.
-        job: Index of a waiting job with a reservation.
-
-    Returns:
-        True if it is to start at this pass.
-
-    Source:
-        House rule: one word per thing.
-    """
+    """Tell whether a waiting job's reservation is now."""
     return sim.planned_start[entry_of(sim, job)] == sim.counter[NOW]
 
 
 @kernel
 def find_room(jobs: Jobs, sim: Sim, n: int) -> int:
-    """Return the processors that are free beside the jobs whose reservation is now.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, the waiting jobs listed in `scratch`, all with a reservation.
-        n: Number of jobs listed.
-
-    Returns:
-        Processors; below 0 where the plan counts on jobs past their estimates.
-
-    Source:
-        Specification, section 8, "Slack-based".
-    """
+    """Return the processors free beside those of n listed jobs whose reservation is now."""
+    # It may fall below 0, where the plan counts on jobs past their estimates.
     room = sim.counter[FREE]
     for place in range(n):
         job = sim.scratch[place]
@@ -104,18 +62,8 @@ def find_room(jobs: Jobs, sim: Sim, n: int) -> int:
 
 @kernel
 def list_by_promise(sim: Sim, n: int) -> None:
-    """List the waiting jobs in order of their promises.
-
-    Args:
-        row: The simulation, the waiting jobs listed in `scratch`, all with a promise.
-        n: Number of jobs listed.
-
-    Writes:
-        `trial_job`.
-
-    Source:
-        House rule: insertion sort; promises stand mostly in order of submission.
-    """
+    """List n jobs in order of their promises in `trial_job`."""
+    # Insertion sort: promises are mostly in order of submission.
     for place in range(n):
         job = sim.scratch[place]
         promise = sim.promise[entry_of(sim, job)]
@@ -132,22 +80,9 @@ def list_by_promise(sim: Sim, n: int) -> None:
 
 @kernel
 def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
-    """Try a plan in which one more job starts now.
+    """Tell whether a plan in which job `early` starts now keeps every promise.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its waiting jobs listed in `trial_job`, all with a reservation.
-        early: Index of a waiting job that fits beside those whose reservation is now.
-        n: Number of jobs listed.
-
-    Returns:
-        True if the plan keeps every promise.
-
-    Writes:
-        The profile; `trial_start`.
-
-    Source:
-        Talby and Feitelson 1999; specification, section 8, "Slack-based".
+    `trial_job` lists n jobs by promise. Writes the profile and `trial_start`.
     """
     make_profile(jobs, sim)
     for place in range(n):
@@ -160,6 +95,7 @@ def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
         if job != early and not is_planned_now(sim, job):
             entry = entry_of(sim, job)
             start = reserve_hole(jobs, sim, job)
+            # A job beyond its promise already may stay where it is.
             if start > sim.promise[entry] and start > sim.planned_start[entry]:
                 return False
             sim.trial_start[place] = start
@@ -168,19 +104,9 @@ def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
 
 @kernel
 def rearrange(jobs: Jobs, sim: Sim, n: int) -> None:
-    """Let jobs start now whose early start breaks no promise, tried in queue order.
+    """Let jobs start now whose early start breaks no promise (step 2).
 
-    Args:
-        jobs: The job table.
-        row: The simulation, the waiting jobs listed in `scratch` in queue order, all with a
-            reservation.
-        n: Number of jobs listed.
-
-    Writes:
-        `planned_start`, the profile, `trial_job`, `trial_start`.
-
-    Source:
-        Talby and Feitelson 1999; specification, section 8, "Slack-based".
+    `scratch` lists n jobs in queue order. Writes `planned_start`, the profile and `trial_*`.
     """
     room = find_room(jobs, sim, n)
     is_listed = False
@@ -199,20 +125,9 @@ def rearrange(jobs: Jobs, sim: Sim, n: int) -> None:
 
 @kernel
 def slack_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
-    """Make one scheduling pass that keeps promises.
+    """Make a pass that keeps promises.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        contested: Whether the order of this instant decides; else the kept one does, or any order
-            gives the same reservations.
-
-    Writes:
-        What `plan_starts` and `start_waiting` write; `promise` of the newcomers; SHADOW = -1; the
-        profile, `scratch`, `trial_job`, `trial_start`, keys of orders that are not kept.
-
-    Source:
-        Talby and Feitelson 1999; specification, section 8, "Slack-based".
+    Writes what `plan_starts` and `rearrange` write, and `promise`.
     """
     sim.counter[SHADOW] = -1
     n = list_in_order(jobs, sim, contested)

@@ -1,15 +1,19 @@
-"""What a planner foresees: run times, what waiting costs, and jobs that may come.
+"""Forecasts for a planner: run times, the cost of waiting, and jobs that may come.
 
-All of it is written into a job table of the planner's own, which rollouts run on. Without samples
-a job is foreseen to run as long as its user's records say on average, and one that has outlived
-that to run as long again as it has run. In a sample it runs as long as one of these records, drawn
-with the weight that it has in that average, among those that outlast it so far; and jobs come,
-those of the last day once more: the submissions of the day, put on a circle and turned, so that
-their bursts stay. The numbers that chance takes are drawn outside. Of no job is anything read that
-a scheduler does not know at this instant.
+A forecast is a job table of the planner's own, on which rollouts run. It takes one of two forms:
 
-Foreseeing costs a look at each of at most RING_JOBS records, three to nine times over, for each job
-that waits, runs or comes.
+- Expected: a job runs as long as its user's records say on average. One that has run longer than
+  that is expected to run as long again. No job comes.
+- Sampled: a job runs as long as one of these records, drawn with the weight it has in the average.
+  Only records count that exceed the job's time so far. The last day's submissions come again,
+  rotated on a circle, so that their bursts stay together.
+
+Random numbers are drawn outside and passed in. A forecast reads nothing that a scheduler does not
+know at this instant. It looks at each of at most RING_JOBS records three to nine times, for each
+job that waits, runs or comes.
+
+Source: Specification, section 10, "Information"; Politis and Romano 1992 (circular block
+bootstrap).
 """
 
 import math
@@ -51,26 +55,12 @@ from hpcgym.core.state import (
 )
 
 FIRST_ORDER = 2
-"""Column of a planner's `keys` that holds its first order; those before are as in the job table."""
+"""Column of a planner's `keys` for its first order; those before are the job table's."""
 
 
 @kernel
 def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> None:
-    """Copy what a scheduler knows of a job into another table.
-
-    Args:
-        jobs: The job table.
-        job: Index of a submitted job.
-        planned: The other table.
-        to: Its row there.
-        submit_time: When it comes there, s.
-
-    Writes:
-        The row of `planned`, but for run time, rate and keys of orders.
-
-    Source:
-        House rule: what the scheduler must not know is not copied.
-    """
+    """Copy what a scheduler knows of a job to row `to`: all but run time, rate and orders' keys."""
     planned.submit_time[to] = submit_time
     planned.estimate[to] = jobs.estimate[job]
     planned.requested_time[to] = jobs.requested_time[job]
@@ -85,49 +75,24 @@ def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> 
 
 @kernel
 def foreseen_run_time(jobs: Jobs, job: int, term: Float) -> int:
-    """Return how long a job is foreseen to run.
-
-    Args:
-        jobs: The job table.
-        job: Index of a submitted job.
-        term: What is expected of it, shape (N_TERMS,).
-
-    Returns:
-        The expected bounded run time, rounded, s; at least 1 and at most its estimate, as made at
-        its submission.
-
-    Source:
-        Specification, section 10, "Information".
-    """
+    """Return the expected run time, s, by a job's terms, from 1 s to the estimate at submission."""
     run_time = int(bounded_estimate(jobs, job) * math.exp(term[RUN_TIME_RATIO]) + 0.5)
     return max(min(run_time, int(jobs.feature[job, E])), 1)
 
 
 @kernel
 def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) -> int:
-    """Draw how long a job runs from its user's records.
+    """Draw a job's run time, s, from those of its user's records that exceed `elapsed`, s.
 
-    Their weights are those of `expect_by_records`, so that the drawn share is the expected one on
-    average: records of the same request and processors first, then of the same request, then all,
-    at last the estimate.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a submitted job.
-        elapsed: How long it has run, s, -1 = not started; records not above that do not count.
-        chance: A number in [0, 1).
-
-    Returns:
-        s; at least 1 and at most the estimate, of a job that has not started that of its
-        submission.
-
-    Source:
-        Efron and Morris 1975; specification, section 10, "Information".
+    The records' weights are those of `expect_by_records`, so draws agree with its run-time ratio on
+    average. `elapsed` is -1 for a job that has not started, `chance` is uniform in [0, 1). The
+    result is from 1 s to the estimate, for a job that has not started that of its submission.
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
     most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, E])
+    # From the finest kind of record to the coarsest, and at last the estimate. Beside its records,
+    # each kind has a weight of 1 for the next; the rest of `chance` is then uniform in [0, 1), too.
     for kind in range(N_KINDS - 2, -1, -1):
         weight, total = 1.0, 1.0
         for back in range(min(completed, RING_JOBS)):
@@ -161,30 +126,15 @@ def foresee_waiting(
     rule: Int,
     weight: Float,
 ) -> None:
-    """Write down what is foreseen of a job that waits or will.
+    """Write row `to` of `planned` for a job that waits, or comes at `submit_time`.
 
-    Args:
-        jobs: The job table.
-        job: Index of a submitted job.
-        planned: The planner's table.
-        to: Its row there.
-        submit_time: When it comes there, s.
-        run_time: How long it runs there, s.
-        term: What is expected of it, shape (N_TERMS,).
-        rule: Rules of the orders, shape (n_orders,): weights that leave out the wait, the submit
-            time, or an index.
-        weight: Their parameters, shape (n_orders, N_WEIGHTS).
-
-    Writes:
-        The row of `planned`, its estimate that of the job's submission; a second of waiting costs
-        1/D, D the foreseen run time, at least tau.
-
-    Source:
-        Specification, section 10, "Reward": the bounded slowdown grows by 1/D a second.
+    `rule`, shape (n_orders,), and `weight`, shape (n_orders, N_WEIGHTS), make its keys. A rule is
+    weights without the wait, the submit time, or an index.
     """
     copy_job(jobs, job, planned, to, submit_time)
     planned.estimate[to] = int(jobs.feature[job, E])
     planned.run_time[to] = run_time
+    # The bounded slowdown grows by 1/D a second; D is the expected one, in samples, too.
     foreseen = float(foreseen_run_time(jobs, job, term))
     planned.reward_rate[to] = 1.0 / max(foreseen, BSLD_BOUND_S)
     for which in range(len(rule)):
@@ -202,20 +152,10 @@ def foresee_waiting(
 
 @kernel
 def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
-    """Write down what is foreseen of the running jobs.
+    """Write the running jobs' rows of `planned`, and `activations`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        planned: The planner's table.
-        chance: As `foresee` takes it.
-
-    Writes:
-        Their rows of `planned`. Without chance a job that has outlived what was foreseen of it is
-        foreseen to run twice as long as it has, at most to its estimate; `thought`.
-
-    Source:
-        House rule, after the heavy tails of run times: what has lasted goes on to last.
+    `chance` has a number for each, by estimated end, the latest first; empty means expected run
+    times.
     """
     term = sim.activations
     for place in range(sim.counter[N_RELEASES]):
@@ -227,7 +167,7 @@ def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
         else:
             expect_by_records(jobs, sim, job, term)
             run_time = foreseen_run_time(jobs, job, term)
-            if run_time <= elapsed:
+            if run_time <= elapsed:  # run times have heavy tails: what has lasted goes on to last
                 run_time = min(2 * elapsed, jobs.estimate[job])
         planned.run_time[job] = run_time
 
@@ -236,26 +176,10 @@ def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
 def foresee_arrivals(
     jobs: Jobs, sim: Sim, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
-    """Write down jobs that may come: those of the last while, turned on a circle.
+    """Write the rows of `planned` of jobs that may come, by submit time, and return their number.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        planned: The planner's table, with room behind the jobs submitted so far.
-        rule: Rules of the orders, shape (n_orders,).
-        weight: Their parameters, shape (n_orders, N_WEIGHTS).
-        drawn: How long the while is, s; by how much it is turned, s, below that; for how long jobs
-            come, s.
-        chance: Numbers in [0, 1), one for each job that may come; empty = none does.
-
-    Returns:
-        How many come.
-
-    Writes:
-        Their rows of `planned`, by submit time; `thought`.
-
-    Source:
-        Circular block bootstrap: Politis and Romano 1992.
+    `drawn` holds the length of the window that comes again, its rotation, and for how long jobs
+    come, s. `chance` has a number for each job that may come; if it is empty, none does.
     """
     if len(chance) == 0:
         return 0
@@ -264,14 +188,14 @@ def foresee_arrivals(
     first = end
     while first > 0 and jobs.submit_time[first - 1] > now - length:
         first -= 1
-    turn = first  # the first job that the turn brings round to now
+    turn = first  # the first job that the rotation moves past the window's end, to its beginning
     while turn < end and jobs.submit_time[turn] - (now - length) + shift <= length:
         turn += 1
     term = sim.activations
     n = 0
     for place in range(end - first):
         job = turn + place
-        delay = shift - length
+        delay = shift - length  # from `turn` on jobs come before those in front of it
         if job >= end:
             job += first - end
             delay = shift
@@ -292,28 +216,13 @@ def foresee_arrivals(
 def foresee(
     jobs: Jobs, sim: Sim, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
-    """Write down what is foreseen of the jobs at hand and to come.
+    """Write a forecast of all jobs at hand and to come, and return the number of those to come.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at a decision.
-        planned: The planner's table.
-        rule: Rules of the orders, shape (n_orders,).
-        weight: Their parameters, shape (n_orders, N_WEIGHTS).
-        drawn: As `foresee_arrivals` takes it.
-        chance: Numbers in [0, 1), one for each running job, by estimated end, the latest first, for
-            each waiting one in base order, and for each that may come; empty = run times as
-            expected, and no job comes.
-
-    Returns:
-        How many jobs are to come.
-
-    Writes:
-        `planned`, what `expect` writes, `scratch`, `thought`.
-
-    Source:
-        Specification, section 10, "Information".
+    `chance` has numbers in [0, 1): as `foresee_running` takes them, then for the waiting jobs in
+    base order, then for those that may come. If it is empty, run times are as expected and no job
+    comes. Writes `planned`, `scratch`, and what `expect` writes.
     """
+    # The threshold looks at the submit times of these jobs, even of those that have ended.
     for job in range(sim.counter[NEXT_OVERDUE], sim.counter[NEXT_JOB]):
         planned.submit_time[job] = jobs.submit_time[job]
     n_running = sim.counter[N_RELEASES]
@@ -334,24 +243,12 @@ def foresee(
 
 @kernel
 def cost_of_plan(planned: Jobs, sim: Sim, plan: Sim, weight: Float, n_coming: int) -> float:
-    """Predict what waiting costs in all under an order.
+    """Return the predicted cost of waiting under one order: each whole wait times its job's rate.
 
-    Args:
-        planned: The planner's table.
-        row: The simulation, at a decision.
-        plan: Another row with room for the jobs to come; what it held is lost.
-        weight: Parameters of `RULE_KEYS`, shape (N_WEIGHTS,): the column of the order's keys.
-        n_coming: How many jobs are to come.
+    All jobs that wait or come count, each from its submission to its start in the rollout. `weight`
+    names the column of the order's keys. Writes `plan` and the simulation's `scratch`.
 
-    Returns:
-        The wait of each job that waits or comes, from its submission on, times what a second of it
-        costs, summed.
-
-    Writes:
-        `plan`; the simulation's `scratch`.
-
-    Source:
-        Specification, section 8, "dynP"; Smith 1956.
+    Source: Specification, section 8, "dynP"; Smith 1956.
     """
     n = roll_out(planned, sim, plan, RULE_KEYS, weight, n_coming)
     total = 0.0

@@ -1,4 +1,4 @@
-"""What a job would wait if it came now, for each of several shapes it might have."""
+"""What a job would wait if it came now, for each of several shapes."""
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.profile import find_start, make_profile, take_interval
@@ -9,23 +9,13 @@ from hpcgym.core.state import BASE, NOW, Int
 
 @kernel
 def plan_newcomer(jobs: Jobs, sim: Sim, processors: Int, duration: Int, wait: Int) -> None:
-    """Predict the wait of a job that comes now, by a plan in which every waiting job has its place.
+    """Write the planned wait, s, of a job that comes now in each of its shapes, shape (n_shapes,).
 
-    The waiting jobs get reservations in base order, each at its earliest hole; the newcomer comes
-    last. O(n_waiting) walks over the profile, and one for each shape.
+    Every waiting job gets a reservation in base order, at its earliest hole; the newcomer comes
+    last. Costs a walk over the profile for each waiting job and each shape. Writes the profile and
+    `scratch`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at an instant at which jobs are submitted.
-        processors: Processors of each shape, shape (n_shapes,).
-        duration: Its run time as the scheduler expects it, shape (n_shapes,), s, >= 1.
-        wait: Where to, shape (n_shapes,), s.
-
-    Writes:
-        `wait`; the profile and `scratch`.
-
-    Source:
-        Lecture on batch scheduling, "Rigid/Moldable jobs"; specification, section 4, "Moldable".
+    Source: Specification, section 4, "Moldable".
     """
     make_profile(jobs, sim)
     n = list_jobs(sim, BASE, sim.scratch)

@@ -1,4 +1,4 @@
-"""Many simulations of one episode, one after the other: a cell is an episode under one policy."""
+"""One episode under many policies, in one simulation; a cell is the episode under one policy."""
 
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
@@ -26,25 +26,19 @@ def sweep_policies(
     network_row: Int,
     figure: Float,
 ) -> None:
-    """Simulate an episode under one policy after the other, each to its end.
+    """Simulate an episode to its end for each cell, and write metrics, shape (n_cells, N_FIGURES).
 
     Args:
-        jobs: The job table; a policy given by keys finds them in column 0 of `keys`.
-        row: A simulation large enough; what it held is lost.
-        start: What the episode begins with, whatever the policy.
+        sim: Any simulation large enough; its content is lost.
         setting: Settings of each cell, shape (n_cells, N_SETTINGS).
         weight: Parameters of its rules, shape (n_cells, N_ORDERS, N_WEIGHTS).
-        key: Keys of those given by keys, shape (n_keyed, n_jobs).
-        key_row: Row of `key` of each cell, shape (n_cells,), -1 = not given by keys.
-        network: Networks that expect, shape (n_networks, N_NETWORK).
-        network_row: Row of `network` of each cell, shape (n_cells,), -1 = asks none.
-        figure: Where to, shape (n_cells, N_FIGURES).
+        key: One number per job for policies given by keys, shape (n_keyed, n_jobs).
+        key_row: Row of `key` for each cell, shape (n_cells,), -1 = not given by keys.
+        network: Networks, shape (n_networks, N_NETWORK).
+        network_row: Row of `network` for each cell, shape (n_cells,), -1 = none.
+        figure: Where to.
 
-    Writes:
-        `figure`, the row, column 0 of the jobs' keys, and estimates that are the row's own.
-
-    Source:
-        House rule: one dynamics; the clock is `hpcgym.core.kernels.clock.run`.
+    Also writes column 0 of `jobs.keys`, where rules by key find their numbers.
     """
     for cell in range(len(figure)):
         set_rules(sim, setting[cell], weight[cell], initial.backfill_parameter)

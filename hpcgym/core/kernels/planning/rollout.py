@@ -1,10 +1,12 @@
-"""Rollouts: what would become of the waiting jobs under a rule, were run times as foreseen.
+"""Rollouts: copies of the simulation that run to their end under a rule, with forecast run times.
 
-The simulation at hand is copied, as far as its jobs still matter, into another row, which runs to
-its end with the run times of a table of its own: estimates or predictions, and no submissions but
-those foreseen. The copy is made in O(n_waiting + n_running), a look at each job submitted within
-the threshold, and a step for each pair of running jobs whose foreseen ends are not in the order of
-their estimates; the run is that of any simulation.
+A copy holds what still matters of the simulation. It runs on a job table of its own, with estimates
+or forecasts for run times, and no submissions but forecast ones. Copying costs O(n_waiting +
+n_running), and a look at each job submitted within the threshold. It also costs a step for each
+pair of running jobs whose forecast ends are not in the order of their estimates. The run costs what
+any simulation costs.
+
+Source: Streit 2002; specification, section 8, "dynP".
 """
 
 from hpcgym.core.jit import kernel
@@ -60,26 +62,16 @@ from hpcgym.core.state import (
 
 @kernel
 def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) -> None:
-    """Set up the copy: an empty machine whose queue a rule orders.
+    """Set up the copy with an empty machine, and a queue whose rule does not change with time.
 
-    Args:
-        row: The simulation.
-        plan: Its copy.
-        rule: The rule of the copy's queue; its order keeps.
-        weight: Parameters of the rule, shape (N_WEIGHTS,).
-        n_coming: Jobs that come after those submitted so far.
-
-    Writes:
-        All of the copy but its jobs.
-
-    Source:
-        Specification, section 8, "dynP".
+    `n_coming` is the number of jobs behind those submitted so far.
     """
     set_rules(plan, sim.setting, sim.weight, sim.backfill_parameter)
     plan.setting[N_JOBS] = sim.counter[NEXT_JOB] + n_coming
     plan.setting[BASE_RULE] = rule
     plan.setting[ORDER_RULE] = BY_BASE
     plan.setting[DECIDE] = DECIDE_NEVER
+    # A copy records no users, keeps no reward, and neither predicts nor corrects.
     for column in (KEEP_HISTORY, KEEP_REWARD, CHECK, PREDICT, CORRECT):
         plan.setting[column] = 0
     for column in range(N_WEIGHTS):
@@ -97,20 +89,7 @@ def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) 
 
 @kernel
 def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
-    """Copy the running jobs, which end when their foreseen run times have passed, now at soonest.
-
-    Args:
-        jobs: The job table, with run times as foreseen.
-        row: The simulation.
-        plan: Its copy, set up.
-
-    Writes:
-        Both lists of running jobs of the copy; its entries of `start_time` of all jobs that may
-        still be looked at.
-
-    Source:
-        Specification, section 1, "Run time".
-    """
+    """Copy the running jobs, which end when their forecast run times have passed, or now."""
     n = sim.counter[N_RELEASES]
     plan.counter[N_RELEASES] = n
     plan.counter[N_RUNNING] = n
@@ -120,35 +99,24 @@ def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
         plan.release_time[place] = sim.release_time[place]
         plan.start_time[job] = sim.start_time[job]
         end = max(sim.start_time[job] + jobs.run_time[job], sim.counter[NOW])
-        spot = place
+        spot = place  # insertion sort: forecasts and estimates give nearly the same order
         while spot > 0 and plan.ending_time[spot - 1] < end:
             plan.ending_time[spot] = plan.ending_time[spot - 1]
             plan.ending_job[spot] = plan.ending_job[spot - 1]
             spot -= 1
         plan.ending_time[spot] = end
         plan.ending_job[spot] = job
+    # The threshold still looks at these jobs, and must know which of them have started.
     for job in range(sim.counter[NEXT_OVERDUE], sim.counter[NEXT_JOB]):
         plan.start_time[job] = sim.start_time[job]
 
 
 @kernel
 def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
-    """Copy what is expected of a waiting job; in the copy no more is learnt.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        plan: Its copy, in which the job has a seat.
-        job: Index of the job.
-
-    Writes:
-        `expected`, `expected_at` and `regressor` of its seats.
-
-    Source:
-        House rule: a copy knows what the simulation knows at this instant.
-    """
+    """Copy a waiting job's terms and regressors; the copy updates the terms no more."""
     expect(jobs, sim, job)
     entry = entry_of(plan, job)
+    # The copy completes no jobs of users, so `expect` never finds these terms out of date.
     plan.expected_at[entry] = plan.history_completed[jobs.user[job]]
     for column in range(N_TERMS):
         plan.expected[entry, column] = sim.expected[entry_of(sim, job), column]
@@ -159,21 +127,7 @@ def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
 
 @kernel
 def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
-    """Copy the waiting jobs, in the order of the copy's rule.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, its waiting jobs listed in `scratch`.
-        plan: Its copy, set up.
-        n: Number of waiting jobs.
-
-    Writes:
-        Seats, keys and queues of the copy; what is expected of the jobs, and what the regression
-        has learnt.
-
-    Source:
-        Specification, section 1, "Queue order".
-    """
+    """Copy the first `n` jobs of `scratch`, all that wait, into the queues of the copy's rules."""
     copy_lessons(sim, plan)
     for place in range(n):
         job = sim.scratch[place]
@@ -192,25 +146,10 @@ def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
 
 @kernel
 def roll_out(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) -> int:
-    """Run a copy of the simulation to its end under a rule.
+    """Copy the simulation, run the copy to its end under a rule, and return the number waiting now.
 
-    Args:
-        jobs: The job table, with run times as foreseen, and behind the jobs submitted so far those
-            that are to come.
-        row: The simulation, at a decision; at least one job waits.
-        plan: Another row, as large; what it held is lost.
-        rule: The rule that orders the queue from now on; its order keeps.
-        weight: Parameters of the rule, shape (N_WEIGHTS,).
-        n_coming: Jobs that are to come.
-
-    Returns:
-        Number of waiting jobs.
-
-    Writes:
-        `plan`; the simulation's `scratch`, which lists the waiting jobs in base order.
-
-    Source:
-        House rule: one dynamics; a rollout runs like any simulation.
+    `jobs` has forecast run times, and behind the jobs submitted so far `n_coming` others. At least
+    one job waits. Writes `plan`, and into `scratch` the waiting jobs in base order.
     """
     copy_settings(sim, plan, rule, weight, n_coming)
     copy_running(jobs, sim, plan)
@@ -222,23 +161,9 @@ def roll_out(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float, n_coming
 
 @kernel
 def rollout(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float) -> float:
-    """Predict the mean bounded slowdown of the waiting jobs under a rule, were estimates true.
+    """Return the mean bounded slowdown of the waiting jobs under a rule, if estimates were true.
 
-    Args:
-        jobs: The job table, with estimates for run times.
-        row: The simulation, at a decision; at least one job waits.
-        plan: Another row, as large; what it held is lost.
-        rule: The rule that orders the queue from now on; its order keeps.
-        weight: Parameters of the rule, shape (N_WEIGHTS,).
-
-    Returns:
-        The mean over the jobs that wait now.
-
-    Writes:
-        `plan`; the simulation's `scratch`.
-
-    Source:
-        Streit 2002; specification, section 8, "dynP".
+    Arguments and writes are those of `roll_out`, with estimates for run times.
     """
     n = roll_out(jobs, sim, plan, rule, weight, 0)
     total = 0.0
@@ -254,21 +179,6 @@ def rollout(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float) -> float:
 def predict_each(
     jobs: Jobs, sim: Sim, plan: Sim, rule: Int, weight: Float, predicted: Float
 ) -> None:
-    """Predict what becomes of the waiting jobs under each of some rules.
-
-    Args:
-        jobs: The job table, with estimates for run times.
-        row: The simulation, at a decision; at least one job waits.
-        plan: Another row, as large; what it held is lost.
-        rule: The rules, shape (n_rules,); their orders keep.
-        weight: Their parameters, shape (n_rules, N_WEIGHTS).
-        predicted: Where to, shape (n_rules,).
-
-    Writes:
-        `predicted`, as `rollout` gives it; `plan`; the simulation's `scratch`.
-
-    Source:
-        Streit 2002; specification, section 8, "dynP".
-    """
+    """Write what `rollout` returns for each rule, shape (n_rules,)."""
     for which in range(len(rule)):
         predicted[which] = rollout(jobs, sim, plan, rule[which], weight[which])

@@ -1,1 +1,1 @@
-"""Waiting jobs: kept in order in a B-tree, scored and selected, each with its row of arrays."""
+"""Waiting jobs: kept in order in a B+ tree, selected from lists, each with an entry of its own."""

@@ -1,8 +1,8 @@
-"""Seats: where what belongs to a job only while it waits is kept, its keys for one.
+"""Entries: the row of arrays that a job has only while it waits, for its keys and its reservation.
 
-A job takes a seat at its submission and gives it back at its start, so as many seats are in use as
-jobs ever waited at once, however long the log. Until it starts, its entry of `start_time` says
-which seat it has.
+A job takes an entry at its submission and gives it back at its start. So as many entries are in use
+as jobs ever waited at once, however long the log. Until a job starts, its element of `start_time`
+encodes its entry.
 """
 
 from hpcgym.core.jit import kernel
@@ -12,39 +12,18 @@ from hpcgym.core.state import FIRST_ENTRY, N_ENTRIES, N_WAITING
 
 @kernel(inlined=True)
 def entry_of(sim: Sim, job: int) -> int:
-    """Return the seat of a waiting job.
-
-    Args:
-        row: The simulation.
-        job: Index of the job.
-
-    Returns:
-        The seat, >= 0.
-
-    Source:
-        House rule: state grows with the jobs that wait, not with the log.
-    """
+    """Return the entry of a waiting job, >= 0."""
     return FIRST_ENTRY - sim.start_time[job]
 
 
 @kernel(inlined=True)
 def take_entry(sim: Sim, job: int) -> int:
-    """Count a job among those that wait, and give it a seat.
+    """Count a job as waiting, and return an entry for it: the one given back last, or a new one.
 
-    Args:
-        row: The simulation.
-        job: Index of a job that is being submitted.
-
-    Returns:
-        The seat: the one given back last, or one never used before.
-
-    Writes:
-        N_WAITING, N_ENTRIES, the job's entry of `start_time`.
-
-    Source:
-        House rule: as many seats are spare as there are more seats than waiting jobs.
+    Writes `n_waiting`, `n_entries` and the job's `start_time`.
     """
     entry = sim.counter[N_ENTRIES]
+    # Each waiting job has one of the `n_entries` entries, so the others are spare.
     n_spare = entry - sim.counter[N_WAITING]
     if n_spare > 0:
         entry = sim.spare_entry[n_spare - 1]
@@ -57,17 +36,9 @@ def take_entry(sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def leave_entry(sim: Sim, job: int) -> None:
-    """Count a job no longer among those that wait, and take its seat back.
+    """Count a job as no longer waiting, before its start is written, and take its entry back.
 
-    Args:
-        row: The simulation.
-        job: Index of a waiting job; its start is written after this.
-
-    Writes:
-        N_WAITING, `spare_entry`.
-
-    Source:
-        House rule: as many seats are spare as there are more seats than waiting jobs.
+    Writes `n_waiting` and `spare_entry`.
     """
     sim.counter[N_WAITING] -= 1
     n_spare = sim.counter[N_ENTRIES] - sim.counter[N_WAITING]

@@ -1,10 +1,14 @@
-"""A queue kept in order: groups of blocks of jobs, each with bounds on what its jobs ask for.
+"""A queue of waiting jobs in ascending order of (key, index), as a B+ tree of fixed depth.
 
-Jobs stand in ascending order of (key, index): a B+ tree of two levels of nodes
-(`hpcgym.core.kernels.queue.btree`) under a list of groups. A job is put in or taken out in
-O(log n + NODE_CHILDREN) steps, plus a shift of the list of groups, some n / 700 entries, once in
-hundreds of times. A search for jobs that may start skips every group and every block whose bounds
-rule all of its jobs out.
+A list of groups holds blocks of jobs; `hpcgym.core.kernels.queue.btree` has the nodes and their
+bounds. Finding a place takes three binary searches: the group, its block, and the place in the
+block. Inserting or removing a job costs O(log n + NODE_CHILDREN) for n jobs. Once in hundreds of
+times it also shifts the list of groups, some n / 700 entries. A search for jobs that may start
+skips every group and block whose bounds rule out all of its jobs.
+
+Arguments: `at` is a place in the list of groups, `place` one in a group, `spot` one in a block.
+
+Source: Specification, section 1, "Queue order".
 """
 
 import numpy as np
@@ -31,39 +35,16 @@ from hpcgym.core.state import N_GROUPS, N_NODES, NEVER, NODE_CHILDREN, SPARE
 
 @kernel(inlined=True)
 def clear_queue(sim: Sim, which: int) -> None:
-    """Take every job out, in constant time.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-
-    Writes:
-        `queue_used`.
-
-    Source:
-        House rule: what was in use is found again as it is needed.
-    """
+    """Empty a queue in O(1), leaving its nodes as they are; write `queue_used`."""
     sim.queue_used[which, N_GROUPS] = 0
+    # Queue q uses nodes q, q + N_QUEUES, and so on.
     sim.queue_used[which, N_NODES] = which
     sim.queue_used[which, SPARE] = -1
 
 
 @kernel(inlined=True)
 def precedes(sim: Sim, which: int, job: int, other: int) -> bool:
-    """Tell whether a job stands before another in the queue's order.
-
-    Args:
-        row: The simulation.
-        which: The queue whose keys decide.
-        job: Index of a job.
-        other: Index of another job.
-
-    Returns:
-        True if (key, index) of `job` is the smaller.
-
-    Source:
-        Specification, section 1, "Queue order": ties by (submit, position).
-    """
+    """Tell whether a waiting job is before another in an order: by key, then by index."""
     key = sim.key[which, entry_of(sim, job)]
     other_key = sim.key[which, entry_of(sim, other)]
     return key < other_key or (key == other_key and job < other)
@@ -71,35 +52,13 @@ def precedes(sim: Sim, which: int, job: int, other: int) -> bool:
 
 @kernel(inlined=True)
 def first_of_group(sim: Sim, group: int) -> int:
-    """Return the first job of a group.
-
-    Args:
-        row: The simulation.
-        group: The group.
-
-    Returns:
-        Its index.
-
-    Source:
-        House rule: one word per thing.
-    """
+    """Return the first job of a group."""
     return sim.node_child[sim.node_child[group, 0], 0]
 
 
 @kernel(inlined=True)
 def first_job(sim: Sim, which: int) -> int:
-    """Return the first job of a queue.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-
-    Returns:
-        Its index, -1 if the queue is empty.
-
-    Source:
-        House rule: one word per thing.
-    """
+    """Return the first job of a queue, -1 if it is empty."""
     if sim.queue_used[which, N_GROUPS] == 0:
         return -1
     return first_of_group(sim, sim.group_order[which, 0])
@@ -107,18 +66,8 @@ def first_job(sim: Sim, which: int) -> int:
 
 @kernel(inlined=True)
 def least_processors(sim: Sim, which: int) -> int:
-    """Return the smallest request in a queue, in as many steps as it has groups.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-
-    Returns:
-        Processors, `NEVER` if the queue is empty.
-
-    Source:
-        House rule: a pass is needed only if some job fits.
-    """
+    """Return the fewest processors that a job of the queue requests, `NEVER` if it is empty."""
+    # One step per group: the bounds of groups are exact.
     least = NEVER
     for at in range(sim.queue_used[which, N_GROUPS]):
         least = min(least, sim.node_processors[sim.group_order[which, at]])
@@ -127,19 +76,8 @@ def least_processors(sim: Sim, which: int) -> int:
 
 @kernel(inlined=True)
 def find_group(sim: Sim, which: int, job: int) -> int:
-    """Find the group a job stands in, or belongs in.
-
-    Args:
-        row: The simulation.
-        which: A queue that is not empty.
-        job: Index of the job, its key set.
-
-    Returns:
-        Place in the list of the last group whose first job is not after the job, else 0.
-
-    Source:
-        House rule: binary search over the first jobs.
-    """
+    """Return the place in the list of the group that holds, or should hold, a job."""
+    # The last group whose first job is not after the job; the first group if there is none.
     low = 0
     high = sim.queue_used[which, N_GROUPS]
     while high - low > 1:
@@ -153,20 +91,7 @@ def find_group(sim: Sim, which: int, job: int) -> int:
 
 @kernel(inlined=True)
 def find_block(sim: Sim, which: int, group: int, job: int) -> int:
-    """Find the block of a group that a job stands in, or belongs in.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        group: The group.
-        job: Index of the job, its key set.
-
-    Returns:
-        Place in the group of the last block whose first job is not after the job, else 0.
-
-    Source:
-        House rule: binary search over the first jobs.
-    """
+    """Return the place in a group of the block that holds, or should hold, a job."""
     low = 0
     high = sim.node_size[group]
     while high - low > 1:
@@ -181,22 +106,10 @@ def find_block(sim: Sim, which: int, group: int, job: int) -> int:
 
 @kernel(inlined=True)
 def find_place(sim: Sim, which: int, block: int, job: int) -> int:
-    """Find where in a block a newcomer belongs.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        block: The block.
-        job: Index of the job, its key set.
-
-    Returns:
-        Number of jobs of the block that stand before it.
-
-    Source:
-        House rule: binary search; most newcomers of most orders go last.
-    """
+    """Return how many jobs of a block precede a job to be inserted."""
     low = 0
     high = sim.node_size[block]
+    # Most newcomers of most orders go last.
     if high > 0 and precedes(sim, which, sim.node_child[block, high - 1], job):
         return high
     while low < high:
@@ -210,22 +123,7 @@ def find_place(sim: Sim, which: int, block: int, job: int) -> int:
 
 @kernel
 def insert_group(sim: Sim, which: int, at: int) -> int:
-    """Put a group into the list.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        at: Groups before it.
-
-    Returns:
-        The group, without blocks.
-
-    Writes:
-        The list and the group.
-
-    Source:
-        House rule: the list is as long as the queue has groups.
-    """
+    """Insert an empty group behind the first `at` groups of the list, and return it."""
     for other in range(sim.queue_used[which, N_GROUPS], at, -1):
         sim.group_order[which, other] = sim.group_order[which, other - 1]
     group = make_node(sim, which)
@@ -236,19 +134,7 @@ def insert_group(sim: Sim, which: int, at: int) -> int:
 
 @kernel
 def remove_group(sim: Sim, which: int, at: int) -> None:
-    """Take a group without blocks out of the list.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        at: Groups before it.
-
-    Writes:
-        The list and the group.
-
-    Source:
-        House rule: the list is as long as the queue has groups.
-    """
+    """Remove the group behind the first `at` groups of the list; it has no blocks."""
     free_node(sim, which, sim.group_order[which, at])
     sim.queue_used[which, N_GROUPS] -= 1
     for other in range(at, sim.queue_used[which, N_GROUPS]):
@@ -257,25 +143,9 @@ def remove_group(sim: Sim, which: int, at: int) -> None:
 
 @kernel
 def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -> tuple[int, int]:
-    """Make room for a job that belongs in a full block.
+    """Add a block behind the full one that a job belongs in; split a full group first.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The queue.
-        at: Where in the list the block's group stands.
-        place: Where in the group the block stands.
-        job: Index of the job, its key set.
-
-    Returns:
-        `at` and `place` of the block that the job belongs in now.
-
-    Writes:
-        A new block behind the full one: an empty one where the queue grows at its end, else one
-        with its later half. A full group is split in the same way before.
-
-    Source:
-        House rule: a queue that grows at its end has full blocks.
+    Return (`at`, `place`) of the block that the job belongs in now.
     """
     group = sim.group_order[which, at]
     if sim.node_size[group] == NODE_CHILDREN:
@@ -288,6 +158,7 @@ def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -
     block = sim.node_child[group, place]
     follower = make_node(sim, which)
     insert_child(sim, group, place + 1, follower)
+    # A queue that grows at its end keeps full blocks: the new last block starts empty.
     is_last = at + 1 == sim.queue_used[which, N_GROUPS] and place + 2 == sim.node_size[group]
     if is_last and precedes(sim, which, sim.node_child[block, NODE_CHILDREN - 1], job):
         return at, place + 1
@@ -299,20 +170,7 @@ def make_room(jobs: Jobs, sim: Sim, which: int, at: int, place: int, job: int) -
 
 @kernel
 def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
-    """Put a job into its place.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: A queue without the job.
-        job: Index of the job, its key set.
-
-    Writes:
-        The block the job belongs in; splits it when full.
-
-    Source:
-        House rule: the order is kept, not made anew at each pass.
-    """
+    """Insert a job, its key set, into a queue without it."""
     if sim.queue_used[which, N_GROUPS] == 0:
         insert_child(sim, insert_group(sim, which, 0), 0, make_node(sim, which))
     at = find_group(sim, which, job)
@@ -328,38 +186,14 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
 
 @kernel(inlined=True)
 def are_nearly_empty(sim: Sim, node: int, other: int) -> bool:
-    """Tell whether two neighbours are to become one.
-
-    Args:
-        row: The simulation.
-        node: A block or a group.
-        other: Its neighbour.
-
-    Returns:
-        True if both together fill at most half a node.
-
-    Source:
-        House rule: a node that is merged is not split again at once.
-    """
+    """Tell whether two neighbouring nodes are to be merged."""
+    # Half a node at most: a merged node is not split again at once.
     return sim.node_size[node] + sim.node_size[other] <= NODE_CHILDREN // 2
 
 
 @kernel
 def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
-    """Move the jobs of a block into the one before it and give it back.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        group: The group of both.
-        place: Where in the group the earlier one stands.
-
-    Writes:
-        Both blocks, and the group but for its bounds.
-
-    Source:
-        House rule: nodes stay few.
-    """
+    """Move the jobs of the block at `place` + 1 to the end of the one before, and free the node."""
     block = sim.node_child[group, place]
     following = sim.node_child[group, place + 1]
     move_children(sim, following, 0, block)
@@ -370,19 +204,7 @@ def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
 
 @kernel
 def merge_groups(sim: Sim, which: int, at: int) -> None:
-    """Move the blocks of a group into the one before it and give it back.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        at: Where in the list the earlier one stands.
-
-    Writes:
-        Both groups and the list.
-
-    Source:
-        House rule: nodes stay few.
-    """
+    """Move the blocks of the group at `at` + 1 to the end of the one before, and free the node."""
     group = sim.group_order[which, at]
     following = sim.group_order[which, at + 1]
     move_children(sim, following, 0, group)
@@ -392,20 +214,7 @@ def merge_groups(sim: Sim, which: int, at: int) -> None:
 
 @kernel
 def tidy_up(sim: Sim, which: int, at: int, place: int) -> None:
-    """Give an empty block back, or merge one nearly empty with a neighbour; its group likewise.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        at: Where in the list the block's group stands.
-        place: Where in the group the block stands.
-
-    Writes:
-        The block and a neighbour, their group and a neighbour, the list.
-
-    Source:
-        House rule: nodes stay few.
-    """
+    """Free an empty block, or merge a nearly empty one with a neighbour; then its group."""
     group = sim.group_order[which, at]
     block = sim.node_child[group, place]
     last = sim.node_size[group] - 1
@@ -429,20 +238,7 @@ def tidy_up(sim: Sim, which: int, at: int, place: int) -> None:
 
 @kernel
 def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
-    """Take a job out of its place.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: A queue that holds the job.
-        job: Index of the job, its key as it was when put in.
-
-    Writes:
-        The block the job stood in, its group, and the least processors of both.
-
-    Source:
-        House rule: the order is kept, not made anew at each pass.
-    """
+    """Remove a job from a queue that holds it, its key as it was when inserted."""
     at = find_group(sim, which, job)
     group = sim.group_order[which, at]
     place = find_block(sim, which, group, job)
@@ -451,6 +247,7 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     while sim.node_child[block, spot] != job:
         spot += 1
     remove_child(sim, block, spot)
+    # Processor bounds are exact; estimate bounds may stay too low until a search raises them.
     if jobs.processors[job] == sim.node_processors[block]:
         raise_processors_of_block(jobs, sim, block)
         if jobs.processors[job] == sim.node_processors[group]:
@@ -461,22 +258,7 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
 
 @kernel
 def list_jobs(sim: Sim, which: int, listed: NDArray[np.int64]) -> int:
-    """List the jobs of a queue in order.
-
-    Args:
-        row: The simulation.
-        which: The queue.
-        listed: Where to, shape (>= jobs in the queue,).
-
-    Returns:
-        Number of jobs listed.
-
-    Writes:
-        `listed`.
-
-    Source:
-        House rule: one way to walk a queue.
-    """
+    """List the jobs of a queue in order in `listed`, and return their number."""
     n = 0
     for at in range(sim.queue_used[which, N_GROUPS]):
         group = sim.group_order[which, at]

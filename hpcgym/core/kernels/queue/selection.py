@@ -1,8 +1,10 @@
-"""The first of a list of jobs, and the next, and the next: an order worked out as far as needed.
+"""Take the first job of a list again and again: an order made no further than a pass needs it.
 
-Most passes ask for one or two of a dozen jobs, for which a look at each is quickest. Of a long list
-a few jobs are found in this way, the others by a heap: n listed jobs of which k are taken cost
-O(n + k log n).
+Most passes need one or two of a dozen jobs, for which looking at each job is fastest. In a long
+list the first few are found in the same way, and the others with a binary heap. Taking k of n jobs
+costs O(n + k log n).
+
+The jobs are listed in `scratch`, places 0 to n - 1, and the keys of order `which` decide.
 """
 
 from hpcgym.core.jit import kernel
@@ -11,33 +13,22 @@ from hpcgym.core.kernels.queue.ordered_queue import precedes
 from hpcgym.core.kernels.types import Sim
 
 SHORT_LIST = 64
-"""Jobs of which the first is always found by a look at each."""
+"""Length up to which each job of the list is looked at."""
 
 FEW_TAKEN = 4
-"""Jobs that are found so in any list."""
+"""Jobs found by looking at each, however long the list is."""
 
 
 @kernel(inlined=True)
 def find_first(sim: Sim, which: int, n: int) -> int:
-    """Find the first of the listed jobs by a look at each.
-
-    Args:
-        row: The simulation, the jobs listed in `scratch`.
-        which: The order whose keys decide.
-        n: Number of jobs listed, >= 1.
-
-    Returns:
-        Its place in the list.
-
-    Source:
-        House rule: the shortest way for short lists.
-    """
+    """Return the place of the first of n >= 1 listed jobs by looking at each."""
     at = 0
     first = sim.scratch[0]
     least = sim.key[which, entry_of(sim, first)]
     for place in range(1, n):
         job = sim.scratch[place]
         key = sim.key[which, entry_of(sim, job)]
+        # One comparison decides for most jobs; ties go by index.
         if key <= least and (key < least or job < first):
             at = place
             first = job
@@ -47,20 +38,7 @@ def find_first(sim: Sim, which: int, n: int) -> int:
 
 @kernel
 def sift_down(sim: Sim, which: int, place: int, n: int) -> None:
-    """Let a job sink in the heap until none below it precedes it.
-
-    Args:
-        row: The simulation, the jobs listed in `scratch`.
-        which: The order whose keys decide.
-        place: Where the job stands; below it the list is a heap.
-        n: Number of jobs listed.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        House rule: binary heap, O(log n).
-    """
+    """Move a job down the heap until it precedes both children; the places below are a heap."""
     job = sim.scratch[place]
     while 2 * place + 1 < n:
         child = 2 * place + 1
@@ -75,42 +53,18 @@ def sift_down(sim: Sim, which: int, place: int, n: int) -> None:
 
 @kernel
 def make_heap(sim: Sim, which: int, n: int) -> None:
-    """Make a heap of the listed jobs, the first of them on top.
-
-    Args:
-        row: The simulation, the jobs listed in `scratch`.
-        which: The order whose keys decide.
-        n: Number of jobs listed.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        House rule: binary heap, made in O(n).
-    """
+    """Make a heap of the listed jobs in O(n), the first of them on top."""
     for place in range(n // 2 - 1, -1, -1):
         sift_down(sim, which, place, n)
 
 
 @kernel(inlined=True)
 def take_first(sim: Sim, which: int, n: int, taken: int) -> int:
-    """Take the first of the listed jobs out of the list.
+    """Remove the first of n listed jobs and return it; `taken` jobs were removed before.
 
-    Args:
-        row: The simulation, the jobs listed in `scratch`.
-        which: The order whose keys decide.
-        n: Number of jobs listed, >= 1.
-        taken: Number of jobs taken out of this list before.
-
-    Returns:
-        Index of the job; n - 1 jobs are listed from now on.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        House rule: no order is worked out further than it is asked for.
+    Writes `scratch`, which lists n - 1 jobs afterwards.
     """
+    # A list only shrinks, so one that is long now was long when the heap was made.
     is_long = n > SHORT_LIST and taken >= FEW_TAKEN
     if is_long and taken == FEW_TAKEN:
         make_heap(sim, which, n)
@@ -124,21 +78,10 @@ def take_first(sim: Sim, which: int, n: int, taken: int) -> int:
 
 @kernel
 def sort_listed(sim: Sim, which: int, n: int) -> None:
-    """Put the listed jobs into an order, all of them.
-
-    Args:
-        row: The simulation, the jobs listed in `scratch`.
-        which: The order whose keys decide.
-        n: Number of jobs listed.
-
-    Writes:
-        `scratch`.
-
-    Source:
-        House rule: heap sort, O(n log n), in place.
-    """
+    """Sort the listed jobs with a heap, in place, in O(n log n)."""
     for taken in range(n):
         job = take_first(sim, which, n - taken, taken)
+        # The place is free now. The list comes out in reverse.
         sim.scratch[n - 1 - taken] = job
     for place in range(n // 2):
         job = sim.scratch[place]

@@ -1,10 +1,11 @@
-"""Predictions: made at a job's submission, frozen while it waits, corrected while it runs.
+"""Predictions: made at a job's submission, kept while it waits, corrected while it runs.
 
-A prediction costs a few steps at the submission. A correction is made before the pass at which it
-first matters and costs a shift of the release list, as a start does. It makes no pass by itself: a
-scheduler does nothing at that instant, and jobs that the later shadow time lets in start at the
-next event. So do simulators of the pyss family, whose handler of a prediction that has run out
-extends the job and schedules nothing.
+A prediction costs O(1), a correction one shift of the release list, as a start does. Corrections
+are made just before the pass at which they first matter. They trigger no pass: jobs that a later
+shadow time lets in start at the next event. Simulators of the pyss family do the same: their
+handler of a prediction that has run out extends the job and schedules nothing.
+
+Source: Tsafrir, Etsion and Feitelson 2007; specification, section 8, "EASY++".
 """
 
 from hpcgym.core.history import RING_JOBS
@@ -31,29 +32,15 @@ from hpcgym.core.state import (
 )
 
 STEPS_S = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
-"""What is added to a prediction at its first, second, third ... correction, s."""
+"""Seconds added to a prediction at its first, second, third ... correction."""
 
 
 @kernel
 def predict_recent(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Predict a newcomer's run time by its user's last two completed jobs.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, at the job's submission.
-        job: Index of the newcomer.
-
-    Returns:
-        Their mean run time in whole seconds, within 1 and the request; the request where fewer
-        than two are known, s.
-
-    Source:
-        Tsafrir, Etsion and Feitelson 2007, section 4; specification, section 8. The request for a
-        user with one completed job: jad-darrous/predictsim, whose figures follow from it.
-    """
+    """Predict the mean run time of the user's last two completed jobs, from 1 s to the request."""
     completed = sim.history_completed[jobs.user[job]]
     requested = jobs.requested_time[job]
-    if completed < 2:
+    if completed < 2:  # one job is not enough: so does predictsim, whose results follow from it
         return requested
     rings = sim.history_run_time
     last = rings[jobs.user[job], (completed - 1) % RING_JOBS]
@@ -63,19 +50,9 @@ def predict_recent(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel
 def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
-    """Let the scheduler plan with a prediction.
+    """Write a prediction, s, >= 1, as a newcomer's estimate and into its features.
 
-    Args:
-        jobs: The job table, its estimates the simulation's own.
-        job: Index of a job that is being submitted.
-        seconds: The prediction, s, >= 1.
-
-    Writes:
-        The job's estimate, and the features made of it, which keep the prediction whatever is
-        corrected.
-
-    Source:
-        Specification, section 10, "Information": read at the submission and frozen with it.
+    Corrections change `estimate` only: `feature` keeps the prediction of the submission.
     """
     jobs.estimate[job] = seconds
     jobs.feature[job, E] = float(seconds)
@@ -85,18 +62,9 @@ def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
 
 @kernel(inlined=True)
 def asks_python(jobs: Jobs, sim: Sim) -> bool:
-    """Tell whether Python has to predict before this instant's submissions are taken in.
-
-    Args:
-        jobs: The job table.
-        row: The simulation, the completions that come before the submissions handled.
-
-    Returns:
-        True if a job is submitted now whose prediction has not been given.
-
-    Source:
-        House rule: a user's predictor knows what ours does, and no more.
-    """
+    """Return whether a job is submitted now whose prediction Python has not given yet."""
+    # `run` asks right before it handles submissions, so Python predicts by the same completions
+    # as the built-in predictor.
     return (
         sim.setting[PREDICT] == PREDICT_ASKED
         and sim.counter[NEXT_JOB] < sim.setting[N_JOBS]
@@ -107,18 +75,9 @@ def asks_python(jobs: Jobs, sim: Sim) -> bool:
 
 @kernel
 def give_predictions(jobs: Jobs, sim: Sim, predicted: Int) -> None:
-    """Take in what Python has predicted of the jobs submitted now.
+    """Write Python's predictions of the jobs submitted now, shape (n_submitted,), s, >= 1.
 
-    Args:
-        jobs: The job table, its estimates the simulation's own.
-        row: The simulation, which has stopped for predictions.
-        predicted: Predictions of the next jobs in turn, shape (n_submitted,), s, >= 1.
-
-    Writes:
-        What `write_prediction` writes; N_PREDICTED.
-
-    Source:
-        House rule: a user's predictor runs through the same dynamics as ours.
+    Writes what `write_prediction` writes, and `n_predicted`.
     """
     first = sim.counter[NEXT_JOB]
     for place in range(len(predicted)):
@@ -128,29 +87,18 @@ def give_predictions(jobs: Jobs, sim: Sim, predicted: Int) -> None:
 
 @kernel
 def next_estimate(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Return the next estimate of a job that has outlived the one it has.
+    """Return the next estimate of a job that has outlived its estimate, s.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a running job.
-
-    Returns:
-        s: the request ("reqtime"); the prediction plus the next of STEPS_S, and after the last the
-        request, never more than that ("tsafrir"); twice the estimate ("doubling"). Not longer than
-        the estimate it has where nothing longer can be said.
-
-    Source:
-        Tsafrir, Etsion and Feitelson 2007; specification, section 8. Each step is added to the
-        prediction as it was made, in place of the one before, and a doubled estimate may exceed
-        the request: so the figures come out that jad-darrous/predictsim archives.
+    It is no longer than the current estimate where the correction has nothing longer to offer.
     """
     estimate = jobs.estimate[job]
     requested = jobs.requested_time[job]
     if sim.setting[CORRECT] == CORRECT_BY_DOUBLING:
-        return 2 * estimate
+        return 2 * estimate  # may exceed the request: needed to match predictsim's results
     if sim.setting[CORRECT] == CORRECT_TO_REQUEST:
         return requested
+    # A step replaces the one before: each is added to the prediction of the submission. This, too,
+    # is what predictsim's results show.
     predicted = int(jobs.feature[job, E])
     for step in STEPS_S:
         if predicted + step > estimate:
@@ -160,38 +108,18 @@ def next_estimate(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def has_outlived(jobs: Jobs, job: int) -> bool:
-    """Tell whether a job whose estimated end has come runs, or ran, for longer.
-
-    Args:
-        jobs: The job table.
-        job: Index of a running job whose estimated end is not to come.
-
-    Returns:
-        False if it ends as estimated, at this instant.
-
-    Source:
-        House rule: a correction made late is the one that was due.
-    """
+    """Return whether a running job whose estimated end has come runs longer than estimated."""
+    # The true run time may be read here: once the estimated end has come, everybody can see
+    # whether the job still runs.
     return jobs.estimate[job] < jobs.run_time[job]
 
 
 @kernel
 def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
-    """Correct the estimate of a running job until it is to end later, or when it does end.
+    """Correct a running job's estimate until it ends after `now`, or covers the true run time.
 
-    Args:
-        jobs: The job table, its estimates the simulation's own.
-        row: The simulation.
-        place: Where in the release list the job stands.
-
-    Returns:
-        Where it stands now; `place` if nothing longer can be said.
-
-    Writes:
-        The job's estimate; `release_*`, in which it moves away from the end.
-
-    Source:
-        Specification, section 8, "Correction".
+    `place` is the job's place in the release list. Returns its new place, or `place` if no longer
+    estimate exists. Writes `estimate`, `release_time` and `release_job`.
     """
     job = sim.release_job[place]
     start = sim.start_time[job]
@@ -201,6 +129,7 @@ def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
             break
         jobs.estimate[job] = estimate
     release = start + jobs.estimate[job]
+    # The list is kept with the soonest end last, so a later end moves the job to the front.
     while place > 0 and sim.release_time[place - 1] < release:
         sim.release_time[place] = sim.release_time[place - 1]
         sim.release_job[place] = sim.release_job[place - 1]
@@ -214,17 +143,8 @@ def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
 def correct_releases(jobs: Jobs, sim: Sim) -> None:
     """Correct the estimate of every running job that has outlived it.
 
-    Args:
-        jobs: The job table, its estimates the simulation's own.
-        row: The simulation.
-
-    Writes:
-        What `correct_release` writes; SETTLED_HEAD = -1, since the shadow time may have moved, and
-        REPLAN = 1, since reservations that are kept have to.
-
-    Source:
-        Specification, section 8, "Correction"; pyss handles a prediction that has run out before
-        the other events of its instant.
+    Writes what `correct_release` writes, and marks what a later release may change: `settled_head`
+    becomes -1 (the shadow time may have moved), `replan` becomes 1 (so may kept reservations).
     """
     now = sim.counter[NOW]
     place = sim.counter[N_RELEASES] - 1

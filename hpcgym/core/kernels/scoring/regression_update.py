@@ -1,4 +1,4 @@
-"""What the regression learns from a job that ends."""
+"""The step that the online regression takes when a job ends."""
 
 import math
 
@@ -20,24 +20,14 @@ from hpcgym.core.state import N_TERMS, REGRESSED_RUN_TIME_RATIO, REGRESSED_SPEED
 
 @kernel
 def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Let the regression learn from a job that ends now.
+    """Let the regression learn from a job that ends now, not yet in its user's ring.
 
-    The loss of the speed is that of the speed over E / 10 s, so that jobs with long requests count
-    no more than others.
+    The gradient of a Poisson loss is the predicted mean less the observed value, times the
+    regressors. Writes `coefficient`, `squares` and `activations`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, the job not yet in its user's ring.
-        job: Index of the job.
-
-    Writes:
-        `coefficient` and `squares`; `thought`.
-
-    Source:
-        Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984; learning at
-        each end: Gaussier, Glesser, Reis and Trystram 2015.
+    Source: Gourieroux, Monfort and Trognon 1984 (Poisson regression of a positive mean).
     """
-    term, regressor = sim.activations, sim.activations[N_TERMS:]
+    term, regressor = sim.activations, sim.activations[N_TERMS:]  # borrowed: no network runs now
     write_known(jobs, job, term)
     expect_by_records(jobs, sim, job, term)
     write_regressors(jobs, sim, job, term, regressor)
@@ -46,5 +36,6 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
     most = term[REQUEST] - math.log(BSLD_BOUND_S)
     step_down(sim, 0, regressor, math.exp(term[REGRESSED_RUN_TIME_RATIO]) - 1.0 / times)
+    # Over the largest speed, E / 10 s: jobs with long requests count no more than others.
     error = math.exp(term[REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
     step_down(sim, 1, regressor, error)

@@ -1,4 +1,7 @@
-"""How each rule scores a job; the lowest score goes first."""
+"""The score of a waiting job under each ordering rule; the lowest score goes first.
+
+Source: Specification, sections 3, 6 and 8; section 10, "Action semantics".
+"""
 
 import math
 
@@ -34,18 +37,7 @@ from hpcgym.core.state import (
 
 @kernel(inlined=True)
 def parameters_of(sim: Sim, which: int) -> tuple[float, ...]:
-    """Return the parameters of an order's rule as plain numbers, which a loop need not load again.
-
-    Args:
-        row: The simulation.
-        which: The order.
-
-    Returns:
-        The order's row of `weight`, N_WEIGHTS numbers.
-
-    Source:
-        House rule: one formula, quick for one job and for all that wait.
-    """
+    """Return the parameters of order `which` as a tuple, which a loop over jobs loads only once."""
     return (
         sim.weight[which, 0],
         sim.weight[which, 1],
@@ -61,20 +53,11 @@ def parameters_of(sim: Sim, which: int) -> tuple[float, ...]:
 
 @kernel(inlined=True)
 def mixed_score(jobs: Jobs, weight: tuple[float, ...], job: int, wait: float) -> float:
-    """Score a job by a weighted sum of the six features.
+    """Return the sum of (q, e, wait, e/q, (wait+e)/e, e*q) times `weight`, added in this order.
 
-    Args:
-        jobs: The job table.
-        weight: Weights of (q, e, wait, e/q, (wait+e)/e, e*q); those on a unit scale have been
-            divided by the units.
-        job: Index of the job.
-        wait: Wait so far, s.
+    Weights of features on the unit scale have already been divided by the units.
 
-    Returns:
-        The score, summed in the order of the features.
-
-    Source:
-        Legrand 2018 (RR-9212), equation 3; specification, "Action semantics".
+    Source: Legrand 2018 (RR-9212), equation 3.
     """
     e = jobs.feature[job, E]
     total = weight[0] * jobs.feature[job, Q]
@@ -88,19 +71,11 @@ def mixed_score(jobs: Jobs, weight: tuple[float, ...], job: int, wait: float) ->
 
 @kernel
 def learned_score(rule: int, q: float, e: float, r: float) -> float:
-    """Score a job by one of the four learned formulas.
+    """Return the score of F1 to F4 by processors q, estimate e, s, and submit time r, s, >= 1.
 
-    Args:
-        rule: `RULE_F1` to `RULE_F4`.
-        q: Processors.
-        e: Estimate, s.
-        r: Submit time, s from the start of the workload, at least 1.
+    The score depends on the time origin.
 
-    Returns:
-        The score; it depends on where the clock starts.
-
-    Source:
-        Carastan-Santos and de Camargo 2017, SC, table of policies F1 to F4.
+    Source: Carastan-Santos and de Camargo 2017, table of policies F1 to F4.
     """
     if rule == RULE_F1:
         return math.log10(e) * q + 870.0 * math.log10(r)
@@ -113,22 +88,7 @@ def learned_score(rule: int, q: float, e: float, r: float) -> float:
 
 @kernel
 def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> float:
-    """Score a waiting job; the lowest goes first.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: The order whose row of `weight` holds the rule's parameters.
-        rule: The rule.
-        job: Index of the job.
-        now: The instant, s.
-
-    Returns:
-        The score.
-
-    Source:
-        Specification, sections 3, 6 and 8.
-    """
+    """Return a waiting job's score at `now` under a rule with the parameters of order `which`."""
     q = jobs.feature[job, Q]
     e = jobs.feature[job, E]
     wait = float(now - jobs.submit_time[job])
@@ -136,6 +96,7 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
         return mixed_score(jobs, parameters_of(sim, which), job, wait)
     if rule == RULE_SUBMIT:
         return sim.weight[which, 0] * jobs.submit_time[job]
+    # The papers take the highest value first in the next three rules, hence the minus signs.
     if rule == RULE_WFP3:
         return -((wait / e) * (wait / e) * (wait / e) * q)
     if rule == RULE_UNICEF:
@@ -155,24 +116,13 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
 
 @kernel
 def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
-    """Score the listed jobs at this instant.
+    """Write the keys in order `which` of the first `n` jobs in `scratch`, scored at `now`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, the waiting jobs that matter the first of `scratch`.
-        which: The order whose rule scores; its parameters stand in its row of `weight`.
-        rule: The rule.
-        n: Number of jobs listed.
-
-    Writes:
-        Their keys in this order, -inf beyond the threshold.
-
-    Source:
-        Specification, section 1, "Queue order": scores are evaluated at t.
+    Jobs beyond the threshold get -inf, and so go first.
     """
     now = sim.counter[NOW]
     if rule == RULE_WEIGHTS:
-        weight = parameters_of(sim, which)
+        weight = parameters_of(sim, which)  # `score` would load it again for every job
         for place in range(n):
             job = sim.scratch[place]
             wait = float(now - jobs.submit_time[job])
@@ -190,19 +140,7 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
 
 @kernel
 def first_key(jobs: Jobs, sim: Sim, which: int, job: int) -> float:
-    """Return the key under which a newcomer enters a queue.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        which: `BASE`, or `FILL` where the backfill order is another one that keeps.
-        job: Index of the newcomer.
-
-    Returns:
-        Its score, the same at every instant.
-
-    Source:
-        House rule: an order that stays is kept, not made anew.
-    """
+    """Return a newcomer's key in `BASE`, or in `FILL` if the backfill order has its own queue."""
+    # A queue holds only orders that do not change with time, so any instant gives the same score.
     rule = sim.setting[BASE_RULE if which == BASE else BACKFILL_RULE]
     return score(jobs, sim, which, rule, job, jobs.submit_time[job])

@@ -1,18 +1,21 @@
-"""What a user's last jobs tell of one that waits: how long it may run, and how much waiting costs.
+"""What users' records tell of waiting jobs: how long they run, and how much their waiting costs.
 
-An index is a weighted sum of terms, the logarithms of a job's processors and estimate and of what
-is expected of its run time. D = max(run time, tau) is bounded below, and E = max(estimate,
-tau) is taken for the most it can be; the estimate is that of the submission, whatever is said of
-the job once it runs. The share of a job is the expected D/E, its speed the expected
-E/D: what a second of waiting costs, over what it would cost if the job ran to its estimate. Both
-are expected in three ways: from the user's records alone, by a network that has learnt to read
-them, and by a regression that learns; the share also by the user's last two jobs. Each goes by
-requests: where something better is the estimate, there is less to say.
+D = max(run time, tau) is a job's bounded run time. E = max(estimate, tau) is taken as its upper
+bound, by the estimate of the submission, whatever corrections follow. Two expectations matter:
 
-What is expected of a job changes when a job of its user ends, and only then, but for what the
-regression says, which moves whenever any job ends. The rest is kept with the job's seat, and with
-its user for the next job alike, and a score is nine multiplications. Reading a user's records costs
-a few looks at each of at most RING_JOBS jobs, a network some 1,500 multiplications more.
+- the run-time ratio D/E, at most 1: times E it is the expected bounded run time;
+- the speed E/D, at least 1: what a second of waiting costs, relative to a job that runs to E.
+
+Three methods estimate both: means over the user's records, a network trained to read these records,
+and an online regression. The run-time ratio is also estimated from the user's last two jobs. All of
+them learn how much of a request is used, so they add less where a better estimate replaces the
+request. An index scores a job by a weighted sum of terms: the logarithms of these expectations, of
+the processors and of E.
+
+A user's records change only when one of the user's jobs ends. Terms are therefore kept with the
+job's entry, and with the user for the next job like it, and a score costs nine multiplications.
+Only the regression, which changes at every end, is evaluated anew. Reading records costs a few
+looks at each of at most RING_JOBS jobs, the network some 1,400 multiplications more.
 """
 
 import math
@@ -46,14 +49,13 @@ from hpcgym.core.state import (
 )
 
 DECAY = 0.75
-"""What a record weighs over the next younger one of its kind."""
+"""Weight of a record, relative to the next younger one of its kind."""
 
 SHORT_S = 60
 """Run time below which a job counts as short, s."""
 
 N_KINDS = 4
-"""Kinds of records: all; of the same request; of the same request and processors; of the same
-processors."""
+"""Kinds of records: 0 all, 1 same request, 2 same request and processors, 3 same processors."""
 
 SIGNS_OF_KIND = 6
 FIRST_SIGN_OF_KIND = 3
@@ -61,55 +63,22 @@ FIRST_SIGN_OF_KIND = 3
 
 @kernel(inlined=True)
 def is_expected(sim: Sim, by: int) -> bool:
-    """Tell whether any policy asks for what is expected of jobs in one way.
-
-    Args:
-        row: The simulation.
-        by: `EXPECT_BY_RECORDS`, `EXPECT_BY_NETWORK` or `EXPECT_BY_REGRESSION`.
-
-    Returns:
-        True if so.
-
-    Source:
-        House rule: what nobody has asked for is not kept.
-    """
+    """Return whether anything needs expectations by the method `by`, one of `EXPECT_BY_*`."""
+    # All bits, not any: network and regression read the records, whose bit they share.
     return (sim.setting[EXPECT] & by) == by
 
 
 @kernel(inlined=True)
 def bounded_estimate(jobs: Jobs, job: int) -> float:
-    """Return a job's E, by the estimate that was made at its submission.
-
-    Args:
-        jobs: The job table.
-        job: Index of a submitted job.
-
-    Returns:
-        s.
-
-    Source:
-        House rule: what is learnt of a job that has ended is what was to be seen while it waited.
-    """
+    """Return a job's E, s, by the estimate of its submission."""
+    # Not `jobs.estimate`: corrections change that one, and the regression must learn from an ended
+    # job what was known while it waited.
     return max(jobs.feature[job, E], BSLD_BOUND_S)
 
 
 @kernel
 def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
-    """Tell whether a record resembles a job.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of the job.
-        spot: Where in its user's ring the record stands.
-        kind: 0 all, 1 same request, 2 same request and processors, 3 same processors.
-
-    Returns:
-        True if the record is of that kind.
-
-    Source:
-        Specification, section 10, "Information": finer keys belong to predictors.
-    """
+    """Return whether the record at `spot` of a job's user is of a kind, 0 to N_KINDS - 1."""
     user = jobs.user[job]
     same_request = sim.history_requested_time[user, spot] == jobs.requested_time[job]
     same_size = sim.history_processors[user, spot] == jobs.processors[job]
@@ -118,29 +87,19 @@ def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
 
 @kernel
 def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
-    """Write down what a network sees of a job.
+    """Write the network inputs of a job, shape (N_NETWORK_INPUTS,).
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a submitted job.
-        sign: Where to, shape (N_NETWORK_INPUTS,).
-
-    Writes:
-        `sign`: log E / 12, log processors / 6, log(1 + jobs completed by the user, at most 1,000)
-        / 7; then for each of N_KINDS kinds of records: log(1 + their number) / 3, and weighted by
-        DECAY^k for the k-th youngest the mean of log(D/E) / 5, the share of those below SHORT_S,
-        log(D/E) / 5 of the youngest, its plain mean, and -log of the mean E/D / 5. Where there is
-        no record of a kind, its signs are 0.
-
-    Source:
-        Specification, section 10, "Information"; the kinds are those of hierarchical means over
-        user, request and size.
+    Three describe the job: E, its processors, and how many jobs its user has completed. Six follow
+    for each kind of records: how many there are; means, with weight DECAY^k for the k-th youngest,
+    of log(D/E) and of whether the run time is below SHORT_S; log(D/E) of the youngest; the plain
+    mean of log(D/E); and -log of the weighted mean speed. All but the number are 0 where there is
+    no record.
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
     bound = bounded_estimate(jobs, job)
     log_bound = math.log(bound)
+    # Divided by about their largest values, so that all inputs are of order 1.
     inputs[0] = log_bound / 12.0
     inputs[1] = math.log(jobs.feature[job, Q]) / 6.0
     inputs[2] = math.log(1.0 + min(completed, 1000)) / 7.0
@@ -176,19 +135,9 @@ def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
 
 @kernel
 def describe_listed(jobs: Jobs, sim: Sim, listed: Int, inputs: Float) -> None:
-    """Write down what a network sees of each of some jobs.
+    """Write the network inputs of the listed jobs, shape (n_listed, N_NETWORK_INPUTS).
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        listed: Indices of submitted jobs, shape (n_listed,).
-        sign: Where to, shape (n_listed, N_NETWORK_INPUTS).
-
-    Writes:
-        `sign`, as `read_network_inputs`.
-
-    Source:
-        House rule: what is learnt from is what is decided by.
+    Training reads them here, so a network learns from exactly what it later predicts by.
     """
     for place in range(len(listed)):
         read_network_inputs(jobs, sim, listed[place], inputs[place])
@@ -196,30 +145,20 @@ def describe_listed(jobs: Jobs, sim: Sim, listed: Int, inputs: Float) -> None:
 
 @kernel
 def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
-    """Expect a job's share and speed by hierarchical means over its user's records.
+    """Write `term[RUN_TIME_RATIO]`, <= 0, and `term[SPEED]`, >= 0, by shrunken means over records.
 
-    All records, those of the same request, and those of the same request and processors are taken
-    in turn; each mean is drawn towards the one before as if that were one record more, and
-    the first towards 1, a job that runs to its estimate.
+    The means are over all records, then those of the same request, then those of the same request
+    and processors. Each counts the mean before it as one more record. The first counts a 1, a job
+    that runs to its estimate.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a submitted job.
-        term: Where to, shape (N_TERMS,).
-
-    Writes:
-        `term[SHARE]`, the log of the share, at most 0; `term[SPEED]`, that of the speed, >= 0.
-
-    Source:
-        Shrinkage of group means: Efron and Morris 1975; specification, section 10, "Information".
+    Source: Efron and Morris 1975.
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
     bound = bounded_estimate(jobs, job)
     run_time_ratio, speed = 1.0, 1.0
     for kind in range(N_KINDS - 1):
-        weight, total = 1.0, 1.0
+        weight, total = 1.0, 1.0  # the total begins with the mean before, as one record
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
             if is_of_kind(jobs, sim, job, spot, kind):
@@ -236,19 +175,11 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
 
 @kernel
 def expect_by_recent(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
-    """Expect a job's share by the mean run time of its user's last two jobs.
+    """Write `term[RECENT_RUN_TIME_RATIO]`, <= 0, by the user's last two jobs.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a submitted job.
-        term: Its terms, the request among them, shape (N_TERMS,).
+    Needs `term[REQUEST]`.
 
-    Writes:
-        `term[RECENT_RUN_TIME_RATIO]`, the log of the share, at most 0.
-
-    Source:
-        Tsafrir, Etsion and Feitelson 2007, section 4.
+    Source: Tsafrir, Etsion and Feitelson 2007, section 4.
     """
     bounded = max(float(predict_recent(jobs, sim, job)), BSLD_BOUND_S)
     term[RECENT_RUN_TIME_RATIO] = min(math.log(bounded) - term[REQUEST], 0.0)
@@ -256,25 +187,10 @@ def expect_by_recent(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
 
 @kernel
 def apply_layer(sim: Sim, first: int, source: int, n_in: int, to: int, n_out: int) -> int:
-    """Apply one layer of the network, without what bends it.
+    """Apply a linear layer within `activations`, and return where the next one's parameters begin.
 
-    Args:
-        row: The simulation.
-        first: Where in `network` the layer's parameters begin: n_out rows of n_in weights, then
-            n_out biases.
-        source: Where in `thought` its input stands.
-        n_in: Numbers that come in.
-        to: Where in `thought` its output goes.
-        n_out: Numbers that come out.
-
-    Returns:
-        Where in `network` the next layer begins.
-
-    Writes:
-        `thought`.
-
-    Source:
-        House rule: no library inside a kernel.
+    The layer's parameters begin at `first` of `network`: n_out rows of n_in weights, then n_out
+    biases. Its inputs begin at `source` of `activations`, its outputs at `to`.
     """
     bias = first + n_in * n_out
     for unit in range(n_out):
@@ -288,18 +204,9 @@ def apply_layer(sim: Sim, first: int, source: int, n_in: int, to: int, n_out: in
 
 @kernel
 def softsign(sim: Sim, first: int, n: int) -> None:
-    """Bend the outputs of a layer: x / (1 + |x|).
+    """Apply softsign, x / (1 + |x|), to n activations: like tanh, but without an exponential.
 
-    Args:
-        row: The simulation.
-        first: Where in `thought` they stand.
-        n: How many.
-
-    Writes:
-        `thought`.
-
-    Source:
-        Softsign: Turian, Bergstra and Bengio 2009; like tanh, without an exponential.
+    Source: Turian, Bergstra and Bengio 2009.
     """
     for unit in range(first, first + n):
         sim.activations[unit] /= 1.0 + abs(sim.activations[unit])
@@ -307,19 +214,9 @@ def softsign(sim: Sim, first: int, n: int) -> None:
 
 @kernel
 def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
-    """Expect a job's share and speed by a network.
+    """Write `term[NETWORK_RUN_TIME_RATIO]` and `term[NETWORK_SPEED]`, the network's outputs.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, its network in place.
-        job: Index of a submitted job.
-        term: Where to, shape (N_TERMS,).
-
-    Writes:
-        `term[NETWORK_RUN_TIME_RATIO]` and `term[NETWORK_SPEED]`, the logs of both; `thought`.
-
-    Source:
-        House rule: what is learnt is a few numbers, and runs where everything else runs.
+    `activations` holds the inputs, the two hidden layers and the outputs, end to end.
     """
     read_network_inputs(jobs, sim, job, sim.activations)
     hidden = N_NETWORK_INPUTS
@@ -336,43 +233,17 @@ def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
 
 @kernel
 def write_known(jobs: Jobs, job: int, term: Float) -> None:
-    """Write the terms of an index that need no user's records.
-
-    Args:
-        jobs: The job table.
-        job: Index of a submitted job.
-        term: Where to, shape (N_TERMS,).
-
-    Writes:
-        `term[PROCESSORS]` and `term[REQUEST]`, the logs of processors and of E.
-
-    Source:
-        Specification, section 10, "Information".
-    """
+    """Write the terms that need no records, `term[PROCESSORS]` and `term[REQUEST]`."""
     term[PROCESSORS] = math.log(jobs.feature[job, Q])
     term[REQUEST] = math.log(bounded_estimate(jobs, job))
 
 
 @kernel
 def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Tell whether a job's terms are those worked out last for its user; note it if they are not.
+    """Return whether a job's terms are those last computed for its user; if not, note the job.
 
-    All that they are made of is the same for jobs of one user, estimate, request and size until a
-    job of the user ends. Users submit such jobs by the hundred.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job.
-
-    Returns:
-        True if they are.
-
-    Writes:
-        The user's row of `history_alike`.
-
-    Source:
-        House rule: no work where nothing has changed.
+    Equal estimate, request and processors give equal terms until a job of the user ends. Users
+    submit such jobs by the hundred. Writes the user's row of `history_alike`.
     """
     alike = sim.history_alike[jobs.user[job]]
     completed = sim.history_completed[jobs.user[job]]
@@ -389,20 +260,11 @@ def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 @kernel
 def expect(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Work out the terms of a waiting job's index, unless no job of its user has ended since.
+    """Compute a waiting job's terms, unless those kept are still valid.
 
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job.
-
-    Writes:
-        `expected_at` and `expected` of its seat, terms that nobody asks for and those of the
-        regression as 0; `regressor` where the regression is asked for; `history_alike` and
-        `history_alike_term`.
-
-    Source:
-        House rule: no work where nothing has changed.
+    Terms that no policy needs are 0, and so are those of the regression. Writes the entry's rows of
+    `expected`, `expected_at` and `regressor`, the user's of `history_alike` and
+    `history_alike_term`, and `activations`.
     """
     entry = entry_of(sim, job)
     completed = sim.history_completed[jobs.user[job]]
@@ -426,22 +288,7 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel
 def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Work out the terms of a waiting job's index as they are at this instant.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of a waiting job.
-
-    Returns:
-        Its seat, whose row of `expected` has them.
-
-    Writes:
-        What `expect` and `expect_by_regression` write.
-
-    Source:
-        House rule: what moves at every end is not kept.
-    """
+    """Compute a waiting job's terms as of `now`, and return its entry, their row in `expected`."""
     expect(jobs, sim, job)
     entry = entry_of(sim, job)
     if is_expected(sim, EXPECT_BY_REGRESSION):
@@ -451,18 +298,12 @@ def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel
 def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
-    """Score a job by an index of what is known and expected of it.
+    """Return the score of an index: the weighted sum of a job's terms, added in their order.
 
-    Args:
-        weight: Weights of the terms, N_WEIGHTS numbers.
-        term: The terms, shape (N_TERMS,).
+    With weights (1, 2, 1, -1, 0 ...) it is the logarithm of Smith's ratio: the expected work over
+    the expected rate at which waiting costs.
 
-    Returns:
-        The score, summed in the order of the terms; with weights (1, 2, 1, -1, 0 ...) the logarithm
-        of work over the rate at which waiting costs, as expected.
-
-    Source:
-        Smith 1956; specification, section 10, "Information".
+    Source: Smith 1956.
     """
     total = 0.0
     for column in range(N_TERMS):
@@ -472,42 +313,13 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
 
 @kernel
 def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> float:
-    """Score a waiting job by an index.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        weight: As `weigh_terms` takes them.
-        job: Index of a waiting job.
-
-    Returns:
-        The score.
-
-    Writes:
-        What `expect_now` writes.
-
-    Source:
-        House rule: no work where nothing has changed.
-    """
+    """Return a waiting job's score by an index; writes what `expect_now` writes."""
     return weigh_terms(weight, sim.expected[expect_now(jobs, sim, job)])
 
 
 @kernel
 def copy_terms(jobs: Jobs, sim: Sim, listed: Int, term: Float) -> None:
-    """Copy the terms of each of some jobs.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        listed: Indices of waiting jobs, shape (n_listed,).
-        term: Where to, shape (n_listed, N_TERMS).
-
-    Writes:
-        `term`; what `expect_now` writes.
-
-    Source:
-        House rule: what is shown of a decision is what it was made by.
-    """
+    """Write the terms of the listed jobs as of `now`, shape (n_listed, N_TERMS)."""
     for place in range(len(listed)):
         entry = expect_now(jobs, sim, listed[place])
         for column in range(N_TERMS):

@@ -1,4 +1,10 @@
-"""Users' completed jobs: recorded at each end, read once at each submission."""
+"""Users' completed jobs: a ring for each user, written at each end and read at each submission.
+
+What is read at a submission stays as it is while the job waits, so an order by it stays, too. D =
+max(run time, tau) is a job's bounded run time.
+
+Source: Specification, section 10, "Information" and "Observation".
+"""
 
 import math
 
@@ -16,35 +22,14 @@ MONTH_MINUTES = 43_200.0
 
 @kernel(inlined=True)
 def log_bounded(run_time: int) -> float:
-    """Return log D of a job that has ended, D = max(run time, tau).
-
-    Args:
-        run_time: Its executed run time, s.
-
-    Returns:
-        The natural logarithm.
-
-    Source:
-        House rule: one logarithm for what ends now and for what had ended before, to the bit.
-    """
+    """Return log D of a job that has ended."""
+    # One formula for jobs that end now and for those known at time 0: equal to the last bit.
     return math.log(max(float(run_time), BSLD_BOUND_S))
 
 
 @kernel
 def record_completion(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Enter a job that has ended into its user's ring.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of the job.
-
-    Writes:
-        The user's row of the `history_*` arrays, but for what is shown of it.
-
-    Source:
-        Specification, section 10, "Information".
-    """
+    """Write a job that ends at `now` into its user's ring, over the oldest if the ring is full."""
     user = jobs.user[job]
     spot = sim.history_completed[user] % RING_JOBS
     run_time = jobs.run_time[job]
@@ -60,21 +45,10 @@ def record_completion(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel
 def expect_inverse(jobs: Jobs, sim: Sim, job: int) -> float:
-    """Expect 1/D of a newcomer, D = max(run time, tau), from its user's last jobs.
+    """Return E[1/D] of a newcomer, 1/s: the mean over its user's last jobs and its own estimate.
 
-    The request counts as one more observation, so a user without history gets 1/max(e, tau). A run
-    time counts up to the request: of two quotients 1/D the larger one is that of the lesser time.
-
-    Args:
-        jobs: The job table.
-        row: The simulation.
-        job: Index of the newcomer.
-
-    Returns:
-        E[1/D], 1/s.
-
-    Source:
-        Specification, section 10, "Information".
+    The estimate counts as one more observation, so a user without history gets 1/max(e, tau). A
+    longer run time counts as the estimate.
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
@@ -82,6 +56,8 @@ def expect_inverse(jobs: Jobs, sim: Sim, job: int) -> float:
     oldest = (completed - n) % RING_JOBS
     of_request = 1.0 / max(jobs.estimate[job], BSLD_BOUND_S)
     total = 0.0
+    # Oldest first: the sum must not depend on where the ring begins. Of two values 1/D the larger
+    # is that of the shorter time, hence `max`.
     for spot in range(oldest, n):
         total += max(sim.history_inverse[user, spot], of_request)
     for spot in range(oldest):
@@ -92,19 +68,9 @@ def expect_inverse(jobs: Jobs, sim: Sim, job: int) -> float:
 
 @kernel
 def show_user(sim: Sim, user: int, log_largest: float) -> None:
-    """Work out what an observation shows of a user until the next completion.
+    """Compute the observation fields of a user that change only when one of the user's jobs ends.
 
-    Args:
-        row: The simulation.
-        user: Index of the user.
-        log_largest: Natural logarithm of the scenario's largest request in s.
-
-    Writes:
-        The user's row of `history_shown` and `history_shown_at`: see the data sheet of
-        `hpcgym.env.scheduling`.
-
-    Source:
-        Specification, section 10, "Observation".
+    Writes the user's rows of `history_shown` and `history_shown_at`.
     """
     completed = sim.history_completed[user]
     sim.history_shown_at[user] = completed
@@ -131,19 +97,10 @@ def show_user(sim: Sim, user: int, log_largest: float) -> None:
 
 @kernel
 def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Write what an observation shows of a newcomer's user, frozen from now on.
+    """Write the observation fields of a newcomer's history into its entry's row of `history_field`.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, `inverse` of the job written.
-        job: Index of the newcomer.
-
-    Writes:
-        The row of `history_field` of the job's seat: see the data sheet of `hpcgym.env.scheduling`;
-        what `show_user` writes, if the user has completed a job since it was last called.
-
-    Source:
-        Specification, section 10, "Observation".
+    Its `inverse` is written already. Computes the user's fields anew if a job of the user has
+    ended.
     """
     entry = entry_of(sim, job)
     field = sim.history_field[entry]
@@ -162,19 +119,10 @@ def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel
 def meet_user(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Note down what is known of a newcomer's user, frozen from now on.
+    """Write what is known of a newcomer's user, to be kept while the job waits.
 
-    Args:
-        jobs: The job table.
-        row: The simulation, at the instant of the job's submission.
-        job: Index of the newcomer, which has a seat.
-
-    Writes:
-        `inverse` of its seat, and that nothing else is expected of it yet; what
-        `write_history_fields` writes where observations are made.
-
-    Source:
-        Specification, section 10, "Information".
+    Writes its entry's `inverse` and, where observations are made, `history_field`; `expected_at`
+    becomes -1, since no terms have been computed yet.
     """
     entry = entry_of(sim, job)
     sim.inverse[entry] = expect_inverse(jobs, sim, job)
