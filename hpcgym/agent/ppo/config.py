@@ -31,9 +31,16 @@ class PPOConfig:
 
     Attributes:
         action: What the agent chooses: "order", "job", "policy" or "weights".
-        network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`, also for `hidden`,
-            `layers`, `heads`, `start`, `bound`, `residual` and `temperature`. Observations show
-            what is expected by the start's method, and by records at "saf".
+        network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
+        hidden: Width of a layer.
+        layers: Layers before the output.
+        heads: Heads of the attention.
+        start: "saf", "smith-history" or "smith-regression", which decides what observations expect
+            run times by; by records at "saf".
+        bound: How far the network may move the scores of its start, in natural logarithms, or the
+            start's 1 in `weights` and `policy`.
+        residual: Whether the network corrects its start and begins there.
+        temperature: What scores of jobs are divided by before they are sampled.
         n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
             behind them follow by their scores. 0 = all.
         log_std: Logarithm of the standard deviation of `weights`, at the start.
