@@ -4,15 +4,16 @@
 
 The folder gets NAME.npz and NAME.toml (the best network on the validation weeks), a checkpoint, and
 a log for `tensorboard --logdir`. The same command with `--resume` goes on from the checkpoint; only
-`--steps`, `--minutes` and `--threads` may then be others. As preset, a checkpoint has some 80 MB on
-kth-sp2-weeks alone and 600 MB on five logs, and twice that while it is replaced. Without `--weeks`
-the last of five blocks of weeks, and the week before it, are left out, so that
-`hpcgym cross-validate runs/ppo/mine.toml --scenario kth-sp2-weeks` can run the agent there.
+`--steps`, `--minutes` and `--threads` may then change. With the presets, a checkpoint has some 80
+MB on kth-sp2-weeks alone and 600 MB on five logs, and twice that while it is replaced.
+
+Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
+`hpcgym cross-validate runs/ppo/mine.toml --scenario kth-sp2-weeks` can evaluate the agent there.
 `--validation-weeks` are not played; without them the last fifth is kept. Several `--scenario` make
 a mixture, each of another log, with either kind of weeks once for each or not at all. `--set` is
 described in `hpcgym/agent/ppo/config.py`, `--augment` in `hpcgym/scenario/augment.py`. `--shelf`
-puts the agent on the shelf, too, where `python scripts/update_agents.py --agent NAME` then writes
-its results.
+puts the agent on the shelf, too, and `python scripts/update_agents.py --agent NAME` then writes its
+results.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from hpcgym.output import output_folder
 
 
 def main() -> int:
-    """Train, or go on training, and write what came of it."""
+    """Train or resume, and print the result."""
     options = read_arguments()
     try:
         trained, card = run(options)
@@ -41,11 +42,10 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace):
-    """Train; return what came of it, and the card."""
-    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf
+    """Train; return the result and the card."""
+    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
-    from hpcgym.agent.ppo.checkpoint import Course
-    from hpcgym.agent.ppo.export import write_agent
+    from hpcgym.agent.ppo.checkpoint import TrainingSettings
     from hpcgym.agent.training_weeks import Training, digests_of_logs
 
     force, seed, steps, minutes = options.force, options.seed, options.steps, options.minutes
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace):
         ensure_free(options.name, folder, shelf=options.shelf, force=force)
         logs = digests_of_logs(options.scenario)
         if options.resume:
-            asked = Course.of(config, seed, playing, kept, augmentation)
+            asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
             trained = resume(folder, asked=asked, progress=True)
         else:
             given = {"validation": kept, "augmentation": augmentation, "seed": seed}
@@ -73,13 +73,13 @@ def run(options: argparse.Namespace):
 
 
 def chosen_weeks(options: argparse.Namespace, share: float):
-    """Return what to play and what to validate on, set apart from all other weeks of each log."""
-    from hpcgym.agent.ppo.validation_split import held_back
+    """Return the weeks to play and those to validate on, apart from all others of each log."""
+    from hpcgym.agent.ppo.validation_split import split_validation
     from hpcgym.evaluation.folds import left_of_each_log
 
     left = left_of_each_log(options.scenario, options.weeks, options.validation_weeks)
     kept = options.validation_weeks or [None] * len(left)
-    parts = [held_back(one, share, own) for one, own in zip(left, kept, strict=True)]
+    parts = [split_validation(one, share, own) for one, own in zip(left, kept, strict=True)]
     return zip(*parts, strict=True)
 
 

@@ -1,26 +1,29 @@
-"""Tune the weights of an order by evolution on weeks of one or more scenarios; write its card.
+"""Search the weights of an order on weeks of one or more scenarios; write the agent's card.
 
     python scripts/tune_weights.py --trainer tuned-network --scenario kth-sp2-weeks --name MINE
 
 Without `--weeks` the last of five blocks of weeks, and the week before it, are left out, so that
-`hpcgym cross-validate runs/tuned/mine.toml --scenario kth-sp2-weeks` can run the agent there. With
-`--shelf` it is put on the shelf too; then `python scripts/update_agents.py --agent MINE` writes its
-results.
+`hpcgym cross-validate runs/tuned/mine.toml --scenario kth-sp2-weeks` can evaluate the agent there.
+With `--shelf` the agent goes to the shelf too, and `python scripts/update_agents.py --agent MINE`
+then writes its results.
 """
 
 import argparse
 import shlex
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.output import output_folder
 
+KEYS = ("strategy", "evaluations")
+"""Fields of a trainer that options set."""
+
 
 def main() -> int:
-    """Train, and write what came of it."""
+    """Train and write the agent."""
     options = read_arguments()
     try:
         run(options)
@@ -32,8 +35,8 @@ def main() -> int:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Train on the weeks chosen, write card and weights, and say where."""
-    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_tuned
+    """Train on the chosen weeks, write card and weights, and print where."""
+    from hpcgym.agent.card_writer import commit_at, ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
 
@@ -49,34 +52,39 @@ def run(options: argparse.Namespace) -> None:
             options.seed,
             time.monotonic() - began,
             commit_at(Path(__file__).parent),
-            shlex.join(["python", *sys.argv, *left_unsaid(options, trainer)]),
+            shlex.join(["python", *sys.argv, *default_options(options, trainer)]),
             logs,
         )
-        card = write_tuned(agent, options.name, folder, training, force=options.force)
+        card = write_agent(agent, options.name, folder, training, force=options.force)
     print(f"{options.name}: {training.seconds:.0f} s; wrote {card}")
     if options.shelf:
         print(f"wrote {put_on_shelf(card, force=options.force)}")
 
 
 def chosen_trainer(options: argparse.Namespace):
-    """Return the trainer with what is set of it, or refuse what it has not."""
+    """Return the trainer with the given settings; refuse those it does not have."""
     from hpcgym.agent.trainers import load_trainer
 
     if options.trainer.casefold() == "ppo":
         raise HpcgymError("ppo tunes no weights of an order: python scripts/train_ppo.py trains it")
     trainer = load_trainer(options.trainer)
-    given = {"strategy": options.strategy, "evaluations": options.evaluations}
+    given = {key: getattr(options, key) for key in KEYS}
     given = {key: value for key, value in given.items() if value is not None}
-    for key in given.keys() - {field.name for field in fields(trainer)}:
+    for key in given.keys() - settable(options):
         raise HpcgymError(f"the trainer {options.trainer} has no --{key}; leave it out")
     return replace(trainer, **given)
 
 
-def left_unsaid(options: argparse.Namespace, trainer: object) -> list[str]:
-    """Return what the trainer was left to choose, as options, so that the card has it."""
+def settable(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the fields that may be set; w*train is by definition searched by XNES."""
+    return ("evaluations",) if options.trainer.casefold() == "weights" else KEYS
+
+
+def default_options(options: argparse.Namespace, trainer: object) -> list[str]:
+    """Return the trainer's defaults as options, so that the card states them."""
     words = []
-    for key in ("strategy", "evaluations"):
-        if getattr(options, key) is None and hasattr(trainer, key):
+    for key in settable(options):
+        if getattr(options, key) is None:
             words += [f"--{key}", str(getattr(trainer, key))]
     return words
 

@@ -1,17 +1,18 @@
-"""Evaluate the agents of the shelf on every weekly scenario; rewrite their cards and the index.
+"""Evaluate the agents of the shelf on every weekly scenario; write results.csv and the README.
 
     python scripts/update_agents.py [--scenario NAME]... [--agent NAME]... [--processes N]
 
-Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) are left as
-the cards have them.
+Scenarios whose log is not at hand (set HPCGYM_TRACES, or `hpcgym traces download`) keep their
+rows. An agent given as the path of a card gets a results.csv beside that card.
 """
 
 import argparse
 import sys
 
-from hpcgym.agent.shelf import index_markdown, load_card, load_cards, write_results
+from hpcgym.agent.result_table import write_results
+from hpcgym.agent.shelf import index_markdown, load_card, load_cards
 from hpcgym.errors import HpcgymError, TraceError
-from hpcgym.evaluation.card_results import merged, shelf_results
+from hpcgym.evaluation.card_results import shelf_results
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import scenario_names
@@ -37,7 +38,7 @@ def main() -> int:
 
 
 def update(scenario: str, agents: list[str] | None, processes: int) -> None:
-    """Evaluate every agent, or those named, on one scenario and write their cards."""
+    """Evaluate every agent, or those named, on one scenario and write their rows."""
     chosen = load_cards().values() if agents is None else map(load_card, agents)
     cards = {card.name: card for card in chosen}
     try:
@@ -45,10 +46,10 @@ def update(scenario: str, agents: list[str] | None, processes: int) -> None:
     except TraceError as error:
         print(f"{scenario}: left as it was; {error}")
         return
-    for name, result in results.items():
-        card = merged(cards[name], result)
-        write_results(card, card.results)
-    print(f"{scenario}: {len(results)} cards written")
+    for folder in {card.path.parent for card in cards.values()}:
+        own = {name: one for name, one in results.items() if cards[name].path.parent == folder}
+        write_results(folder, own)
+    print(f"{scenario}: {len(results)} results written")
 
 
 if __name__ == "__main__":

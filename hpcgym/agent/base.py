@@ -1,4 +1,4 @@
-"""What an agent is: anything that predicts as Stable-Baselines3's models do."""
+"""The interface of agents: anything that predicts as the models of Stable-Baselines3 do."""
 
 from __future__ import annotations
 
@@ -29,36 +29,27 @@ class Agent(Protocol):
 
         Args:
             observation: What the environment shows, or a batch of it, shape (n_envs, ...).
-            state: What the agent returned last time, None at first and for agents without memory.
+            state: What the agent returned last time; None at first and for agents without memory.
             episode_start: Which environments begin an episode, shape (n_envs,).
             deterministic: Whether to take the best action rather than sample one.
 
         Returns:
-            The action, or an array of n_envs actions, and the state to hand back next time.
+            The action, or an array of n_envs actions, and the state for the next call.
 
-        Source:
-            Stable-Baselines3, `BaseAlgorithm.predict`, so that its `evaluate_policy` runs agents
-            as they are.
+        Source: Stable-Baselines3, `BaseAlgorithm.predict`.
         """
         ...
 
 
 @dataclass(frozen=True)
 class NamedAgent:
-    """An agent with what an evaluation must know of it: its name and the env it plays in.
-
-    Wraps anything that predicts, such as a trained model of SB3.
+    """An agent, such as a trained model of SB3, with what an evaluation must know of it.
 
     Attributes:
-        name: What tables call it.
-        agent: The agent.
-        env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its action kind; whatever
-            they leave out is the scenario's or the environment's default.
-        training: What it was trained on, for an agent whose card says so; it is never judged there.
+        env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its kind of action. The
+            others are the scenario's or the environment's defaults.
+        training: What it was trained on, if its card says so; it is never evaluated there.
         steps: Decisions it has learned from, where its trainer counts them.
-
-    Source:
-        House rule: "a card makes it named"; this is the same in Python.
 
     Example:
         >>> from hpcgym.agent.rule import RuleAgent
@@ -84,16 +75,7 @@ class NamedAgent:
 
 
 def batch_size(observation: Observation) -> int | None:
-    """Count the observations of a batch.
-
-    Args:
-        observation: One observation, whose arrays have one axis, or a batch with two.
-
-    Returns:
-        n_envs, or None for a single observation.
-
-    Source:
-        House rule: every array of an observation has rank 1.
+    """Count the observations of a batch; None for one observation, whose arrays have one axis.
 
     Example:
         >>> batch_size({"cluster": np.zeros((3, 10))})

@@ -1,9 +1,9 @@
-"""Agent cards: strict TOML that says what an agent is, where it comes from and how good it is.
+"""Agent cards: strict TOML that says what an agent is, where it comes from and how it was made.
 
-A card has a part written by a person (`name`, `title`, `kind`, `source`, `description`, and the
-tables `parameters` and `environment`) and a part written by the command its results quote
-(`results`, one table per scenario). An agent that was trained on weeks of logs has a table that
-says on which, by scenario; it is never judged on these or on weeks adjacent to them:
+A card has the keys `name`, `title`, `kind`, `source` and `description`, and the tables `parameters`
+and `environment`. Its results are in `results.csv` beside it (`hpcgym.agent.result_table`). An
+agent that was trained on weeks of logs has a table that names them by scenario; it is never
+evaluated on these weeks or on weeks adjacent to them:
 
     [training]
     weeks = { kth-sp2-weeks = "1-9,20-46" }
@@ -18,16 +18,19 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import read_network
+from hpcgym.agent.result_table import FILE as RESULTS_FILE
+from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.run_time_network import read_expecting
+from hpcgym.agent.run_time_network import read_run_time_network
 from hpcgym.agent.training_weeks import Training
-from hpcgym.agent.weight_search import ConstantAction
+from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
@@ -53,43 +56,8 @@ WEEK_NUMBERS = range(1, 10_000)
 
 
 @dataclass(frozen=True)
-class Result:
-    """Figures of one agent on one scenario, to the digits its command prints.
-
-    Attributes:
-        command: What printed them.
-        scenario: Name of the scenario.
-        n_weeks: Weeks it was run on.
-        replicas: Jittered copies of each week, besides the original.
-        mean_bsld: Mean over the weeks of the mean over a week's replicas.
-        sum_bsld: Sum over the weeks of the same.
-        ratio_to_saf: The sum over SAF's.
-        interval: Its paired bootstrap interval, low and high; absent where there is one week.
-        mean_log_ratio: Mean natural log of the paired ratio to SAF.
-        mean_pp_bsld: Mean bounded slowdown per processor.
-        p99_bsld: Mean over the weeks of the 99th percentile.
-        max_wait_time: Longest wait of any job, s.
-        utilisation: Mean over the weeks.
-    """
-
-    command: str
-    scenario: str
-    n_weeks: int
-    replicas: int
-    mean_bsld: float
-    sum_bsld: float
-    ratio_to_saf: float
-    mean_log_ratio: float
-    mean_pp_bsld: float
-    p99_bsld: float
-    max_wait_time: int
-    utilisation: float
-    interval: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
 class Card:
-    """What the shelf says of one agent.
+    """What the shelf states of one agent.
 
     Attributes:
         name: What tables call it; the file's stem in any case.
@@ -97,12 +65,10 @@ class Card:
         kind: How it is made into an agent, one of `KINDS`.
         source: Paper or program the agent comes from.
         description: A few sentences for a person choosing among agents.
-        parameters: What defines it, for a rule its policy and its score, and the estimates and
-            correction it plans with where they are not the scenario's.
+        parameters: What defines it.
         environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
-        results: Its figures, one per scenario.
-        training: What it was trained on, or None.
         path: The card's file.
+        training: What it was trained on, or None.
     """
 
     name: str
@@ -113,20 +79,23 @@ class Card:
     parameters: Mapping[str, Any]
     environment: Mapping[str, Any]
     path: Path
-    results: tuple[Result, ...] = field(default=())
     training: Training | None = None
 
-    def agent(self) -> RuleAgent | NamedAgent:
-        """Make the agent.
+    @property
+    def results(self) -> tuple[Result, ...]:
+        """Its results, one per scenario, from the table beside the card.
 
-        Returns:
-            The agent, under the card's name.
+        Raises:
+            CardError: The table is not understood.
+        """
+        return read_results(self.path.parent).get(self.name, ())
+
+    @cached_property
+    def agent(self) -> RuleAgent | NamedAgent:
+        """The agent, under the card's name; made once.
 
         Raises:
             CardError: The card states what its kind of agent cannot honour.
-
-        Source:
-            House rule: a card makes an agent named.
         """
         try:
             return replace(KINDS[self.kind](self), training=self.training)
@@ -135,20 +104,11 @@ class Card:
 
 
 def read_card(path: Path) -> Card:
-    """Read and check a card.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The card.
+    """Read and check a card, and make its agent.
 
     Raises:
         CardError: The file cannot be read, a key is missing, unknown or of another type, or the
             agent cannot be made; the message names the file, the key and the nearest valid one.
-
-    Source:
-        House rule: what is not understood is an error, never ignored.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -162,7 +122,7 @@ def read_card(path: Path) -> Card:
         card = _card_of(document, path)
     except CardError as error:
         raise CardError(f"{path}: {error}") from None
-    card.agent()
+    _ = card.agent  # refuses what cannot be honoured
     return card
 
 
@@ -170,7 +130,12 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
     """Check a parsed card, key by key."""
     texts = ("name", "title", "kind", "source", "description")
     tables = ("parameters", "environment")
-    allowed = (*texts, *tables, "training", "results")
+    allowed = (*texts, *tables, "training")
+    if "results" in document:
+        raise CardError(
+            f"results belong in {RESULTS_FILE} beside the card, which "
+            "`python scripts/update_agents.py --agent NAME` writes; take them out of the card"
+        )
     _check_keys("card", document, needed=(*texts, *tables), allowed=allowed)
     for key in texts:
         _check_type(key, document[key], str)
@@ -183,13 +148,10 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
         )
     if document["kind"] not in KINDS:
         raise CardError(unknown_name("kind", document["kind"], KINDS))
-    results = document.get("results", [])
-    _check_type("results", results, list)
     read: dict[str, Any] = {key: " ".join(document[key].split()) for key in texts}
     return Card(
         **read,
         **{key: document[key] for key in tables},
-        results=tuple(_result_of(table) for table in results),
         training=_training_of(document["training"]) if "training" in document else None,
         path=path,
     )
@@ -217,25 +179,6 @@ def _training_of(table: object) -> Training:
         except ScenarioError as error:
             raise CardError(str(error)) from None
     return Training(**(table | {"weeks": weeks}))
-
-
-def _result_of(table: object) -> Result:
-    """Check one table of results."""
-    _check_type("results", table, dict)
-    assert isinstance(table, dict)
-    types = {one.name: str(one.type) for one in fields(Result)}
-    needed = [key for key in types if key != "interval"]
-    _check_keys("results", table, needed=needed, allowed=types)
-    names = {"str": str, "int": int, "float": float}
-    for key in needed:
-        _check_type(f"results.{key}", table[key], names[types[key]])
-    interval = table.get("interval")
-    if interval is not None:
-        _check_type("results.interval", interval, list)
-        if len(interval) != 2 or not all(isinstance(end, float) for end in interval):
-            raise CardError(f"results.interval must be two numbers, got {interval}")
-        interval = (interval[0], interval[1])
-    return Result(**{key: table[key] for key in needed}, interval=interval)
 
 
 def _check_keys(
@@ -275,7 +218,7 @@ def _rule_agent(card: Card) -> RuleAgent:
 
 
 def _index_agent(card: Card) -> RuleAgent:
-    """Make the agent of an index, whose network, if it has one, stands beside the card."""
+    """Make the agent of an index, whose network, if it has one, is beside the card."""
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=INDEX_PARAMETERS)
     _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
     if card.environment["action"] != "policy":
@@ -284,13 +227,13 @@ def _index_agent(card: Card) -> RuleAgent:
     network, file = None, card.parameters.get("network")
     if file is not None:
         _check_weights_file("parameters.network", file, card.path)
-        network = read_expecting(card.path.with_suffix(".npz"))
+        network = read_run_time_network(card.path.with_suffix(".npz"))
     policy = index_policy(card.parameters["weights"], network, source=card.source)
     return RuleAgent(policy, name=card.name)
 
 
 def _weights_agent(card: Card) -> NamedAgent:
-    """Make the agent that hands an environment the same weights in unit scale at every decision."""
+    """Make the agent that takes the same weights in unit scale as its action at every decision."""
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=("weights",))
     _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
     if card.environment["action"] != "weights":
@@ -306,7 +249,7 @@ def _weights_agent(card: Card) -> NamedAgent:
 
 
 def _check_weights_file(key: str, file: object, card: Path) -> None:
-    """Refuse a file of weights that does not stand beside its card, under its name."""
+    """Refuse a file of weights that is not beside its card, under its name."""
     if file != f"{card.stem}.npz":
         raise CardError(
             f"{key} is {file!r}; weights stand beside a card, under its name, {card.stem}.npz"

@@ -1,70 +1,99 @@
-"""Writing what was trained as an entry of the shelf: its card, and its weights beside it."""
+"""Write what was trained as a card, with its weights beside it, and put it on the shelf."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import tomli_w
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import read_card
+from hpcgym.agent.network import write_network
+from hpcgym.agent.result_table import forget_results
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.run_time_network import write_expecting
+from hpcgym.agent.run_time_network import write_run_time_network
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import Training
-from hpcgym.agent.weight_search import ConstantAction
-from hpcgym.core.constants import (
-    RULE_INDEX,
-    RULE_WEIGHTS,
-)
+from hpcgym.agent.weights import ConstantAction
+from hpcgym.core.constants import RULE_INDEX, RULE_WEIGHTS
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.errors import CardError
 from hpcgym.output import ensure_writable, writing
 from hpcgym.registry import shelf_folders
+from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.week_ranges import number_ranges
 
+if TYPE_CHECKING:
+    from hpcgym.agent.ppo.train import Trained
 
-def write_card(path: Path, tables: Mapping[str, Mapping[str, Any]], *, force: bool = False) -> None:
-    """Write a card, and see that it is understood.
+NOT_SET = ("action", "steps", "minutes", "threads", "device")
+"""Hyper-parameters that a card states elsewhere, or that do not change the result."""
+
+KIND_OF_ACTION = {
+    "order": "scores every visible job",
+    "job": "picks the job that goes first",
+    "policy": "chooses the policy of each pass",
+    "weights": "weighs six features of a job",
+}
+
+
+def write_agent(
+    agent: RuleAgent | NamedAgent | Trained,
+    name: str,
+    folder: str | Path,
+    training: Training,
+    *,
+    force: bool = False,
+) -> Path:
+    """Write the card of a trained agent, and its network if it has one; return the card.
 
     Args:
-        path: Where to.
-        tables: What stands in it by table, those of the top under "".
-        force: Whether to replace a card that is there.
+        agent: An index, weights of the six features, the same in unit scale, or what
+            `hpcgym.agent.ppo.train` returns.
+        name: What tables call it; the files are named after it, in lower case.
+        folder: Where to.
+        training: How it was trained; the weeks include those it was validated on.
+        force: Whether to replace files that are there.
 
     Raises:
-        OutputError: The file cannot be written, or is there.
-        CardError: The card is not understood, or what it names is not there.
-
-    Source:
-        House rule: a card says what an agent is and how it was made.
+        OutputError: A file cannot be written, or is there.
+        CardError: The agent is none of these.
     """
-    text = "\n".join(_table(title, table) for title, table in tables.items())
+    path = Path(folder) / f"{name.casefold()}.toml"
+    stated = _stated(agent, path.stem, " and ".join(training.weeks))
+    if isinstance(agent, RuleAgent):
+        if agent.policy.network is not None:
+            write_run_time_network(agent.policy.network, path.with_suffix(".npz"), force=force)
+    elif not isinstance(agent, NamedAgent):
+        write_network(agent.agent, path.with_suffix(".npz"), force=force)
     with writing(path, force=force) as file:
-        file.write_text(text, encoding="utf-8")
+        file.write_text(
+            tomli_w.dumps(
+                {
+                    "name": name,
+                    **stated.texts,
+                    "parameters": stated.parameters,
+                    "environment": stated.environment,
+                    "training": training_table(training),
+                }
+            ),
+            encoding="utf-8",
+        )
     read_card(path)
+    forget_results(path.parent, name)
+    return path
 
 
 def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) -> None:
-    """Refuse a name that an agent cannot be written under, before the work of making one.
-
-    Args:
-        name: What tables would call it; its card and weights would be named after it.
-        folder: Where they would go.
-        shelf: Whether they would go to the shelf, too.
-        force: Whether files that are there may be replaced.
+    """Refuse a name that an agent cannot be written under, before it is trained.
 
     Raises:
         CardError: A name that the shelf cannot have.
-        OutputError: A file cannot be written, or is there.
-
-    Source:
-        House rule: a long run fails before its work and not after it.
+        OutputError: A file cannot be written, or is there and `force` is False.
     """
     if shelf:
         _refuse_trainers_name(name)
@@ -74,21 +103,13 @@ def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) ->
 
 
 def put_on_shelf(card: Path, *, force: bool = False) -> Path:
-    """Copy a card, and the file of weights that it may name, to the shelf of agents.
+    """Copy a card, and the file of weights that it may name, to the shelf; return the copy.
 
-    Args:
-        card: The card, as it was written.
-        force: Whether to replace files that are there.
-
-    Returns:
-        The card on the shelf; its results are for `scripts/update_agents.py`.
+    Earlier results under that name are removed; `scripts/update_agents.py` writes new ones.
 
     Raises:
         CardError: A name that the shelf cannot have.
         OutputError: A file cannot be written, or is there.
-
-    Source:
-        House rule: the shelf is a folder of cards.
     """
     stated = read_card(card)
     _refuse_trainers_name(stated.name)
@@ -98,21 +119,12 @@ def put_on_shelf(card: Path, *, force: bool = False) -> Path:
     for source in (weights, card) if named else (card,):
         with writing(shelf / source.name, force=force) as file:
             shutil.copyfile(source, file)
+    forget_results(shelf, stated.name)
     return shelf / card.name
 
 
 def commit_at(folder: Path) -> str:
-    """Return the commit of the checkout that a folder is in.
-
-    Args:
-        folder: The folder.
-
-    Returns:
-        Its short hash, "unknown" where there is no checkout.
-
-    Source:
-        House rule: a card says what made its agent.
-    """
+    """Return the short hash of a folder's checkout, "unknown" where there is none."""
     command = ["git", "rev-parse", "--short", "HEAD"]
     try:
         told = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -122,68 +134,14 @@ def commit_at(folder: Path) -> str:
 
 
 def training_table(training: Training) -> dict[str, Any]:
-    """Return how an agent was trained as a card's table.
-
-    Args:
-        training: How.
-
-    Returns:
-        The table, its seconds to a tenth.
-
-    Source:
-        `hpcgym.agent.card`.
-    """
+    """Return how an agent was trained as a card's table, its seconds to a tenth."""
     weeks = {name: number_ranges(numbers) for name, numbers in training.weeks.items()}
     table = vars(training) | {"weeks": weeks, "seconds": round(training.seconds, 1)}
     return {key: value for key, value in table.items() if value or key != "logs"}
 
 
-def write_tuned(
-    agent: RuleAgent | NamedAgent,
-    name: str,
-    folder: Path,
-    training: Training,
-    *,
-    force: bool = False,
-) -> Path:
-    """Write an agent that orders by tuned weights, and the network that it may have.
-
-    Args:
-        agent: The agent: an index, weights of the six features, or the same in unit scale, which an
-            environment plays.
-        name: What tables call it; the files are named after it, in lower case.
-        folder: Where to.
-        training: How it was trained.
-        force: Whether to replace files that are there.
-
-    Returns:
-        The card.
-
-    Raises:
-        OutputError: A file cannot be written, or is there.
-        CardError: The agent is none of these.
-
-    Source:
-        House rule: agents are weights with a card that says how they were made.
-    """
-    path = folder / f"{name.casefold()}.toml"
-    described = _described(agent, path.stem)
-    if isinstance(agent, RuleAgent) and agent.policy.network is not None:
-        write_expecting(agent.policy.network, path.with_suffix(".npz"), force=force)
-    logs = " and ".join(training.weeks)
-    top = {"name": name, **described.top, "description": f"{described.text}, trained on {logs}."}
-    tables = {
-        "": top,
-        "parameters": described.parameters,
-        "environment": described.environment,
-        "training": training_table(training),
-    }
-    write_card(path, tables, force=force)
-    return path
-
-
 def _refuse_trainers_name(name: str) -> None:
-    """Refuse a name by which a cross-validation would train new agents, and not find this one."""
+    """Refuse a name by which a cross-validation would train new agents."""
     if name.casefold() in TRAINERS:
         raise CardError(
             f"{name} is a trainer, so `hpcgym cross-validate {name}` would train new agents; "
@@ -191,78 +149,107 @@ def _refuse_trainers_name(name: str) -> None:
         )
 
 
-class _Described(NamedTuple):
-    """What a card says of an agent."""
+class _Stated(NamedTuple):
+    """What a card states of an agent besides its name and its training."""
 
-    top: dict[str, str]
-    text: str
+    texts: dict[str, str]
     parameters: dict[str, Any]
     environment: dict[str, Any]
 
 
-def _described(agent: RuleAgent | NamedAgent, stem: str) -> _Described:
-    """Say what a tuned agent is, the way its kind of card does."""
+def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _Stated:
+    """Describe an agent the way its kind of card does."""
     if isinstance(agent, RuleAgent):
         is_index = agent.policy.rule == RULE_INDEX
-        return _index(agent.policy, stem) if is_index else _weighted(agent.policy)
+        return _index(agent.policy, stem, logs) if is_index else _weighted(agent.policy, logs)
+    if not isinstance(agent, NamedAgent):
+        return _network(agent, stem, logs)
     if not isinstance(agent.agent, ConstantAction):
         raise CardError(
             f"{agent.name} orders by no tuned weights; scripts/train_ppo.py writes networks"
         )
-    top = {"title": "Weights of the six features, in unit scale", "kind": "weights"}
-    return _Described(
-        top | {"source": "RR-9212, equation 3"},
-        "Orders the jobs by a weighted sum of six features, each divided by its size on the "
-        "machine at hand",
+    return _Stated(
+        {
+            "title": "Weights of the six features, in unit scale",
+            "kind": "weights",
+            "source": "RR-9212, equation 3",
+            "description": "Orders the jobs by a weighted sum of six features, each divided by its "
+            f"size on the machine at hand, trained on {logs}.",
+        },
         {"weights": list(agent.agent.action)},
         {"action": "weights"},
     )
 
 
-def _weighted(policy: Policy) -> _Described:
-    """Say what weights of raw features are, or the rule that they come to."""
+def _weighted(policy: Policy, logs: str) -> _Stated:
+    """Describe weights of raw features, or the rule that they are equal to."""
     text = policy.name
     if policy.rule == RULE_WEIGHTS:
         named = zip(FEATURES, policy.parameters[: len(FEATURES)].tolist(), strict=True)
         text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
-    return _Described(
-        {"title": "Weights of the six features", "kind": "rule", "source": policy.source},
-        "Orders the jobs by a weighted sum of six features",
+    return _Stated(
+        {
+            "title": "Weights of the six features",
+            "kind": "rule",
+            "source": policy.source,
+            "description": f"Orders the jobs by a weighted sum of six features, trained on {logs}.",
+        },
         {"policy": text, "score": "the weighted sum of raw features"},
         {"action": "policy", "policies": [text]},
     )
 
 
-def _index(policy: Policy, stem: str) -> _Described:
-    """Say what an index is."""
+def _index(policy: Policy, stem: str, logs: str) -> _Stated:
+    """Describe an index."""
     parameters: dict[str, Any] = {"weights": np.trim_zeros(policy.parameters, "b").tolist()}
     expects = "means over the user's last jobs"
     if policy.network is not None:
         parameters["network"] = f"{stem}.npz"
         expects = "a network that reads the user's last jobs"
-    top = {
-        "title": f"Index of what is expected by {expects}",
-        "kind": "index",
-        "source": "Smith 1956, Various optimizers for single-stage production; hpcgym",
-    }
-    text = (
-        "Orders the jobs by a weighted sum of the logarithms of processors, request, and the share "
-        f"and speed expected by {expects}"
+    return _Stated(
+        {
+            "title": f"Index of what is expected by {expects}",
+            "kind": "index",
+            "source": "Smith 1956, Various optimizers for single-stage production; hpcgym",
+            "description": "Orders the jobs by a weighted sum of the logarithms of processors, "
+            "request, run time ratio and speed. The last two are expected by "
+            f"{expects}, trained on {logs}.",
+        },
+        parameters,
+        {"action": "policy"},
     )
-    return _Described(top, text, parameters, {"action": "policy"})
 
 
-def _table(title: str, table: Mapping[str, Any]) -> str:
-    """Write a table as TOML."""
-    head = f"[{title}]\n" if title else ""
-    return head + "".join(f"{key} = {_value(value)}\n" for key, value in table.items())
+def _network(trained: Trained, stem: str, logs: str) -> _Stated:
+    """Describe a network that was trained by PPO."""
+    config, start = trained.config, trained.config.start.upper()
+    tie = f"corrects {start} by a bounded amount" if config.residual else f"owes {start} nothing"
+    return _Stated(
+        {
+            "title": f"Network that {KIND_OF_ACTION[config.action]}, trained on {logs}",
+            "kind": "network",
+            "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
+            "description": f"A {config.network} network that {tie}, trained by PPO on "
+            f"{trained.steps} decisions. It was the {config.gives} of its training, on the weeks "
+            f"kept for validation at {trained.ratio:.3f} times SAF's sum.",
+        },
+        {
+            "weights": f"{stem}.npz",
+            "network": config.network,
+            "steps": trained.steps,
+            "settings": _settings_of(trained),
+        },
+        dict(config.env_keywords),
+    )
 
 
-def _value(value: object) -> str:
-    """Write a text, a number, a list or a table of such as TOML."""
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{json.dumps(key)} = {_value(one)}" for key, one in value.items())
-        return f"{{ {inside} }}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_value, value))}]"
-    return json.dumps(value)  # texts and numbers as TOML has them
+def _settings_of(trained: Trained) -> list[str]:
+    """Return what differs from the preset, as `--set` takes it, and what changes episodes."""
+    from hpcgym.agent.ppo.config import preset, texts_of  # needs torch
+
+    usual = texts_of(preset(trained.config.action))
+    own = texts_of(trained.config).items()
+    found = [f"{k}={v}" for k, v in own if k not in NOT_SET and v != usual[k]]
+    unchanged = texts_of(Augmentation())
+    changes = texts_of(trained.augmentation or Augmentation()).items()
+    return found + [f"augment {k}={v}" for k, v in changes if v != unchanged[k]]

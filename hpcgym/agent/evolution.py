@@ -1,4 +1,4 @@
-"""Evolution strategies that are asked for candidates and told how good they were."""
+"""Evolution strategies: each is asked for candidates and told their values, lowest best."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ FloatArray = NDArray[np.float64]
 class XNES:
     """Exponential natural evolution strategy: a normal distribution that follows its best samples.
 
-    Lower fitness is better; only ranks count, so any monotone change of the fitness leaves the
-    search as it is.
+    Only ranks count, so any monotone change of the values leaves the search as it is.
 
     Args:
         mean: Where the search begins, shape (dimension,).
-        step_size: Standard deviation of the first candidates (sigma), > 0.
+        step_size: Standard deviation of the first candidates, > 0.
         generator: Source of the random numbers.
         candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
 
@@ -29,20 +28,18 @@ class XNES:
         step_size: Its scale (sigma).
         shape: Its shape, a matrix of determinant 1 (B), shape (dimension, dimension).
         best: The best candidate told so far, or None.
-        best_fitness: Its fitness.
+        best_value: Its value.
 
     Raises:
         HpcgymError: A mean that is no vector, a step size not above 0, fewer than 2 candidates.
 
-    Source:
-        Glasmachers, Schaul, Yi, Wierstra, Schmidhuber 2010 (GECCO), algorithm 1 and table 1.
+    Source: Glasmachers, Schaul, Yi, Wierstra, Schmidhuber 2010 (GECCO), algorithm 1 and table 1.
 
     Example:
         >>> search = XNES(np.ones(3), 0.5, np.random.default_rng(0))
         >>> for _ in range(80):
-        ...     candidates = search.ask()
-        ...     search.tell((candidates**2).sum(axis=1))
-        >>> bool(search.best_fitness < 1e-6)
+        ...     search.tell((search.ask() ** 2).sum(axis=1))
+        >>> bool(search.best_value < 1e-6)
         True
     """
 
@@ -60,7 +57,7 @@ class XNES:
         self.step_size = float(step_size)
         self.shape = np.eye(dimension)
         self.best: FloatArray | None = None
-        self.best_fitness = np.inf
+        self.best_value = np.inf
         self._generator = generator
         self._rate = (9 + 3 * np.log(dimension)) / (5 * dimension * np.sqrt(dimension))
         weight = np.maximum(0.0, np.log(n / 2 + 1) - np.log(np.arange(1, n + 1)))
@@ -69,35 +66,29 @@ class XNES:
         self._asked = np.empty((n, dimension))
 
     def ask(self) -> FloatArray:
-        """Draw a generation.
-
-        Returns:
-            Candidates, shape (n_candidates, dimension).
-        """
+        """Draw a generation of candidates, shape (n_candidates, dimension)."""
         self._drawn = self._generator.standard_normal(self._asked.shape)
         self._asked = self.mean + self.step_size * self._drawn @ self.shape.T
         return self._asked.copy()
 
-    def tell(self, fitness: ArrayLike) -> None:
-        """Move the distribution by what the last generation was worth.
+    def tell(self, values: ArrayLike) -> None:
+        """Move the distribution by the values of the last generation, shape (n_candidates,).
 
-        Args:
-            fitness: Of each candidate, shape (n_candidates,); lower is better, none NaN. Equals are
-                ranked in the order they were drawn.
+        Equal values are ranked in the order in which their candidates were drawn.
 
         Raises:
-            HpcgymError: No generation was asked for, or the fitness does not fit it.
+            HpcgymError: No generation was asked for, the number of values differs, or one is NaN.
         """
-        values = np.asarray(fitness, dtype=np.float64)
+        told = np.asarray(values, dtype=np.float64)
         if self._drawn is None:
             raise HpcgymError("a generation must be asked for before it is told of")
-        if values.shape != (len(self._drawn),) or np.isnan(values).any():
+        if told.shape != (len(self._drawn),) or np.isnan(told).any():
             raise HpcgymError(
-                f"fitness must be {len(self._drawn)} numbers, none NaN; got {fitness!r}"
+                f"values must be {len(self._drawn)} numbers, none NaN; got {values!r}"
             )
-        order = np.argsort(values, kind="stable")
-        if values[order[0]] < self.best_fitness:
-            self.best_fitness = float(values[order[0]])
+        order = np.argsort(told, kind="stable")
+        if told[order[0]] < self.best_value:
+            self.best_value = float(told[order[0]])
             self.best = self._asked[order[0]].copy()
         drawn, self._drawn = self._drawn[order], None
         dimension = len(self.mean)
@@ -111,20 +102,15 @@ class XNES:
 
 
 class CMAES:
-    """Covariance matrix adaptation, by the library of its inventors.
+    """Covariance matrix adaptation, by the library of its inventors; arguments as of `XNES`.
 
-    Args:
-        mean: Where the search begins, shape (dimension,).
-        step_size: Standard deviation of the first candidates (sigma), > 0.
-        generator: Source of the seed of its random numbers.
-        candidates: Candidates per generation, >= 2; default 4 + floor(3 ln dimension).
+    Attributes:
+        mean: Mean of the distribution, shape (dimension,).
 
     Raises:
-        HpcgymError: The library is not installed, a mean that is no vector, a step size not above
-            0, fewer than 2 candidates.
+        HpcgymError: The library is not installed, or as of `XNES`.
 
-    Source:
-        Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
+    Source: Hansen 2016, The CMA evolution strategy: a tutorial; package `cma`.
 
     Example:
         >>> search = CMAES(np.ones(3), 0.5, np.random.default_rng(0))
@@ -158,34 +144,27 @@ class CMAES:
 
     @property
     def mean(self) -> FloatArray:
-        """Return where it stands, shape (dimension,)."""
+        """Return the mean of the distribution, shape (dimension,)."""
         return np.array(self._search.mean)
 
     def ask(self) -> FloatArray:
-        """Draw a generation.
-
-        Returns:
-            Candidates, shape (n_candidates, dimension).
-        """
+        """Draw a generation of candidates, shape (n_candidates, dimension)."""
         self._asked = self._search.ask()
         return np.array(self._asked)
 
-    def tell(self, fitness: ArrayLike) -> None:
-        """Move the distribution by what the last generation was worth.
-
-        Args:
-            fitness: Of each candidate, shape (n_candidates,); lower is better, none NaN.
+    def tell(self, values: ArrayLike) -> None:
+        """Move the distribution by the values of the last generation, shape (n_candidates,).
 
         Raises:
-            HpcgymError: No generation was asked for, or the fitness does not fit it.
+            HpcgymError: No generation was asked for, the number of values differs, or one is NaN.
         """
-        values = np.asarray(fitness, dtype=np.float64)
-        if values.shape != (len(self._asked),) or not len(values) or np.isnan(values).any():
+        told = np.asarray(values, dtype=np.float64)
+        if told.shape != (len(self._asked),) or not len(told) or np.isnan(told).any():
             raise HpcgymError(
-                f"fitness must be {len(self._asked)} numbers, one for each candidate asked for and "
-                f"none NaN; got {fitness!r}"
+                f"values must be {len(self._asked)} numbers, one for each candidate asked for and "
+                f"none NaN; got {values!r}"
             )
-        self._search.tell(self._asked, values.tolist())
+        self._search.tell(self._asked, told.tolist())
         self._asked = []
 
 
@@ -194,7 +173,7 @@ STRATEGIES: dict[str, type[XNES] | type[CMAES]] = {"xnes": XNES, "cma": CMAES}
 
 
 def _beginning(mean: ArrayLike, step_size: float, candidates: int | None) -> FloatArray:
-    """Return the mean that a search begins at; refuse what none can begin with."""
+    """Return the mean that a search begins at; refuse arguments that no search can have."""
     first = np.array(mean, dtype=np.float64)
     if first.ndim != 1 or not len(first) or not np.isfinite(first).all():
         raise HpcgymError(f"a search begins at a vector of finite numbers, got {mean!r}")

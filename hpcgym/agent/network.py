@@ -1,16 +1,18 @@
-"""Networks as agents: numpy alone works them out, and their weights are a `.npz` file.
+"""Networks as agents, computed in numpy; their weights are a `.npz` file.
 
-Both networks treat the visible jobs alike, whatever slot they are in. A job's fields x and the
-cluster's c become h = relu(x A + c B + b), and after further layers a number f. As an `order` or a
-`job` action, each job scores ln(1 / area) + bound tanh(f), or ln(1 / index) + bound tanh(f) with
-the index of SMITH-HISTORY or SMITH-REGRESSION: the network starts as SAF or as that, and never
-leaves it by more than a factor exp(bound) of area or index. As `weights` or `policy`, the mean of h
-over the jobs is what f is made of, and the action is the start's plus bound tanh(f).
+Both networks treat the visible jobs alike in every slot. A job's fields x and the
+cluster's fields c become h = relu(x A + c B + b), and after further layers a number f.
 
-SAF is met to the job, since slots are in its order. The index is met but for jobs whose index
-differs by less than 2e-6 of itself, what float32 tells apart, and for jobs of one index: these go
-in the order of slots, that of area, and not of arrival. Jobs without a slot follow by area, and as
-`job` the jobs behind the one that is picked are backfilled in the scenario's order.
+- `order`, `job`: each job scores ln(1 / start) + bound tanh(f), where start is the job's area (SAF)
+  or its index of SMITH-HISTORY or SMITH-REGRESSION. An untrained network has f = 0 and orders as
+  its start does. Training never moves a job by more than a factor exp(bound) of area or index.
+- `weights`, `policy`: f is computed from the mean of h over the jobs, and the action is the start's
+  plus bound tanh(f).
+
+As `order`, an untrained network reproduces SAF job by job, since slots are in SAF's order. It
+reproduces an index except where two jobs' indexes differ by less than 2e-6 of their value, the
+resolution of float32: such jobs go in the order of slots. Jobs without a slot follow by area. As
+`job`, the jobs behind the one that is picked are backfilled in the scenario's order.
 """
 
 from __future__ import annotations
@@ -35,19 +37,20 @@ Network = Literal["kernel", "attention"]
 Start = Literal["saf", "smith-history", "smith-regression"]
 
 FORMAT = 2
-"""Version of the files; whatever changes what the same weights do makes another."""
+"""Version of the files; it grows whenever the same weights would act differently."""
 
 STARTS: dict[str, tuple[int, float]] = {
     "saf": (FIELDS.index("log_area"), 16.0),
     "smith-history": (FIELDS.index("log_expected_index"), 28.0),
     "smith-regression": (FIELDS.index("log_expected_index"), 28.0),
 }
-"""By what a network that scores jobs starts: a field, which lies in [0, 1], and what it is
-multiplied by, about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
+"""The initial score of a network that scores jobs: a field in [0, 1] and its factor.
+
+The factors are about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
 of areas or of the index."""
 
 HEAD_START = 1.0
-"""What the start has before the other policies, or the weight of the area, before corrections."""
+"""Initial lead of the start over the other policies, or initial weight of the area."""
 
 EMPTY = np.float32(-1e9)
 """Score of a slot without a job."""
@@ -58,33 +61,30 @@ Weights = dict[str, Floats]
 
 @dataclass(frozen=True)
 class NetworkSpec:
-    """What a network is, but for its weights.
+    """The architecture of a network.
 
     Attributes:
-        network: "kernel" scores each job by itself, given the cluster; "attention" lets the jobs
-            look at each other first.
+        network: "kernel" scores each job by itself, given the cluster; "attention" also lets the
+            jobs attend to each other.
         action: The kind of action it chooses.
         n_slots: Visible jobs.
         n_outputs: Numbers of a `weights` action, or policies of a `policy` action; 0 for scores of
             jobs.
-        start: What an untrained network does: "saf", or Smith's rule, which `weights` cannot, by
-            users' records, "smith-history", or by the regression, "smith-regression".
+        start: What an untrained network does: "saf", or Smith's rule by users' records,
+            "smith-history", or by the regression, "smith-regression"; `weights` takes "saf" only.
         start_output: Which of those outputs is the start's; 0 for scores of jobs.
         hidden: Width of a layer.
         layers: Layers of the kernel, >= 1.
         heads: Heads of the attention; they divide `hidden`.
-        bound: How far tanh(f) may move a score, in units of a natural logarithm; of the other
-            actions, in those of the action.
-        residual: Whether f corrects the start; else f is all there is, and without bound.
-        temperature: What scores are divided by before one draws by them; the lower, the fewer
-            surprises. Read where actions are sampled.
+        bound: How far tanh(f) may move a score, in natural logarithms, or an action, in its units.
+        residual: Whether f corrects the start; else f alone is the output, without a bound.
+        temperature: What scores are divided by before actions are sampled by them.
 
     Raises:
         CardError: A number out of range, or a name that is not known.
 
-    Source:
-        Zhang et al. 2020 (RLScheduler, SC20), the kernel network; Vaswani et al. 2017, attention;
-        specification, section 10, design G.
+    Source: Zhang et al. 2020 (RLScheduler, SC20), the kernel network; Vaswani et al. 2017,
+    attention; specification, section 10, design G.
     """
 
     network: str
@@ -101,7 +101,7 @@ class NetworkSpec:
     temperature: float = 0.5
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse names and numbers that no network has."""
         for key, allowed in (("network", Network), ("action", ActionKind), ("start", Start)):
             if getattr(self, key) not in get_args(allowed):
                 raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
@@ -159,15 +159,11 @@ class NetworkAgent:
     """A network that chooses actions, without torch.
 
     Attributes:
-        spec: What the network is.
         weights: Its weights, by the names of `NetworkSpec.shapes`.
         seed: Seed of the actions that are sampled; the best ones need none.
 
     Raises:
         CardError: Weights that are not those of the network, or not finite.
-
-    Source:
-        House rule: weights on a shelf are data, which no program runs.
 
     Example:
         >>> spec = NetworkSpec("kernel", "job", n_slots=2)
@@ -197,23 +193,12 @@ class NetworkAgent:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """Choose an action for one observation, or one for each of a batch.
+        """Choose an action, or one for each of a batch; arguments and results as `Agent.predict`.
 
-        Args:
-            observation: What the environment shows, or a batch of it, with the agent's `n_slots`.
-            state: Handed back as it came.
-            episode_start: Not used.
-            deterministic: Whether to take the best action rather than sample one. All ranks of an
-                `order` are then drawn, though a training by PPO draws the first `n_ranked` alone.
-
-        Returns:
-            The action, or an array of them, and `state`.
+        All ranks of an `order` are sampled; a training by PPO draws only the first `n_ranked`.
 
         Raises:
             CardError: An observation of another number of slots.
-
-        Source:
-            Stable-Baselines3, `BaseAlgorithm.predict`.
         """
         if not isinstance(observation, Mapping):
             raise CardError("a network sees an observation of HPCBatch-v0, a dict of arrays")
@@ -230,17 +215,13 @@ class NetworkAgent:
         return (action if is_batch else action[0, ...]), state
 
     def output(self, shown: Mapping[str, Floats]) -> Floats:
-        """Work out the network.
-
-        Args:
-            shown: A batch of observations.
+        """Compute the network's output for a batch of observations.
 
         Returns:
             Scores of jobs, highest first, shape (n_envs, n_slots), `EMPTY` where there is none; or
             the best action (of `policy`, the scores of all), shape (n_envs, n_outputs).
 
-        Source:
-            Specification, section 10, design G.
+        Source: Specification, section 10, design G.
         """
         spec, weights = self.spec, self.weights
         is_job = shown["action_mask"] > 0.5
@@ -266,7 +247,7 @@ class NetworkAgent:
         return scores
 
     def _encoded(self, jobs: Floats, cluster: Floats, is_job: NDArray[np.bool_]) -> Floats:
-        """Return the hidden numbers of each job, shape (n_envs, n, hidden)."""
+        """Return the hidden values of each job, shape (n_envs, n, hidden)."""
         weights = self.weights
         of_cluster = cluster @ weights["cluster.weight"] + weights["jobs.bias"]
         h = np.maximum(jobs @ weights["jobs.weight"] + of_cluster[:, None], np.float32(0.0))
@@ -282,18 +263,18 @@ class NetworkAgent:
         return np.asarray(h @ self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
 
     def _attended(self, h: Floats, is_job: NDArray[np.bool_]) -> Floats:
-        """Return what each job gathers from all."""
+        """Return what each job gathers from all of them by attention."""
         heads = (*h.shape[:2], self.spec.heads, -1)
         parts = [self._layer(name, h).reshape(heads) for name in ("query", "key", "value")]
         query, key, value = (part.transpose(0, 2, 1, 3) for part in parts)
         fit = query @ key.transpose(0, 1, 3, 2) / np.float32(np.sqrt(query.shape[-1]))
         fit = np.where(is_job[:, None, None], fit, EMPTY)
-        share = np.exp(fit - fit.max(axis=-1, keepdims=True))
-        share /= share.sum(axis=-1, keepdims=True)
-        return np.asarray((share @ value).transpose(0, 2, 1, 3).reshape(h.shape))
+        attention = np.exp(fit - fit.max(axis=-1, keepdims=True))
+        attention /= attention.sum(axis=-1, keepdims=True)
+        return np.asarray((attention @ value).transpose(0, 2, 1, 3).reshape(h.shape))
 
     def _action(self, output: Floats, deterministic: bool) -> NDArray[Any]:
-        """Turn what the network puts out into actions."""
+        """Turn the network's output into actions."""
         if self.spec.action == "weights":
             if not deterministic:
                 noise = self._generator.standard_normal(output.shape).astype(np.float32)
@@ -309,16 +290,9 @@ class NetworkAgent:
 
 
 def ranks_as_action(scores: NDArray[Any]) -> Floats:
-    """Write the ranks of scores as an `order` action; ties go to the earlier slot.
+    """Return scores as an `order` action: -1 for the highest to 1 for the lowest, in even steps.
 
-    Args:
-        scores: Highest first, shape (n_envs, n_slots).
-
-    Returns:
-        -1 for the first to 1 for the last, evenly spaced, shape (n_envs, n_slots).
-
-    Source:
-        Specification, "Action semantics", `order`: lowest score first.
+    Both have shape (n_envs, n_slots); ties go to the earlier slot.
 
     Example:
         >>> ranks_as_action(np.array([[0.1, 0.9, 0.1]])).tolist()
@@ -333,16 +307,8 @@ def ranks_as_action(scores: NDArray[Any]) -> Floats:
 def check_weights(spec: NetworkSpec, weights: Mapping[str, NDArray[Any]]) -> None:
     """Refuse weights that are not those of a network.
 
-    Args:
-        spec: The network.
-        weights: Arrays by name.
-
     Raises:
-        CardError: A missing or unknown array, another shape or type, or a number that is not
-            finite.
-
-    Source:
-        House rule: what is not understood is an error, never ignored.
+        CardError: A missing or unknown array, another shape or type, or a number not finite.
     """
     shapes = spec.shapes
     for name in weights:
@@ -362,18 +328,10 @@ def check_weights(spec: NetworkSpec, weights: Mapping[str, NDArray[Any]]) -> Non
 
 
 def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False) -> None:
-    """Write an agent's network as named arrays.
-
-    Args:
-        agent: The agent.
-        path: The `.npz` file.
-        force: Whether to replace a file that is there.
+    """Write an agent's network as named arrays, without pickles, to a `.npz` file.
 
     Raises:
-        OutputError: The file cannot be written, or is there.
-
-    Source:
-        House rule: no pickles on a shelf.
+        OutputError: The file cannot be written, or is there and `force` is False.
     """
     stated = {f"spec.{one.name}": getattr(agent.spec, one.name) for one in fields(NetworkSpec)}
     arrays: dict[str, Any] = {"format": np.array(FORMAT)}
@@ -383,20 +341,11 @@ def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False)
 
 
 def read_network(path: str | Path) -> NetworkAgent:
-    """Read an agent's network from named arrays, strictly.
-
-    Args:
-        path: A file of `write_network`.
-
-    Returns:
-        The agent.
+    """Read the agent of a network that `write_network` has written.
 
     Raises:
         CardError: No such file, another format, an array that is missing, unknown, pickled, or of
             another type or shape; the message names the file and the array.
-
-    Source:
-        House rule: what is not understood is an error, never ignored.
     """
     try:
         loaded = np.load(path, allow_pickle=False)
@@ -415,7 +364,7 @@ def read_network(path: str | Path) -> NetworkAgent:
 
 
 def _spec_of(arrays: dict[str, NDArray[Any]]) -> NetworkSpec:
-    """Take what a network is out of its file's arrays; leave the weights."""
+    """Take the architecture out of a file's arrays; leave the weights."""
     version = _taken(arrays, "format", "int")
     if version != FORMAT:
         raise CardError(f"format is {version}; this hpcgym reads {FORMAT}")
@@ -424,7 +373,7 @@ def _spec_of(arrays: dict[str, NDArray[Any]]) -> NetworkSpec:
 
 
 def _taken(arrays: dict[str, NDArray[Any]], name: str, kind: str) -> Any:
-    """Take one stated thing out of a file's arrays."""
+    """Take one stated value out of a file's arrays."""
     if name not in arrays:
         raise CardError(f"{name} is missing")
     array = arrays.pop(name)

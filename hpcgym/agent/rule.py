@@ -21,25 +21,21 @@ from hpcgym.errors import CardError, unknown_name
 class RuleAgent:
     """An agent that always chooses the same ordering policy.
 
-    Through the environment it makes the schedule that `hpcgym.simulate` makes with its settings,
-    to the second, which is how an evaluation runs it.
+    An evaluation runs it by `hpcgym.simulate`. Through the environment it makes the same schedule,
+    to the second. Of backfilling mode, backfill order, estimates and correction it has the
+    scenario's where it states none.
 
     Attributes:
         name: What tables call it.
         policy: The policy it chooses.
         policies: What the environment offers to choose from, `policy` among them.
-        backfill: Text of the backfilling mode it needs, or None for the scenario's.
-        backfill_order: Policy that orders the backfill candidates, or None for the scenario's.
-        estimates: What the scheduler plans with, or None for the scenario's.
-        correction: What it plans with once a job outlives its estimate, or None likewise.
         training: As of `NamedAgent`.
 
     Raises:
         PolicyError: An unknown policy, backfilling mode or predictor.
         CardError: The policy is not among those offered.
 
-    Source:
-        Specification, section 10, "Action semantics": a rule agent is a constant choice.
+    Source: Specification, section 10, "Action semantics".
 
     Example:
         >>> RuleAgent("SAF", policies=["FCFS", "SAF"]).predict({"cluster": np.zeros(4)})
@@ -99,17 +95,11 @@ class RuleAgent:
         return {"action": "policy", "policies": self.policies, **self._stated}
 
     def settings(self, scenario: SchedulerSettings) -> SchedulerSettings:
-        """Put the rule into a scenario's settings.
+        """Return a scenario's settings with what the rule states in their place.
 
-        Args:
-            scenario: The scheduler of the scenario, which agents and baselines share.
+        The scenario's backfill order is left out where the rule's mode takes none.
 
-        Returns:
-            The same threshold, estimates and backfilling, except what the rule states itself; a
-            stated mode that takes no backfill order goes without the scenario's.
-
-        Source:
-            Specification, section 10, "Episodes".
+        Source: Specification, section 10, "Episodes".
 
         Example:
             >>> RuleAgent("FCFS", backfill_order="SPF").settings(SchedulerSettings()).threshold
@@ -136,19 +126,10 @@ class RuleAgent:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...] | None]:
-        """Choose the rule's policy, whatever is observed.
+        """Choose the index of the rule's policy among `policies`, shape () or (n_envs,).
 
-        Args:
-            observation: One observation, or a batch of them; only its batch axis is read.
-            state: Handed back as it came.
-            episode_start: Not used.
-            deterministic: Not used; a rule never samples.
-
-        Returns:
-            The index of the policy among `policies`, of shape () or (n_envs,), and `state`.
-
-        Source:
-            Stable-Baselines3, `BaseAlgorithm.predict`.
+        Only the batch axis of the observation is read. Arguments and results as
+        `hpcgym.agent.base.Agent.predict`.
         """
         n_envs = batch_size(observation)
         shape = () if n_envs is None else (n_envs,)

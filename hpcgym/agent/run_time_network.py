@@ -1,10 +1,9 @@
-"""Networks that expect run times: what they learn from, and how they are fitted.
+"""Networks that expect run times: their samples, their fitting, and their files.
 
-A network sees the signs of `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs` and
-says two
-logarithms: of
-the share D/E of its estimate that a job runs, and of its speed E/D. Both are expectations, so the
-loss of each is that of a Poisson regression, which a mean alone minimises.
+A network reads the inputs of
+`hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`. It puts out two logarithms: of the
+share D/E of its estimate that a job runs (run time ratio), and of its speed E/D. Both are expected
+values, so the loss of each is that of a Poisson regression, which a mean alone minimises.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ class Samples:
     """What a network learns from.
 
     Attributes:
-        sign: What it sees, shape (n_samples, N_NETWORK_INPUTS).
-        share: What the job's D/E came to, shape (n_samples,).
-        speed: 10 s / D likewise: the speed over its largest value, so that jobs with long estimates
-            count no more than others.
+        inputs: What it reads, shape (n_samples, N_NETWORK_INPUTS).
+        run_time_ratio: The job's D/E, shape (n_samples,).
+        speed: 10 s / D, shape (n_samples,): the speed E/D over its largest value, so that jobs with
+            long estimates count no more than others.
         log_bound: log(E / 10 s), shape (n_samples,).
     """
 
@@ -72,9 +71,9 @@ class Fitting:
     """How a network is fitted.
 
     Attributes:
-        epochs: How often each sample is seen.
+        epochs: How often each sample is used.
         batch: Samples of one step.
-        learning_rate: Largest step size of Adam, which rises to it and falls to 0 after.
+        learning_rate: Largest step size of Adam, which rises to it and then falls to 0.
     """
 
     epochs: int = 6
@@ -83,19 +82,10 @@ class Fitting:
 
 
 def samples_of(episodes: Episodes) -> Samples:
-    """Run every week, and note what was to be seen of each job that waited and what became of it.
+    """Run every week; return two samples for each job that waits at a pass.
 
-    A job is noted as it was at its submission and as it was when it last waited: by then more of
-    its user's jobs may have ended.
-
-    Args:
-        episodes: The weeks.
-
-    Returns:
-        Two samples for each job that waits at a pass.
-
-    Source:
-        House rule: what is learnt from is what is decided by.
+    One sample has the inputs at the job's submission, the other those when it last waited: by then
+    more of its user's jobs may have ended.
 
     Example:
         >>> len(samples_of(Episodes("tiny"))) % 2
@@ -114,29 +104,26 @@ def samples_of(episodes: Episodes) -> Samples:
             is_new = np.isnan(first[waiting, 0])
             first[waiting[is_new]] = inputs[is_new]
         executed = executed_run_time(workload, settings.kill_at_limit)
-        parts.append(_noted(simulator.predicted_time, executed, first, last))
-    return _together(parts)
+        parts.append(_samples_of_week(simulator.predicted_time, executed, first, last))
+    return _concatenated(parts)
 
 
 def fit_network(
     samples: Sequence[Samples], seed: int, fitting: Fitting | None = None
 ) -> FloatArray:
-    """Fit a network that expects share and speed.
+    """Fit a network that expects run time ratio and speed; return its parameters (N_NETWORK,).
+
+    Before the first step it puts out 0 for both: every job runs to its estimate.
 
     Args:
         samples: Of one log or of several; each log weighs alike.
         seed: Seed of the first weights and of the order of the samples.
         fitting: How; default `Fitting()`.
 
-    Returns:
-        Its parameters, shape (N_NETWORK,), as `hpcgym.core.index_policy.index_policy` takes them.
-        At first it says log share = log speed = 0: that every job runs to its estimate.
-
     Raises:
         HpcgymError: torch is not installed, or there are no samples.
 
-    Source:
-        Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984.
+    Source: Poisson regression of a positive mean: Gourieroux, Monfort and Trognon 1984.
     """
     try:
         import torch
@@ -147,7 +134,7 @@ def fit_network(
     if not any(len(one) for one in samples):
         raise HpcgymError("no job ever waited in the weeks to learn from: nothing to fit")
     fitting = Fitting() if fitting is None else fitting
-    every = _together(samples)
+    every = _concatenated(samples)
     weight = np.concatenate([np.full(len(one), 1 / max(len(one), 1)) for one in samples])
     columns = (
         every.inputs,
@@ -172,9 +159,9 @@ def fit_network(
         order = torch.randperm(len(every), generator=generator)
         for first in range(0, len(order) - batch + 1, batch):
             part = order[first : first + batch]
-            said = _forward(layers, inputs[part])
-            log_run_time_ratio = said[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
-            log_speed = (said[:, 1] - log_bound[part]).clamp(SMALLEST_LOG, LARGEST_LOG)
+            output = _forward(layers, inputs[part])
+            log_run_time_ratio = output[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
+            log_speed = (output[:, 1] - log_bound[part]).clamp(SMALLEST_LOG, LARGEST_LOG)
             losses = (
                 log_run_time_ratio.exp()
                 - run_time_ratio[part] * log_run_time_ratio
@@ -190,38 +177,21 @@ def fit_network(
     return network.astype(np.float64)
 
 
-def write_expecting(network: FloatArray, path: Path, *, force: bool = False) -> None:
-    """Write a network as a compressed file of numpy, without pickles.
-
-    Args:
-        network: Its parameters, shape (N_NETWORK,).
-        path: Where to, a name that ends in ".npz".
-        force: Whether to replace a file that is there.
+def write_run_time_network(network: FloatArray, path: Path, *, force: bool = False) -> None:
+    """Write a network's parameters, shape (N_NETWORK,), as a `.npz` file without pickles.
 
     Raises:
-        OutputError: The file cannot be written, or is there.
-
-    Source:
-        House rule: no pickles on the shelf.
+        OutputError: The file cannot be written, or is there and `force` is False.
     """
     with writing(path, force=force) as unfinished, unfinished.open("wb") as file:
         np.savez_compressed(file, expecting=network.astype(np.float32))
 
 
-def read_expecting(path: Path) -> FloatArray:
-    """Read what `write_expecting` has written.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The parameters, shape (N_NETWORK,).
+def read_run_time_network(path: Path) -> FloatArray:
+    """Read the parameters that `write_run_time_network` has written.
 
     Raises:
         CardError: The file cannot be read, or holds something else.
-
-    Source:
-        House rule: what is not understood is an error, never ignored.
     """
     try:
         with np.load(path, allow_pickle=False) as arrays:
@@ -251,7 +221,7 @@ def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor
 
 
 def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tensor) -> torch.Tensor:
-    """Return what the network says, shape (n_samples, 2)."""
+    """Return the network's outputs, shape (n_samples, 2)."""
     activations = inputs
     for place, (weight, bias) in enumerate(layers):
         activations = activations @ weight.T + bias
@@ -260,10 +230,10 @@ def _forward(layers: list[tuple[torch.Tensor, torch.Tensor]], inputs: torch.Tens
     return activations
 
 
-def _noted(
+def _samples_of_week(
     estimate: NDArray[np.int64], executed: NDArray[np.int64], first: FloatArray, last: FloatArray
 ) -> Samples:
-    """Return the samples of one week, by the estimates that its signs were read with."""
+    """Return the samples of one week, by the estimates that its inputs were read with."""
     waited = np.flatnonzero(~np.isnan(first[:, 0]))
     bounded = np.maximum(executed[waited], BSLD_BOUND_S).astype(np.float64)
     bound = np.maximum(estimate[waited], BSLD_BOUND_S).astype(np.float64)
@@ -275,11 +245,11 @@ def _noted(
     )
 
 
-def _together(parts: Sequence[Samples]) -> Samples:
-    """Return all samples in one."""
+def _concatenated(parts: Sequence[Samples]) -> Samples:
+    """Return all samples as one."""
     return Samples(
         *(
             np.concatenate([getattr(part, key) for part in parts])
-            for key in ("sign", "share", "speed", "log_bound")
+            for key in ("inputs", "run_time_ratio", "speed", "log_bound")
         )
     )

@@ -25,19 +25,13 @@ except ImportError:
 
 
 class HPCBatchVecEnv(VecEnv):
-    """Many schedulers as Stable-Baselines3 wants them: what its `DummyVecEnv` gives, at once.
+    """A vector of environments with the interface of Stable-Baselines3's `DummyVecEnv`.
 
     Episodes reset by themselves. The infos of the step that ends one hold `terminal_observation`,
     `TimeLimit.truncated` and the final `metrics`; those of the episode that follows are in
-    `reset_infos`.
+    `reset_infos`. Observations are copies, which learners keep while they step.
 
-    Args:
-        scenario: As of `hpcgym.env.vector.SchedulingVectorEnv`, like all arguments.
-        num_envs: Likewise.
-        threads: Likewise.
-        max_episode_steps: Likewise.
-        render_mode: Likewise.
-        **keywords: Likewise.
+    Arguments are those of `hpcgym.env.vector.SchedulingVectorEnv`.
 
     Attributes:
         envs: The vector environment.
@@ -45,9 +39,7 @@ class HPCBatchVecEnv(VecEnv):
     Raises:
         HpcgymError: An unknown or contradictory keyword; on import, no Stable-Baselines3.
 
-    Source:
-        Stable-Baselines3, `DummyVecEnv`; the observations handed out are copies, which learners
-        keep while they step.
+    Source: Stable-Baselines3, `DummyVecEnv` and `VecEnv`.
 
     Example:
         >>> from stable_baselines3 import PPO
@@ -67,7 +59,7 @@ class HPCBatchVecEnv(VecEnv):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        """Wire the environments; the class describes the arguments."""
+        """Make the environments; the class describes the arguments."""
         self.envs = SchedulingVectorEnv(
             scenario,
             num_envs=num_envs,
@@ -85,14 +77,8 @@ class HPCBatchVecEnv(VecEnv):
     def reset(self) -> Observation:
         """Begin episodes, with the seeds and options that were set for this reset.
 
-        Returns:
-            Observations, one more axis in front, (n_envs, ...).
-
         Raises:
             ScenarioError: Options that do not fit.
-
-        Source:
-            Stable-Baselines3, `VecEnv.seed` and `VecEnv.set_options`.
         """
         shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
         self.reset_infos = [_info_of(info, env) for env in range(self.num_envs)]
@@ -101,43 +87,20 @@ class HPCBatchVecEnv(VecEnv):
         return shown
 
     def seed_each(self, seeds: Sequence[int]) -> None:
-        """Seed every environment at the next reset by a seed of its own.
-
-        Args:
-            seeds: One per environment; those of equal seeds draw the same episodes.
-
-        Raises:
-            ScenarioError: At the reset, seeds that do not fit.
-
-        Source:
-            Stable-Baselines3, `VecEnv.seed`, which counts up from one seed.
-        """
+        """Seed every environment at the next reset; equal seeds draw the same episodes."""
         self._seeds = list(seeds)
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Take note of the actions.
-
-        Args:
-            actions: One per environment.
-
-        Source:
-            Stable-Baselines3, `VecEnv.step`.
-        """
+        """Keep the actions, one per environment, for `step_wait`."""
         self._actions = actions
 
     def step_wait(
         self,
     ) -> tuple[Observation, NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
-        """Step by the actions noted.
-
-        Returns:
-            Observations, rewards, which episodes ended, and one info per environment.
+        """Step; return observations, rewards, which episodes ended, and one info per environment.
 
         Raises:
             ActionError: As by `SchedulingVectorEnv.step`.
-
-        Source:
-            Stable-Baselines3, `DummyVecEnv.step_wait`.
         """
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
@@ -154,51 +117,18 @@ class HPCBatchVecEnv(VecEnv):
         self.envs.close()
 
     def get_images(self) -> Sequence[NDArray[Any] | None]:
-        """Return a picture of each environment.
-
-        Returns:
-            Arrays (height, width, 3), or None without render mode "rgb_array".
-
-        Source:
-            Stable-Baselines3, `VecEnv.render`.
-        """
+        """Return a picture of each, (height, width, 3), or None unless in mode rgb_array."""
         if self.render_mode != "rgb_array":
             return [None] * self.num_envs
         return list(self.envs.render() or ())
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """Read an attribute of some environments.
-
-        Args:
-            attr_name: Name of something that `hpcgym.env.sub_env.SubEnv` has.
-            indices: Which environments; None = all.
-
-        Returns:
-            One value per environment.
-
-        Raises:
-            AttributeError: An environment has nothing of that name.
-
-        Source:
-            Stable-Baselines3, `VecEnv.get_attr`.
-        """
-        sub_envs = self.envs.envs
-        return [getattr(sub_envs[env], attr_name) for env in self._get_indices(indices)]
+        """Read an attribute of `hpcgym.env.sub_env.SubEnv`; of all environments by default."""
+        views = self.envs.envs
+        return [getattr(views[env], attr_name) for env in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        """Refuse: environments side by side share what could be set.
-
-        Args:
-            attr_name: Name of an attribute.
-            value: Its value.
-            indices: Which environments.
-
-        Raises:
-            AttributeError: Always.
-
-        Source:
-            House rule: what cannot be done is said.
-        """
+        """Raise AttributeError: environments of a vector share what could be set."""
         raise AttributeError(
             f"{attr_name!r} cannot be set on environments of HPCBatchVecEnv; make new ones with "
             "the keyword you mean"
@@ -207,41 +137,14 @@ class HPCBatchVecEnv(VecEnv):
     def env_method(
         self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
     ) -> list[Any]:
-        """Call a method of some environments, `action_masks` among them.
-
-        Args:
-            method_name: Name of a method of `hpcgym.env.sub_env.SubEnv`.
-            *method_args: Passed on.
-            indices: Which environments; None = all.
-            **method_kwargs: Passed on.
-
-        Returns:
-            What each environment gives.
-
-        Raises:
-            AttributeError: An environment has nothing of that name.
-
-        Source:
-            Stable-Baselines3, `VecEnv.env_method`.
-        """
+        """Call a method of `hpcgym.env.sub_env.SubEnv` of some environments; of all by default."""
         methods = self.get_attr(method_name, indices)
         return [method(*method_args, **method_kwargs) for method in methods]
 
     def env_is_wrapped(
         self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Any = None
     ) -> list[bool]:
-        """Tell that no environment is wrapped.
-
-        Args:
-            wrapper_class: A wrapper.
-            indices: Which environments; None = all.
-
-        Returns:
-            False for each.
-
-        Source:
-            Stable-Baselines3, `VecEnv.env_is_wrapped`.
-        """
+        """Return False for each: no environment is wrapped."""
         return [False for _ in self._get_indices(indices)]
 
 
@@ -272,7 +175,7 @@ def _info_of(info: dict[str, Any], env: int) -> dict[str, Any]:
 
 
 def _stepped_infos(info: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Take apart what a step says of all environments, but for the ends of episodes."""
+    """Return each environment's info of a step, without what ends of episodes add."""
     if "reward_terms" not in info:  # all episodes ended
         return [{} for _ in range(num_envs)]
     names = [key for key in info["reward_terms"] if not key.startswith("_")]

@@ -1,27 +1,24 @@
-"""Trainers: what makes an agent of the weeks it is handed, and of nothing else."""
+"""Trainers: what makes an agent of given weeks, and a list of those there are."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.index_search import IndexTrainer, LinearTrainer
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.weight_search import WeightsTrainer
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
 
 class Trainer(Protocol):
-    """Makes agents.
+    """Makes agents of the weeks it is given, and of nothing else.
 
-    A finished training is kept under the trainer's `repr`, so that should state all its settings,
-    as a dataclass's does.
-
-    Attributes:
-        name: What tables call its agents.
+    A finished training is kept under the trainer's `repr`, which should therefore state all its
+    settings, as a dataclass's does.
     """
 
     @property
@@ -30,19 +27,14 @@ class Trainer(Protocol):
         ...
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
-        """Make an agent.
+        """Make an agent, which can be pickled.
 
         Args:
             episodes: Training weeks of one log or of several, which carry their jobs. An
-                environment takes them as `scenario=`; what is held back to stop early is selected
-                from them.
+                environment takes them as `scenario=`. Weeks for validation are selected from them.
             seed: Seed of all chance.
 
-        Returns:
-            The agent, which can be pickled.
-
-        Source:
-            Specification, section 10, "Evaluation protocol", step 1.
+        Source: Specification, section 10, "Evaluation protocol", step 1.
         """
         ...
 
@@ -55,33 +47,22 @@ def _ppo_trainer() -> Trainer:
 
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
-    "weights": WeightsTrainer,
-    "tuned-weights": partial(LinearTrainer, "TUNED-WEIGHTS"),
-    "network": partial(IndexTrainer, "SMITH-NET", network=True, evaluations=0),
-    "tuned-history": partial(IndexTrainer, "TUNED-HISTORY", network=False),
-    "tuned-network": partial(IndexTrainer, "TUNED-NET", network=True),
-    "evolved-score": partial(
-        IndexTrainer, "EVOLVED-NET", network=True, searched="score", evaluations=240
-    ),
+    "weights": partial(replace, W_TRAIN),
+    "tuned-weights": partial(SearchTrainer, "TUNED-WEIGHTS", "features", evaluations=240),
+    "network": partial(SearchTrainer, "SMITH-NET", network=True, evaluations=0),
+    "tuned-history": partial(SearchTrainer, "TUNED-HISTORY"),
+    "tuned-network": partial(SearchTrainer, "TUNED-NET", network=True),
+    "evolved-score": partial(SearchTrainer, "EVOLVED-NET", "score", network=True, evaluations=240),
     "ppo": _ppo_trainer,
 }
 """What makes each trainer, by the name that commands take."""
 
 
 def load_trainer(name: str) -> Trainer:
-    """Make a trainer by its name.
-
-    Args:
-        name: A name of `TRAINERS`, in any case.
-
-    Returns:
-        The trainer, with its settings as they are by default.
+    """Make a trainer, with its default settings, by a name of `TRAINERS` in any case.
 
     Raises:
         CardError: There is none of that name.
-
-    Source:
-        House rule: an error names the nearest valid name.
 
     Example:
         >>> load_trainer("weights").name

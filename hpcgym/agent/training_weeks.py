@@ -1,4 +1,4 @@
-"""What an agent was trained on, and which weeks it may therefore be judged on."""
+"""What an agent was trained on, and which weeks it may therefore be evaluated on."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Training:
         seconds: Wall time it took, s.
         commit: The project's commit it was made at.
         command: What made it.
-        logs: Digest of the log behind each scenario, sha256 of its uncompressed text, where it was
-            at hand: by it a log is known again where the scenario is not.
+        logs: sha256 of the uncompressed text of the log behind each scenario, where the log was at
+            hand. It identifies the log where the scenario is unknown.
     """
 
     weeks: Mapping[str, tuple[int, ...]]
@@ -44,26 +44,17 @@ class Training:
 
 
 def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
-    """Return the weeks that an agent may be judged on after its training.
+    """Return the numbers of those weeks that an agent may be evaluated on after its training.
 
-    Neither training weeks nor weeks adjacent to one are, in whatever scenario of the same log:
-    weeks are compared by the time at which they begin. In another version of the log no week is,
-    for its clock may begin at another instant, and none where the training's scenario stands on no
-    shelf (`hpcgym.add_folder`) and its log is the same.
-
-    Args:
-        training: How the agent was trained.
-        episodes: The weeks asked about.
-
-    Returns:
-        Numbers of those of them that remain; none of another kind of episode cut from the log, or
-        of another version of it.
+    Training weeks and weeks adjacent to one are closed, in every scenario of the same log: weeks
+    are compared by the time at which they begin. All weeks are closed in another version of the
+    log, whose clock may begin at another instant; in episodes of another kind; and where the
+    training's scenario is on no shelf (`hpcgym.add_folder`) and its log is the same.
 
     Raises:
         TraceError: A log that was trained on, and is cut here too, cannot be cleaned as it was.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 1.
+    Source: Specification, section 10, "Evaluation protocol", step 1.
 
     Example:
         >>> from hpcgym.scenario.episodes import Episodes
@@ -97,18 +88,12 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
 def refuse_training_weeks(
     agent: RuleAgent | NamedAgent, episodes: Episodes, numbers: Sequence[int]
 ) -> None:
-    """Refuse to judge an agent on weeks it was trained on, or on their neighbours.
-
-    Args:
-        agent: The agent.
-        episodes: The weeks there are.
-        numbers: Numbers of those it is to be judged on.
+    """Refuse to evaluate an agent on weeks it was trained on, or on their neighbours.
 
     Raises:
-        CardError: One of them is a training week or adjacent to one.
+        CardError: One of `numbers` is a training week or adjacent to one.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 1.
+    Source: Specification, section 10, "Evaluation protocol", step 1.
     """
     if agent.training is None:
         return
@@ -126,18 +111,7 @@ def refuse_training_weeks(
 
 
 def is_same_log(one: Scenario, other: Scenario) -> bool:
-    """Tell whether two scenarios cut one log.
-
-    Args:
-        one: A scenario.
-        other: Another.
-
-    Returns:
-        Whether behind both is one file, or files of the same text, or versions of one log, which
-        the archive gives one name.
-
-    Source:
-        House rule: weeks of one log may overlap under two names.
+    """Return whether two scenarios cut one log: one file, the same text, or versions of one log.
 
     Example:
         >>> is_same_log(load_scenario("tiny"), load_scenario("synthetic-256-weeks"))
@@ -152,21 +126,11 @@ def is_same_log(one: Scenario, other: Scenario) -> bool:
 
 
 def digests_of_logs(scenarios: Iterable[str | Path | Scenario]) -> dict[str, str]:
-    """Return what the logs of a training are known again by.
-
-    Args:
-        scenarios: Names, paths, or scenarios.
-
-    Returns:
-        The digest of each log by the name of its scenario, for `Training`; none of a log that is
-        not at hand.
+    """Return the digest of each log at hand by the name of its scenario, for `Training.logs`.
 
     Raises:
         ScenarioError: No such scenario.
         TraceError: A log cannot be read.
-
-    Source:
-        House rule: a card means the same on another machine.
 
     Example:
         >>> [len(digest) for digest in digests_of_logs(["tiny"]).values()]
@@ -184,9 +148,9 @@ def _digest_of(scenario: Scenario) -> str | None:
 
 
 def _seconds_later(one: Scenario, other: Scenario) -> int | None:
-    """Return how much later a log's clock begins in one scenario than in another.
+    """Return how much later a log's clock begins in one scenario than in another; None if unknown.
 
-    It begins at the first job that cleaning keeps. Of two versions nothing is known.
+    It begins at the first job that cleaning keeps. It is unknown for two versions of a log.
     """
     if (one.trace, one.machine.processors) == (other.trace, other.machine.processors):
         return 0
@@ -208,13 +172,13 @@ def _known(name: str) -> Scenario | None:
 
 
 def _is_same_text(one: Scenario, other: Scenario) -> bool:
-    """Return whether the logs of two scenarios are at hand, and their texts the same."""
+    """Return whether the logs of two scenarios are at hand and have the same text."""
     first, second = _log_of(one), _log_of(other)
     return first is not None and second is not None and is_same_text(first, second)
 
 
 def _log_of(scenario: Scenario) -> Path | None:
-    """Return where a scenario's log lies, or None where it is not at hand."""
+    """Return the path of a scenario's log, or None where it is not at hand."""
     try:
         return find_trace(scenario.trace.log)
     except TraceError:

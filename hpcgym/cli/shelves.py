@@ -1,4 +1,4 @@
-"""`hpcgym agents` and `hpcgym scenarios`: what stands on the shelves."""
+"""`hpcgym agents` and `hpcgym scenarios`: lists of the shelves, and single entries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from hpcgym.cli.show import show_pairs, show_table
 
 if TYPE_CHECKING:
-    from hpcgym.agent.card import Result
+    from hpcgym.agent.result_table import Result
     from hpcgym.agent.training_weeks import Training
 
 agents = typer.Typer(help="Agents to evaluate: rules and learned ones.", no_args_is_help=True)
@@ -47,9 +47,10 @@ def show_agent(
             "card": str(card.path),
         }
     )
-    if card.results:
+    results = card.results
+    if results:
         columns = ["scenario", "weeks", "mean bsld", "ratio to SAF", "pp-bsld", "max wait, s"]
-        show_table(columns, [_result_row(result) for result in card.results], title="Results")
+        show_table(columns, [_result_row(result) for result in results], title="Results")
 
 
 @scenarios.command("list")
@@ -93,14 +94,11 @@ def _training_pairs(training: Training) -> dict[str, str]:
 
 def _result_row(result: Result) -> list[object]:
     """Return the cells of one of a card's results."""
-    ratio = f"{result.ratio_to_saf:.3f}"
-    if result.interval is not None:
-        ratio += " [{:.3f}, {:.3f}]".format(*result.interval)
     return [
         result.scenario,
         result.n_weeks,
         result.mean_bsld,
-        ratio,
+        result.ratio_text,
         result.mean_pp_bsld,
         result.max_wait_time,
     ]

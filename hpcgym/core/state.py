@@ -56,6 +56,15 @@ class State:
 
     arrays: dict[str, NDArray[Any]]
 
+    def __post_init__(self) -> None:
+        """Refuse arrays that are not those of `Sim`, as a pickle of another version may hold."""
+        if differing := set(self.arrays) ^ set(_LAYOUT.arrays):
+            raise TypeError(f"a state with other arrays than this version's: {sorted(differing)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the arrays alone, which are checked when they are read."""
+        return State, (self.arrays,)
+
     def __getattr__(self, name: str) -> NDArray[Any]:
         """Return an array, or a number of every simulation."""
         if name in _LAYOUT.arrays:

@@ -7,6 +7,7 @@ right order alone would be worth.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
@@ -14,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.weight_search import search_weights, weighing
-from hpcgym.core.constants import (
-    N_WEIGHTS,
-    RULE_KEYS,
-)
+from hpcgym.agent.search import W_TRAIN
+from hpcgym.agent.weights import weights_agent
+from hpcgym.core.constants import N_WEIGHTS, RULE_KEYS
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import executed_run_time
@@ -112,7 +111,7 @@ def best_of_week(episodes: Episodes, number: int, seed: int) -> RuleAgent:
     """
     week = [episodes.select(str(number))]
     generator = np.random.default_rng([seed, number])
-    weights = search_weights(week, generator, evaluations=HINDSIGHT_EVALUATIONS)
-    agent = weighing(weights, week, name=HINDSIGHT)
+    weights = replace(W_TRAIN, evaluations=HINDSIGHT_EVALUATIONS).search(week, generator)
+    agent = weights_agent(weights, week, name=HINDSIGHT)
     assert isinstance(agent, RuleAgent)
     return agent

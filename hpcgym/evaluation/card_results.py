@@ -1,11 +1,11 @@
-"""The results that agent cards quote: made by one evaluation, to the digits its table prints."""
+"""Evaluate agents of the shelf for its table of results, to the digits that commands print."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from hpcgym.agent.card import Card, Result
+from hpcgym.agent.card import Card
+from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import evaluate
@@ -25,10 +25,10 @@ def shelf_results(
     processes: int = 1,
     progress: bool = True,
 ) -> dict[str, Result]:
-    """Evaluate agents of the shelf on a scenario, by the full protocol.
+    """Evaluate agents on a scenario by the full protocol; return the result of each, by name.
 
-    An agent that was trained on weeks of the same log is run on those weeks only that its training
-    leaves open, and left out where there are none.
+    An agent that was trained on weeks of the same log is run only on the weeks that its training
+    leaves open, and left out where there are none. The `command` of a result prints its metrics.
 
     Args:
         cards: The agents' cards, by name.
@@ -37,14 +37,10 @@ def shelf_results(
         processes: How many processes to spread the weeks over.
         progress: Whether to show a progress bar, on a terminal.
 
-    Returns:
-        The result of each agent, by name; its `command` prints the same figures.
-
     Raises:
         TraceError: The scenario's log is not at hand.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
+    Source: Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
     """
     episodes = Episodes(scenario)
     by_weeks: dict[tuple[int, ...], list[str]] = {}
@@ -57,7 +53,7 @@ def shelf_results(
             continue
         weeks = None if opened == episodes.numbers else number_ranges(opened)
         evaluation = evaluate(
-            [cards[name].agent() for name in names],
+            [cards[name].agent for name in names],
             episodes,
             weeks=weeks,
             jitter=JITTER_S if replicas else 0,
@@ -73,25 +69,8 @@ def shelf_results(
     return found
 
 
-def merged(card: Card, result: Result) -> Card:
-    """Put a result in place of the card's earlier one on the same scenario, or after the others.
-
-    Args:
-        card: The card.
-        result: The new result.
-
-    Returns:
-        The card with its results in the order of the scenarios' names.
-
-    Source:
-        House rule: a card has one result per scenario.
-    """
-    by_scenario = {one.scenario: one for one in (*card.results, result)}
-    return replace(card, results=tuple(by_scenario[name] for name in sorted(by_scenario)))
-
-
 def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
-    """Round a summary as the table does, and say what prints it."""
+    """Round a summary as the table of an evaluation does, and state the command that prints it."""
     chosen = "" if weeks is None else f"--weeks {weeks} "
     low, high = one.ratio.low, one.ratio.high
     return Result(
@@ -105,7 +84,8 @@ def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
         mean_bsld=round(one.mean_bsld, 2),
         sum_bsld=round(one.sum_bsld, 2),
         ratio_to_saf=round(one.ratio.value, 3),
-        interval=None if low is None or high is None else (round(low, 3), round(high, 3)),
+        ratio_low=None if low is None else round(low, 3),
+        ratio_high=None if high is None else round(high, 3),
         mean_log_ratio=round(one.log_ratio.value, 3),
         mean_pp_bsld=round(one.mean_pp_bsld, 2),
         p99_bsld=round(one.p99_bsld, 1),

@@ -1,4 +1,4 @@
-"""Strict reading of scenario files: what is not understood is an error, never ignored."""
+"""Strict reading of scenario files: a key or value that is not understood is an error."""
 
 from __future__ import annotations
 

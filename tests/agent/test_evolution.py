@@ -14,11 +14,11 @@ def quadratic(points):
     return along**2 + 100 * across**2 + moved[:, 2] ** 2
 
 
-def searched(seed, generations, fitness=quadratic, strategy=XNES):
+def searched(seed, generations, values_of=quadratic, strategy=XNES):
     """Return a search after some generations."""
     search = strategy(np.zeros(3), 1.0, np.random.default_rng(seed))
     for _ in range(generations):
-        search.tell(fitness(search.ask()))
+        search.tell(values_of(search.ask()))
     return search
 
 
@@ -26,8 +26,8 @@ def searched(seed, generations, fitness=quadratic, strategy=XNES):
 def test_search_finds_the_least_of_a_turned_quadratic(seed):
     search = searched(seed, 400)
     assert np.allclose(search.mean, [3.0, -2.0, 1.0], atol=1e-3)
-    assert search.best_fitness < 1e-6
-    assert quadratic(search.best[np.newaxis])[0] == search.best_fitness
+    assert search.best_value < 1e-6
+    assert quadratic(search.best[np.newaxis])[0] == search.best_value
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -43,20 +43,20 @@ def test_same_generator_gives_the_same_search(strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values())
-def test_searches_abreast_do_as_each_does_alone(strategy):
+def test_interleaved_searches_do_as_each_does_alone(strategy):
     """Neither draws from a generator that others draw from."""
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    abreast = [strategy(np.zeros(3), 1.0, np.random.default_rng(seed)) for seed in (1, 2)]
+    interleaved = [strategy(np.zeros(3), 1.0, np.random.default_rng(seed)) for seed in (1, 2)]
     for _ in range(20):
-        for search in abreast:
+        for search in interleaved:
             search.tell(quadratic(search.ask()))
-    for seed, search in zip((1, 2), abreast, strict=True):
+    for seed, search in zip((1, 2), interleaved, strict=True):
         assert np.array_equal(search.mean, searched(seed, 20, strategy=strategy).mean)
     assert np.array_equal(np.random.get_state()[1], before)  # noqa: NPY002
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values())
-def test_only_ranks_of_the_fitness_count(strategy):
+def test_only_ranks_of_the_values_count(strategy):
     bent = searched(3, 30, lambda points: np.exp(0.01 * quadratic(points)), strategy)
     assert np.array_equal(bent.mean, searched(3, 30, strategy=strategy).mean)
 

@@ -237,7 +237,7 @@ def card(tmp_path: Path) -> Path:
 
 
 def test_a_card_makes_a_network_with_the_keywords_it_needs(card: Path) -> None:
-    agent = read_card(card).agent()
+    agent = read_card(card).agent
     assert agent.name == "NET"
     assert agent.env_keywords == {"action": "order", "n_slots": 8}
     frame = evaluate([agent], "tiny", progress=False).frame
@@ -255,7 +255,7 @@ def test_a_card_of_a_network_that_corrects_an_index_asks_for_what_it_is_made_of(
     with pytest.raises(CardError, match="expectations must be 'records'"):
         read_card(card)
     card.write_text(CARD + 'expectations = "records"\n', encoding="utf-8")
-    assert read_card(card).agent().env_keywords["expectations"] == "records"
+    assert read_card(card).agent.env_keywords["expectations"] == "records"
 
 
 @pytest.mark.parametrize(

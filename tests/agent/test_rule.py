@@ -1,4 +1,4 @@
-"""A rule as an agent: a constant choice, whatever is observed."""
+"""A rule as an agent: a constant choice for every observation."""
 
 import pickle
 

@@ -9,9 +9,9 @@ from hpcgym.agent.run_time_network import (
     Fitting,
     Samples,
     fit_network,
-    read_expecting,
+    read_run_time_network,
     samples_of,
-    write_expecting,
+    write_run_time_network,
 )
 from hpcgym.core.constants import (
     N_HIDDEN,
@@ -29,7 +29,7 @@ from hpcgym.scenario.load import load_scenario
 
 
 def forward(network, inputs):
-    """Apply a network to signs, in numpy."""
+    """Apply a network to its inputs, in numpy."""
     activations, first = inputs, 0
     for n_in, n_out in ((N_NETWORK_INPUTS, N_HIDDEN), (N_HIDDEN, N_LAST), (N_LAST, 2)):
         weight = network[first : first + n_in * n_out].reshape(n_out, n_in)
@@ -93,14 +93,14 @@ def test_network_learns_the_mean_of_what_it_cannot_tell_apart():
     known = Samples(
         inputs, np.minimum(run_time_ratio, 1.0), np.full(n, 0.01), np.full(n, np.log(100.0))
     )
-    said = forward(fit_network([known], 1, Fitting(epochs=30)), inputs)
+    found = forward(fit_network([known], 1, Fitting(epochs=30)), inputs)
     for kind in (0, 1):
         chosen = inputs[:, 1] == kind
-        assert np.exp(said[chosen, 0]).mean() == pytest.approx(
+        assert np.exp(found[chosen, 0]).mean() == pytest.approx(
             known.run_time_ratio[chosen].mean(), rel=0.1
         )
     # speed is E/D = (10/D) (E/10)
-    assert np.exp(said[:, 1]).mean() == pytest.approx(0.01 * 100.0, rel=0.1)
+    assert np.exp(found[:, 1]).mean() == pytest.approx(0.01 * 100.0, rel=0.1)
 
 
 def test_same_seed_gives_the_same_network(samples):
@@ -110,17 +110,17 @@ def test_same_seed_gives_the_same_network(samples):
 
 
 def test_kernel_expects_what_the_network_says(weeks):
-    """At every decision of a week, the terms of the index are those worked out in numpy."""
+    """At every decision of a week, the terms of the index are those computed in numpy."""
     network = np.random.default_rng(0).normal(0.0, 0.5, N_NETWORK)
     by_network = replace(weeks.settings, policy=index_policy([1, 2, 0, 0, 1, -1], network))
     simulator = Simulator(weeks.workload(0), by_network, decide="event")
-    said, expected = [], []
+    found, expected = [], []
     while simulator.run():
-        said.append(simulator.terms()[1][:, [TERM_NETWORK_RUN_TIME_RATIO, TERM_NETWORK_SPEED]])
+        found.append(simulator.terms()[1][:, [TERM_NETWORK_RUN_TIME_RATIO, TERM_NETWORK_SPEED]])
         expected.append(forward(network, simulator.network_inputs()[1]))
-    said, expected = np.concatenate(said), np.concatenate(expected)
-    assert np.allclose(said, expected, rtol=1e-9, atol=1e-12)
-    assert (np.std(said, axis=0) > 0.1).all()
+    found, expected = np.concatenate(found), np.concatenate(expected)
+    assert np.allclose(found, expected, rtol=1e-9, atol=1e-12)
+    assert (np.std(found, axis=0) > 0.1).all()
 
 
 def test_no_samples_are_refused():
@@ -131,10 +131,10 @@ def test_no_samples_are_refused():
 
 def test_network_is_written_and_read(tmp_path, samples):
     network = fit_network([samples], 0, Fitting(epochs=1))
-    write_expecting(network, tmp_path / "one.npz")
-    assert np.array_equal(read_expecting(tmp_path / "one.npz"), network)
+    write_run_time_network(network, tmp_path / "one.npz")
+    assert np.array_equal(read_run_time_network(tmp_path / "one.npz"), network)
     with pytest.raises(OutputError):
-        write_expecting(network, tmp_path / "one.npz")
+        write_run_time_network(network, tmp_path / "one.npz")
 
 
 @pytest.mark.parametrize(
@@ -153,4 +153,4 @@ def test_files_that_hold_no_network_are_refused(tmp_path, write):
     path = tmp_path / "weights.npz"
     write(path)
     with pytest.raises(CardError, match=r"weights\.npz"):
-        read_expecting(path)
+        read_run_time_network(path)

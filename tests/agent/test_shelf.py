@@ -1,5 +1,6 @@
 """The shelf of agents: every card loads, and what is misspelt is an error with a hint."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
-from hpcgym.agent.card import Result, read_card
-from hpcgym.agent.shelf import RESULTS_MARK, index_markdown, write_results
+from hpcgym.agent.card import read_card
+from hpcgym.agent.result_table import FILE, Result, forget_results, read_results, write_results
+from hpcgym.agent.shelf import index_markdown
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
@@ -26,7 +28,8 @@ RESULT = Result(
     mean_bsld=2.5,
     sum_bsld=5.0,
     ratio_to_saf=1.25,
-    interval=(1.0, 1.5),
+    ratio_low=1.0,
+    ratio_high=1.5,
     mean_log_ratio=0.2,
     mean_pp_bsld=1.5,
     p99_bsld=8.0,
@@ -37,8 +40,8 @@ RESULT = Result(
 
 @pytest.fixture
 def card_text() -> str:
-    """The card of SAF, without its results."""
-    return load_card("saf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+    """The card of SAF."""
+    return load_card("saf").path.read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -63,8 +66,8 @@ def test_every_other_card_is_of_what_was_trained() -> None:
     for name, card in load_cards().items():
         if card.kind != "rule":
             assert card.training is not None
-            assert card.agent().training == card.training
-            assert card.agent().name == name
+            assert card.agent.training == card.training
+            assert card.agent.name == name
 
 
 def test_what_was_trained_has_the_last_block_of_each_log_to_be_judged_on() -> None:
@@ -86,7 +89,7 @@ def test_every_card_makes_the_agent_it_names() -> None:
     for name, card in load_cards().items():
         if card.kind != "rule":
             continue
-        agent = card.agent()
+        agent = card.agent
         assert isinstance(agent, RuleAgent)
         assert agent.name == name
         assert agent.policy.name == card.parameters["policy"]
@@ -204,33 +207,67 @@ def test_card_that_is_not_text_or_not_there_is_a_clear_error(tmp_path: Path) -> 
         load_agent(str(tmp_path / "absent.toml"))
 
 
-def test_results_are_written_below_the_hand_written_part_and_read_again(mine: Path) -> None:
+def test_results_are_written_beside_the_card_and_read_again(mine: Path) -> None:
     before = mine.read_text(encoding="utf-8")
-    alone = Result(**{**vars(RESULT), "scenario": "tiny", "interval": None})
-    for results in ([RESULT], [RESULT, alone]):
-        write_results(read_card(mine), results)
-        assert read_card(mine).results == tuple(results)
-    text = mine.read_text(encoding="utf-8")
-    assert text.startswith(before.rstrip())
-    assert text.count(RESULTS_MARK) == 1
+    alone = replace(RESULT, scenario="alone", n_weeks=1, ratio_low=None, ratio_high=None)
+    assert read_card(mine).results == ()
+    write_results(mine.parent, {"Mine": RESULT, "Other": RESULT})
+    assert read_card(mine).results == (RESULT,)
+    write_results(mine.parent, {"Mine": alone})
+    assert read_card(mine).results == (alone, RESULT)
+    assert read_results(mine.parent) == {"Mine": (alone, RESULT), "Other": (RESULT,)}
+    assert mine.read_text(encoding="utf-8") == before
+
+
+def test_new_result_takes_the_place_of_the_old_one_on_its_scenario(mine: Path) -> None:
+    for result in (RESULT, replace(RESULT, mean_bsld=0.1 + 0.2)):
+        write_results(mine.parent, {"Mine": result})
+        assert read_card(mine).results == (result,)
+
+
+def test_results_of_an_agent_that_is_replaced_are_forgotten(mine: Path) -> None:
+    write_results(mine.parent, {"Mine": RESULT, "Other": RESULT})
+    for _ in range(2):
+        forget_results(mine.parent, "Mine")
+        assert read_results(mine.parent) == {"Other": (RESULT,)}
+
+
+def test_every_row_of_the_table_is_of_a_card_on_the_shelf() -> None:
+    cards = load_cards()
+    assert set(read_results(cards["SAF"].path.parent)) == set(cards)
+
+
+def test_card_that_holds_results_is_refused_and_says_where_they_go(mine: Path) -> None:
+    with mine.open("a", encoding="utf-8") as file:
+        file.write('\n[[results]]\nscenario = "tiny"\n')
+    with pytest.raises(CardError, match=r"mine\.toml: results belong in results\.csv beside"):
+        read_card(mine)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("n_weeks = 2", "n_weeks = 2.0", "results.n_weeks must be a whole number"),
-        ("interval = [1.0, 1.5]", "interval = [1.0]", "results.interval must be two numbers"),
-        ("sum_bsld", "sum_bslt", "unknown key 'sum_bslt'; did you mean 'sum_bsld'"),
-        ("replicas = 0\n", "", "results: replicas missing"),
+        (",2,0,2.5", ",2.0,0,2.5", "line 2: n_weeks must be a whole number, got '2.0'"),
+        (",1.0,1.5,", ",1.0,high,", "line 2: ratio_high must be a number, got 'high'"),
+        (",5.0,", ",,", "line 2: sum_bsld must be a number, got ''"),
+        ("sum_bsld", "sum_bslt", "unknown column 'sum_bslt'; did you mean 'sum_bsld'"),
+        ("replicas,", "", "replicas missing"),
+        (",2,0,2.5", ",0,2.5", "line 2: a row has 15 cells"),
+        (",2,0,2.5", ",2,0,0,2.5", "line 2: a row has 15 cells"),
     ],
 )
 def test_results_that_are_not_understood_are_refused(
     mine: Path, old: str, new: str, message: str
 ) -> None:
-    write_results(read_card(mine), [RESULT])
-    mine.write_text(mine.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
-    with pytest.raises(CardError, match=message):
-        read_card(mine)
+    write_results(mine.parent, {"Mine": RESULT})
+    table = mine.parent / FILE
+    text = table.read_text(encoding="utf-8")
+    assert old in text
+    table.write_text(text.replace(old, new), encoding="utf-8")
+    with pytest.raises(CardError) as caught:
+        _ = read_card(mine).results
+    assert str(caught.value).startswith(f"{table}: ")
+    assert message in str(caught.value)
 
 
 def test_index_is_current() -> None:

@@ -1,4 +1,4 @@
-"""Cards of trained agents: what they state, and where the agents may be judged."""
+"""Cards of trained agents: what they state, and where the agents may be evaluated."""
 
 import gzip
 from collections.abc import Callable
@@ -11,7 +11,6 @@ from hpcgym import registry
 from hpcgym.agent import NamedAgent, RuleAgent, load_agent, load_card
 from hpcgym.agent.card import read_card
 from hpcgym.agent.card_writer import training_table
-from hpcgym.agent.shelf import RESULTS_MARK
 from hpcgym.agent.training_weeks import (
     Training,
     digests_of_logs,
@@ -43,7 +42,7 @@ command = "make it"
 def card_path(tmp_path: Path) -> Path:
     """The card of an agent trained on weeks 1-3 and 9 of the bundled scenario."""
     path = tmp_path / "mine.toml"
-    text = load_card("saf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+    text = load_card("saf").path.read_text(encoding="utf-8")
     path.write_text(text.replace('name = "SAF"', 'name = "Mine"') + TABLE, encoding="utf-8")
     return path
 

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.agent.trainers import TRAINERS
-from hpcgym.agent.weight_search import WeightsTrainer
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.cross_validate import FILES
 
@@ -20,7 +21,7 @@ QUICK = ("--folds", 2, "--seeds", 2, "--replicas", 1)
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A scenario of six weeks, and searches that are short."""
-    monkeypatch.setitem(TRAINERS, "weights", lambda: WeightsTrainer(evaluations=24))
+    monkeypatch.setitem(TRAINERS, "weights", lambda: replace(W_TRAIN, evaluations=24))
     monkeypatch.setattr("hpcgym.evaluation.baselines.HINDSIGHT_EVALUATIONS", 24)
     from hpcgym.registry import find_entry
 
@@ -103,7 +104,7 @@ def test_interrupted_cross_validation_goes_on_with_resume(
     assert [entry.name for entry in folder.iterdir()] == [UNFINISHED]
     assert "--resume" in refuse(*command)
     trained: list[object] = []
-    monkeypatch.setattr(WeightsTrainer, "train", lambda *arguments: trained.append(arguments))
+    monkeypatch.setattr(SearchTrainer, "train", lambda *arguments: trained.append(arguments))
     assert "w*train" in run(*command, "--resume")
     assert trained == []
     assert UNFINISHED not in [entry.name for entry in folder.iterdir()]
@@ -132,9 +133,8 @@ def test_trained_card_is_refused_where_it_was_trained(
     run: Command, refuse: Command, quick: Path, tmp_path: Path
 ) -> None:
     from hpcgym.agent import load_card
-    from hpcgym.agent.shelf import RESULTS_MARK
 
-    text = load_card("spf").path.read_text(encoding="utf-8").partition(RESULTS_MARK)[0]
+    text = load_card("spf").path.read_text(encoding="utf-8")
     card = tmp_path / "mine.toml"
     card.write_text(
         text.replace('name = "SPF"', 'name = "mine"')

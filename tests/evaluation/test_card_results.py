@@ -7,7 +7,7 @@ import pytest
 
 from hpcgym.agent import load_cards
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.card_results import merged, shelf_results
+from hpcgym.evaluation.card_results import shelf_results
 from hpcgym.scenario.week_ranges import parse_numbers
 
 BUNDLED = "synthetic-256-weeks"
@@ -27,15 +27,6 @@ def test_figures_on_a_real_log_are_current(real_log: Callable[[str], Path]) -> N
     found = shelf_results(cards, "kth-sp2-weeks", progress=False)
     for name, card in cards.items():
         assert found[name] in card.results
-
-
-def test_new_result_takes_the_place_of_the_old_one_on_its_scenario() -> None:
-    card = load_cards()["FCFS"]
-    new = shelf_results({"FCFS": card}, "tiny", replicas=1, progress=False)["FCFS"]
-    once = merged(card, new)
-    assert merged(once, new).results == once.results
-    assert [result.scenario for result in once.results].count("tiny") == 1
-    assert set(card.results) <= set(once.results)
 
 
 def test_results_without_copies_name_a_command_without_jitter() -> None:

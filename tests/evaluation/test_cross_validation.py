@@ -13,8 +13,9 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
+from hpcgym.agent.search import W_TRAIN
 from hpcgym.agent.trainers import TRAINERS, load_trainer
-from hpcgym.agent.weight_search import ConstantAction, WeightsTrainer, weighing
+from hpcgym.agent.weights import ConstantAction, weights_agent
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import cross_validation, cv_plan, evaluate
@@ -179,7 +180,7 @@ def table(marked_weeks: Episodes) -> CrossValidationResult:
     """Every baseline, quickly searched."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcgym.evaluation.baselines.HINDSIGHT_EVALUATIONS", 60)
-        patch.setitem(TRAINERS, "weights", lambda: WeightsTrainer(evaluations=60))
+        patch.setitem(TRAINERS, "weights", lambda: replace(W_TRAIN, evaluations=60))
         return cross_validate(
             "SPF", marked_weeks, folds=4, seeds=2, jitter=600, replicas=2, progress=False
         )
@@ -296,7 +297,7 @@ def count_calls(patch: pytest.MonkeyPatch, name: str) -> list[object]:
 def test_processes_change_nothing(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 600, "replicas": 1}
     options |= {"baselines": ["clairvoyant SAF"], "progress": False}
-    trainer = WeightsTrainer(evaluations=24)
+    trainer = replace(W_TRAIN, evaluations=24)
     one, two = (cross_validate(trainer, marked_weeks, processes=n, **options) for n in (1, 2))
     pd.testing.assert_frame_equal(one.runs, two.runs)
 
@@ -453,10 +454,10 @@ def test_names_of_baselines_that_no_scheduler_could_be_are_refused(
 
 def test_w_star_train_is_one_line_as_agent_and_as_baseline(marked_weeks: Episodes) -> None:
     options: dict[str, Any] = {"folds": 2, "seeds": 1, "jitter": 0, "replicas": 0}
-    trainer = WeightsTrainer(evaluations=24)
+    trainer = replace(W_TRAIN, evaluations=24)
     found = cross_validate(trainer, marked_weeks, baselines=["w*train"], progress=False, **options)
     assert found.evaluation.agents == ("w*train", "SAF")
     area = np.eye(6)[5]
-    same = weighing(area, [marked_weeks], name="area")
+    same = weights_agent(area, [marked_weeks], name="area")
     alone = cross_validate(same, marked_weeks, baselines=[], progress=False, **options)
     assert np.array_equal(alone.evaluation.values("area"), alone.evaluation.values("SAF"))

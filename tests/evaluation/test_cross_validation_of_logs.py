@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent
+from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.agent.training_weeks import Training
-from hpcgym.agent.weight_search import WeightsTrainer
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.aggregate import aggregate_logs
@@ -146,14 +146,14 @@ def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     marked_weeks: Episodes, other_weeks: Episodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     options = QUICK | {"folds": 2, "seeds": 1, "replicas": 0, "jitter": 0, "baselines": []}
-    logs, trainer = [marked_weeks, other_weeks.select("1-6")], WeightsTrainer(evaluations=24)
+    logs, trainer = [marked_weeks, other_weeks.select("1-6")], replace(W_TRAIN, evaluations=24)
     one = cross_validate(trainer, logs, **options)
-    cache = tmp_path / "cache.jsonl"
-    two = cross_validate(trainer, logs, processes=2, resume=cache, **options)
+    journal = tmp_path / "journal.jsonl"
+    two = cross_validate(trainer, logs, processes=2, resume=journal, **options)
     pd.testing.assert_frame_equal(one.runs, two.runs)
     trained: list[object] = []
-    monkeypatch.setattr(WeightsTrainer, "train", lambda *arguments: trained.append(arguments))
-    again = cross_validate(trainer, logs, resume=cache, **options)
+    monkeypatch.setattr(SearchTrainer, "train", lambda *arguments: trained.append(arguments))
+    again = cross_validate(trainer, logs, resume=journal, **options)
     assert trained == []
     pd.testing.assert_frame_equal(again.trainings, two.trainings)
 

@@ -1,4 +1,4 @@
-"""Learning by proximal policy optimisation, on Stable-Baselines3; needs the extra `train`."""
+"""Proximal policy optimisation on Stable-Baselines3; needs the extra `train`."""
 
 from hpcgym.agent.ppo.config import PPOConfig, augmentation_of, overridden, preset
 from hpcgym.agent.ppo.train import PPOTrainer, Trained, resume, train

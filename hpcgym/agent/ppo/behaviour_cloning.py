@@ -1,4 +1,4 @@
-"""Imitating the start first, by maximum likelihood, for networks that do not start there."""
+"""Behaviour cloning of the start, by maximum likelihood, for networks that do not begin there."""
 
 from __future__ import annotations
 
@@ -12,22 +12,18 @@ from hpcgym.env.observation import FIELDS
 
 
 def clone_start(model: Any, updates: int, batch_size: int) -> float:
-    """Fit a model's network to what its start does on the way.
+    """Fit a model's network to the actions of its start; return the last loss, 0 without updates.
+
+    The loss is minus the mean log likelihood of those actions, which the environments also play.
 
     Args:
         model: PPO or MaskablePPO of Stable-Baselines3, with its environments.
         updates: Steps of the optimiser.
         batch_size: Decisions of each; all environments decide in turn until there are as many.
 
-    Returns:
-        The last loss: minus the mean logarithm of the likelihood of those actions; 0 without
-        updates.
+    Writes the model's network, its optimiser's moments and its environments, which play on.
 
-    Writes:
-        The model's network, its optimiser's moments and its environments, which play on.
-
-    Source:
-        Specification, section 10, "Learnability kit": behaviour cloning of SAF first.
+    Source: Specification, section 10, "Learnability kit".
     """
     env, policy, last = model.get_env(), model.policy, 0.0
     shown = env.reset()
@@ -51,18 +47,7 @@ def clone_start(model: Any, updates: int, batch_size: int) -> float:
 
 
 def start_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
-    """Return what a network's start does, SAF or Smith's rule.
-
-    Args:
-        spec: The network.
-        shown: Observations, (n_envs, ...).
-
-    Returns:
-        One action each, as the environment takes them.
-
-    Source:
-        Specification, "Action semantics".
-    """
+    """Return the action of a network's start, SAF or Smith's rule, for each observation."""
     mask = shown["action_mask"] > 0.5
     if not spec.scores_jobs:
         index = torch.full((len(mask),), spec.start_output, device=mask.device)

@@ -1,4 +1,4 @@
-"""Rollouts whose advantages are taken within groups that play the same episodes."""
+"""Rollouts whose advantages are normalised within groups that play the same episodes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from stable_baselines3.common.buffers import DictRolloutBuffer
 
 
 class _InGroups:
-    """What both buffers share: which episode each decision is of, and what that is for.
-
-    Args:
-        *args: Passed on.
-        group_size: Environments of a group, side by side, which play the same episodes.
-        **kwargs: Passed on.
+    """What both buffers share; `group_size` adjacent environments play the same episodes.
 
     Attributes:
         ordinal: Episodes begun by each environment, shape (n_envs,).
@@ -39,12 +34,7 @@ class _InGroups:
         super().add(*args, **kwargs)  # type: ignore[misc]
 
     def compute_returns_and_advantage(self: Any, last_values: Any, dones: Any) -> None:
-        """Work out returns, and advantages over the mean of those who play the same episode.
-
-        Args:
-            last_values: Values of the observations that follow the rollout.
-            dones: Whether the last steps ended episodes.
-        """
+        """Compute returns, and normalise advantages within groups and episodes."""
         super().compute_returns_and_advantage(last_values, dones)  # type: ignore[misc]
         group = np.arange(self.n_envs) // self._group_size
         if self._group_size == 1:
@@ -63,21 +53,17 @@ class MaskedGroupBuffer(_InGroups, MaskableDictRolloutBuffer):
 def normalised(
     advantage: NDArray[np.float32], group: NDArray[np.int64], episode: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Take advantages over the mean of their group and episode, in units of what is left in it.
+    """Return advantages of mean 0 in a group's episode and of standard deviation 1 in a group.
+
+    Between logs advantages differ by a factor of hundreds: with one unit for all groups, a single
+    heavy week would silence the others.
 
     Args:
         advantage: Shape (n_steps, n_envs).
         group: Group of each environment, shape (n_envs,).
         episode: Ordinal of the episode of each step, shape (n_steps, n_envs).
 
-    Returns:
-        Advantages of the same shape, of mean 0 in each episode of each group and of standard
-        deviation 1 in each group.
-
-    Source:
-        Specification, section 10, "Learnability kit": normalised within groups, the mean of a group
-        as its baseline. With one unit for all a single heavy week would silence the others: between
-        logs advantages differ by a factor of hundreds.
+    Source: Specification, section 10, "Learnability kit".
 
     Example:
         >>> normalised(np.array([[1.0, 3.0]]), np.array([0, 0]), np.array([[1, 1]])).tolist()

@@ -1,4 +1,4 @@
-"""Environments and models, put together from a configuration."""
+"""Environments and models, built from a configuration."""
 
 from __future__ import annotations
 
@@ -23,24 +23,16 @@ GROWTHS = 7
 """Steps in which windows grow from the shortest to the longest."""
 
 GROWN = 1_000_000
-"""What each of them adds to the seed of the environments."""
+"""What each step adds to the seed of the environments."""
 
 
 def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
-    """Make the environments; those of a group play the same scenario.
-
-    Args:
-        config: Hyper-parameters.
-        episodes: What to play, one of each scenario, dealt out to the groups in turn.
-
-    Returns:
-        The environments.
+    """Make the environments. Scenarios are dealt out to the groups in turn, one per group.
 
     Raises:
         HpcgymError: No episodes, or more scenarios than groups.
 
-    Source:
-        Specification, section 10, "Learnability kit": common random numbers inside a batch.
+    Source: Specification, section 10, "Learnability kit": common random numbers.
     """
     n_groups = config.n_envs // config.group_size
     if not 1 <= len(episodes) <= n_groups:
@@ -56,39 +48,20 @@ def env_of(config: PPOConfig, episodes: Sequence[Episodes]) -> HPCBatchVecEnv:
 
 
 def seed_groups(env: HPCBatchVecEnv, config: PPOConfig, seed: int) -> None:
-    """Seed the environments at their next reset; those of a group alike.
-
-    Args:
-        env: The environments.
-        config: Hyper-parameters.
-        seed: Seed of everything.
-
-    Source:
-        Specification, section 10, "Learnability kit": common random numbers inside a batch.
-    """
+    """Seed the environments at their next reset; those of a group alike."""
     env.seed_each([1_000 * seed + place // config.group_size for place in range(config.n_envs)])
 
 
 def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
-    """Let windows that grow be as long as it is time for, and begin all episodes anew then.
+    """Set the length of growing windows; return whether all episodes were begun anew for it.
 
-    They grow in GROWTHS steps, at which every environment is reset and seeded once more, so that
-    those of a group go on playing the same episodes. Without such windows nothing happens.
+    Windows grow in GROWTHS steps as `done` goes from 0 to 1. At each step every environment is
+    reset and seeded once more, so that those of a group go on playing the same episodes.
 
-    Args:
-        model: The model.
-        config: Hyper-parameters.
-        done: How much of the training is done, from 0 to 1.
+    Writes `progress` of the episodes, the environments, and the model's last observations.
 
-    Returns:
-        Whether episodes were begun anew.
-
-    Writes:
-        `progress` of the episodes; the environments, and what the model remembers of them.
-
-    Source:
-        Specification, section 10, "Learnability kit"; short windows before long ones: Zhang et al.
-        2020 (RLScheduler).
+    Source: Specification, section 10, "Learnability kit"; short windows before long ones: Zhang et
+    al. 2020 (RLScheduler).
     """
     configs = {id(one): one for one in model.env.envs.configs}
     growing = [
@@ -109,19 +82,11 @@ def grow_windows(model: Any, config: PPOConfig, done: float) -> bool:
 
 
 def model_of(config: PPOConfig, env: HPCBatchVecEnv, seed: int, output: str | Path | None) -> Any:
-    """Make the model that learns.
+    """Make the model that learns: PPO of Stable-Baselines3; for `job`, MaskablePPO of sb3-contrib.
 
-    Args:
-        config: Hyper-parameters.
-        env: Its environments.
-        seed: Seed of everything.
-        output: Folder for TensorBoard's files; None = none.
+    TensorBoard's files go to the folder `output`, if there is one.
 
-    Returns:
-        PPO of Stable-Baselines3, or MaskablePPO of sb3-contrib for `job`.
-
-    Source:
-        Schulman et al. 2017; Huang and Ontanon 2022, invalid action masking.
+    Source: Schulman et al. 2017; Huang and Ontanon 2022, invalid action masking.
     """
     is_masked = config.action == "job"
     learner: Any = MaskablePPO if is_masked else PPO

@@ -1,4 +1,4 @@
-"""What happens between rollouts: validation, early stopping, checkpoints, and what is shown."""
+"""What happens between rollouts: validation, early stopping, checkpoints, progress."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.validation import Validation
 
 
-class Keeper(BaseCallback):
+class ValidationCallback(BaseCallback):
     """Keeps the best network by validation, and ends the training when it gets no better.
 
     TensorBoard gets `validation/ratio_to_saf`, `validation/mean_log_ratio`, `validation/mean_bsld`,
-    and of the episodes that a rollout ends `schedule/mean_bsld` and `schedule/return`.
+    and `schedule/mean_bsld` and `schedule/return` of the episodes that a rollout ends.
 
     Args:
         config: Hyper-parameters of the training.
@@ -34,11 +34,9 @@ class Keeper(BaseCallback):
         best: Weights of the best average by validation.
         best_ratio: Its ratio to SAF.
         history: Of each validation the steps, the ratio and the mean log ratio.
-        seconds: How long the training has taken, earlier parts of it included.
+        seconds: Duration of the training, s, earlier parts of it included.
 
-    Source:
-        Specification, section 10: early stopping on validation weeks; averages of iterates: Polyak
-        and Juditsky 1992.
+    Source: Specification, section 10; averages of iterates: Polyak and Juditsky 1992.
     """
 
     def __init__(
@@ -56,10 +54,14 @@ class Keeper(BaseCallback):
         self._returns = np.zeros(config.n_envs)
         self._stops = False
         console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[shown]}"),
+        )
         hidden = not (shown and console.is_terminal)
         self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden)
-        self._task = self._bar.add_task("PPO", total=1.0, said="")
+        self._task = self._bar.add_task("PPO", total=1.0, shown="")
 
     _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "history", "_returns")
     _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged")
@@ -76,12 +78,12 @@ class Keeper(BaseCallback):
         self._since = time.perf_counter()
 
     def _on_training_start(self) -> None:
-        """Show the bar, of a training that goes on from where it was."""
+        """Show the progress bar, at where the training was left."""
         self._bar.update(self._task, completed=self._done)
         self._bar.start()
 
     def _on_rollout_start(self) -> None:
-        """Average; let windows grow; validate and save when it is time; see whether to go on."""
+        """Average; grow windows; validate and save when due; decide whether to stop."""
         self._add_network()
         if grow_windows(self.model, self._config, self._done):
             self._returns[:] = 0.0
@@ -94,7 +96,7 @@ class Keeper(BaseCallback):
             self._save()
 
     def _on_step(self) -> bool:
-        """Note what episodes have come to; False ends the training."""
+        """Log the metrics of episodes that end; return False to end the training."""
         if self._stops:
             return False
         self._returns += self.locals["rewards"]
@@ -106,7 +108,7 @@ class Keeper(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        """Count."""
+        """Count the rollout."""
         self._n_rollouts += 1
         self._bar.update(self._task, completed=self._done)
 
@@ -122,7 +124,7 @@ class Keeper(BaseCallback):
         self._bar.stop()
 
     def _add_network(self) -> None:
-        """Add the network to the average, unless no rollout has come since the last was added."""
+        """Add the network to the average, once per rollout."""
         if self._averaged == self._n_rollouts:
             return
         self._averaged, keeps = self._n_rollouts, np.float32(self._config.averaging)
@@ -131,7 +133,7 @@ class Keeper(BaseCallback):
         self.average = {key: keeps * old[key] + (1 - keeps) * new[key] for key in new}
 
     def _validate(self) -> bool:
-        """Compare the average with SAF; False where that has been done."""
+        """Compare the average with SAF; return False where that has been done."""
         if self._validated == self._n_rollouts:
             return False
         agent = NetworkAgent(self._config.spec, self.average)
@@ -143,18 +145,18 @@ class Keeper(BaseCallback):
             self.best, self.best_ratio, self._stale = agent.weights, score.ratio, 0
         for key, value in score._asdict().items():
             self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
-        said = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
-        self._bar.update(self._task, said=said)
+        text = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
+        self._bar.update(self._task, shown=text)
         return True
 
     @property
     def _is_due(self) -> bool:
-        """Tell whether it is time for a validation, however long the training is to be."""
+        """Return whether a validation is due, however long the training is to be."""
         return self._n_rollouts % self._config.validate_every == 0
 
     @property
     def _done(self) -> float:
-        """Return how much of the training is done, by steps or by time."""
+        """Return the share of the training that is done, by steps or by time."""
         self._take_time()
         by_time = self.seconds / (60 * self._config.minutes) if self._config.minutes > 0 else 0.0
         return max(self._n_steps / self._config.steps, by_time)

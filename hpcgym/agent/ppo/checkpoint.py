@@ -1,7 +1,7 @@
-"""Checkpoints of a training, from which it goes on as if it had not been cut off.
+"""Checkpoints, from which a training goes on as if it had not been interrupted.
 
-A checkpoint holds Python objects, pickled: load none that you have not written yourself. What goes
-on a shelf is `.npz`.
+A checkpoint holds pickled Python objects: load none that you have not written yourself. Agents on a
+shelf are `.npz` files.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.week_ranges import number_ranges
 
-FORMAT = 3
+FORMAT = 4
 """Version of the files."""
 
 MAY_CHANGE = ("steps", "minutes", "threads")
-"""Hyper-parameters that may be others when a training goes on."""
+"""Hyper-parameters that may change when a training goes on."""
 
 _NOT_OURS = (
     *(pickle.UnpicklingError, RuntimeError, EOFError),
     *(AttributeError, ImportError, TypeError),  # classes that are gone, or have other fields
 )
-"""What reading raises of a file that is no checkpoint, or one of another hpcgym."""
+"""What reading a file raises that is no checkpoint, or one of another hpcgym."""
 
 
 @dataclass(frozen=True)
-class Course:
-    """What a training is made of.
+class TrainingSettings:
+    """The settings of a training: what it is made of and cannot change later.
 
     Attributes:
         config: Hyper-parameters.
@@ -70,30 +70,16 @@ class Course:
         episodes: Sequence[Episodes],
         validation: Sequence[Episodes],
         augmentation: Augmentation | None,
-    ) -> Course:
-        """Say what a training is made of.
-
-        Args:
-            config: Hyper-parameters.
-            seed: Seed of everything.
-            episodes: What is played, not yet augmented.
-            validation: What decides which network is best.
-            augmentation: How what is played is changed.
-
-        Returns:
-            That, by numbers of weeks.
-        """
+    ) -> TrainingSettings:
+        """Return the settings of a training on episodes that are not yet augmented."""
         weeks, kept = _numbers_of([*episodes, *validation]), _numbers_of(validation)
         return cls(config, seed, weeks, kept, augmentation)
 
-    def refuse_other(self, asked: Course) -> None:
-        """Refuse to go on as something that this training is not.
-
-        Args:
-            asked: What came.
+    def refuse_other(self, asked: TrainingSettings) -> None:
+        """Refuse to go on with settings that differ in more than steps, minutes and threads.
 
         Raises:
-            HpcgymError: It differs in more than steps, minutes and threads.
+            HpcgymError: They do; the message names the first difference.
         """
         ours, theirs = self._stated(), asked._stated()
         for what in ours | theirs:
@@ -127,18 +113,14 @@ class Checkpoint:
     """A training between two rollouts.
 
     Attributes:
-        course: What it is made of.
-        validation: Weeks of its validations.
         env: Its environments, in the middle of their episodes.
         model: What the model knows besides its networks.
-        policy: Parameters of the networks.
-        optimizer: State of the optimiser.
         progress: State of the callback.
         randomness: States of the generators of Python, numpy and torch.
         version: Version of the file.
     """
 
-    course: Course
+    settings: TrainingSettings
     validation: tuple[Episodes, ...]
     env: HPCBatchVecEnv
     model: dict[str, Any]
@@ -149,13 +131,9 @@ class Checkpoint:
     version: int = FORMAT
 
     def restore(self, model: Any) -> None:
-        """Put a fresh model where this one was.
+        """Put a fresh model of the same configuration, on `env`, where this one was.
 
-        Args:
-            model: A model of the same configuration, on `env`.
-
-        Writes:
-            The model, and the states of the generators of random numbers.
+        Writes the model, and the states of the generators of random numbers.
         """
         model.policy.load_state_dict(self.policy)
         model.policy.optimizer.load_state_dict(self.optimizer)
@@ -168,28 +146,15 @@ class Checkpoint:
 
 def checkpoint_of(
     model: Any,
-    course: Course,
+    settings: TrainingSettings,
     validation: tuple[Episodes, ...],
     progress: dict[str, Any],
 ) -> Checkpoint:
-    """Take down a training between two rollouts.
-
-    Args:
-        model: The model.
-        course: What the training is made of.
-        validation: Weeks of its validations.
-        progress: State of the callback.
-
-    Returns:
-        The checkpoint; its parts are the model's own until it is written.
-
-    Source:
-        House rule: long runs can be cut off.
-    """
+    """Return a checkpoint whose parts are the model's own until it is written."""
     kept = ("num_timesteps", "_n_updates", "_last_obs", "_last_episode_starts")
     known = {key: getattr(model, key) for key in kept}
     return Checkpoint(
-        course=course,
+        settings=settings,
         validation=validation,
         env=model.env,
         model=known | {"ordinal": model.rollout_buffer.ordinal},
@@ -203,15 +168,8 @@ def checkpoint_of(
 def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
     """Write a checkpoint over the one before.
 
-    Args:
-        checkpoint: The checkpoint.
-        path: The file.
-
     Raises:
         OutputError: It cannot be written.
-
-    Source:
-        House rule: a file is whole or absent.
     """
     with writing(path, force=True) as partial:
         torch.save(checkpoint, partial)
@@ -220,17 +178,8 @@ def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
 def read_checkpoint(path: str | Path) -> Checkpoint:
     """Read a checkpoint that you have written.
 
-    Args:
-        path: The file.
-
-    Returns:
-        The checkpoint.
-
     Raises:
         HpcgymError: No such file, or not a checkpoint of this version.
-
-    Source:
-        House rule: long runs can be cut off.
     """
     try:
         found = torch.load(path, map_location="cpu", weights_only=False)
@@ -244,26 +193,12 @@ def read_checkpoint(path: str | Path) -> Checkpoint:
 
 
 def randomness() -> tuple[Any, ...]:
-    """Return the states of the generators that learners share.
-
-    Returns:
-        Those of Python, numpy and torch.
-
-    Source:
-        Stable-Baselines3 draws from all three.
-    """
+    """Return the states of the generators that learners share: Python's, numpy's and torch's."""
     return random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
 
 
 def set_randomness(states: tuple[Any, ...]) -> None:
-    """Put the generators that learners share where they were.
-
-    Args:
-        states: What `randomness` returned.
-
-    Source:
-        House rule: a training leaves the generators of its caller as they were.
-    """
+    """Set the generators that learners share to what `randomness` returned."""
     random.setstate(states[0])
     np.random.set_state(states[1])  # noqa: NPY002
     torch.set_rng_state(states[2])

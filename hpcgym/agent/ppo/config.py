@@ -1,4 +1,4 @@
-"""Every hyper-parameter of a training, in one place, with presets for each kind of action."""
+"""Every hyper-parameter of a training, with presets for each kind of action."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Given = Literal["best", "last"]
 """Which average of networks a training gives."""
 
 LARGEST_LOG_STD = 2
-"""Beyond it nearly all actions that are drawn lie at the ends of -1 to 1."""
+"""Beyond it nearly all sampled actions are -1 or 1."""
 
 Device = Literal["auto", "cpu", "cuda"]
 """What a training may compute on."""
@@ -27,7 +27,7 @@ Device = Literal["auto", "cpu", "cuda"]
 
 @dataclass(frozen=True)
 class PPOConfig:
-    """What a training does, but for its episodes and its seed.
+    """The settings of a training, without its episodes and its seed.
 
     Attributes:
         action: What the agent chooses: "order", "job", "policy" or "weights".
@@ -35,48 +35,45 @@ class PPOConfig:
         hidden: Width of a layer.
         layers: Layers before the output.
         heads: Heads of the attention.
-        start: What it begins at: "saf", or Smith's rule by users' records, "smith-history", or by
-            the regression, "smith-regression". Observations show what is expected by the same, and
-            by records at "saf".
-        bound: How far the network may move the scores of its start, in natural logarithms; the
-            start's weight of 1 or head start of 1, for `weights` and `policy`.
-        residual: Whether the network corrects its start, and begins there; else it begins anywhere,
-            unless `clone_updates` bring it there.
-        temperature: What scores of jobs are divided by before one draws by them.
+        start: "saf", "smith-history" or "smith-regression", which decides what observations expect
+            run times by; by records at "saf".
+        bound: How far the network may move the scores of its start, in natural logarithms, or the
+            start's 1 in `weights` and `policy`.
+        residual: Whether the network corrects its start and begins there.
+        temperature: What scores of jobs are divided by before they are sampled.
         n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
             behind them follow by their scores. 0 = all.
         log_std: Logarithm of the standard deviation of `weights`, at the start.
-        policies: What `policy` chooses among, the start being one of them; empty for the other
-            actions.
+        policies: What `policy` chooses among, the start being one of them.
         n_slots: Visible jobs.
         decide: When the agent decides: "contested", "event", or every so many seconds.
         reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
         baseline: Policy that the reward is paired with; "" = none.
         steps: Decisions of all environments together after which the training ends.
-        minutes: Time after which it ends, whatever the steps, so that on a slower or busier machine
-            a seed gives another network; 0 = no limit.
-        n_envs: Environments side by side.
+        minutes: Time after which it ends at any number of steps; 0 = none. With a limit, a seed
+            gives another network on a slower machine.
+        n_envs: Number of environments.
         group_size: Environments of a group, which play the same episodes and are each other's
-            baseline; divides `n_envs`. 1 = every environment by itself.
+            baseline; divides `n_envs`. 1 = no groups.
         n_steps: Decisions per environment and rollout.
         batch_size: Decisions per step of the optimiser.
         n_epochs: How often each decision of a rollout is used.
         learning_rate: Of Adam.
         gamma: Discount per decision; 1 leaves the sum of rewards as it is.
         gae_lambda: How far an advantage trusts rewards rather than the value network.
-        clip_range: How far the likelihood of an action may move, as a share, in one update.
+        clip_range: How far the likelihood ratio of an action may move from 1 in one update.
         target_kl: Divergence at which the updates of a rollout stop early; 0 = never.
-        ent_coef: Weight of the entropy, which rewards trying things.
+        ent_coef: Weight of the entropy.
         vf_coef: Weight of the error of the value network; the lower, the less of `max_grad_norm` it
             takes from the other network.
         max_grad_norm: Largest norm of a gradient.
-        averaging: What the average network keeps of itself when a rollout's network is added to it;
-            that average is validated and what a training gives. 0 = each network by itself.
+        averaging: Weight that the average network keeps when a rollout's network is added; that
+            average is validated and given. 0 = no averaging.
         gives: Which average a training gives: the "best" by validation, or the "last".
-        clone_updates: Steps of the optimiser spent on imitating the start before anything else.
+        clone_updates: Steps of the optimiser spent on behaviour cloning before anything else.
         validate_every: Rollouts between validations.
-        patience: Validations without a better ratio to SAF after which the training ends; 0 = go
-            on to the end.
+        patience: Validations without a better ratio to SAF after which the training ends; 0 =
+            never.
         validation_share: Share of the training weeks, the last, that `PPOTrainer` keeps for
             validation.
         validation_copies: Jittered copies of each validation week, besides the original.
@@ -86,8 +83,7 @@ class PPOConfig:
     Raises:
         HpcgymError: A name that is not known or a number out of range.
 
-    Source:
-        Schulman et al. 2017 (PPO); specification, section 10, "Learnability kit".
+    Source: Schulman et al. 2017 (PPO); specification, section 10, "Learnability kit".
     """
 
     action: str = "order"
@@ -132,7 +128,7 @@ class PPOConfig:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse what no training can have."""
+        """Refuse values that no training can have."""
         choices: dict[str, Any] = {"action": ActionKind, "network": Network}
         choices |= {"start": Start, "reward": Reward, "gives": Given, "device": Device}
         for key, allowed in choices.items():
@@ -173,7 +169,7 @@ class PPOConfig:
 
     @property
     def spec(self) -> NetworkSpec:
-        """Return the network."""
+        """Return the architecture of the network."""
         outputs = {"weights": len(FEATURES), "policy": len(self.policies)}
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
@@ -224,24 +220,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
 }
-"""What is set for each kind of action besides the defaults."""
+"""What each kind of action sets besides the defaults."""
 
 
 def preset(action: str, **changes: Any) -> PPOConfig:
-    """Return where to begin with a kind of action.
-
-    Args:
-        action: "order", "job", "policy" or "weights".
-        **changes: What to set otherwise.
-
-    Returns:
-        The configuration.
+    """Return the preset of a kind of action, with changes.
 
     Raises:
         HpcgymError: An unknown action or key, or a value out of range.
-
-    Source:
-        House rule: a default for every kind of action.
 
     Example:
         >>> preset("policy", hidden=16).policies[0]
@@ -254,21 +240,11 @@ def preset(action: str, **changes: Any) -> PPOConfig:
 
 
 def overridden(config: PPOConfig, assignments: Iterable[str]) -> PPOConfig:
-    """Set hyper-parameters by text.
-
-    Args:
-        config: What to begin with.
-        assignments: Each "key=value"; values of tuples are parted by commas.
-
-    Returns:
-        The configuration with these values.
+    """Set hyper-parameters by texts "key=value"; values of tuples are separated by commas.
 
     Raises:
         HpcgymError: No such key, a value of another type, or one out of range; the message names
             the nearest key.
-
-    Source:
-        House rule: misspelt keys are refused with the nearest valid one.
 
     Example:
         >>> overridden(preset("order"), ["hidden=16", "learning_rate=3e-4"]).hidden
@@ -278,20 +254,14 @@ def overridden(config: PPOConfig, assignments: Iterable[str]) -> PPOConfig:
 
 
 def augmentation_of(assignments: Iterable[str]) -> Augmentation | None:
-    """Say by text how episodes that are played are changed at every draw.
+    """Read texts "key=value" as an augmentation; None where they change nothing.
 
-    Args:
-        assignments: Each "key=value", of `hpcgym.scenario.augment.Augmentation`; the two values of
-            `load` and `window` are parted by a comma.
-
-    Returns:
-        The changes; None where there are none.
+    A comma separates the two values of `load` and of `window`.
 
     Raises:
         HpcgymError: As `overridden`.
 
-    Source:
-        Specification, section 10, "Learnability kit".
+    Source: Specification, section 10, "Learnability kit".
 
     Example:
         >>> augmentation_of(["jitter=600", "load=0.8,1.25"]).load
@@ -302,16 +272,7 @@ def augmentation_of(assignments: Iterable[str]) -> Augmentation | None:
 
 
 def texts_of(one: PPOConfig | Augmentation) -> dict[str, str]:
-    """Write all values as they are given by text.
-
-    Args:
-        one: Hyper-parameters, or changes of episodes.
-
-    Returns:
-        Texts by key, as `overridden` and `augmentation_of` read them.
-
-    Source:
-        House rule: a card says how its agent was made.
+    """Return all values as texts by key, as `overridden` and `augmentation_of` read them.
 
     Example:
         >>> texts_of(preset("policy", policies=("SAF", "SPF")))["policies"]
@@ -329,8 +290,8 @@ def _changes(kind: type[PPOConfig | Augmentation], assignments: Iterable[str]) -
     types = {one.name: str(one.type) for one in fields(kind)}
     found: dict[str, Any] = {}
     for assignment in assignments:
-        key, sign, text = assignment.partition("=")
-        if not sign:
+        key, equals, text = assignment.partition("=")
+        if not equals:
             raise HpcgymError(f"{assignment!r} sets nothing; write key=value")
         _check_keys(kind, [key])
         try:
@@ -370,4 +331,4 @@ _WORDS = {
     "tuple[float, float]": "two numbers with a comma between",
     "tuple[int, int] | None": "two whole numbers with a comma between",
 }
-"""What a value of each type is called."""
+"""How errors name a value of each type."""

@@ -1,4 +1,4 @@
-"""Rankings as actions: the Plackett-Luce distribution, drawn by Gumbel noise."""
+"""Orders as actions: the Plackett-Luce distribution, sampled by Gumbel noise."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import Tensor, nn
 from hpcgym.agent.network import EMPTY
 
 
-class RankingDistribution(Distribution):
-    """Which order jobs are drawn in, one after the other, each by the softmax of what is left.
+class PlackettLuce(Distribution):
+    """The distribution of orders whose jobs are drawn one by one, by the softmax over those left.
 
     An action holds the rank of each slot, mapped into [-1, 1]: -1 for the first. Slots without a
-    job come last and count for nothing. If only the first `n_ranked` are drawn, those behind them
+    job come last and do not count. If only the first `n_ranked` are drawn, those behind them
     follow by their scores, and the likelihood is that of the first ones in their order.
 
     Args:
@@ -23,14 +23,13 @@ class RankingDistribution(Distribution):
         n_ranked: Ranks that are drawn; 0 = all.
 
     Attributes:
-        logits: What is drawn by, shape (n_envs, n_slots), `EMPTY` for empty slots.
+        logits: Scores, shape (n_envs, n_slots), `EMPTY` for empty slots.
 
-    Source:
-        Plackett 1975; Yellott 1977 (Gumbel noise); specification, section 10, design D.
+    Source: Plackett 1975; Yellott 1977 (Gumbel noise); specification, section 10, design D.
 
     Example:
-        >>> ranking = RankingDistribution(3).proba_distribution(torch.zeros(1, 3))
-        >>> float(ranking.log_prob(torch.tensor([[-1.0, 0.0, 1.0]])).exp())
+        >>> orders = PlackettLuce(3).proba_distribution(torch.zeros(1, 3))
+        >>> float(orders.log_prob(torch.tensor([[-1.0, 0.0, 1.0]])).exp())
         0.166...
     """
 
@@ -44,20 +43,20 @@ class RankingDistribution(Distribution):
         """Return no layers: the scores of a network are the parameters."""
         return nn.Identity()
 
-    def proba_distribution(self, logits: Tensor) -> RankingDistribution:
-        """Set what is drawn by."""
+    def proba_distribution(self, logits: Tensor) -> PlackettLuce:
+        """Set the scores."""
         self.logits = logits
         return self
 
     def log_prob(self, actions: Tensor) -> Tensor:
-        """Return the logarithm of the likelihood of actions, shape (n_envs,)."""
+        """Return the log likelihood of actions, shape (n_envs,)."""
         chosen, rest, counts = self._stages(torch.argsort(actions, dim=1, stable=True))
         return torch.where(counts, chosen - rest, 0.0).sum(dim=1)
 
     def entropy(self) -> Tensor:
-        """Return an estimate of the entropy without bias, from one drawn order, shape (n_envs,).
+        """Return an unbiased estimate of the entropy, from one drawn order, shape (n_envs,).
 
-        Given what has been drawn so far, the entropy of the next choice is exact.
+        Given the jobs drawn so far, the entropy of the next choice is exact.
         """
         with torch.no_grad():
             order = self._drawn_order()
@@ -86,7 +85,7 @@ class RankingDistribution(Distribution):
         return self.proba_distribution(logits).get_actions(deterministic=deterministic)
 
     def log_prob_from_params(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Draw orders by these scores; return their likelihoods, too."""
+        """Draw orders by these scores; return their log likelihoods, too."""
         actions = self.actions_from_params(logits)
         return actions, self.log_prob(actions)
 
@@ -96,14 +95,14 @@ class RankingDistribution(Distribution):
         return torch.gt(self.logits, float(EMPTY) / 2)
 
     def _stages(self, order: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return, for each rank of an order, the score drawn, the sum left, and if it counts."""
+        """Return each rank's score, the log sum over jobs left at it, and whether it counts."""
         chosen = self.logits.gather(1, order)
         n_drawn = self._holds_job.sum(dim=1, keepdim=True).clamp(max=self.n_ranked)
         place = torch.arange(self.n_slots, device=chosen.device)
         return chosen, _from_the_end(chosen), place < n_drawn
 
     def _drawn_order(self) -> Tensor:
-        """Draw orders, as places of slots."""
+        """Draw orders, as indexes of slots."""
         noise = -torch.log(torch.empty_like(self.logits).exponential_().clamp(min=1e-30))
         order = torch.argsort(-(self.logits + noise), dim=1, stable=True)
         if self.n_ranked == self.n_slots:
@@ -121,5 +120,5 @@ class RankingDistribution(Distribution):
 
 
 def _from_the_end(values: Tensor) -> Tensor:
-    """Return the logarithm of the sum of exponentials of each value and those behind it."""
+    """Return the log of the sum of exponentials of each value and those behind it."""
     return torch.logcumsumexp(values.flip(1), dim=1).flip(1)

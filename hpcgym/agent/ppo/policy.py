@@ -11,21 +11,21 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor
 
 from hpcgym.agent.network import EMPTY, NetworkSpec
-from hpcgym.agent.ppo.plackett_luce import RankingDistribution
+from hpcgym.agent.ppo.plackett_luce import PlackettLuce
 from hpcgym.agent.ppo.torch_networks import Critic, Packed, Scorer, pack
 
 Shown = dict[str, Tensor]
 
 
 class _Networks:
-    """What both policies share: the networks in place of Stable-Baselines3's layers.
+    """What both policies share: our networks in place of Stable-Baselines3's layers.
 
     Args:
         *args: Observation space, action space and schedule of the learning rate.
         spec: The network.
         n_ranked: First ranks of an `order` that are drawn; 0 = all.
-        log_std: Where the standard deviation of `weights` starts, as a logarithm.
-        with_entropy: Whether to work out the entropy of a ranking, which costs time.
+        log_std: Initial log standard deviation of `weights`.
+        with_entropy: Whether to compute the entropy of an order, which costs time.
         **kwargs: Passed on.
     """
 
@@ -47,7 +47,7 @@ class _Networks:
         self.scorer = Scorer(self._spec, self._log_std)
         self.critic = Critic(self._spec)
         if self._spec.action == "order":
-            self.action_dist = RankingDistribution(self._spec.n_slots, self._n_ranked)
+            self.action_dist = PlackettLuce(self._spec.n_slots, self._n_ranked)
         self.optimizer = torch.optim.Adam(self.parameters(), lr=lr_schedule(1), eps=1e-5)
 
     def _distribution(self: Any, packed: Packed) -> Distribution:
@@ -55,7 +55,7 @@ class _Networks:
         output = self.scorer(packed)
         if self._spec.scores_jobs:
             divided = output / self._spec.temperature
-            output = divided.masked_fill(~packed.mask, float(EMPTY))  # whatever the temperature
+            output = divided.masked_fill(~packed.mask, float(EMPTY))  # at any temperature
         if self._spec.action == "order":
             return self.action_dist.proba_distribution(output)  # type: ignore[no-any-return]
         if self._spec.action == "weights":
@@ -66,13 +66,7 @@ class _Networks:
     def forward(
         self: Any, obs: Shown, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return actions, values and the logarithms of likelihoods.
-
-        Args:
-            obs: Observations.
-            deterministic: Whether to take the best action rather than sample one.
-            action_masks: Not used: observations hold them.
-        """
+        """Return actions, values and log likelihoods; observations hold the masks."""
         packed = pack(obs)
         distribution = self._distribution(packed)
         actions = distribution.get_actions(deterministic=deterministic)
@@ -81,13 +75,7 @@ class _Networks:
     def evaluate_actions(
         self: Any, obs: Shown, actions: Tensor, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return values, logarithms of the likelihoods of actions, and entropies.
-
-        Args:
-            obs: Observations.
-            actions: What was done.
-            action_masks: Not used: observations hold them.
-        """
+        """Return values, log likelihoods of actions, and entropies; observations hold the masks."""
         packed = pack(obs)
         distribution = self._distribution(packed)
         is_costly = self._spec.action == "order" and not self._with_entropy

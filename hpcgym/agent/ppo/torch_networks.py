@@ -1,6 +1,7 @@
-"""The networks of `hpcgym.agent.network` once more, in torch, and the value network beside them.
+"""The networks of `hpcgym.agent.network` in torch, and the value network.
 
-Jobs are packed: only slots that hold a job are worked out, one row each, whosever they are.
+Jobs are packed: only slots that hold a job are computed, one row each. So the cost grows with the
+queue, not with the number of slots.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Packed(NamedTuple):
 
     Attributes:
         jobs: Fields of every job, shape (n_rows, n_fields).
-        owner: Whose each is, shape (n_rows,).
+        owner: The observation of each job, shape (n_rows,).
         cluster: Shape (n_envs, n_cluster).
         mask: Which slots hold a job, shape (n_envs, n_slots).
     """
@@ -43,38 +44,20 @@ class Packed(NamedTuple):
         return self.mask.sum(dim=1, keepdim=True).clamp(min=1).float()
 
     def sums(self, rows: Tensor) -> Tensor:
-        """Add up rows of each observation, shape (n_envs, width)."""
+        """Sum the rows of each observation, shape (n_envs, width)."""
         there = rows.new_zeros(len(self.mask), rows.shape[1])
         return there.index_add(0, self.owner, rows)
 
 
 def pack(shown: dict[str, Tensor]) -> Packed:
-    """Leave out the empty slots of a batch of observations.
-
-    Args:
-        shown: Observations, (n_envs, ...).
-
-    Returns:
-        What is left.
-
-    Source:
-        House rule: cost grows with the queue, not with the room for it.
-    """
+    """Leave out the empty slots of a batch of observations."""
     mask = shown["action_mask"] > 0.5
     jobs = shown["jobs"].reshape(*mask.shape, len(FIELDS))
     return Packed(jobs[mask], mask.nonzero()[:, 0], shown["cluster"], mask)
 
 
 class Scorer(nn.Module):
-    """A network as `NetworkSpec` says, its arrays under the same names.
-
-    Args:
-        spec: The network.
-        log_std: Where the standard deviation of `weights` starts, as a logarithm.
-
-    Source:
-        As `hpcgym.agent.network`, which works out the same in numpy.
-    """
+    """A network of a `NetworkSpec`, its arrays under the same names."""
 
     def __init__(self, spec: NetworkSpec, log_std: float = 0.0) -> None:
         super().__init__()
@@ -89,14 +72,7 @@ class Scorer(nn.Module):
             self.arrays[name.replace(".", "_")] = nn.Parameter(array)
 
     def forward(self, packed: Packed) -> Tensor:
-        """Work out the network.
-
-        Args:
-            packed: Observations.
-
-        Returns:
-            As `hpcgym.agent.network.NetworkAgent.output`.
-        """
+        """Compute the network, as `hpcgym.agent.network.NetworkAgent.output` does in numpy."""
         spec = self.spec
         h = self._encoded(packed)
         if not spec.scores_jobs:
@@ -132,7 +108,7 @@ class Scorer(nn.Module):
         return torch.addmm(self._array(f"{name}.bias"), h, self._array(f"{name}.weight"))
 
     def _encoded(self, packed: Packed) -> Tensor:
-        """Return the hidden numbers of each job, shape (n_rows, hidden)."""
+        """Return the hidden values of each job, shape (n_rows, hidden)."""
         of_cluster = packed.cluster @ self._array("cluster.weight")
         h = torch.relu(self._layer("jobs", packed.jobs) + of_cluster.index_select(0, packed.owner))
         for place in range(1, self.spec.layers):
@@ -143,7 +119,7 @@ class Scorer(nn.Module):
         return h
 
     def _attended(self, h: Tensor, packed: Packed) -> Tensor:
-        """Return what each job gathers from all of its observation."""
+        """Return what each job gathers from all of its observation by attention."""
         n = max(int(packed.mask.sum(dim=1).max()), 1)  # jobs stand in the first slots
         mask = packed.mask[:, :n]
         parts = []
@@ -153,18 +129,14 @@ class Scorer(nn.Module):
             parts.append(padded.reshape(*mask.shape, self.spec.heads, -1).transpose(1, 2))
         query, key, value = parts
         fit = query @ key.transpose(2, 3) / float(np.sqrt(query.shape[-1]))
-        share = torch.softmax(fit.masked_fill(~mask[:, None, None], float(EMPTY)), dim=-1)
-        return torch.as_tensor((share @ value).transpose(1, 2).reshape(*mask.shape, -1)[mask])
+        attention = torch.softmax(fit.masked_fill(~mask[:, None, None], float(EMPTY)), dim=-1)
+        return torch.as_tensor((attention @ value).transpose(1, 2).reshape(*mask.shape, -1)[mask])
 
 
 class Critic(nn.Module):
-    """A value network: of the jobs' hidden numbers the mean and the sum, and the cluster.
+    """A value network, of the mean and the sum of the jobs' hidden values, and of the cluster.
 
-    Args:
-        spec: The network whose actions it values.
-
-    Source:
-        Zaheer et al. 2017 (Deep Sets); specification, section 10.
+    Source: Zaheer et al. 2017 (Deep Sets); specification, section 10.
     """
 
     def __init__(self, spec: NetworkSpec) -> None:

@@ -1,4 +1,4 @@
-"""Training: environments, model and callback put together, begun or taken up again."""
+"""Training by PPO: environments, model and callback together, begun or resumed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.ppo.behaviour_cloning import clone_start
 from hpcgym.agent.ppo.build import env_of, model_of, seed_groups
-from hpcgym.agent.ppo.callbacks import Keeper
+from hpcgym.agent.ppo.callbacks import ValidationCallback
 from hpcgym.agent.ppo.checkpoint import (
-    Course,
+    TrainingSettings,
     checkpoint_of,
     randomness,
     read_checkpoint,
@@ -32,7 +32,7 @@ from hpcgym.agent.ppo.checkpoint import (
 )
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.validation import Validation
-from hpcgym.agent.ppo.validation_split import held_back
+from hpcgym.agent.ppo.validation_split import split_validation
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes
 
@@ -42,13 +42,11 @@ CHECKPOINT = "checkpoint.pt"
 
 @dataclass
 class Trained:
-    """What a training comes to.
+    """The result of a training.
 
     Attributes:
         agent: The best average of networks by validation, or the last, as the configuration says.
         last: The average at the end.
-        config: Hyper-parameters.
-        seed: Seed.
         steps: Decisions it has learned from.
         seconds: How long it took.
         ratio: The agent's ratio to SAF on the weeks of validation.
@@ -69,14 +67,7 @@ class Trained:
     history: list[tuple[int, float, float]]
 
     def named(self, name: str) -> NamedAgent:
-        """Return the agent under a name, with the keywords it needs.
-
-        Args:
-            name: What tables call it.
-
-        Returns:
-            The agent.
-        """
+        """Return the agent under a name, with the keywords it needs."""
         return NamedAgent(name, self.agent, self.config.env_keywords, steps=self.steps)
 
 
@@ -90,26 +81,21 @@ def train(
     output: str | Path | None = None,
     progress: bool = False,
 ) -> Trained:
-    """Train a network, from the start.
+    """Train a network.
 
     Args:
         config: Hyper-parameters.
         episodes: What to train on; of several scenarios, groups of environments play them in turn.
         validation: Weeks that decide which network is best and when to stop.
         augmentation: How the episodes that are played are changed at every draw; None = not at all.
-        seed: Seed of everything, but for where `config.minutes` end it.
+        seed: Seed of everything, except where `config.minutes` end it.
         output: Folder for TensorBoard's files and the checkpoint; None = none.
         progress: Whether to show a progress bar, on a terminal.
 
-    Returns:
-        The best network and what is known of the training.
-
     Raises:
-        HpcgymError: No episodes, more scenarios than groups, a seed out of range, or a device that
-            is not there.
+        HpcgymError: No episodes, more scenarios than groups, a bad seed, or a missing device.
 
-    Source:
-        Schulman et al. 2017; specification, section 10, "Learnability kit".
+    Source: Schulman et al. 2017; specification, section 10, "Learnability kit".
 
     Example:
         >>> from hpcgym.agent.ppo.config import preset
@@ -118,7 +104,7 @@ def train(
         >>> train(small, tiny, validation=tiny).steps
         32
     """
-    course = Course.of(config, seed, episodes, validation, augmentation)
+    settings = TrainingSettings.of(config, seed, episodes, validation, augmentation)
     _refuse_missing(config.device)
     if augmentation is not None:
         episodes = [AugmentedEpisodes(one, augmentation) for one in episodes]
@@ -128,7 +114,7 @@ def train(
         seed_groups(env, config, seed)
         clone_start(model, config.clone_updates, config.batch_size)
         seed_groups(env, config, seed)
-        run = _Run(model, course, tuple(validation), output)
+        run = _Run(model, settings, tuple(validation), output)
         return run.learn(progress)
 
 
@@ -137,59 +123,47 @@ def resume(
     *,
     steps: int | None = None,
     minutes: float | None = None,
-    asked: Course | None = None,
+    asked: TrainingSettings | None = None,
     progress: bool = False,
 ) -> Trained:
-    """Take up a training from its checkpoint; on a CPU it goes on to the bit as it would have.
+    """Resume a training from its checkpoint; on a CPU the result is the same to the bit.
 
-    Windows that grow do so by the share of the steps or minutes that is done, so with more of these
-    they go on from shorter ones.
+    Windows grow by the share of the steps or minutes that is done, so with more of these they go on
+    from shorter ones.
 
     Args:
         folder: The output folder of the training; its checkpoint is a pickle, so use your own.
-        steps: Steps after which to end in place of those it was to take.
+        steps: Steps after which to end, in place of those of the training.
         minutes: Minutes, all parts together, likewise.
-        asked: What it is taken to be, which it must be but for steps, minutes and threads; of these
-            three, those in `asked` hold. None = whatever it is.
+        asked: The settings that the training must have, except steps, minutes and threads, which
+            are taken from here. None = whatever it has.
         progress: Whether to show a progress bar, on a terminal.
-
-    Returns:
-        As `train`.
 
     Raises:
         HpcgymError: There is no checkpoint, it is not understood, it is of another training than
             `asked`, or its device is not there.
-
-    Source:
-        House rule: long runs can be cut off.
     """
     found = read_checkpoint(Path(folder) / CHECKPOINT)
     if asked is not None:
-        found.course.refuse_other(asked)
-    course = asked or found.course
+        found.settings.refuse_other(asked)
+    settings = asked or found.settings
     changes: dict[str, Any] = {"steps": steps, "minutes": minutes}
-    config = replace(course.config, **{k: v for k, v in changes.items() if v is not None})
+    config = replace(settings.config, **{k: v for k, v in changes.items() if v is not None})
     _refuse_missing(config.device)
     found.env.envs.buffers.threads = min(config.threads, config.n_envs)
     with _on_threads(config.threads):
-        model = model_of(config, found.env, course.seed, folder)
+        model = model_of(config, found.env, settings.seed, folder)
         found.restore(model)
-        run = _Run(model, replace(course, config=config), found.validation, folder)
+        run = _Run(model, replace(settings, config=config), found.validation, folder)
         run.progress = found.progress
         return run.learn(progress)
 
 
 @dataclass(frozen=True)
 class PPOTrainer:
-    """Trains by PPO on whatever weeks it is given, of which it keeps the last for validation.
+    """Trains by PPO on the weeks it is given, of which it keeps the last for validation.
 
-    Attributes:
-        config: Hyper-parameters.
-        augmentation: How the weeks that are played are changed at every draw; None = not at all.
-        name: What tables call its agents.
-
-    Source:
-        Specification, section 10, "Evaluation protocol": early stopping uses training weeks only.
+    Source: Specification, section 10, "Evaluation protocol".
 
     Example:
         >>> from hpcgym.agent.ppo.config import preset
@@ -202,16 +176,8 @@ class PPOTrainer:
     name: str = "PPO"
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> NamedAgent:
-        """Train an agent.
-
-        Args:
-            episodes: Training weeks of one or more scenarios.
-            seed: Seed of everything, but for where the configuration's minutes end it.
-
-        Returns:
-            The best network by validation, under the trainer's name.
-        """
-        parts = [held_back(one, self.config.validation_share) for one in episodes]
+        """Train an agent; arguments and result as of `hpcgym.agent.trainers.Trainer`."""
+        parts = [split_validation(one, self.config.validation_share) for one in episodes]
         trained = train(
             self.config,
             [playing for playing, _ in parts],
@@ -224,62 +190,62 @@ class PPOTrainer:
 
 @dataclass
 class _Run:
-    """A model that learns, begun or taken up."""
+    """A model that learns, begun or resumed."""
 
     model: Any
-    course: Course
+    settings: TrainingSettings
     validation: tuple[Episodes, ...]
     output: str | Path | None
     progress: dict[str, Any] | None = None
 
     def learn(self, shown: bool) -> Trained:
         """Learn to the end."""
-        config, model = self.course.config, self.model
+        config, model = self.settings.config, self.model
         validation = Validation(
             self.validation,
             config.env_keywords,
             copies=config.validation_copies,
             threads=config.threads,
         )
-        self.keeper = Keeper(config, validation, self._save, shown=shown)
+        self.callback = ValidationCallback(config, validation, self._save, shown=shown)
         if self.progress is not None:
-            self.keeper.set_state(self.progress)
+            self.callback.set_state(self.progress)
         left = max(config.steps - model.num_timesteps, 0)
         is_new = self.progress is None
-        model.learn(left, callback=self.keeper, reset_num_timesteps=is_new)
-        keeper = self.keeper
-        keeper.state()
+        model.learn(left, callback=self.callback, reset_num_timesteps=is_new)
+        callback = self.callback
+        callback.state()
         is_last = config.gives == "last"
         return Trained(
-            agent=NetworkAgent(config.spec, keeper.average if is_last else keeper.best),
-            last=NetworkAgent(config.spec, keeper.average),
+            agent=NetworkAgent(config.spec, callback.average if is_last else callback.best),
+            last=NetworkAgent(config.spec, callback.average),
             config=config,
-            seed=self.course.seed,
-            steps=keeper.history[-1][0],
-            seconds=keeper.seconds,
-            ratio=keeper.history[-1][1] if is_last else keeper.best_ratio,
-            weeks=self.course.weeks,
-            augmentation=self.course.augmentation,
-            history=keeper.history,
+            seed=self.settings.seed,
+            steps=callback.history[-1][0],
+            seconds=callback.seconds,
+            ratio=callback.history[-1][1] if is_last else callback.best_ratio,
+            weeks=self.settings.weeks,
+            augmentation=self.settings.augmentation,
+            history=callback.history,
         )
 
     def _save(self) -> None:
         """Write a checkpoint, if there is a folder."""
         if self.output is not None:
-            state = self.keeper.state()
-            found = checkpoint_of(self.model, self.course, self.validation, state)
+            state = self.callback.state()
+            found = checkpoint_of(self.model, self.settings, self.validation, state)
             write_checkpoint(found, Path(self.output) / CHECKPOINT)
 
 
 def _refuse_missing(device: str) -> None:
-    """Refuse a device that torch does not see; the learner would take the CPU without a word."""
+    """Refuse a device that torch does not see; the learner would silently take the CPU."""
     if device == "cuda" and not torch.cuda.is_available():
         raise HpcgymError("torch sees no GPU, so device must be auto or cpu, got cuda")
 
 
 @contextmanager
 def _on_threads(threads: int) -> Iterator[None]:
-    """Let torch work on so many threads; leave its settings and all generators as they were."""
+    """Let torch use so many threads; restore its settings and all generators afterwards."""
     before, states = torch.get_num_threads(), randomness()
     torch.set_num_threads(threads)
     try:

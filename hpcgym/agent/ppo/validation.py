@@ -1,4 +1,4 @@
-"""How a network does on weeks it is not trained on, against SAF."""
+"""Validation: a network's bounded slowdown on weeks it is not trained on, against SAF's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hpcgym.trace.resample import jitter
 
 
 class Score(NamedTuple):
-    """What a validation comes to.
+    """The metrics of a validation.
 
     Attributes:
         ratio: Sum over the weeks of the mean bsld over SAF's; of several scenarios the geometric
@@ -34,7 +34,7 @@ class Score(NamedTuple):
 
 
 class Validation:
-    """Weeks held back, and what SAF makes of them.
+    """Weeks held back, and SAF's bounded slowdown on them.
 
     Args:
         episodes: Weeks of one or more scenarios.
@@ -45,8 +45,7 @@ class Validation:
     Raises:
         HpcgymError: No weeks.
 
-    Source:
-        Specification, section 10, "Evaluation protocol", steps 2 and 3, on training weeks.
+    Source: Specification, section 10, "Evaluation protocol", steps 2 and 3, on training weeks.
     """
 
     def __init__(
@@ -72,14 +71,7 @@ class Validation:
         ]
 
     def score(self, agent: NetworkAgent) -> Score:
-        """Let an agent schedule every week.
-
-        Args:
-            agent: The agent, which chooses its best actions.
-
-        Returns:
-            How it compares with SAF.
-        """
+        """Let an agent schedule every week by its best actions; compare it with SAF."""
         found = [
             _mean_bslds(agent, envs, workloads)
             for envs, workloads in zip(self._envs, self._workloads, strict=True)
@@ -96,7 +88,7 @@ class Validation:
 def _mean_bslds(
     agent: NetworkAgent, envs: SchedulingVectorEnv, workloads: list[Workload]
 ) -> NDArray[np.float64]:
-    """Return the mean bsld of each workload, all played side by side."""
+    """Return the mean bsld of each workload, all played in one vector environment."""
     shown, _ = envs.reset(seed=0, options={"workload": workloads})
     found = np.full(len(workloads), np.nan)
     while np.isnan(found).any():

@@ -9,30 +9,24 @@ from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.week_ranges import number_ranges
 
 
-def held_back(
+def split_validation(
     episodes: Episodes, share: float, weeks: str | None = None
 ) -> tuple[Episodes, Episodes]:
-    """Part the weeks of validation, the last unless others are named, from those to play.
+    """Split weeks, in time order, into those to play and those kept for validation.
 
-    Args:
-        episodes: Weeks, in time order.
-        share: How much to keep where no weeks are named, at least one week.
-        weeks: Which to keep, such as "31-36"; None = the last.
-
-    Returns:
-        The weeks to play, and those kept; the same for both where there is one and none is named.
+    Kept are `weeks`, such as "31-36", or else the last `share` of them, at least one. Both parts
+    are the same week where there is one and none is named.
 
     Raises:
         HpcgymError: All weeks are named, so that none is left to play.
         ScenarioError: There is no such week.
 
-    Source:
-        Specification, section 10, "Evaluation protocol".
+    Source: Specification, section 10, "Evaluation protocol".
 
     Example:
-        >>> [len(part) for part in held_back(Episodes("synthetic-256-weeks"), 0.2)]
+        >>> [len(part) for part in split_validation(Episodes("synthetic-256-weeks"), 0.2)]
         [16, 5]
-        >>> held_back(Episodes("synthetic-256-weeks"), 0.2, "4-6")[1].numbers
+        >>> split_validation(Episodes("synthetic-256-weeks"), 0.2, "4-6")[1].numbers
         (4, 5, 6)
     """
     if weeks is None:

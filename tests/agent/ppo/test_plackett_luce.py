@@ -1,4 +1,4 @@
-"""Plackett-Luce: likelihoods over all rankings, by the chain rule, and what is drawn."""
+"""Plackett-Luce: likelihoods over all orders, by the chain rule, and what is drawn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-ranking = pytest.importorskip("hpcgym.agent.ppo.plackett_luce")
+plackett_luce = pytest.importorskip("hpcgym.agent.ppo.plackett_luce")
 
 LOGITS = (0.3, -1.2, 2.0, 0.9)
 EMPTY = -1e9
@@ -31,12 +31,12 @@ def by_chain_rule(logits: tuple[float, ...], order: tuple[int, ...], n_ranked: i
 
 def distribution(logits: tuple[float, ...], n: int, n_ranked: int = 0) -> object:
     """The distribution over n rows of the same scores."""
-    found = ranking.RankingDistribution(len(logits), n_ranked)
+    found = plackett_luce.PlackettLuce(len(logits), n_ranked)
     return found.proba_distribution(torch.tensor(logits).expand(n, -1))
 
 
 @pytest.mark.parametrize("n_ranked", [0, 1, 2, 3, 4])
-def test_likelihoods_of_all_rankings_follow_the_chain_rule_and_sum_to_one(n_ranked: int) -> None:
+def test_likelihoods_of_all_orders_follow_the_chain_rule_and_sum_to_one(n_ranked: int) -> None:
     orders = list(itertools.permutations(range(4)))
     found = distribution(LOGITS, 24, n_ranked).log_prob(actions_of(orders, 4)).exp()
     expected = [by_chain_rule(LOGITS, order, n_ranked or 4) for order in orders]
@@ -56,7 +56,7 @@ def test_slots_without_a_job_count_for_nothing_and_come_last() -> None:
 
 
 @pytest.mark.parametrize("n_ranked", [0, 2])
-def test_rankings_are_drawn_as_often_as_they_are_likely(n_ranked: int) -> None:
+def test_orders_are_drawn_as_often_as_they_are_likely(n_ranked: int) -> None:
     torch.manual_seed(0)
     n = 40_000
     found = distribution(LOGITS, n, n_ranked)
@@ -75,7 +75,7 @@ def test_ranks_behind_those_drawn_follow_by_score() -> None:
         assert order[1:] == sorted(order[1:], key=lambda slot: -LOGITS[slot])
 
 
-def test_the_likeliest_ranking_is_by_score_and_ties_keep_their_order() -> None:
+def test_the_likeliest_order_is_by_score_and_ties_keep_their_order() -> None:
     found = distribution((0.5, 2.0, 0.5, 2.0), 1).mode()
     assert torch.argsort(found, dim=1).tolist() == [[1, 3, 0, 2]]
 
@@ -83,7 +83,7 @@ def test_the_likeliest_ranking_is_by_score_and_ties_keep_their_order() -> None:
 def test_the_likelihood_is_recovered_from_actions_of_many_slots() -> None:
     torch.manual_seed(0)
     logits = torch.randn(64, 128)
-    found = ranking.RankingDistribution(128).proba_distribution(logits)
+    found = plackett_luce.PlackettLuce(128).proba_distribution(logits)
     actions = found.sample()
     assert actions.min() == -1 and actions.max() == 1
     order = torch.argsort(actions.double(), dim=1)
@@ -108,6 +108,6 @@ def test_the_entropy_is_exact_on_average(n_ranked: int, padding: tuple[float, ..
 
 def test_gradients_of_likelihoods_and_entropies_are_finite() -> None:
     logits = torch.tensor([[0.1, 5.0, EMPTY], [EMPTY, EMPTY, EMPTY]], requires_grad=True)
-    found = ranking.RankingDistribution(3).proba_distribution(logits)
+    found = plackett_luce.PlackettLuce(3).proba_distribution(logits)
     (found.log_prob(found.sample()) + found.entropy()).sum().backward()
     assert torch.isfinite(logits.grad).all()

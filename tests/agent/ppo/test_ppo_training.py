@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import namedtuple
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +13,14 @@ import numpy as np
 import pytest
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.card_writer import write_agent
 from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training
-from hpcgym.core import state
+from hpcgym.core.kernels.types import Sim
+from hpcgym.core.state import State
+from hpcgym.core.struct import Array, layout_of
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.runner import evaluate
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
@@ -30,11 +32,10 @@ ppo = pytest.importorskip("hpcgym.agent.ppo")
 buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
 callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
-clone = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
-models = pytest.importorskip("hpcgym.agent.ppo.build")
+behaviour_cloning = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
+build = pytest.importorskip("hpcgym.agent.ppo.build")
 networks = pytest.importorskip("hpcgym.agent.ppo.torch_networks")
-shelving = pytest.importorskip("hpcgym.agent.ppo.export")
-weeks = pytest.importorskip("hpcgym.agent.ppo.validation_split")
+validation_split = pytest.importorskip("hpcgym.agent.ppo.validation_split")
 event_accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
 sb3_evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
 HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
@@ -124,7 +125,7 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
 
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("network", ["kernel", "attention"])
-def test_every_action_trains_from_saf_and_shelves_an_agent(
+def test_every_action_trains_from_saf_and_writes_a_card(
     action: str,
     network: str,
     training: list[Episodes],
@@ -140,10 +141,10 @@ def test_every_action_trains_from_saf_and_shelves_an_agent(
     assert trained.ratio == min(ratio for _, ratio, _ in trained.history)
     assert trained.history[0][1] == pytest.approx(1.0)
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
-    made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # judged elsewhere
-    card = load_card(str(shelving.write_agent(trained, "NET", tmp_path, made)))
+    made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # evaluated elsewhere
+    card = load_card(str(write_agent(trained, "NET", tmp_path, made)))
     assert card.training == made
-    agent = card.agent()
+    agent = card.agent
     assert same_weights(agent.agent, trained.agent)
     frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
     ratio = frame.loc["NET", "mean_bsld"] / frame.loc["SAF", "mean_bsld"]
@@ -167,11 +168,11 @@ def test_two_jobs_alike_are_drawn_evenly_at_any_temperature(
 ) -> None:
     """Two orders of two jobs, whatever becomes of the two slots without a job."""
     config = ppo.preset(action, **SMALL | {"n_slots": 4, "temperature": temperature})
-    env = models.env_of(config, [Episodes("tiny")])
+    env = build.env_of(config, [Episodes("tiny")])
     shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
     shown["jobs"] = torch.zeros_like(shown["jobs"])
     shown["action_mask"] = torch.tensor([[1.0, 1.0, 0.0, 0.0]]).expand(4, -1)
-    found = models.model_of(config, env, 0, None).policy.get_distribution(shown)
+    found = build.model_of(config, env, 0, None).policy.get_distribution(shown)
     assert found.entropy().tolist() == pytest.approx([np.log(2)] * 4, rel=1e-6)
     likelihood = found.log_prob(found.sample()).tolist()
     assert likelihood == pytest.approx([-np.log(2)] * 4, rel=1e-6)
@@ -236,11 +237,11 @@ def test_a_training_ended_between_validations_goes_on_to_the_bit(
 ) -> None:
     config = ppo.preset("order", **SMALL | {"steps": 640, "validate_every": 3})
 
-    def take_a_minute_per_rollout(keeper: Any) -> None:
-        keeper.seconds = 60.0 * keeper._n_rollouts
+    def take_a_minute_per_rollout(callback: Any) -> None:
+        callback.seconds = 60.0 * callback._n_rollouts
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(callbacks.Keeper, "_take_time", take_a_minute_per_rollout)
+        patch.setattr(callbacks.ValidationCallback, "_take_time", take_a_minute_per_rollout)
         whole = ppo.train(config, training, validation=validation, seed=3)
         early = replace(config, **{limit: {"steps": 256, "minutes": 2.0}[limit]})
         cut = ppo.train(early, training, validation=validation, seed=3, output=tmp_path)
@@ -257,10 +258,10 @@ def test_the_bar_shows_the_share_of_the_nearer_limit(
     steps: int, minutes: float, share: float
 ) -> None:
     config = ppo.preset("order", **SMALL | {"steps": steps, "minutes": minutes})
-    keeper = callbacks.Keeper(config, None, lambda: None, shown=False)
-    keeper.set_state(keeper.state() | {"seconds": 30.0, "_n_rollouts": 1})
-    keeper._on_rollout_end()
-    assert keeper._bar.tasks[0].percentage == pytest.approx(share, rel=0.01)
+    callback = callbacks.ValidationCallback(config, None, lambda: None, shown=False)
+    callback.set_state(callback.state() | {"seconds": 30.0, "_n_rollouts": 1})
+    callback._on_rollout_end()
+    assert callback._bar.tasks[0].percentage == pytest.approx(share, rel=0.01)
 
 
 def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:
@@ -331,13 +332,13 @@ def test_windows_grow_with_the_training_and_groups_stay_together(
 ) -> None:
     growing = AugmentedEpisodes(training[0], GROWING)
     config = ppo.preset("order", **SMALL)
-    env = models.env_of(config, [growing])
-    model = models.model_of(config, env, 5, None)
-    models.seed_groups(env, config, 5)
+    env = build.env_of(config, [growing])
+    model = build.model_of(config, env, 5, None)
+    build.seed_groups(env, config, 5)
     model._last_obs, model._last_episode_starts = env.reset(), np.zeros(4, dtype=bool)
     lengths = []
     for done, begins in ((0.0, False), (0.1, False), (0.5, True), (0.6, False), (1.0, True)):
-        assert models.grow_windows(model, config, done) == begins
+        assert build.grow_windows(model, config, done) == begins
         labels = env.get_attr("label")
         assert labels[::2] == labels[1::2]
         first, last = re.search(r"from (\d+) to (\d+) s", labels[0]).groups()
@@ -358,15 +359,15 @@ def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
     uncut = ppo.train(config, training, **given)
     played = checkpoint.read_checkpoint(tmp_path / "checkpoint.pt").env.envs.configs[0].episodes
     assert played.progress == 6 / 7  # of the last rollout, begun at three quarters
-    count, ended = callbacks.Keeper._on_rollout_end, itertools.count(1)
+    count, ended = callbacks.ValidationCallback._on_rollout_end, itertools.count(1)
 
-    def cut_off(keeper: object) -> None:
+    def cut_off(callback: object) -> None:
         if next(ended) == 3:
             raise KeyboardInterrupt
-        count(keeper)
+        count(callback)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(callbacks.Keeper, "_on_rollout_end", cut_off)
+        patch.setattr(callbacks.ValidationCallback, "_on_rollout_end", cut_off)
         with pytest.raises(KeyboardInterrupt):
             ppo.train(config, training, **given)
     gone_on = ppo.resume(tmp_path)
@@ -377,9 +378,9 @@ def test_a_training_with_windows_that_grow_goes_on_to_the_bit(
 
 def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
     episodes = Episodes(WINDOWS).select("31-33")
-    playing, kept = weeks.held_back(episodes, 0.34)
+    playing, kept = validation_split.split_validation(episodes, 0.34)
     assert (playing.numbers, kept.numbers) == ((31,), (32, 33))
-    assert weeks.held_back(Episodes("tiny"), 0.2)[0].labels == ("whole",)
+    assert validation_split.split_validation(Episodes("tiny"), 0.2)[0].labels == ("whole",)
     shaken = Augmentation(jitter=60)
     trainer = ppo.PPOTrainer(ppo.preset("policy", **SMALL | {"steps": 128}), shaken)
     agent = trainer.train([episodes], 2)
@@ -390,10 +391,10 @@ def test_a_trainer_keeps_its_last_weeks_for_validation() -> None:
 
 def test_weeks_of_validation_may_be_named_and_are_not_played() -> None:
     episodes = Episodes(SCENARIO).select("1-8")
-    playing, kept = weeks.held_back(episodes, 0.2, "4-6")
+    playing, kept = validation_split.split_validation(episodes, 0.2, "4-6")
     assert (playing.numbers, kept.numbers) == ((1, 2, 3, 7, 8), (4, 5, 6))
     with pytest.raises(HpcgymError, match="weeks 1-8 are all kept for validation"):
-        weeks.held_back(episodes, 0.2, "1-8")
+        validation_split.split_validation(episodes, 0.2, "1-8")
 
 
 @pytest.mark.parametrize(("action", "start"), [*STARTS[:1], *STARTS[3:4], *STARTS[-2:]])
@@ -402,14 +403,14 @@ def test_cloning_finds_its_start_from_anywhere(
 ) -> None:
     changes = {"residual": False, "learning_rate": 3e-3, "start": start}
     config = ppo.preset(action, **SMALL | changes)
-    env = models.env_of(config, training)
-    model = models.model_of(config, env, 0, None)
+    env = build.env_of(config, training)
+    model = build.model_of(config, env, 0, None)
     shown = {key: torch.as_tensor(array) for key, array in env.reset().items()}
-    done = clone.start_actions(config.spec, shown)
+    done = behaviour_cloning.start_actions(config.spec, shown)
     start = networks.Scorer(replace(config.spec, residual=True)).agent()
     assert np.array_equal(done, start.predict({k: a.numpy() for k, a in shown.items()})[0])
     before = model.policy.evaluate_actions(shown, done)[1].mean().item()
-    clone.clone_start(model, 120, 64)
+    behaviour_cloning.clone_start(model, 120, 64)
     after = model.policy.evaluate_actions(shown, done)[1].mean().item()
     assert after > before + 0.1
 
@@ -443,8 +444,8 @@ def test_a_checkpoint_of_states_with_other_fields_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As kept by an hpcgym whose simulations had one array less."""
-    fields = state.State._fields
-    torch.save(state.State(*fields), tmp_path / "checkpoint.pt")
-    monkeypatch.setattr(state, "State", namedtuple("State", [*fields, "one_more"]))
+    arrays = layout_of(Sim).arrays
+    torch.save(State(dict.fromkeys(arrays, np.zeros(0))), tmp_path / "checkpoint.pt")
+    monkeypatch.setitem(arrays, "one_more", Array("int64", 1))
     with pytest.raises(HpcgymError, match=r"not a checkpoint of this hpcgym: .*'one_more'"):
         ppo.resume(tmp_path)

@@ -215,7 +215,7 @@ def test_an_agent_goes_to_the_shelf_unless_one_of_its_name_is_there(
         )
     _, card = run(**LIMITED | {"shelf": True, "name": "MINE"})
     assert card == shelf / "mine.toml"
-    assert load_card(str(card)).agent().name == "MINE"
+    assert load_card(str(card)).agent.name == "MINE"
     monkeypatch.setattr(ppo, "train", None)  # what follows is refused before any training
     with pytest.raises(OutputError, match=r"agents/mine.toml: exists already"):
         run(**LIMITED | {"shelf": True, "name": "MINE", "output": tmp_path / "other"})

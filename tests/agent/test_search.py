@@ -1,7 +1,8 @@
-"""Weights of an index are tuned on weeks, and what comes of it stands on the shelf."""
+"""Trainers that search the numbers of an order, and the cards of their agents."""
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,14 @@ import pytest
 
 from hpcgym import evaluate, simulate
 from hpcgym.agent import NamedAgent, RuleAgent, card_writer
-from hpcgym.agent.card_writer import put_on_shelf, write_tuned
-from hpcgym.agent.index_search import SMITH, IndexTrainer, LinearTrainer
-from hpcgym.agent.objective import Fitness
+from hpcgym.agent.card_writer import put_on_shelf, write_agent
+from hpcgym.agent.objective import Objective
+from hpcgym.agent.search import SMITH, W_TRAIN, SearchTrainer
 from hpcgym.agent.shelf import load_agent, load_card
 from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training, digests_of_logs
-from hpcgym.agent.weight_search import ConstantAction, WeightsTrainer, divisors_of, weighing
-from hpcgym.core.constants import (
-    N_LAST,
-)
+from hpcgym.agent.weights import ConstantAction, divisors_of, weights_agent
+from hpcgym.core.constants import N_LAST
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import as_policy, mixed_policy
 from hpcgym.errors import CardError, HpcgymError, OutputError
@@ -45,9 +44,9 @@ def smith(weeks):
     return load_trainer("network").train([weeks], 0)
 
 
-def test_fitness_is_the_mean_log_ratio_to_saf(weeks):
-    fitness = Fitness([weeks], 0, np.random.default_rng(0))
-    found = fitness([as_policy("SAF"), as_policy("FCFS")])
+def test_objective_is_the_mean_log_ratio_to_saf(weeks):
+    objective = Objective([weeks])
+    found = objective([as_policy("SAF"), as_policy("FCFS")])
     logs = [
         np.log(
             simulate(
@@ -68,7 +67,8 @@ def test_fitness_is_the_mean_log_ratio_to_saf(weeks):
 def test_copies_are_shaken_by_the_generator_alone(weeks):
     policies = [as_policy("FCFS")]
     one, same, other = (
-        Fitness([weeks], 1, np.random.default_rng(seed))(policies)[0] for seed in (1, 1, 2)
+        Objective([weeks], copies=1, generator=np.random.default_rng(seed))(policies)[0]
+        for seed in (1, 1, 2)
     )
     assert one == same
     assert one != other
@@ -76,21 +76,17 @@ def test_copies_are_shaken_by_the_generator_alone(weeks):
 
 def test_every_log_weighs_alike(weeks):
     first, second = weeks.select("1"), weeks.select("2")
-    generator = np.random.default_rng(0)
     policies = [as_policy("FCFS")]
-    apart = [Fitness([one], 0, generator)(policies)[0] for one in (first, second)]
-    assert Fitness([first, second], 0, generator)(policies)[0] == pytest.approx(np.mean(apart))
+    apart = [Objective([one])(policies)[0] for one in (first, second)]
+    assert Objective([first, second])(policies)[0] == pytest.approx(np.mean(apart))
 
 
 def test_weights_are_worth_what_their_policies_are_on_each_log(weeks):
     """Scales differ: on each log, weights are divided by its own."""
     logs, vectors = [weeks, Episodes("tiny")], np.random.default_rng(3).normal(size=(3, 6))
-    generator = np.random.default_rng(0)
-    found = Fitness(logs, 0, generator).of_weights(vectors)
+    found = Objective(logs).of_weights(vectors)
     apart = [
-        Fitness([log], 0, generator)(
-            [mixed_policy(vector, divisors=divisors_of(log)) for vector in vectors]
-        )
+        Objective([log])([mixed_policy(vector, divisors=divisors_of(log)) for vector in vectors])
         for log in logs
     ]
     assert found.tolist() == pytest.approx(np.mean(apart, axis=0).tolist())
@@ -112,16 +108,16 @@ def test_trainers_refuse_seeds_that_generators_do_not_take(weeks, name, seed):
 
 def test_trainers_refuse_numbers_of_nothing():
     with pytest.raises(HpcgymError, match="evaluations must be at least 1, got 0"):
-        WeightsTrainer(evaluations=0)
+        replace(W_TRAIN, evaluations=0)
     with pytest.raises(HpcgymError, match="evaluations must be at least 0, got -1"):
-        LinearTrainer("MINE", evaluations=-1)
+        SearchTrainer("MINE", "features", evaluations=-1)
     with pytest.raises(HpcgymError, match="copies must be at least 0, got -1"):
-        IndexTrainer("MINE", network=False, copies=-1)
+        SearchTrainer("MINE", copies=-1)
 
 
 @pytest.mark.parametrize("strategy", ["cma", "xnes"])
 def test_search_moves_weights_and_keeps_the_first(weeks, strategy):
-    trainer = IndexTrainer("MINE", network=False, strategy=strategy, evaluations=20, copies=0)
+    trainer = SearchTrainer("MINE", strategy=strategy, evaluations=20, copies=0)
     agent, again = trainer.train([weeks], 1), trainer.train([weeks], 1)
     assert agent.policy.parameters[0] == 1.0
     assert agent.policy.parameters[1:4].tolist() != list(SMITH[1:])
@@ -131,28 +127,30 @@ def test_search_moves_weights_and_keeps_the_first(weeks, strategy):
 
 @pytest.mark.parametrize("strategy", ["cma", "xnes"])
 def test_search_of_feature_weights_begins_at_saf_and_beats_it(weeks, strategy):
-    still = LinearTrainer("MINE", evaluations=0).train([weeks], 0)
+    still = SearchTrainer("MINE", "features", evaluations=0).train([weeks], 0)
     workload = weeks.workload(0)
     assert np.array_equal(
         simulate(workload, still.policy).start_time, simulate(workload, "SAF").start_time
     )
-    trainer = LinearTrainer("MINE", strategy=strategy, evaluations=60, copies=0)
+    trainer = SearchTrainer("MINE", "features", strategy=strategy, evaluations=60, copies=0)
     agent, again = trainer.train([weeks], 1), trainer.train([weeks], 1)
     assert np.array_equal(agent.policy.parameters, again.policy.parameters)
-    assert Fitness([weeks], 0, np.random.default_rng(0))([agent.policy])[0] < 0
+    assert Objective([weeks])([agent.policy])[0] < 0
 
 
 def test_feature_weights_of_several_logs_are_written_and_played_in_unit_scale(
     weeks, training, tmp_path
 ):
     """What is read again orders each log as a rule in that log's scale does."""
-    agent = LinearTrainer("MINE", evaluations=20, copies=0).train([weeks, Episodes("tiny")], 0)
+    agent = SearchTrainer("MINE", "features", evaluations=20, copies=0).train(
+        [weeks, Episodes("tiny")], 0
+    )
     assert isinstance(agent, NamedAgent)
-    read = load_agent(str(write_tuned(agent, "MINE", tmp_path, training)))
+    read = load_agent(str(write_agent(agent, "MINE", tmp_path, training)))
     assert (read.agent, read.env_keywords) == (agent.agent, {"action": "weights"})
     open_weeks = Episodes("synthetic-256-weeks").select("4-5")
     for log in (open_weeks, Episodes("tiny")):
-        rule = weighing(np.array(read.agent.action), [log], name="rule")
+        rule = weights_agent(np.array(read.agent.action), [log], name="rule")
         assert isinstance(rule, RuleAgent)
         found = evaluate([read, rule], log, progress=False)
         assert np.array_equal(found.values("MINE"), found.values("rule"))
@@ -161,16 +159,16 @@ def test_feature_weights_of_several_logs_are_written_and_played_in_unit_scale(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("weights = [0.5, ", "weights = [", "weights must be 6"),
-        ("weights = [0.5, ", "weights = [2.5, ", r"in \[-1, 1\], got 2.5"),
-        ("weights = [0.5, ", "weights = [1, ", "must be a number, got 1"),
+        ("[\n    0.5,", "[", "weights must be 6"),
+        ("    0.5,", "    2.5,", r"in \[-1, 1\], got 2.5"),
+        ("    0.5,", "    1,", "must be a number, got 1"),
         ('action = "weights"', 'action = "policy"', "weights"),
     ],
 )
 def test_malformed_cards_of_weights_are_refused(training, tmp_path, old, new, said):
     action = ConstantAction((0.5, 0.0, 0.0, 0.0, 0.0, -0.5))
     agent = NamedAgent("MINE", action, {"action": "weights"})
-    card = write_tuned(agent, "MINE", tmp_path, training)
+    card = write_agent(agent, "MINE", tmp_path, training)
     text = card.read_text()
     assert old in text
     card.write_text(text.replace(old, new))
@@ -179,15 +177,14 @@ def test_malformed_cards_of_weights_are_refused(training, tmp_path, old, new, sa
 
 
 def test_searched_score_adds_to_smiths_rule_by_what_the_last_layer_has_found(weeks, smith):
-    trainer = IndexTrainer("MINE", network=True, searched="score", evaluations=16, copies=0)
+    trainer = SearchTrainer("MINE", network=True, searched="score", evaluations=16, copies=0)
     found = trainer.train([weeks], 0).policy
     assert found.parameters.tolist() == smith.policy.parameters.tolist()
     moved = np.flatnonzero(found.network != smith.policy.network)
     first = len(found.network) - 2 * (N_LAST + 1)
     assert moved.tolist() == list(range(first, first + N_LAST))
-    generator = np.random.default_rng(0)
-    together = Fitness([weeks], 0, generator)([found, smith.policy, as_policy("SAF")])
-    apart = [Fitness([weeks], 0, generator)([one])[0] for one in (found, smith.policy)]
+    together = Objective([weeks])([found, smith.policy, as_policy("SAF")])
+    apart = [Objective([weeks])([one])[0] for one in (found, smith.policy)]
     assert together.tolist() == [*apart, 0.0]
     assert apart[0] != apart[1]
 
@@ -195,18 +192,20 @@ def test_searched_score_adds_to_smiths_rule_by_what_the_last_layer_has_found(wee
 @pytest.mark.parametrize(
     ("keywords", "said"),
     [
-        ({"network": False, "strategy": "xness"}, "xnes"),
-        ({"network": False, "searched": "scores"}, "score"),
-        ({"network": False, "searched": "score"}, "network=True"),
+        ({"strategy": "xness"}, "xnes"),
+        ({"searched": "scores"}, "score"),
+        ({"searched": "score"}, "network=True"),
+        ({"objective": "log-rato"}, "did you mean 'log-ratio'"),
+        ({"gives": "best"}, "gives='best' is for searched='features', not 'index'"),
     ],
 )
 def test_search_that_cannot_be_is_refused(keywords, said):
     with pytest.raises(HpcgymError, match=said):
-        IndexTrainer("MINE", **keywords)
+        SearchTrainer("MINE", **keywords)
 
 
 def test_index_is_written_as_a_card_and_read_again(weeks, smith, training, tmp_path):
-    card = write_tuned(smith, "MINE", tmp_path, training)
+    card = write_agent(smith, "MINE", tmp_path, training)
     read = load_agent(str(card))
     assert read.name == "MINE"
     assert read.training == training
@@ -215,20 +214,20 @@ def test_index_is_written_as_a_card_and_read_again(weeks, smith, training, tmp_p
         simulate(workload, read.policy).start_time, simulate(workload, smith.policy).start_time
     )
     with pytest.raises(OutputError):
-        write_tuned(smith, "MINE", tmp_path, training)
+        write_agent(smith, "MINE", tmp_path, training)
 
 
 def test_index_without_a_network_needs_no_file(training, tmp_path):
     policy = index_policy([1, 1.5, 0.25, -0.125, 0, 0])
     agent = load_agent("SAF")
-    card = write_tuned(type(agent)(policy), "MINE", tmp_path, training)
+    card = write_agent(type(agent)(policy), "MINE", tmp_path, training)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
-    assert load_card(str(card)).agent().policy.parameters.tolist() == policy.parameters.tolist()
+    assert load_card(str(card)).agent.policy.parameters.tolist() == policy.parameters.tolist()
 
 
 def test_weights_of_features_are_written_to_the_last_digit(weeks, training, tmp_path):
-    agent = WeightsTrainer(evaluations=30).train([weeks], 0)
-    card = write_tuned(agent, "MINE", tmp_path, training)
+    agent = replace(W_TRAIN, evaluations=30).train([weeks], 0)
+    card = write_agent(agent, "MINE", tmp_path, training)
     read, workload = load_agent(str(card)), weeks.workload(0)
     assert np.allclose(
         read.policy.parameters,
@@ -242,14 +241,14 @@ def test_weights_of_features_are_written_to_the_last_digit(weeks, training, tmp_
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_weight_on_the_wait_alone_is_written_as_the_rule_it_is(weeks, training, tmp_path, sign):
-    agent = weighing(np.array([0, 0, sign, 0, 0, 0]), [weeks], name="whatever")
-    read = load_agent(str(write_tuned(agent, "MINE", tmp_path, training)))
+    agent = weights_agent(np.array([0, 0, sign, 0, 0, 0]), [weeks], name="whatever")
+    read = load_agent(str(write_agent(agent, "MINE", tmp_path, training)))
     assert read.policy is as_policy("FCFS" if sign < 0 else "LCFS")
 
 
 def test_agent_that_is_no_weights_is_refused_before_a_file_is_written(training, tmp_path):
     with pytest.raises(CardError, match="MINE orders by no tuned weights"):
-        write_tuned(NamedAgent("MINE", load_agent("SAF")), "MINE", tmp_path, training)
+        write_agent(NamedAgent("MINE", load_agent("SAF")), "MINE", tmp_path, training)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -261,7 +260,7 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
     monkeypatch.setattr(card_writer, "shelf_folders", lambda name: [tmp_path / name])
     for agent, files in ((load_agent("SPF"), ["mine.toml"]), (smith, ["mine.npz", "mine.toml"])):
         (made / "mine.npz").write_bytes(b"left")
-        card = put_on_shelf(write_tuned(agent, "MINE", made, training, force=True), force=True)
+        card = put_on_shelf(write_agent(agent, "MINE", made, training, force=True), force=True)
         assert sorted(path.name for path in shelf.iterdir()) == files
         assert load_card(str(card)).training == training
     with pytest.raises(OutputError):
@@ -270,7 +269,7 @@ def test_card_goes_to_the_shelf_with_the_weights_it_names(smith, training, tmp_p
 
 def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monkeypatch):
     monkeypatch.setattr(card_writer, "shelf_folders", lambda name: [tmp_path / "agents"])
-    card = write_tuned(load_agent("SPF"), "PPO", tmp_path, training)
+    card = write_agent(load_agent("SPF"), "PPO", tmp_path, training)
     with pytest.raises(CardError, match=r"`hpcgym cross-validate PPO` would train new agents"):
         put_on_shelf(card)
 
@@ -285,7 +284,7 @@ def test_name_of_a_trainer_is_for_no_card_of_the_shelf(training, tmp_path, monke
     ],
 )
 def test_malformed_cards_of_an_index_are_refused(smith, training, tmp_path, old, new, said):
-    card = write_tuned(smith, "MINE", tmp_path, training)
+    card = write_agent(smith, "MINE", tmp_path, training)
     text = card.read_text()
     assert old in text
     card.write_text(text.replace(old, new))

@@ -1,0 +1,140 @@
+"""Results of agents: `results.csv`, which lies beside the cards of a folder.
+
+One row per agent and scenario. `python scripts/update_agents.py` writes it; nobody edits it.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hpcgym.errors import CardError, unknown_name
+from hpcgym.output import writing
+
+FILE = "results.csv"
+"""Name of the table in a folder of cards."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Metrics of one agent on one scenario, to the digits its command prints.
+
+    Attributes:
+        n_weeks: Weeks it was run on.
+        replicas: Jittered copies of each week, besides the original.
+        mean_bsld: Mean over the weeks of the mean over a week's replicas; `sum_bsld` is their sum.
+        ratio_to_saf: The sum over SAF's.
+        ratio_low: Low end of its paired bootstrap interval; None where there is one week.
+        ratio_high: High end.
+        mean_log_ratio: Mean natural log of the paired ratio to SAF.
+        mean_pp_bsld: Mean bounded slowdown per processor.
+        p99_bsld: Mean over the weeks of the 99th percentile.
+        max_wait_time: Longest wait of any job, s.
+        utilisation: Mean over the weeks.
+        command: What printed them.
+    """
+
+    scenario: str
+    n_weeks: int
+    replicas: int
+    mean_bsld: float
+    sum_bsld: float
+    ratio_to_saf: float
+    ratio_low: float | None
+    ratio_high: float | None
+    mean_log_ratio: float
+    mean_pp_bsld: float
+    p99_bsld: float
+    max_wait_time: int
+    utilisation: float
+    command: str
+
+    @property
+    def ratio_text(self) -> str:
+        """The ratio to SAF as tables show it, with its interval if it has one."""
+        text = f"{self.ratio_to_saf:.3f}"
+        if self.ratio_low is None:
+            return text
+        return f"{text} [{self.ratio_low:.3f}, {self.ratio_high:.3f}]"
+
+
+COLUMNS = ("agent", *(one.name for one in fields(Result)))
+_TYPES = {one.name: str(one.type) for one in fields(Result)}
+_READ = {"int": (int, "a whole number"), "float": (float, "a number")}
+
+
+def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
+    """Read the results in a folder of cards: by agent, one per scenario, sorted by scenario.
+
+    Raises:
+        CardError: A column is unknown or missing, or a cell has another type; the message names the
+            file, the line and the column.
+    """
+    path, found = folder / FILE, dict[str, tuple[Result, ...]]()
+    if not path.exists():
+        return found
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = csv.DictReader(file, strict=True)
+            _check_columns(rows.fieldnames or ())
+            for row in rows:
+                if None in row or None in row.values():
+                    raise CardError(f"line {rows.line_num}: a row has {len(COLUMNS)} cells")
+                cells = {key: _cell(key, text, rows.line_num) for key, text in row.items()}
+                agent = cells.pop("agent")
+                found[agent] = (*found.get(agent, ()), Result(**cells))
+    except OSError as error:
+        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except (CardError, UnicodeDecodeError, csv.Error) as error:
+        raise CardError(f"{path}: {error}") from None
+    return found
+
+
+def write_results(folder: Path, results: Mapping[str, Result]) -> None:
+    """Write one new result of each agent, in place of its result on the same scenario."""
+    table = read_results(folder)
+    for agent, result in results.items():
+        by_scenario = {one.scenario: one for one in (*table.get(agent, ()), result)}
+        table[agent] = tuple(by_scenario[name] for name in sorted(by_scenario))
+    _write(folder, table)
+
+
+def forget_results(folder: Path, agent: str) -> None:
+    """Remove the results of an agent that is another one from now on."""
+    table = read_results(folder)
+    if table.pop(agent, None) is not None:
+        _write(folder, table)
+
+
+def _write(folder: Path, table: Mapping[str, tuple[Result, ...]]) -> None:
+    """Write a whole table, sorted by agent."""
+    with writing(folder / FILE, force=True) as path, path.open("w", newline="") as file:
+        rows = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        rows.writeheader()
+        for agent in sorted(table):
+            rows.writerows({"agent": agent, **asdict(one)} for one in table[agent])
+
+
+def _check_columns(columns: tuple[str, ...] | list[str] | Any) -> None:
+    """Refuse a table with other columns."""
+    for column in columns:
+        if column not in COLUMNS:
+            raise CardError(unknown_name("column", column, COLUMNS))
+    missing = [column for column in COLUMNS if column not in columns]
+    if missing:
+        raise CardError(f"{', '.join(missing)} missing")
+
+
+def _cell(column: str, text: str, line: int) -> Any:
+    """Read a cell as the type of its column."""
+    kind, _, optional = _TYPES.get(column, "str").partition(" | ")
+    if kind == "str" or (optional and not text):
+        return text or None
+    convert, words = _READ[kind]
+    try:
+        return convert(text)
+    except ValueError:
+        raise CardError(f"line {line}: {column} must be {words}, got {text!r}") from None
