@@ -27,8 +27,8 @@ with its 95 % paired bootstrap interval over weeks; lower is better. Each week c
 in ten copies with submit times shifted by up to 600 s. The `command` of a row of `results.csv`
 prints its metrics. An agent that was trained on weeks of a scenario is run only on the weeks that
 its training leaves open. Their number follows the ratio, which is then not comparable with others
-of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the weeks that are open to
-each.
+of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the weeks that are open
+to each.
 
 A card's `score` is the value that its agent sorts jobs by, lowest first. In it, q is a job's
 processors, e its request (s), w its wait so far (s), r its submit time (s from the episode's
