@@ -181,7 +181,7 @@ def check_what_is_kept(workload, seed):
         for job, seen in zip(listed.tolist(), inputs.tolist(), strict=True):
             row = table[job]
             user = known[row.user]
-            assert seen == reference_index.network_inputs(row, row.requested_time, user)
+            assert seen == reference_index.signs(row, row.requested_time, user)
             seat = entry_of(state, job)
             if state.expected_at[0, seat] == user.completed:
                 assert state.expected[0, seat, :6].tolist() == [
