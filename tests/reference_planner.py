@@ -55,7 +55,7 @@ def expected(
 
 
 class Outlook(NamedTuple):
-    """The forecast at a decision: the table with the jobs to come, and what is foreseen of each."""
+    """The forecast at a decision: the table with the jobs to come, and what is expected of each."""
 
     jobs: list[Job]
     estimate: list[int]
@@ -113,8 +113,8 @@ class PlanMachine(PredictingMachine):
             (self.executed[j], job.requested_time, job.processors)
         )
 
-    def foresee(self, j: int) -> tuple[float, float, int]:
-        """Return the log share and log speed of job j, and how long it is foreseen to run."""
+    def forecast(self, j: int) -> tuple[float, float, int]:
+        """Return the log share and log speed of job j, and how long it is expected to run."""
         _, _, request, q, user = self.jobs[j]
         bound = max(float(self.predicted[j]), BSLD_BOUND_S)
         share, speed = expected(bound, request, q, self.ended.get(user, [])[-RING_JOBS:])
@@ -168,7 +168,7 @@ class PlanMachine(PredictingMachine):
     def look_ahead(
         self, waiting: list[int], coming: list[tuple[int, int]], t: int, chance: list[float]
     ) -> Outlook:
-        """Foresee the running jobs, the waiting ones and those to come."""
+        """Forecast the running jobs, the waiting ones and those to come."""
         table = self.jobs[: self.arrived] + [
             self.jobs[j]._replace(submit_time=r) for r, j in coming
         ]
@@ -181,13 +181,13 @@ class PlanMachine(PredictingMachine):
                 drawn = self.drawn(j, t - began, next(chances))
                 seen.run_time[j] = max(drawn, t - began)
                 continue
-            seen.run_time[j] = self.foresee(j)[2]
+            seen.run_time[j] = self.forecast(j)[2]
             if seen.run_time[j] <= t - began:
                 seen.run_time[j] = max(min(2 * (t - began), self.estimate[j]), t - began)
         likes = [(j, j) for j in waiting]
         likes += [(self.arrived + k, j) for k, (_, j) in enumerate(coming)]
         for place, j in likes:
-            share, speed, seen.run_time[place] = self.foresee(j)
+            share, speed, seen.run_time[place] = self.forecast(j)
             seen.rate[place] = 1.0 / max(float(seen.run_time[place]), BSLD_BOUND_S)
             if chance:
                 seen.run_time[place] = self.drawn(j, -1, next(chances))

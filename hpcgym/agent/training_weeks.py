@@ -105,7 +105,7 @@ def refuse_training_weeks(
         )
         raise CardError(
             f"{agent.name} was trained on weeks {trained}, which {number_ranges(wrong)} of "
-            f"{episodes.scenario.name} touch or are adjacent to; it may be judged on "
+            f"{episodes.scenario.name} touch or are adjacent to; it may be evaluated on "
             f"{number_ranges(allowed)}"
         )
 

@@ -74,7 +74,7 @@ class EnvConfig:
         episodes: Episodes of the scenario.
         settings: The scheduler, with the keywords in place of the scenario's.
         reader: Reads actions; its `space` is the action space.
-        expects: Whether a policy or the observation needs what users' records let expect.
+        expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
         reward_terms: Names of the terms whose sum is the reward.
 

@@ -40,7 +40,7 @@ def shelf_results(
     Raises:
         TraceError: The scenario's log is not at hand.
 
-    Source: Specification, section 10, "Evaluation protocol", step 2: ten copies, shaken by 600 s.
+    Source: Specification, section 10, "Evaluation protocol", step 2: ten copies, jittered by 600 s.
     """
     episodes = Episodes(scenario)
     by_weeks: dict[tuple[int, ...], list[str]] = {}

@@ -30,7 +30,7 @@ class Planner(Chooser):
     """Try orders of the waiting jobs on copies of the simulation, and take the least costly.
 
     At every contested pass the simulation is rolled out under each candidate, whose order is that
-    of this instant, with run times as users' records let expect; EASY still plans with the
+    of this instant, with run times as users' records predict them; EASY still plans with the
     requests. Then single jobs of the best order are tried at its front until the budget is spent.
     The default leaves none for that, for on logs it did not pay. A second of waiting costs 1/D, D
     the expected run time, at least 10 s. A rollout costs as much as a simulation of the waiting

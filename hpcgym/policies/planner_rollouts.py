@@ -80,7 +80,7 @@ class Plans:
         for sample, planned in enumerate(self._planned):
             if len(chances):
                 drawn[1], chance = int(chances[sample, 0] * length), chances[sample, 1:]
-            self._n_coming[sample] = entry_points.foresee(
+            self._n_coming[sample] = entry_points.forecast_jobs(
                 simulator._jobs.address,
                 simulator._sim.address,
                 planned.address,

@@ -1,4 +1,4 @@
-"""Changed episodes for training: shorter, denser, shaken, resampled, generated, filtered."""
+"""Changed episodes for training: shorter, denser, jittered, resampled, generated, filtered."""
 
 from __future__ import annotations
 

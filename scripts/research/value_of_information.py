@@ -81,7 +81,7 @@ def _expected(source: str, term: FloatArray) -> tuple[FloatArray, FloatArray]:
     return said[0], said[1] if len(said) > 1 else -said[0]
 
 
-def foresight(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
+def prediction_quality(episodes: Episodes, network: FloatArray) -> pd.DataFrame:
     """Measure the errors of expected run times, and the orders made of them, at contested passes.
 
     The passes are those of schedules under Smith's rule by records, the same for every source.
@@ -194,7 +194,8 @@ def chain(
         progress: Likewise.
 
     Returns:
-        `foresight`, and two rows of clairvoyant orders, with `ratio`, the sum of bounded slowdowns
+        `prediction_quality`, and two rows of clairvoyant orders, with `ratio`, the sum of bounded
+        slowdowns
         over SAF's, its interval `ratio_low` and `ratio_high`, and `log_ratio`.
 
     Raises:
@@ -215,7 +216,7 @@ def chain(
         if not numbers:
             refuse_training_weeks(agent, episodes, episodes.numbers)
         episodes = episodes.select(number_ranges(numbers))
-    seen = foresight(episodes, network)
+    seen = prediction_quality(episodes, network)
     names = (seen["order"] + " by " + seen["source"]).tolist()
     known = [{"source": "run time", "order": order, "agreement": np.nan} for order in ORDERS]
     lines = [clairvoyant(f"clairvoyant {name}", episodes.settings) for name in ("SAF", "SMITH")]

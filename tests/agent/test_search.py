@@ -334,7 +334,7 @@ def test_script_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
 
 
 def test_script_leaves_the_last_block_out(tmp_path):
-    """The agent that the script writes may be judged on the last block, and nowhere else."""
+    """The agent that the script writes may be evaluated on the last block, and nowhere else."""
     options = ["--trainer", "tuned-history", "--scenario", "synthetic-256-weeks"]
     options += ["--evaluations", 8, "--name", "BRIEF", "--output", tmp_path]
     tune(*options)

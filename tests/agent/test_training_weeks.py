@@ -210,7 +210,7 @@ def test_versions_of_a_log_of_the_archive_are_one_log(real_log: Callable[[str], 
 
 def test_evaluation_refuses_training_weeks_and_names_those_it_would_take(card_path: Path) -> None:
     agent = load_agent(str(card_path))
-    allowed = "it may be judged on 5-7,11-21"
+    allowed = "it may be evaluated on 5-7,11-21"
     for weeks, wrong in ((None, "1-4,8-10"), ("3", "3"), ("4-6", "4"), ("8,12", "8")):
         with pytest.raises(CardError, match=f"which {wrong} of {SCENARIO} touch") as refused:
             evaluate([agent], SCENARIO, weeks=weeks, progress=False)
@@ -236,7 +236,7 @@ def test_agent_trained_before_is_judged_on_its_open_weeks_only(card_path: Path) 
     )
     assert found.evaluation.weeks == (5, 6, 7)
     assert found.evaluation.agents == ("Mine", "FCFS", "SAF")
-    with pytest.raises(CardError, match=r"may be judged on \(none\)"):
+    with pytest.raises(CardError, match=r"may be evaluated on \(none\)"):
         cross_validate(str(card_path), some.select("1-4"), progress=False)
 
 

@@ -145,6 +145,6 @@ def test_trained_card_is_refused_where_it_was_trained(
     assert "training.weeks.six-weeks" in shown and "make it" in shown
     message = refuse("evaluate", "-s", quick, "-a", card)
     assert "mine was trained on weeks 1-2 of six-weeks" in message
-    assert "it may be judged on 4-6" in message
+    assert "it may be evaluated on 4-6" in message
     assert "six-weeks: 3 weeks" in run("evaluate", "-s", quick, "-a", card, "--weeks", "4-6")
     assert "six-weeks: 3 weeks" in run("cross-validate", card, "-s", quick, *QUICK)

@@ -118,7 +118,7 @@ def test_episode_is_over_after_its_time_limit() -> None:
 
 
 def test_time_limit_serves_vectors_of_environments() -> None:
-    """Gymnasium's own vector environment resets by itself and hands the closing figures over."""
+    """Gymnasium's own vector environment resets on its own and passes the final metrics on."""
     envs = gymnasium.make_vec(
         "HPCBatch-v0",
         num_envs=2,

@@ -1,4 +1,4 @@
-"""The evaluation protocol: the same weeks and the same shaken copies for every agent."""
+"""The evaluation protocol: the same weeks and the same jittered copies for every agent."""
 
 import os
 import pickle

@@ -181,11 +181,11 @@ def predict_each(
 
 
 @kernel
-def foresee(
+def forecast_jobs(
     jobs: int, sim: int, planned: int, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
-    """Write forecasts of the jobs present and to come: `forecast.foresee`."""
-    return forecast.foresee(
+    """Write forecasts of the jobs present and to come: `forecast.forecast_jobs`."""
+    return forecast.forecast_jobs(
         open_jobs(jobs), open_sim(sim), open_jobs(planned), rule, weight, drawn, chance
     )
 

@@ -18,9 +18,9 @@ from research.value_of_information import (
     SOURCES,
     agreement,
     chain,
-    foresight,
     orders_by,
     pairs_behind,
+    prediction_quality,
 )
 
 NOTHING = np.zeros(N_NETWORK)
@@ -39,7 +39,7 @@ def by_name(table, agent):
 
 
 def test_network_that_knows_nothing_says_what_the_request_says(weeks):
-    table = foresight(weeks, NOTHING).set_index(["source", "order"])
+    table = prediction_quality(weeks, NOTHING).set_index(["source", "order"])
     for order in ("area", "smith"):
         assert table.loc["network", order].equals(table.loc["request", order])
 
@@ -68,7 +68,7 @@ def test_known_pairs_of_a_pass_are_formed_once_for_all_orders(weeks, monkeypatch
         return pairs_behind(score)
 
     monkeypatch.setattr(value_of_information, "pairs_behind", counted)
-    passes = foresight(weeks, NOTHING)["passes"].max()
+    passes = prediction_quality(weeks, NOTHING)["passes"].max()
     assert len(formed) == passes * (1 + len(SOURCES) * len(ORDERS))
 
 
@@ -84,13 +84,13 @@ def test_least_area_by_the_request_is_saf(weeks):
 
 
 def test_records_are_read_off_the_same_passes(weeks):
-    table = foresight(weeks, NOTHING)
+    table = prediction_quality(weeks, NOTHING)
     assert table["passes"].nunique() == 1
     assert table["passes"].iloc[0] > 100
 
 
 def test_the_regression_learns_beside_the_records(weeks):
-    table = foresight(weeks, NOTHING).set_index(["source", "order"])
+    table = prediction_quality(weeks, NOTHING).set_index(["source", "order"])
     errors = table["log_error"].xs("area", level="order")
     assert errors["regression"] < errors["request"]
     assert errors["regression"] != errors["records"]
@@ -103,7 +103,7 @@ def test_weeks_of_the_training_are_left_out():
     every = Episodes("synthetic-256-weeks")
     open_weeks = every.select("20-21")
     assert chain(agent, every, progress=False)["passes"].max() == (
-        foresight(open_weeks, NOTHING)["passes"].max()
+        prediction_quality(open_weeks, NOTHING)["passes"].max()
     )
 
 

@@ -67,7 +67,7 @@ def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> 
 
 
 @kernel
-def foreseen_run_time(jobs: Jobs, job: int, term: Float) -> int:
+def forecast_run_time(jobs: Jobs, job: int, term: Float) -> int:
     """Return the expected run time, s, by a job's terms, from 1 s to the estimate at submission."""
     run_time = int(bounded_estimate(jobs, job) * math.exp(term[TERM_RUN_TIME_RATIO]) + 0.5)
     return max(min(run_time, int(jobs.feature[job, FEATURE_ESTIMATE])), 1)
@@ -108,7 +108,7 @@ def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) 
 
 
 @kernel
-def foresee_waiting(
+def forecast_waiting(
     jobs: Jobs,
     job: int,
     planned: Jobs,
@@ -128,8 +128,8 @@ def foresee_waiting(
     planned.estimate[to] = int(jobs.feature[job, FEATURE_ESTIMATE])
     planned.run_time[to] = run_time
     # The bounded slowdown grows by 1/D a second; D is the expected one, in samples, too.
-    foreseen = float(foreseen_run_time(jobs, job, term))
-    planned.reward_rate[to] = 1.0 / max(foreseen, BSLD_BOUND_S)
+    expected = float(forecast_run_time(jobs, job, term))
+    planned.reward_rate[to] = 1.0 / max(expected, BSLD_BOUND_S)
     for which in range(len(rule)):
         if rule[which] == RULE_SUBMIT:
             key = weight[which, 0] * submit_time
@@ -144,7 +144,7 @@ def foresee_waiting(
 
 
 @kernel
-def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
+def forecast_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
     """Write the running jobs' rows of `planned`, and `activations`.
 
     `chance` has a number for each, by estimated end, the latest first; empty means expected run
@@ -159,14 +159,14 @@ def foresee_running(jobs: Jobs, sim: Sim, planned: Jobs, chance: Float) -> None:
             run_time = drawn_run_time(jobs, sim, job, elapsed, chance[place])
         else:
             expect_by_records(jobs, sim, job, term)
-            run_time = foreseen_run_time(jobs, job, term)
+            run_time = forecast_run_time(jobs, job, term)
             if run_time <= elapsed:  # run times have heavy tails: what has lasted goes on to last
                 run_time = min(2 * elapsed, jobs.estimate[job])
         planned.run_time[job] = run_time
 
 
 @kernel
-def foresee_arrivals(
+def forecast_arrivals(
     jobs: Jobs, sim: Sim, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
     """Write the rows of `planned` of jobs that may come, by submit time, and return their number.
@@ -200,18 +200,18 @@ def foresee_arrivals(
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
         run_time = drawn_run_time(jobs, sim, job, -1, chance[n])
-        foresee_waiting(jobs, job, planned, end + n, now + delay, run_time, term, rule, weight)
+        forecast_waiting(jobs, job, planned, end + n, now + delay, run_time, term, rule, weight)
         n += 1
     return n
 
 
 @kernel
-def foresee(
+def forecast_jobs(
     jobs: Jobs, sim: Sim, planned: Jobs, rule: Int, weight: Float, drawn: Int, chance: Float
 ) -> int:
     """Write a forecast of all jobs at hand and to come, and return the number of those to come.
 
-    `chance` has numbers in [0, 1): as `foresee_running` takes them, then for the waiting jobs in
+    `chance` has numbers in [0, 1): as `forecast_running` takes them, then for the waiting jobs in
     base order, then for those that may come. If it is empty, run times are as expected and no job
     comes. Writes `planned`, `scratch`, and what `expect` writes.
     """
@@ -219,7 +219,7 @@ def foresee(
     for job in range(sim.next_overdue, sim.next_job):
         planned.submit_time[job] = jobs.submit_time[job]
     n_running = sim.n_releases
-    foresee_running(jobs, sim, planned, chance[:n_running])
+    forecast_running(jobs, sim, planned, chance[:n_running])
     for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
         job = sim.scratch[place]
         expect(jobs, sim, job)
@@ -227,11 +227,11 @@ def foresee(
         if len(chance) > 0:
             run_time = drawn_run_time(jobs, sim, job, -1, chance[n_running + place])
         else:
-            run_time = foreseen_run_time(jobs, job, term)
+            run_time = forecast_run_time(jobs, job, term)
         submit_time = jobs.submit_time[job]
-        foresee_waiting(jobs, job, planned, job, submit_time, run_time, term, rule, weight)
+        forecast_waiting(jobs, job, planned, job, submit_time, run_time, term, rule, weight)
     left = chance[n_running + sim.n_waiting :]
-    return foresee_arrivals(jobs, sim, planned, rule, weight, drawn, left)
+    return forecast_arrivals(jobs, sim, planned, rule, weight, drawn, left)
 
 
 @kernel
