@@ -57,7 +57,7 @@ def index_policy(
         PolicyError: Too few or too many weights, not N_NETWORK parameters, a number that is NaN or
             beyond LARGEST, or weights of a network's terms without one.
 
-    Source: Smith 1956; specification, section 10, "Information".
+    Source: Smith 1956; specification, section 10, "Index policies".
 
     Example:
         >>> index_policy([1, 2, 1, -1], name="MINE")

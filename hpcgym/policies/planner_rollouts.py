@@ -93,7 +93,7 @@ class Plans:
     def cost(self, order: int) -> float:
         """Return what waiting costs under an order, the mean over the samples.
 
-        Source: Smith 1956; specification, section 8, "dynP".
+        Source: Smith 1956; specification, section 8, "Planner".
         """
         row, plan, column = self.simulator._sim.address, self._plan.address, self._column[order]
         total = 0.0

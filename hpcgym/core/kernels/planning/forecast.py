@@ -12,7 +12,7 @@ Random numbers are drawn outside and passed in. A forecast reads nothing that a 
 know at this instant. It looks at each of at most RING_JOBS records three to nine times, for each
 job that waits, runs or comes.
 
-Source: Specification, section 10, "Information"; Politis and Romano 1992 (circular block
+Source: Specification, section 8, "Planner"; Politis and Romano 1992 (circular block
 bootstrap).
 """
 
@@ -241,7 +241,7 @@ def cost_of_plan(planned: Jobs, sim: Sim, plan: Sim, weight: Float, n_coming: in
     All jobs that wait or come count, each from its submission to its start in the rollout. `weight`
     names the column of the order's keys. Writes `plan` and the simulation's `scratch`.
 
-    Source: Specification, section 8, "dynP"; Smith 1956.
+    Source: Specification, section 8, "Planner"; Smith 1956.
     """
     n = roll_out(planned, sim, plan, RULE_KEYS, weight, n_coming)
     total = 0.0
