@@ -18,7 +18,7 @@ from hpcgym.core.state import jobs_of, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of
 from hpcgym.trace.synthetic import synthetic_workload
-from research.benchmark import REPLAY, held_beyond_schedule
+from research import benchmark
 
 UNTOUCHED = -77
 PER_JOB = ("start_time", "flag")
@@ -134,7 +134,7 @@ def test_as_many_seats_are_taken_as_jobs_ever_waited_at_once(once, settings):
     most = simulator.counts()["max_waiting"]
     assert simulator.state.n_entries[0] == most
     assert 50 < most < len(once) / 4
-    assert held_beyond_schedule(simulator) < 5_000 + 250 * most * s.N_QUEUES
+    assert benchmark.held_beyond_schedule(simulator) < 5_000 + 250 * most * s.N_QUEUES
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=label)
@@ -152,7 +152,7 @@ def test_a_copy_of_what_is_in_use_ends_like_its_original(once, settings):
 
 def test_a_long_log_is_generated_replayed_and_summed_up_in_some_bytes_a_job():
     n_jobs = 1_000_000
-    command = [sys.executable, "-c", REPLAY.format(n_jobs=n_jobs, repeats=1)]
+    command = [sys.executable, benchmark.__file__, str(n_jobs), "1"]
     run = subprocess.run(command, check=True, env=os.environ, capture_output=True, text=True)
     *_, before, after = json.loads(run.stdout)
     assert 60 < (after - before) / n_jobs < 190  # the job table alone takes 64

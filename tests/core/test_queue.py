@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
@@ -31,7 +32,7 @@ def take_out(jobs: int, row: int, which: int, job: int) -> None:
 
 
 @kernel
-def list_jobs(row: int, which: int, listed: s.Int) -> int:
+def list_jobs(row: int, which: int, listed: NDArray[np.int64]) -> int:
     return ordered_queue.list_jobs(open_sim(row), which, listed)
 
 

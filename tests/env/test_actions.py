@@ -330,11 +330,11 @@ def test_bad_action_is_refused_and_leaves_no_trace(action: str, make: Any) -> No
     calm.reset()
     env.step(good)
     calm.step(good)
-    before = [array.tobytes() for array in env._state]
+    before = [array.tobytes() for array in env._state.arrays.values()]
     bad = make(space.shape[0] if space.shape else int(space.n))
     with pytest.raises(ActionError, match=f"action '{action}'"):
         env.step(bad)
-    assert [array.tobytes() for array in env._state] == before
+    assert [array.tobytes() for array in env._state.arrays.values()] == before
     one, other = env.step(good), calm.step(good)
     assert all(np.array_equal(one[0][key], other[0][key]) for key in one[0])
     assert repr(one[1:]) == repr(other[1:])

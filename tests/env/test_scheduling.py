@@ -150,9 +150,9 @@ def test_copy_made_in_mid_episode_goes_on_the_same(duplicate: Any, action: str) 
         env.step(random_action(rules, generator))
     twin = duplicate(env)
     bystander = duplicate(env)
-    before = [array.tobytes() for array in bystander._state]
+    before = [array.tobytes() for array in bystander._state.arrays.values()]
     assert_in_step(env, twin, rules, seed=4)
-    assert before == [array.tobytes() for array in bystander._state]
+    assert before == [array.tobytes() for array in bystander._state.arrays.values()]
     assert env.np_random.integers(2**60) == twin.np_random.integers(2**60)
     twin.reset()
     play(twin, twin.action_space.sample())

@@ -620,7 +620,7 @@ def test_growth_that_fails_can_be_tried_again(monkeypatch: pytest.MonkeyPatch) -
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("hpcgym.core.state.allocate", fail)
+        patched.setattr("hpcgym.env.buffers.allocate", fail)
         with pytest.raises(MemoryError):
             envs.reset(options=long)
     with pytest.raises(ActionError, match="call reset"):
