@@ -19,12 +19,10 @@ EXTRAS = "dev,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
 APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or time_limit or larger_state or refused"
-ONE_REWARD = "not every_kind or wait"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "HPCGYM_TRACES": "", "HYPOTHESIS_PROFILE": "quick"}
-COMPILING = [*TESTS, "-k", "golden or larger_state or seeds_alone or single_candidate or cell_does"]
-IN_THE_MACHINE = ["tests/core/test_golden_cases.py", "tests/env/test_vector.py"]
-IN_THE_MACHINE += ["tests/core/test_choosing.py"]
-AROUND_IT = ["tests/test_batch.py", "tests/test_planner.py"]
+COMPILING = "golden or larger_state or seeds_alone or single_candidate or cell_does"
+SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/policies/test_dynp.py"]
+COMPILED_FIRST = ["tests/core/test_golden_cases.py", *SIMULATOR[1:]]
 SHORT_STEPS = [
     ("lint", ["ruff", "check", "."], {}),
     ("format", ["ruff", "format", "--check", "."], {}),
@@ -37,11 +35,7 @@ SHORT_STEPS = [
 ]
 LONG_STEPS = [
     ("tests and doctests", [*TESTS, *APART], {"OMP_NUM_THREADS": "1"}),
-    (
-        "kernels with bounds checked",
-        [*TESTS, *APART, "tests/core", "tests/env/test_vector.py", "-k", ONE_REWARD],
-        BOUNDS,
-    ),
+    ("kernels with bounds checked", [*TESTS, *APART, *SIMULATOR], BOUNDS),
 ]
 
 
@@ -52,8 +46,9 @@ def main():
     if ready.returncode:
         return ready.returncode
     python = ready.stdout.decode().strip()
-    compiling = [compile_aside(python, [*IN_THE_MACHINE, *AROUND_IT], {})]
-    compiling += [compile_aside(python, IN_THE_MACHINE, BOUNDS)]
+    around = ["tests/test_batch.py", "tests/policies/test_planner.py"]
+    compiling = [compile_aside(python, [*COMPILED_FIRST, *around], {})]
+    compiling += [compile_aside(python, COMPILED_FIRST, BOUNDS)]
     failed = [title for title, *step in SHORT_STEPS if not passes(python, title, *step)]
     for process in compiling:
         process.wait()
@@ -65,7 +60,7 @@ def main():
 def compile_aside(python, tests, variables):
     """Start compiling kernels; whether the tests that do so pass, the long steps tell."""
     return subprocess.Popen(
-        [python, "-m", *COMPILING, *tests],
+        [python, "-m", *TESTS, "-k", COMPILING, *tests],
         cwd=ROOT,
         env=dict(os.environ, **variables),
         stdout=subprocess.DEVNULL,

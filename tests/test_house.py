@@ -263,6 +263,12 @@ def test_scripts_are_thin_and_never_import_each_other():
         assert len(path.read_text().splitlines()) <= SCRIPT_LINES, label(path)
 
 
+def test_the_check_command_names_tests_that_exist():
+    text = (ROOT / "scripts" / "check.py").read_text(encoding="utf-8")
+    named = re.findall(r'"(tests/[\w/.]+)"', text)
+    assert named and not [name for name in named if not (ROOT / name).exists()]
+
+
 def test_nothing_in_the_package_imports_reruns_of_papers_or_research():
     studies = {path.relative_to(ROOT / "scripts").parts[0] for path in STUDIES}
     assert studies == {"papers", "research"}

@@ -30,6 +30,13 @@ KINDS = [
 ]
 """Every kind of action, decision and reward."""
 
+EVERYDAY = [
+    kind
+    for place, kind in enumerate(KINDS)
+    if kind["reward"] == "bsld" or place // len(REWARDS) % len(REWARDS) == place % len(REWARDS)
+]
+"""Each action and decision with one reward at least, each reward with one of these at least."""
+
 
 def kind_id(kind: dict[str, Any]) -> str:
     """Name a kind as test reports show it."""
@@ -134,7 +141,11 @@ def longest(env: VectorEnv) -> int:
     raise AssertionError("no episode ended")
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=kind_id)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=() if kind in EVERYDAY else pytest.mark.slow) for kind in KINDS],
+    ids=kind_id,
+)
 def test_every_kind_equals_the_scalar_environment_to_the_bit(kind: dict[str, Any]) -> None:
     """For 1, 2, 7 and 64 environments, on one thread and on two."""
     steps = longest(pair(7, **kind)[1])
