@@ -77,6 +77,6 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-importlib.import_module("hpcgym.registration")  # registers the mode "gang"
+importlib.import_module("hpcgym.simulators")  # registers the mode "gang"
 importlib.import_module("hpcgym.policies.registration")  # registers DYNP, PLANNER, BANDIT-*
 importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0

@@ -1,9 +1,9 @@
 """Thousands of schedules in one call: every workload under every policy, of which metrics are kept.
 
-A cell is one workload under one policy. Threads take blocks of cells of one workload; each has a
-state of its own, in which its kernel simulates and measures cell after cell with the GIL released.
-There is no process to start and no threading layer of numba's. So a call may come from several
-threads at once, in forked and in spawned processes, and stops at Ctrl-C after the running blocks.
+A cell is one workload under one policy. Threads take blocks of cells of one workload. Each thread
+has a state of its own, in which a kernel simulates and measures cell after cell without the GIL. No
+process is started, and numba's threading layer is not used. So several threads may call at once, in
+forked and in spawned processes. Ctrl-C stops a call after the running blocks.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class _Orders(NamedTuple):
 
     Attributes:
         names: Name of each policy.
-        setting: Rows of `State.setting`, shape (n_policies, N_SETTINGS).
-        weight: Rows of `State.weight`, shape (n_policies, N_ORDERS, N_WEIGHTS).
+        setting: Rows of `Sim.setting`, shape (n_policies, N_SETTINGS).
+        weight: Rows of `Sim.weight`, shape (n_policies, N_ORDERS, N_WEIGHTS).
         key_row: Which of a workload's keys order its jobs, shape (n_policies,), -1 = none do.
         network: Parameters of each network there is, shape (n_networks, N_NETWORK).
         network_row: Which of them expects run times, shape (n_policies,), -1 = none does.
@@ -145,7 +145,7 @@ class _Worker:
         keyed = np.unique(key_row[key_row >= 0])
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
         np.maximum(given, np.finfo(np.float64).min, out=given)  # -inf is the threshold's
-        figure = np.empty((block.end - block.first, N_METRICS))
+        measured = np.empty((block.end - block.first, N_METRICS))
         entry_points.sweep_policies(
             jobs.address,
             self.sim.address,
@@ -156,9 +156,9 @@ class _Worker:
             np.where(key_row >= 0, np.searchsorted(keyed, key_row), -1),
             orders.network,
             orders.network_row[part],
-            figure,
+            measured,
         )
-        return figure
+        return measured
 
 
 def simulate_many(

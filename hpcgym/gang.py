@@ -116,9 +116,9 @@ def simulate_gang(
 def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
     """Start and end jobs of given run times, shape (n_jobs,), s, by gangs.
 
-    At an instant ends come first, then submissions, then jobs are placed in order of arrival; a job
-    that finds no room does not keep a later one from it. O(log n) for each of n jobs in the matrix,
-    and a look at each row for each job that is placed or waits at an end.
+    At an instant, ends come first, then submissions, then jobs are placed in order of arrival. A
+    job without room does not block later ones. O(log n) for each of n jobs in the matrix, and a
+    look at each row for each job that is placed or waits at an end.
 
     Raises:
         WorkloadError: The workload is empty.

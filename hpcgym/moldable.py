@@ -126,13 +126,13 @@ def simulate_moldable(
     alpha: float = 0.0,
     settings: SchedulerSettings | None = None,
 ) -> Molded:
-    """Schedule jobs that choose among shapes when they are submitted, and are rigid from then on.
+    """Schedule jobs of several shapes: each gets one when it is submitted, and keeps it.
 
-    A wait is predicted by a plan that gives every waiting job its place in the order of the queue;
-    jobs of one instant choose one after the other, without those before them in the plan.
+    A wait is predicted by a plan that reserves for every waiting job in queue order. Jobs of one
+    instant choose in turn, and none is in the plan of the next.
 
     Args:
-        workload: The jobs; of their sizes and times only the submissions are read.
+        workload: The jobs; shapes replace their processors, run times and requests.
         shapes: The shapes of each job, one sequence per job.
         alpha: As in `choose_shape`.
         settings: How the scheduler works; its estimates are the requests of the shapes chosen.
@@ -163,7 +163,7 @@ def simulate_moldable(
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)
     simulator.run()
-    table = simulator.molded
+    table = simulator._table
     jobs = replace(
         workload,
         processors=table.processors,
@@ -217,8 +217,7 @@ class _MoldingSimulator(Simulator):
         """Copy the sizes and times of the job table, which choices change."""
         super()._open()
         own = ("processors", "run_time", "requested_time", "size_class")
-        self.molded = self._table._replace(**{key: getattr(self._table, key).copy() for key in own})
-        self._table = self.molded
+        self._table = self._table._replace(**{key: getattr(self._table, key).copy() for key in own})
         self._jobs = jobs_of(self._table, 0, len(self.workload))
 
     def _predict(self) -> None:
@@ -227,7 +226,7 @@ class _MoldingSimulator(Simulator):
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
         for job in range(first, end):
             self._mold(job)
-        requests = self.molded.requested_time[first:end]
+        requests = self._table.requested_time[first:end]
         entry_points.give_predictions(self._jobs.address, self._sim.address, requests)
 
     def _mold(self, job: int) -> None:
@@ -240,7 +239,7 @@ class _MoldingSimulator(Simulator):
         which = choose_shape(processors, requests, wait, self.alpha)
         self.chosen[job], self.predicted_wait[job] = which, wait[which]
         self.real_run_time[job] = run_times[which]
-        table, kills = self.molded, self.settings.kill_at_limit
+        table, kills = self._table, self.settings.kill_at_limit
         table.processors[job], table.requested_time[job] = processors[which], requests[which]
         table.run_time[job] = min(run_times[which], requests[which]) if kills else run_times[which]
         table.feature[job, s.FEATURE_PROCESSORS] = processors[which]

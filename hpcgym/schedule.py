@@ -158,7 +158,7 @@ class Schedule:
             labels = self.workload.user
         else:
             raise HpcgymError(unknown_name("group", by, ("class", "user")))
-        self._refuse_unfinished("figures by group")
+        self._refuse_unfinished("metrics by group")
         import pandas as pd
 
         groups = metrics.summary_by(labels, self.workload, *columns)
@@ -310,23 +310,42 @@ def simulate(
         policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as text
             ("q=1,e=0.5") or as six numbers, or a `Policy`.
         backfill: Which jobs may start ahead of others, as text or an object of
-            `hpcgym.core.backfill`: "easy", those that do not delay the first that waits; "none",
-            none; "conservative", those that delay nobody who came before; "depth:k=3", those that
-            do not delay the first three that wait; "look-ahead", of those of "easy" the ones that
-            fill the machine most; "relaxed", also those that delay the first a little; "slack:c=1",
-            those that break no promise. With "gang", jobs take turns on the machine.
+            `hpcgym.core.backfill`.
+
+            | text | jobs that may start ahead |
+            |---|---|
+            | "none" | none |
+            | "easy" | those that do not delay the first that waits |
+            | "depth:k=3" | those that do not delay the first three that wait |
+            | "conservative" | those that delay nobody who came before |
+            | "multi-queue" | those that do not delay the first that waits of each class |
+            | "look-ahead" | of those of "easy" the ones that fill the machine most |
+            | "relaxed" | also those that delay the first a little |
+            | "slack:c=1" | those that break no promise |
+            | "gang" | any: jobs take turns on the machine |
         backfill_order: Order in which jobs are tried as backfill ("easy", "depth" and "relaxed");
             default the primary order.
         threshold: Wait beyond which a job goes first, s; None for no threshold.
         kill_at_limit: Whether a job ends at its request at the latest, whatever its estimate is.
-        estimates: What the scheduler takes run times to be. "requested", the users' requests;
-            "doubled", twice those; "exact", the executed run times p; "f-model:f=3,seed=1", noise
-            from p to (f + 1) p; "recent", the mean of the user's last two completed jobs; a
-            function of a job's `hpcgym.core.predictor.Submission`; or an array, shape (n_jobs,), s,
-            >= 1.
-        correction: The estimate of a job that outlives its own: "none", the job ends now;
-            "reqtime", the request; "tsafrir", the prediction and 1, 5, 15 ... minutes more;
-            "doubling", twice the estimate.
+        estimates: What the scheduler takes run times to be.
+
+            | given | estimates |
+            |---|---|
+            | "requested" | the users' requests |
+            | "doubled" | twice the requests |
+            | "exact" | the executed run times p |
+            | "f-model:f=3,seed=1" | noise from p to (f + 1) p |
+            | "recent" | means of the user's last two completed jobs |
+            | a function | what it returns for a job's `hpcgym.core.predictor.Submission` |
+            | an array, shape (n_jobs,) | its values, s, >= 1 |
+        correction: The estimate of a job that outlives its own.
+
+            | text | new estimate |
+            |---|---|
+            | "none" | the job ends now |
+            | "reqtime" | the request |
+            | "tsafrir" | the prediction and 1, 5, 15 ... minutes more |
+            | "doubling" | twice the estimate |
         event_semantics: What happens at one instant: "batch", all ends, all submissions, one pass;
             "pyss", event by event, as simulators of the pyss family do.
 

@@ -25,7 +25,7 @@ FLOORS = [
     {"registry", "output"},
     {"core"},
     {"trace"},
-    {"batch", "gang", "moldable", "policies", "registration", "schedule"},
+    {"batch", "gang", "moldable", "policies", "schedule", "simulators"},
     {"scenario"},
     {"env"},
     {"agent"},

@@ -38,6 +38,7 @@ def test_wheel_puts_one_package_and_its_metadata_into_site_packages(installed):
 def test_wheel_carries_neither_reruns_of_papers_nor_studies_nor_tests(installed):
     folders = {path.name for path in installed.rglob("*") if path.is_dir()}
     assert not folders & {"docs", "papers", "research", "scripts", "tests"}
+    assert not (installed / "hpcgym" / "README.md").exists()  # its links lead to docs/
 
 
 def test_shelves_are_found_inside_the_installed_package(installed):

@@ -212,7 +212,7 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
             "kind": "index",
             "source": "Smith 1956, Various optimizers for single-stage production; hpcgym",
             "description": "Orders the jobs by a weighted sum of the logarithms of processors, "
-            "request, run time ratio and speed. The last two are expected by "
+            "request, run-time ratio and speed. The last two are expected by "
             f"{expects}, trained on {logs}.",
         },
         parameters,
@@ -223,7 +223,11 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
 def _network(trained: Trained, stem: str, logs: str) -> _Stated:
     """Describe a network that was trained by PPO."""
     config, start = trained.config, trained.config.start.upper()
-    tie = f"corrects {start} by a bounded amount" if config.residual else f"owes {start} nothing"
+    tie = (
+        f"corrects {start} by a bounded amount"
+        if config.residual
+        else f"does not start from {start}"
+    )
     return _Stated(
         {
             "title": f"Network that {KIND_OF_ACTION[config.action]}, trained on {logs}",

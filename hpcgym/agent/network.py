@@ -225,7 +225,7 @@ class NetworkAgent:
         """
         spec, weights = self.spec, self.weights
         is_job = shown["action_mask"] > 0.5
-        n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs stand in the first slots
+        n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs are in the first slots
         jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, len(FIELDS))[:, :n]
         h = self._encoded(jobs, shown["cluster"], is_job[:, :n])
         if not spec.scores_jobs:

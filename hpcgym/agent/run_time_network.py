@@ -1,9 +1,9 @@
 """Networks that expect run times: their samples, their fitting, and their files.
 
 A network reads the inputs of
-`hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`. It puts out two logarithms: of the
-share D/E of its estimate that a job runs (run time ratio), and of its speed E/D. Both are expected
-values, so the loss of each is that of a Poisson regression, which a mean alone minimises.
+`hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`. It puts out two logarithms: of a
+job's run-time ratio D/E and of its speed E/D. Both are expected values, so the loss of each is that
+of a Poisson regression, which a mean alone minimises.
 """
 
 from __future__ import annotations
@@ -18,12 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    N_HIDDEN,
-    N_LAST,
-    N_NETWORK,
-    N_NETWORK_INPUTS,
-)
+from hpcgym.core.constants import N_HIDDEN, N_LAST, N_NETWORK, N_NETWORK_INPUTS
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
@@ -50,7 +45,7 @@ class Samples:
 
     Attributes:
         inputs: What it reads, shape (n_samples, N_NETWORK_INPUTS).
-        run_time_ratio: The job's D/E, shape (n_samples,).
+        run_time_ratio: The job's run-time ratio D/E, shape (n_samples,).
         speed: 10 s / D, shape (n_samples,): the speed E/D over its largest value, so that jobs with
             long estimates count no more than others.
         log_bound: log(E / 10 s), shape (n_samples,).
@@ -111,7 +106,7 @@ def samples_of(episodes: Episodes) -> Samples:
 def fit_network(
     samples: Sequence[Samples], seed: int, fitting: Fitting | None = None
 ) -> FloatArray:
-    """Fit a network that expects run time ratio and speed; return its parameters (N_NETWORK,).
+    """Fit a network that expects run-time ratio and speed; return its parameters (N_NETWORK,).
 
     Before the first step it puts out 0 for both: every job runs to its estimate.
 

@@ -5,7 +5,7 @@ What may be searched:
 | `searched` | numbers | start |
 |---|---|---|
 | "features" | weights of the six features in unit scale | SAF |
-| "index" | weights of log request, log run time ratio and log speed of an index | Smith's rule |
+| "index" | weights of log request, log run-time ratio and log speed of an index | Smith's rule |
 | "score" | what each unit of a network's last layer adds to Smith's rule | 0 |
 
 The first weight of an index stays 1, since an index times a number is the same order.
@@ -26,10 +26,7 @@ from hpcgym.agent.objective import Measure, Objective
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import fit_network, samples_of
 from hpcgym.agent.weights import weights_agent
-from hpcgym.core.constants import (
-    N_LAST,
-    N_NETWORK,
-)
+from hpcgym.core.constants import N_LAST, N_NETWORK
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
@@ -42,7 +39,7 @@ Strategy: TypeAlias = Literal["cma", "xnes"]
 Given: TypeAlias = Literal["mean", "best"]
 
 SMITH = (1.0, 2.0, 1.0, -1.0)
-"""Weights of log processors, log request, log run time ratio and log speed that make Smith's rule:
+"""Weights of log processors, log request, log run-time ratio and log speed that make Smith's rule:
 work over the rate at which waiting costs."""
 
 STEP_SIZE = {"features": 0.1, "index": 0.3, "score": 0.3}
@@ -54,7 +51,7 @@ KAPPA = 0.01
 is 1."""
 
 FIRST_OF_RUN_TIME_RATIO = N_NETWORK - 2 * (N_LAST + 1)
-"""Where in a network's parameters those begin that make the run time ratio of its last layer."""
+"""Where in a network's parameters those begin that make the run-time ratio of its last layer."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +195,7 @@ W_TRAIN = SearchTrainer(
 
 
 def _index(network: FloatArray | None, weights: FloatArray) -> Policy:
-    """Return the index with these weights of request, run time ratio and speed."""
+    """Return the index with these weights of request, run-time ratio and speed."""
     of_job, of_expected = [1.0, weights[0]], list(weights[1:])
     if network is None:
         return index_policy([*of_job, *of_expected])

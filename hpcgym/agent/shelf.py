@@ -13,11 +13,11 @@ from hpcgym.errors import CardError, PolicyError, unknown_name
 from hpcgym.registry import shelf_entries
 
 PREFACE = """\
+# Agents
+
 The code of these agents is in `hpcgym/agent/`. This folder holds one `.toml` card per agent, and
 the results of them all in `results.csv`. `python scripts/update_agents.py` writes that table and
 this page.
-
-# Agents
 
 `hpcgym agents info NAME` shows a card, and `hpcgym evaluate --agents NAME,NAME --scenario SCENARIO`
 compares agents.

@@ -44,12 +44,12 @@ class Training:
 
 
 def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
-    """Return the numbers of those weeks that an agent may be evaluated on after its training.
+    """Return the numbers of the weeks that an agent may be evaluated on after its training.
 
-    Training weeks and weeks adjacent to one are closed, in every scenario of the same log: weeks
-    are compared by the time at which they begin. All weeks are closed in another version of the
-    log, whose clock may begin at another instant; in episodes of another kind; and where the
-    training's scenario is on no shelf (`hpcgym.add_folder`) and its log is the same.
+    Training weeks and weeks adjacent to one are closed, in every scenario of the same log. Weeks
+    are compared by the time at which they begin. All weeks are closed in three cases: in another
+    version of the log, whose clock may begin at another instant; in episodes of another kind; and
+    where the log is the same, but the training's scenario is on no shelf (`hpcgym.add_folder`).
 
     Raises:
         TraceError: A log that was trained on, and is cut here too, cannot be cleaned as it was.

@@ -13,7 +13,7 @@ from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
 from hpcgym.core.kernels.types import Batch
-from hpcgym.core.state import State, allocate, copy_into, in_use, sim_of
+from hpcgym.core.state import State, allocate, copy_into, sim_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
@@ -126,7 +126,7 @@ class EnvBuffers:
             modes={as_backfill(config.settings.backfill).number for config in self._configs},
         )
         if before is not None:
-            copy_into(larger, in_use(before))
+            copy_into(larger, before)
         self._state, self._room = larger, (n_jobs, n_users)
         self._bind()
 

@@ -6,17 +6,16 @@ import numbers
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
-from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import (
     ActionKind,
@@ -77,6 +76,7 @@ class EnvConfig:
         expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
         reward_terms: Names of the terms whose sum is the reward.
+        action_spec: Function that returns how kernels read actions.
 
     Raises:
         ScenarioError: An unknown or contradictory keyword.
@@ -119,7 +119,7 @@ class EnvConfig:
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self._action_spec_parts = (self.action, chosen, base, divisor)
+        self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor)
         self.action_spec()  # refuses policies that a step cannot run
         self.observation_space = observation_space(self.n_slots)
         self.reward_terms = ("agent",) if self.baseline is None else ("agent", "baseline")
@@ -152,10 +152,6 @@ class EnvConfig:
                 f"reward {self.reward!r} compares with a baseline; name one, say 'SAF'"
             )
         return None
-
-    def action_spec(self) -> Struct[ActionSpec]:
-        """Return how kernels read actions."""
-        return action_spec_of(*self._action_spec_parts)
 
     def draw(
         self, options: dict[str, Any], generator: np.random.Generator

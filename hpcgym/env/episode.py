@@ -27,8 +27,8 @@ class EnvEpisode:
     """One episode of an environment, as kernels read it.
 
     Attributes:
-        prepared: Jobs and scheduler, without the reward.
-        reward: How the reward is paid.
+        prepared: Jobs, what a second of waiting costs each, and scheduler.
+        reward: Name of the reward.
         cost: What waiting costs each job.
         baseline: Scheduler of the paired baseline, None without one.
     """

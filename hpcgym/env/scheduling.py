@@ -64,7 +64,7 @@ the base order; scores of empty slots are ignored |
 is at the same instant, as long as the pass is contested; if not, it holds the reservation in this \
 pass. An empty slot means the first job of the base order and counts in `info["invalid_actions"]` |
 
-        q is the processors of a job, e its request in s, E the largest request of the scenario in
+        q is the processors of a job, e its estimate in s, E the largest request of the scenario in
         s. The base order is that of the scenario's policy (SAF unless it names another).
 
     Observation Space:

@@ -12,7 +12,7 @@ from hpcgym.env.scheduling import Observation, SchedulingEnv
 class PayAtTimeLimit(
     gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs
 ):
-    """Pays what the reward still owes when `max_episode_steps` truncates an episode.
+    """Pays the reward that is still due when `max_episode_steps` truncates an episode.
 
     Gymnasium's time limit is outside the environment, which cannot know of it, and this wrapper is
     outside the time limit. `gymnasium.make` adds it by the registration. At a truncation all forms

@@ -27,10 +27,10 @@ class Bandit(Chooser):
     """Choose a rule for each period by how rules have served in the periods before.
 
     A rule's reward for a period is the inverse of a mean bounded slowdown, in (0, 1]. With "bandit"
-    information it is that of the jobs which ended in the period, for the rule that was played. With
-    "full" information the jobs submitted in the period are simulated on an empty machine under
-    every rule, with the request for the run time of a job that has not ended yet. Nothing is
-    learned from a period without such jobs.
+    information only the rule that was played gets one, by the jobs that ended in the period. With
+    "full" information every rule gets one: the jobs submitted in the period are simulated under it
+    on an empty machine. A job that has not ended yet then runs for its request. Nothing is learned
+    from a period without such jobs.
 
     Attributes:
         arms: Names of the policies to choose among.

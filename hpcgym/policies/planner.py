@@ -10,9 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    EXPECT_BY_RECORDS,
-)
+from hpcgym.core.constants import EXPECT_BY_RECORDS
 from hpcgym.core.policy import Chooser, ChooserRun, Policy, chooser_policy
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
@@ -29,10 +27,10 @@ HORIZON_S = 21_600
 class Planner(Chooser):
     """Try orders of the waiting jobs on copies of the simulation, and take the least costly.
 
-    At every contested pass the simulation is rolled out under each candidate, whose order is that
-    of this instant, with run times as users' records predict them; EASY still plans with the
-    requests. Then single jobs of the best order are tried at its front until the budget is spent.
-    The default leaves none for that, for on logs it did not pay. A second of waiting costs 1/D, D
+    At every contested pass the simulation is rolled out under each candidate's order of this
+    instant. Run times are as users' records predict; EASY still plans with the requests. Then
+    single jobs of the best order are tried at its front until the budget is spent. By default
+    nothing is left for that, since it gained nothing on real logs. A second of waiting costs 1/D, D
     the expected run time, at least 10 s. A rollout costs as much as a simulation of the waiting
     jobs.
 
@@ -144,7 +142,7 @@ def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
     while found:
         found = False
         lowest = float(plans.keys(plans.waiting).min()) - 1.0
-        listed = plans.by_promise()
+        listed = plans.list_movable()
         for job, key in zip(listed, plans.keys(listed), strict=True):
             if tried >= n_orders or time.perf_counter() >= limit:
                 return

@@ -67,10 +67,11 @@ class Plans:
         return int(sim.n_releases + sim.n_waiting) + MOST_ARRIVALS + 1
 
     def open(self, chances: NDArray[np.float64]) -> None:
-        """Look ahead from the decision at hand.
+        """Forecast the jobs of a new decision, those that wait and those to come.
 
-        Chances are numbers in [0, 1), shape (n_samples, n_chances), common to all orders: first by
-        how much of its length the last day is turned, then what run times are drawn by.
+        Chances are numbers in [0, 1), shape (n_samples, n_chances), the same for all orders. The
+        first says by how much of its length the last day is rotated. Run times are drawn by the
+        others.
         """
         simulator = self.simulator
         self.waiting = simulator.waiting
@@ -118,11 +119,10 @@ class Plans:
         for table in self._tables:
             table.keys[job, FIRST_ORDER + self.trial] = key
 
-    def by_promise(self) -> NDArray[np.int64]:
-        """List jobs that might better go first in the trial order, shape (n_listed,).
+    def list_movable(self) -> NDArray[np.int64]:
+        """List the jobs behind the first of the trial order that are within the threshold.
 
-        They are those within the threshold behind its first, in its order, but those that fit now
-        before those that do not, since only a job that fits can gain by going first now.
+        Those that fit now come first, since only they gain by going first. Shape (n_listed,).
         """
         state = self.simulator.state
         open_to_order = self.waiting[self.waiting >= state.next_overdue[0]]

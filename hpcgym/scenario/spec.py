@@ -383,8 +383,3 @@ class Scenario:
                 f"[machine] largest_request_s = {self.machine.largest_request_s} contradicts "
                 f"[trace] max_request_s = {cap}, which cuts every request to {cap} s"
             )
-
-    @property
-    def has_synthetic_requests(self) -> bool:
-        """Whether requests that the log lacks are generated."""
-        return self.trace.missing_request == "tsafrir"

@@ -109,8 +109,7 @@ def ablate(
     Raises:
         EvaluationError: No such option, or a cross-validation that is not possible.
 
-    Source:
-        Specification, section 10, "Learnability kit" and "Evaluation protocol".
+    Source: Specification, section 10, "Learnability kit" and "Evaluation protocol".
     """
     trainers = kit_trainers(config, names)
     if mixed_with:

@@ -202,8 +202,7 @@ def chain(
         EvaluationError: The agent is no index with a network, or no pass was contested.
         CardError: No week is open.
 
-    Source:
-        Specification, section 10, "Information" and "Evaluation protocol".
+    Source: Specification, section 10, "Information" and "Evaluation protocol".
     """
     import pandas as pd
 

@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agent.card import read_card
-from hpcgym.agent.network import (
-    EMPTY,
-    NetworkAgent,
-    NetworkSpec,
-    read_network,
-    write_network,
-)
+from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network, write_network
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import CardError

@@ -9,9 +9,7 @@ import pytest
 import hpcgym
 from env_cases import busy_workload, episodes_of
 from hpcgym.agent import RuleAgent
-from hpcgym.core.constants import (
-    N_NETWORK,
-)
+from hpcgym.core.constants import N_NETWORK
 from hpcgym.core.history import history_of
 from hpcgym.core.index_policy import index_policy
 from hpcgym.env.scheduling import SchedulingEnv

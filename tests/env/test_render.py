@@ -30,7 +30,7 @@ def started(*jobs: tuple[int, int, int, int, bool]) -> StartedJobs:
 
 
 def waiting(*jobs: tuple[int, int, int, int, int, bool]) -> WaitingJobs:
-    """Rows of (job, id, wait, request, processors, thresholded)."""
+    """Rows of (job, id, wait, estimate, processors, thresholded)."""
     columns = zip(*jobs, strict=True) if jobs else ((), (), (), (), (), ())
     *numbers, over = (np.array(column) for column in columns)
     return WaitingJobs(*(column.astype(np.int64) for column in numbers), over.astype(bool))
@@ -52,7 +52,7 @@ def small_frame() -> Frame:
         started=started((0, 20, 35, 2, False), (1, 20, 80, 2, True)),
         waiting=waiting((2, 103, 30, 20, 4, False), (3, 104, 5, 100, 3, True)),
         reservation=Reservation(
-            job=2, job_id=103, shadow_time=80, extra_processors=0, requested_time=20, processors=4
+            job=2, job_id=103, shadow_time=80, extra_processors=0, estimate=20, processors=4
         ),
     )
 
@@ -80,7 +80,7 @@ def test_text_shows_past_future_reservation_and_queue():
     assert rows[2][47 : 47 + rows[0].count("b")] == "." * rows[0].count("b")
     assert rows[0].count("/") == rows[2].count("/") > 5
     text = "\n".join(lines)
-    assert "head: job 103 wants 4 processors for 20 s; promised in 30 s, day 0 00:01:20" in text
+    assert "head: job 103 wants 4 processors for 20 s; reserved in 30 s, day 0 00:01:20" in text
     assert "D       104           3      2 min       5 s  over the threshold" in text
 
 

@@ -98,7 +98,7 @@ def test_run_of_other_code_is_not_taken(tmp_path: Path, monkeypatch: pytest.Monk
         ("agent/ppo/train.py", True),
         ("__init__.py", True),
         ("report/figures.py", False),
-        ("evaluation/table.py", False),
+        ("evaluation/results.py", False),
     ],
 )
 def test_code_that_runs_and_trains_is_digested_and_code_that_shows_is_not(

@@ -51,8 +51,7 @@ def test_tsafrir_requests_need_a_seed_and_nothing_else_takes_one():
     with pytest.raises(ScenarioError, match='tsafrir_seed contradicts missing_request = "max"'):
         TraceSpec(missing_request="max", name="tiny", tsafrir_seed=1)
     trace = TraceSpec(missing_request="tsafrir", name="tiny", tsafrir_seed=0)
-    assert scenario(trace).has_synthetic_requests
-    assert not scenario().has_synthetic_requests
+    assert scenario(trace).trace == trace
 
 
 def test_run_times_stand_in_for_requests_only_where_the_scheduler_is_clairvoyant():

@@ -11,12 +11,7 @@ import pytest
 from hpcgym import registry
 from hpcgym.errors import OutputError, TraceError
 from hpcgym.trace import catalogue, download, entry, find_trace, load_workload, verify
-from hpcgym.trace.catalogue import (
-    cache_folder,
-    is_same_text,
-    name_without_version,
-    shelf_index,
-)
+from hpcgym.trace.catalogue import cache_folder, is_same_text, name_without_version, shelf_index
 
 TEXT = b"; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 3 -1 -1 -1 -1 -1 -1\n"
 KNOWN = "MyLog-2026-1"

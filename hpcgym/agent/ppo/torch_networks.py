@@ -12,14 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hpcgym.agent.network import (
-    EMPTY,
-    HEAD_START,
-    STARTS,
-    NetworkAgent,
-    NetworkSpec,
-    Weights,
-)
+from hpcgym.agent.network import EMPTY, HEAD_START, STARTS, NetworkAgent, NetworkSpec, Weights
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 
 
@@ -120,7 +113,7 @@ class Scorer(nn.Module):
 
     def _attended(self, h: Tensor, packed: Packed) -> Tensor:
         """Return what each job gathers from all of its observation by attention."""
-        n = max(int(packed.mask.sum(dim=1).max()), 1)  # jobs stand in the first slots
+        n = max(int(packed.mask.sum(dim=1).max()), 1)  # jobs are in the first slots
         mask = packed.mask[:, :n]
         parts = []
         for name in ("query", "key", "value"):

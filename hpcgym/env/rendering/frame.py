@@ -44,7 +44,7 @@ class WaitingJobs(NamedTuple):
         job: Rows in the episode's job table.
         job_id: Ids.
         wait_time: Wait so far, s.
-        requested_time: Estimate, s.
+        estimate: Estimate, s.
         processors: Processors requested.
         thresholded: Whether the job goes first because of its wait.
     """
@@ -52,7 +52,7 @@ class WaitingJobs(NamedTuple):
     job: IntArray
     job_id: IntArray
     wait_time: IntArray
-    requested_time: IntArray
+    estimate: IntArray
     processors: IntArray
     thresholded: BoolArray
 
@@ -65,7 +65,7 @@ class Reservation(NamedTuple):
         job_id: Its id.
         shadow_time: Its reserved start, s.
         extra_processors: Processors left over then.
-        requested_time: Its estimate, s.
+        estimate: Its estimate, s.
         processors: Processors it requests.
     """
 
@@ -73,7 +73,7 @@ class Reservation(NamedTuple):
     job_id: int
     shadow_time: int
     extra_processors: int
-    requested_time: int
+    estimate: int
     processors: int
 
 

@@ -18,8 +18,8 @@ def take_snapshot(
     """Return the frame of row `env` of a state, which is `sim` to the kernels.
 
     It shows no more of a running job than the scheduler knows: its end is the estimated one. The
-    head is the first job of the base order that does not fit now. Writes SHADOW and EXTRA, which
-    each pass computes anew.
+    head is the first job of the base order that does not fit now. Writes `shadow` and `extra`,
+    which each pass computes anew.
     """
     made, table = episode.schedule(state, env), episode.table
     now, workload = int(sim.fields.now), made.workload
@@ -40,7 +40,7 @@ def take_snapshot(
             job_id=int(workload.job_id[head]),
             shadow_time=int(sim.fields.shadow),
             extra_processors=int(sim.fields.extra),
-            requested_time=int(table.estimate[head]),
+            estimate=int(table.estimate[head]),
             processors=int(workload.processors[head]),
         )
     return Frame(

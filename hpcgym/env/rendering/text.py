@@ -54,7 +54,7 @@ def ansi(frame: Frame, placement: Placement | None = None) -> str:
     head = frame.reservation
     if head is not None:
         free = placement.free_at(frame.started, head.shadow_time)
-        end = head.shadow_time + head.requested_time
+        end = head.shadow_time + head.estimate
         fill(fit(free, head.processors), head.shadow_time, end, "/")
     cells[:, n_columns // 2] = "|"
 
@@ -117,7 +117,7 @@ def _head_line(frame: Frame) -> str:
         return "head: none, no job is held back"
     return (
         f"head: job {head.job_id} wants {head.processors:,} processors for "
-        f"{duration(head.requested_time)}; promised in {duration(head.shadow_time - frame.now)}, "
+        f"{duration(head.estimate)}; reserved in {duration(head.shadow_time - frame.now)}, "
         f"{clock(head.shadow_time)}, {head.extra_processors:,} extra"
     )
 
@@ -126,12 +126,12 @@ def _queue_lines(frame: Frame) -> list[str]:
     """Return one line for each of the first waiting jobs."""
     if not len(frame.waiting.job):
         return ["queue: empty"]
-    lines = [f"queue: {'job':>9} {'processors':>11} {'requested':>10} {'waited':>9}"]
+    lines = [f"queue: {'job':>9} {'processors':>11} {'estimate':>10} {'waited':>9}"]
     shown = zip(*(column[:TEXT_JOBS].tolist() for column in frame.waiting), strict=True)
-    for job, job_id, wait, requested, processors, thresholded in shown:
+    for job, job_id, wait, estimate, processors, thresholded in shown:
         lines.append(
             f"{_letter(job):>6} {job_id:>9} {processors:>11,} "
-            f"{duration(requested):>10} {duration(wait):>9}"
+            f"{duration(estimate):>10} {duration(wait):>9}"
             + ("  over the threshold" if thresholded else "")
         )
     rest = len(frame.waiting.job) - TEXT_JOBS

@@ -284,7 +284,7 @@ def _draw_reservation(pen: _Pen, frame: Frame, axis: TimeAxis, placement: Placem
     if head is None:
         return
     from_x = _x(axis, head.shadow_time)
-    to_x = _x(axis, head.shadow_time + head.requested_time)
+    to_x = _x(axis, head.shadow_time + head.estimate)
     free = placement.free_at(frame.started, head.shadow_time)
     for interval in fit(free, head.processors):
         top, height = _y(frame, interval)
@@ -327,12 +327,12 @@ def _draw_queue(pen: _Pen, frame: Frame) -> None:
     pen.words(f"waiting jobs: {len(waiting.job_id):,}", (left, 16), size=FONT_LARGE)
     pen.words(f"for {total:,} processors in all", (left, 46), _FAINT)
     columns = (left + 62, left + 140, left + 210, left + width - 6)
-    for x, title in zip(columns, ("job", "processors", "requested", "waited"), strict=True):
+    for x, title in zip(columns, ("job", "processors", "estimate", "waited"), strict=True):
         pen.words(title, (x, top - 20), _FAINT, FONT_SMALL, "right")
     n_rows = height // ROW_HEIGHT
     n_shown = len(waiting.job_id) if len(waiting.job_id) <= n_rows else n_rows - 1
     shown = zip(*(column[:n_shown].tolist() for column in waiting), strict=True)
-    for row, (job, job_id, wait, requested, processors, thresholded) in enumerate(shown):
+    for row, (job, job_id, wait, estimate, processors, thresholded) in enumerate(shown):
         y = top + row * ROW_HEIGHT
         bar = max(round(width * processors / frame.machine_processors), 2)
         box = (left, y, bar, ROW_HEIGHT - 3)
@@ -340,7 +340,7 @@ def _draw_queue(pen: _Pen, frame: Frame) -> None:
             pen.hatch(box, _mixed(_HEAD, _HEAD_TINT, 0.35), _HEAD_TINT)
         else:
             pen.rectangle(box, _mixed(_JOBS[job % len(_JOBS)], _PAPER, 0.25))
-        texts = (f"{job_id}", f"{processors:,}", duration(requested), duration(wait))
+        texts = (f"{job_id}", f"{processors:,}", duration(estimate), duration(wait))
         for x, text in zip(columns, texts, strict=True):
             color = _NOW if thresholded and x == columns[-1] else _INK
             pen.words(text, (x, y + 4), color, FONT_SMALL, "right")
@@ -352,7 +352,7 @@ def _draw_queue(pen: _Pen, frame: Frame) -> None:
         pen.words("red: over the threshold", (left, y - 18), _NOW, FONT_SMALL)
     if head is not None:
         pen.words(
-            f"head: job {head.job_id}, promised in {duration(head.shadow_time - frame.now)}, "
+            f"head: job {head.job_id}, reserved in {duration(head.shadow_time - frame.now)}, "
             f"{head.extra_processors:,} extra",
             (left, y),
             _HEAD,

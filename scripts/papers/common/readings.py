@@ -45,14 +45,13 @@ PURE = {
 def with_over_limit(workload: Workload, reading: OverLimit) -> Workload:
     """Return the jobs of a log under a reading of over-limit jobs.
 
-    "kill" and "keep" change no job; they decide `kill_at_limit` of `simulate`.
+    "kill" and "keep" change no job; they decide `kill_at_limit` of `simulate`. Batsim's converter
+    of logs does "double" by default. The simulator of Lelong, Reis and Trystram 2017 needs "drop".
 
     Raises:
         EvaluationError: The reading is not known.
 
-    Source:
-        Specification, section 6, "Over-limit jobs". Batsim's converter of logs does "double" by
-        default; the simulator of Lelong, Reis and Trystram 2017 needs "drop".
+    Source: Specification, section 6, "Over-limit jobs".
 
     Example:
         >>> jobs = Workload.from_arrays([0, 0], [9, 5], [6, 6], [1, 1], machine_processors=4)
@@ -84,15 +83,14 @@ def bsld_bounded_by(schedule: Schedule, bound_s: int) -> NDArray[np.float64]:
 def newest_first(name: str) -> tuple[Policy, Policy]:
     """Return primary and backfill order for a pure policy of RR-9212 whose ties go to the latest.
 
-    The backfill is SPF, with ties in the primary order. SEXP and LEXP stay as they are: scores that
-    change with time tie too seldom to matter.
+    The simulator of the source keeps waiting jobs in a list, latest first, and sorts it stably.
+    Backfill candidates are the rest of that list. The backfill is SPF, with ties in the primary
+    order. SEXP and LEXP stay as they are: scores that change with time tie too seldom to matter.
 
     Raises:
         EvaluationError: The policy is not one of the twelve.
 
-    Source:
-        The simulator of Lelong, Reis and Trystram 2017 (freuk/ocst) keeps waiting jobs in a list,
-        latest first, and sorts it stably. Backfill candidates are the rest of that list.
+    Source: The simulator of Lelong, Reis and Trystram 2017 (freuk/ocst).
     """
     if name not in PURE:
         raise EvaluationError(unknown_name("pure policy", name, PURE))

@@ -182,8 +182,7 @@ def gang_uses() -> dict[str, float]:
         Share of the machine (%): job B of 32 nodes alone; beside A of 64; A and B in one row, C of
         128 in another.
 
-    Source:
-        Lecture on batch scheduling, "Example(4): Gang Scheduling"; specification, section 4.
+    Source: Lecture on batch scheduling, "Example(4): Gang Scheduling"; specification, section 4.
 
     Example:
         >>> list(gang_uses().values())

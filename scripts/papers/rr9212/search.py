@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.evolution import XNES
 from hpcgym.batch import simulate_many
 from hpcgym.core import metrics
-from hpcgym.core.constants import (
-    BACKFILL_ORDER,
-    BASE_ORDER,
-)
+from hpcgym.core.constants import BACKFILL_ORDER, BASE_ORDER
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator

@@ -6,9 +6,7 @@ import pytest
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
-from hpcgym.core.constants import (
-    N_NETWORK,
-)
+from hpcgym.core.constants import N_NETWORK
 from hpcgym.core.index_policy import index_policy
 from hpcgym.errors import CardError, EvaluationError
 from hpcgym.scenario.episodes import Episodes
