@@ -32,7 +32,8 @@ from hpcgym.core.prepare import (
     state_for,
 )
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
-from hpcgym.core.state import Settings, jobs_of, own_table, sim_of
+from hpcgym.core.state import SettingRows, own_table, sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
@@ -98,7 +99,7 @@ class _Orders(NamedTuple):
     """
 
     names: tuple[str, ...]
-    setting: Settings
+    setting: SettingRows
     weight: FloatArray
     key_row: NDArray[np.int64]
     network: FloatArray
@@ -136,8 +137,8 @@ class _Worker:
         keys = self.keys[:n]
         keys[:] = episode.table.keys[:, :2]  # of primary and backfill order
         table = own_table(episode.table, self.state, 0)._replace(keys=keys)
-        jobs = jobs_of(table, 0, n)
-        setting = Settings(orders.setting.rows[part].copy())
+        jobs = Struct(table)
+        setting = SettingRows(orders.setting.rows[part].copy())
         setting.n_jobs = n
         setting.machine_processors = episode.workload.machine_processors
         setting.week_start = episode.workload.week_start
@@ -149,7 +150,7 @@ class _Worker:
         entry_points.sweep_policies(
             jobs.address,
             self.sim.address,
-            episode.start.address,
+            episode.initial.address,
             setting.rows,
             orders.weight[part],
             given,
@@ -243,7 +244,7 @@ def simulate_many(
     ready = []
     for row, workload in enumerate(workloads):
         episode = prepare(workload, many[row], extra_policies=asking, keep_history=needs_history)
-        _ = episode.start  # made here, not by two threads at once
+        _ = episode.initial  # made here, not by two threads at once
         given = _keys_of(workload, chosen) if keys is None else np.asarray(keys[row])
         ready.append(_Ready(episode, given))
     measured = {metric: np.empty((len(workloads), len(chosen))) for metric in metrics}
@@ -359,21 +360,29 @@ def _many_settings(
 
 def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orders:
     """Return every policy as kernels read it."""
-    fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
-    for policy in (*policies, *(() if fill is None else (fill,))):
+    backfill_policy = (
+        None if settings.backfill_order is None else as_policy(settings.backfill_order)
+    )
+    for policy in (*policies, *(() if backfill_policy is None else (backfill_policy,))):
         if policy.is_python:
             raise PolicyError(
                 f"policy {policy.name!r} orders in Python, which simulate_many cannot run; "
                 "use hpcgym.simulate, or give it by keys or weights"
             )
-    rules = [rules_of(policy, None if fill is policy else fill, settings) for policy in policies]
+    rules = [
+        rules_of(policy, None if backfill_policy is policy else backfill_policy, settings)
+        for policy in policies
+    ]
     has_keys = np.array([policy.rule == s.RULE_KEYS for policy in policies])
-    networks = [network_of([policy] if fill is None else [policy, fill]) for policy in policies]
+    networks = [
+        network_of([policy] if backfill_policy is None else [policy, backfill_policy])
+        for policy in policies
+    ]
     distinct = {network.tobytes(): network for network in networks if len(network)}
     place = {text: row for row, text in enumerate(distinct)}
     return _Orders(
         tuple(policy.name for policy in policies),
-        Settings(np.stack([setting.rows for setting, _ in rules])),
+        SettingRows(np.stack([setting.rows for setting, _ in rules])),
         np.stack([weight for _, weight in rules]),
         np.where(has_keys, np.cumsum(has_keys) - 1, -1),
         np.array(list(distinct.values())).reshape(-1, s.N_NETWORK),

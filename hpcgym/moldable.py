@@ -17,7 +17,7 @@ from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.prepare import size_classes
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import jobs_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.schedule import Schedule
@@ -218,9 +218,9 @@ class _MoldingSimulator(Simulator):
         super()._open()
         own = ("processors", "run_time", "requested_time", "size_class")
         self._table = self._table._replace(**{key: getattr(self._table, key).copy() for key in own})
-        self._jobs = jobs_of(self._table, 0, len(self.workload))
+        self._jobs = Struct(self._table)
 
-    def _predict(self) -> None:
+    def _take_predictions(self) -> None:
         """Choose the shape of each job submitted now."""
         first = int(self.state.next_job[0])
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))

@@ -434,6 +434,39 @@ def test_prose_is_plain():
             assert not found, f"{label(path)}: {found.group()!r}"
 
 
+def prose_of(path):
+    """Return the comments and strings of a file."""
+    with path.open("rb") as file:
+        tokens = list(tokenize.tokenize(file.readline))
+    return [token.string for token in tokens if token.type in (tokenize.COMMENT, tokenize.STRING)]
+
+
+def identifiers(path):
+    """Return every name that a file defines or uses, and those of its module."""
+    found = set(path.relative_to(ROOT).with_suffix("").parts)
+    found |= {node.id for node in nodes(path, ast.Name)}
+    found |= {node.attr for node in nodes(path, ast.Attribute)}
+    found |= {node.arg for node in nodes(path, ast.arg)}
+    return found | {node.name for node in nodes(path, ast.FunctionDef, ast.ClassDef)}
+
+
+QUOTED = re.compile(r"`([^`]+)`")
+NAMED = re.compile(r"(?<![\w\"])[a-zA-Z_]\w+")
+VALUES = {"pyss"}
+"""What kernels quote that is no name."""
+
+
+def test_kernels_quote_names_that_exist():
+    """Prose names constants, fields, arguments and modules between backticks; `FLAG_*` is many."""
+    known = VALUES.union(*(identifiers(path) for path in MODULES if room(path) == "core"))
+    for path in MODULES:
+        if "kernels" in path.parts:
+            for quoted in QUOTED.findall(" ".join(prose_of(path))):
+                for name in NAMED.findall(quoted):
+                    is_family = name.endswith("_") and any(one.startswith(name) for one in known)
+                    assert name in known or is_family, f"{label(path)}: `{quoted}`: {name}"
+
+
 def test_no_file_names_a_machine_or_a_registry():
     for path in project_files():
         if path == Path(__file__):

@@ -3,9 +3,9 @@
 The text is the mode's name, then a colon and the parameters that differ from their defaults:
 `"easy"`, `"depth:k=3"`, `"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`.
 
-Text may also name a mode that is no backfilling but a simulator of its own (`OwnSimulator`). A new
-backfilling mode is a class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes` that
-`hpcgym.core.kernels.schedule_pass` calls by the mode's number.
+Text may also name a mode that has its own simulator (`OwnSimulator`). A new backfilling mode is a
+class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes`.
+`hpcgym.core.kernels.schedule_pass` calls the pass by the mode's number.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class OwnSimulator(Mode, ABC):
-    """A mode with a simulator of its own, which schedules whole workloads and asks no decisions.
+    """A mode with its own simulator, which schedules whole workloads and takes no decisions.
 
     Attributes:
         REASON: What its jobs do that a pass cannot, for messages: "lets jobs ...".
@@ -79,19 +79,19 @@ class Backfill(Mode):
     """A backfilling mode, which a pass of the kernels runs.
 
     Attributes:
-        NUMBER: What `State.setting` holds for the mode.
+        NUMBER: What `Sim.setting` holds for the mode.
     """
 
     NUMBER: ClassVar[int]
 
     @property
     def number(self) -> int:
-        """Return what `State.setting` holds for the mode."""
+        """Return what `Sim.setting` holds for the mode."""
         return self.NUMBER
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `State.backfill_parameter`."""
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
         return tuple(float(getattr(self, one.name)) for one in fields(self))
 
     @property
@@ -180,12 +180,12 @@ class Conservative(Backfill):
 
     @property
     def number(self) -> int:
-        """Return what `State.setting` holds for the mode; "rebuild" is depth without a limit."""
+        """Return what `Sim.setting` holds for the mode; "rebuild" is depth without a limit."""
         return s.BACKFILL_SHIFT if self.keeps_reservations else s.BACKFILL_DEPTH
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `State.backfill_parameter`."""
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
         return () if self.keeps_reservations else (math.inf,)
 
     @property
@@ -198,10 +198,10 @@ class Conservative(Backfill):
 class MultiQueue(Backfill):
     """The first job of each class by estimate has a reservation; what delays none may start.
 
-    With a delay, jobs of the last class are held: for so long after its submission such a job is no
-    pivot, has no reservation and cannot start. After each batch of completed jobs the delay changes
-    by r times the first delay, where |r| exceeds the tolerance; r is the relative change, from the
-    batch before, of the mean slowdown of the batch's jobs of the first class.
+    With a delay, jobs of the last class are held. Until the delay after its submission is over,
+    such a job is no pivot, has no reservation and cannot start. Let r be the relative change, from
+    one batch of completed jobs to the next, of the mean slowdown of jobs of the first class. After
+    each batch the delay changes by r times the first delay, if |r| exceeds the tolerance.
 
     Attributes:
         bounds: Largest estimate of each class but the last, s, ascending; in text parted by "/".
@@ -267,7 +267,7 @@ class MultiQueue(Backfill):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `State.backfill_parameter`."""
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
         adapts = (self.delay, self.batch, self.tolerance, self.delta1 == "printed")
         return tuple(float(one) for one in (len(self.bounds) + 1, *adapts, *self.bounds))
 
@@ -399,7 +399,7 @@ def as_backfill(mode: object) -> Backfill:
     """Read a mode that a pass of the kernels can run.
 
     Raises:
-        PolicyError: As `as_mode`, or a mode with a simulator of its own.
+        PolicyError: As `as_mode`, or a mode with its own simulator.
     """
     chosen = as_mode(mode)
     if isinstance(chosen, Backfill):

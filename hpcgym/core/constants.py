@@ -13,21 +13,26 @@ SIZE_CLASSES = 69
 """Classes of jobs by processors: one each up to 7, then 8-9, 10-11, 12-13, 14-15, 16-19 and so on,
 four an octave; the last has no bound."""
 
-# Settings of an episode.
+# Settings of an episode. The order of two families matters. Backfilling modes up to `BACKFILL_EASY`
+# make one reservation at most; decisions beyond `DECIDE_CONTESTED` come at uncontested passes, too.
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BACKFILL_MULTI_QUEUE, BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 4, 5, 6, 7
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
-HISTORY_FOR_KEYS, HISTORY_FOR_VIEWS = 1, 2  # at every submission; of jobs that are queued
-HISTORY_FOR_PREDICTIONS = 3  # recorded only
+HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
+HISTORY_FOR_OBSERVATIONS, HISTORY_FOR_PREDICTIONS = 2, 3  # read of queued jobs; recorded only
 PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
 CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
 ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
+# The last two compare costs; they are the only ones from `PAY_LOG_RATIO` on.
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
 # Where a run of the clock stops, and where it goes on.
 STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_BAD_ACTION = 0, 1, 2, -100
 PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS = 0, 1, 2
+
+# What a pass returns instead of a head: no job waits or fits, or the picked job has started.
+NO_HEAD, PICK_STARTED = -1, -2
 
 # Bits of `Sim.flag`; the last until the job's delay is over, the others from its start on.
 FLAG_BACKFILLED, FLAG_THRESHOLDED, FLAG_HELD = 1, 2, 4
@@ -70,9 +75,9 @@ N_HIDDEN, N_LAST = 32, 16
 N_NETWORK = N_HIDDEN * (N_NETWORK_INPUTS + 1) + N_LAST * (N_HIDDEN + 1) + 2 * (N_LAST + 1)
 """Its parameters, layer by layer, weights before biases."""
 
-# Terms that an index policy weighs, all natural logarithms: of processors, of the bounded estimate,
-# of the run-time ratio and the speed as users' records, the network and the regression expect them,
-# and of the ratio as the user's last two jobs give it.
+# Terms that an index policy weighs, all natural logarithms: of the processors and the bounded
+# estimate; of the expected run-time ratio and speed by users' records, by the network and by the
+# regression; and of the ratio by the user's last two jobs.
 (
     TERM_PROCESSORS,
     TERM_REQUEST,
@@ -88,6 +93,10 @@ N_TERMS = N_WEIGHTS
 N_REGRESSORS = 8
 """Numbers that the regression reads of a job."""
 
+# Columns of `Sim.history_alike`.
+ALIKE_COMPLETED, ALIKE_ESTIMATE, ALIKE_REQUEST, ALIKE_PROCESSORS = 0, 1, 2, 3
+N_ALIKE = 4
+
 MOST_CLASSES = 8
 """Classes that multiple-queue backfilling may have."""
 FIRST_BOUND = 5
@@ -95,9 +104,3 @@ FIRST_BOUND = 5
 backfilling; those of the other classes follow."""
 N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
 """Parameters that a backfilling mode may have."""
-
-# Observation fields of a job by when they change: never, at the submission (frozen with it), and of
-# these the ones that a completion of the user changes.
-N_STATIC_FIELDS = 4
-N_HISTORY_FIELDS = 6
-N_KEPT_FIELDS = 4

@@ -20,18 +20,21 @@ from hpcgym.errors import PolicyError
 TERMS = (
     "processors",
     "request",
-    "share",
+    "run_time_ratio",
     "speed",
-    "network_share",
+    "network_run_time_ratio",
     "network_speed",
-    "regressed_share",
+    "regressed_run_time_ratio",
     "regressed_speed",
-    "recent_share",
+    "recent_run_time_ratio",
 )
-"""What orders weigh, the logarithms of: processors; the request, at least tau (s); the expected
-share of it that the job runs, at least tau; the expected reciprocal of that, both by means over the
-user's records; both by a network; both by the regression; and the share by the user's last two
-jobs."""
+"""What an index weighs, in the order of the weights: natural logarithms of these.
+
+The first two are the processors and E, the estimate in s, at least tau. A run-time ratio is the
+expected D/E, with D the run time, at least tau. A speed is the expected E/D. Means over the user's
+records, a network and a regression each give both. The last is the ratio by the user's last two
+jobs.
+"""
 
 LARGEST = 1e12
 """Largest weight or parameter, so that no sum of products runs out of numbers."""
@@ -74,7 +77,7 @@ def index_policy(
     chosen[: len(given)] = given
     if network is None:
         if chosen[TERM_NETWORK_RUN_TIME_RATIO] or chosen[TERM_NETWORK_SPEED]:
-            raise PolicyError("weights of network_share and network_speed need a network")
+            raise PolicyError("weights of network_run_time_ratio and network_speed need a network")
         return Policy(name or _name_of(chosen), RULE_INDEX, chosen, source)
     parameters = np.array(network, dtype=np.float64)
     if parameters.shape != (N_NETWORK,) or not (abs(parameters) <= LARGEST).all():

@@ -116,19 +116,23 @@ def summary(
     *,
     now: int | None = None,
 ) -> dict[str, float]:
-    """Summarise a schedule in one flat record.
+    """Compute the metrics of a schedule, by name.
 
-    An unfinished schedule is measured at `now`, as the reward does: jobs still waiting count as if
-    they started then, a lower bound, and later submissions are left out. Without `now`, all jobs
-    that have not started are left out. `start_time` is -1 for these. `backfilled` jobs started out
-    of order; `thresholded` ones had waited beyond the threshold at their start.
+    An unfinished schedule is measured at `now`, as rewards do. Jobs still waiting count as if they
+    started then, a lower bound, and later submissions are left out. Without `now`, all jobs that
+    have not started are left out. `start_time` is -1 for jobs that have not started. `backfilled`
+    jobs started out of order. `thresholded` jobs had waited beyond the threshold at their start.
 
-    The record has `n_jobs` (those counted) and `complete` (whether every job has started); mean,
-    median, p90, p99 and max of each of `JOB_METRICS`, percentiles by linear interpolation, NaN
-    where no job has the metric; `n_zero_run_time`, the jobs without a slowdown; the fractions of
-    jobs by bounded slowdown, `share_bsld_1` (exactly 1), `share_bsld_1_10` (1, 10),
-    `share_bsld_10_100` [10, 100) and `share_bsld_100`; `n_backfilled`, `n_thresholded`; `makespan`
-    and `utilisation` of the jobs that have started.
+    The metrics are:
+
+    - `n_jobs`, the jobs counted, and `complete`, whether every job has started;
+    - mean, median, p90, p99 and max of each of `JOB_METRICS`, such as `mean_bsld`; percentiles by
+      linear interpolation, NaN where no job has the metric;
+    - `n_zero_run_time`, the jobs without a slowdown;
+    - the fractions of jobs by bounded slowdown: `share_bsld_1` (exactly 1), `share_bsld_1_10`
+      (1, 10), `share_bsld_10_100` [10, 100) and `share_bsld_100`;
+    - `n_backfilled` and `n_thresholded`;
+    - `makespan` and `utilisation` of the jobs that have started.
 
     Source: The fractions are those of Carastan-Santos et al. 2019, figure 3.
 
@@ -155,7 +159,7 @@ def summary(
     return {
         "n_jobs": len(values["bsld"]),
         "complete": is_complete,
-        **_job_figures(values),
+        **_job_metrics(values),
         "n_backfilled": int(np.count_nonzero(backfilled[counted])),
         "n_thresholded": int(np.count_nonzero(thresholded[counted])),
         "makespan": makespan(*ran) if n_started else 0,
@@ -187,7 +191,7 @@ def summary_by(
     return {
         int(name): {
             "n_jobs": len(jobs),
-            **_job_figures({key: column[jobs] for key, column in values.items()}),
+            **_job_metrics({key: column[jobs] for key, column in values.items()}),
             "n_backfilled": int(backfilled[jobs].sum()),
             "n_thresholded": int(thresholded[jobs].sum()),
             "share_of_work": int(work[jobs].sum()) / total,
@@ -211,10 +215,10 @@ def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]
         (array([2., 5.]), array([2., 3.]))
     """
     week = time // WEEK_S
-    has_figure = ~np.isnan(values)
+    has_metric = ~np.isnan(values)
     n_weeks = int(week.max()) + 1
-    n_jobs = np.bincount(week[has_figure], minlength=n_weeks)
-    total = np.bincount(week[has_figure], weights=values[has_figure], minlength=n_weeks)
+    n_jobs = np.bincount(week[has_metric], minlength=n_weeks)
+    total = np.bincount(week[has_metric], weights=values[has_metric], minlength=n_weeks)
     with np.errstate(invalid="ignore"):
         return {
             "week": np.arange(n_weeks),
@@ -224,19 +228,19 @@ def weekly(values: FloatArray, time: IntArray) -> dict[str, NDArray[np.generic]]
         }
 
 
-def _job_figures(values: dict[str, FloatArray]) -> dict[str, float]:
+def _job_metrics(values: dict[str, FloatArray]) -> dict[str, float]:
     """Return the statistics of each of `JOB_METRICS`, and the fractions by bounded slowdown."""
     has_slowdown = ~np.isnan(values["slowdown"])
     n_jobs = len(has_slowdown)
     n_zero_run_time = n_jobs - int(np.count_nonzero(has_slowdown))
-    figures = _statistics(values)
+    metrics = _statistics(values)
     if n_zero_run_time > 0:
-        figures |= _statistics({"slowdown": values["slowdown"][has_slowdown]})
-    figures["n_zero_run_time"] = n_zero_run_time
+        metrics |= _statistics({"slowdown": values["slowdown"][has_slowdown]})
+    metrics["n_zero_run_time"] = n_zero_run_time
     reached = [n_jobs, *(int(np.count_nonzero(values["bsld"] >= edge)) for edge in _BSLD_EDGES), 0]
     for key, below, above in zip(_BSLD_SHARES, reached[:-1], reached[1:], strict=True):
-        figures[f"share_bsld_{key}"] = (below - above) / n_jobs if n_jobs else np.nan
-    return figures
+        metrics[f"share_bsld_{key}"] = (below - above) / n_jobs if n_jobs else np.nan
+    return metrics
 
 
 _BSLD_EDGES = (float(np.nextafter(1.0, 2.0)), 10.0, 100.0)

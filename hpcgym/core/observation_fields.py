@@ -5,8 +5,8 @@ stores that field, also in compiled code. The space of observations and the name
 `hpcgym.env.observation` are made from these lists, and a test compares them with the data sheet in
 `hpcgym.env.scheduling`.
 
-M is the processors of the machine, E the largest request of the scenario in s, log natural, and
-squash(x, h) = x / (x + h).
+M is the processors of the machine, E the largest request of the scenario in s, b = max(e, 10 s),
+D = max(run time, 10 s), log natural, and squash(x, h) = x / (x + h).
 
 Source: Specification, section 10, "Observation".
 """
@@ -120,3 +120,13 @@ class ClusterField(ObservationField):
     HIDDEN_AREA = "x, their area, processor-s", "squash(x, 3600 M)", 0, 1
     HIDDEN_LEAST_AREA = "least area among them", "as 3 of `jobs`; 0 = none", 0, 1
     HIDDEN_LARGEST_AREA = "largest area among them", "as 3 of `jobs`; 0 = none", 0, 1
+
+
+N_STATIC_FIELDS = JobField.LOG_WAIT_TIME - JobField.LOG_ESTIMATE
+"""Fields of a job that never change, the first ones."""
+
+N_HISTORY_FIELDS = JobField.LOG_EXPECTED_RUN_TIME_RATIO - JobField.USER_LOG_COMPLETED
+"""Fields of a job that are frozen at its submission, from `USER_LOG_COMPLETED` on."""
+
+N_KEPT_FIELDS = JobField.USER_LOG_EXPECTED_BOUND - JobField.USER_LOG_COMPLETED
+"""Those of them, the first ones, that only a completion of the user changes."""

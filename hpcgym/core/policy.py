@@ -80,9 +80,8 @@ class ChooserRun(ABC):
         """Choose the order of the queue at a decision.
 
         Returns:
-            A policy with a compiled rule, which holds from now on; or, where decisions are made for
-                one
-            pass, a key for each job in `simulator.waiting`, lowest first.
+            A policy with a compiled rule, which holds from now on. Where decisions are for one
+            pass, it may be a key for each job in `simulator.waiting` instead, lowest first.
         """
 
 
@@ -90,9 +89,9 @@ class Chooser(ABC):
     """A policy that chooses a rule now and again.
 
     Attributes:
-        decide: When it is asked: "event", at every pass with a waiting job; "contested", at every
-            pass where the order can matter, for that pass; or at intervals of so many s, until the
-            next.
+        decide: When it chooses. "event": at every pass with a waiting job, for that pass.
+            "contested": at every pass where the order can matter, for that pass. A number: at
+            intervals of so many s, until the next.
         plans: Whether it rolls the simulation out.
         expects: The expectations that it reads, bits of `EXPECT_*`.
     """
@@ -143,16 +142,11 @@ class Policy:
         return self.formula is not None or self.chooser is not None
 
     @property
-    def keeps_order(self) -> bool:
+    def is_static(self) -> bool:
         """Tell whether a compiled rule scores a job the same at every instant."""
         if self.rule == RULE_WEIGHTS:
             return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        return self.rule not in (
-            RULE_WFP3,
-            RULE_UNICEF,
-            RULE_MULTIFACTOR,
-            RULE_INDEX,
-        )
+        return self.rule not in (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR, RULE_INDEX)
 
     @property
     def needs_history(self) -> bool:
@@ -190,28 +184,28 @@ def _weighted(name: str, weights: Sequence[float], source: str) -> Policy:
     return Policy(name, RULE_WEIGHTS, _parameters(*weights), source)
 
 
-def _vertex(name: str, feature: str, inputs: float) -> Policy:
+def _vertex(name: str, feature: str, sign: float) -> Policy:
     """Return a pure policy: a vertex of the weights' unit ball."""
     if feature == "wait":
-        return Policy(name, RULE_SUBMIT, _parameters(-inputs), "RR-9212, section 4.2")
-    weights = [inputs if other == feature else 0.0 for other in FEATURES]
+        return Policy(name, RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
+    weights = [sign if other == feature else 0.0 for other in FEATURES]
     return _weighted(name, weights, "RR-9212, section 4.2")
 
 
-def _indexes(source: str, run_time_ratio: int, speed: int | None, cites: str) -> list[Policy]:
-    """Return SPF, SAF and Smith's rule by expected run-time ratios and speeds.
+def _indexes(source: str, ratio_term: int, speed_term: int | None, cites: str) -> list[Policy]:
+    """Return SPF, SAF and Smith's rule by terms of expected run-time ratios and speeds.
 
-    Without a column of speeds, 1 / run-time ratio is the speed.
+    Without a term of speeds, 1 / run-time ratio is the speed.
     """
     made = []
     for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
         weight = np.zeros(N_WEIGHTS)
-        weight[TERM_PROCESSORS], weight[TERM_REQUEST], weight[run_time_ratio] = (
-            processors,
-            1.0 + smith,
-            1.0,
-        )
-        weight[run_time_ratio if speed is None else speed] += smith if speed is None else -smith
+        weight[TERM_PROCESSORS], weight[TERM_REQUEST] = processors, 1.0 + smith
+        weight[ratio_term] = 1.0
+        if speed_term is None:
+            weight[ratio_term] += smith
+        else:
+            weight[speed_term] -= smith
         made.append(Policy(f"{name}-{source}", RULE_INDEX, _parameters(*weight), cites))
     return made
 
@@ -398,7 +392,7 @@ def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]
     """
     chosen = tuple(as_policy(candidate) for candidate in candidates)
     for policy in chosen:
-        if policy.is_python or policy.keys or policy.needs_history or not policy.keeps_order:
+        if policy.is_python or policy.keys or policy.needs_history or not policy.is_static:
             raise PolicyError(
                 f"{policy.name} cannot be planned with: a candidate must keep its order from pass "
                 "to pass and be compiled, as FCFS, SPF or SAF"

@@ -1,7 +1,8 @@
 """A workload prepared for the kernels under one set of settings.
 
-Arrays are brought to the one layout that kernels are compiled for: contiguous, writable, int64 or
-float64. Another layout would be another compilation.
+Kernels are compiled for one layout of each array. Those of structs are contiguous, with the types
+that `hpcgym.core.kernels.types` declares. Arrays passed beside structs are contiguous and writable:
+numba compiles a kernel once more for read-only ones.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from hpcgym.core import metrics
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
+from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import Settings, State, allocate
+from hpcgym.core.state import SettingRows, State, allocate
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
@@ -38,22 +40,22 @@ class PreparedEpisode:
     Attributes:
         workload: The job table it was made from.
         table: The jobs.
-        setting: Row of `State.setting`, shape (N_SETTINGS,).
-        weight: Row of `State.weight`, shape (N_ORDERS, N_WEIGHTS).
-        backfill_parameter: Row of `State.backfill_parameter`, shape (N_BACKFILL_PARAMETERS,).
+        setting: `Sim.setting` by name.
+        weight: `Sim.weight`, shape (N_ORDERS, N_WEIGHTS).
+        backfill_parameter: `Sim.backfill_parameter`, shape (N_BACKFILL_PARAMETERS,).
         policy: The primary order.
-        fill_policy: The backfill order, None = the primary order.
+        backfill_policy: The backfill order, None = the primary order.
         log_largest: Natural logarithm of the largest request in s, at least log 2.
         network: Parameters of the network that expects run times, shape (N_NETWORK,); empty = none.
     """
 
     workload: Workload
     table: Jobs
-    setting: Settings
+    setting: SettingRows
     weight: NDArray[np.float64]
     backfill_parameter: NDArray[np.float64]
     policy: Policy
-    fill_policy: Policy | None
+    backfill_policy: Policy | None
     log_largest: float
     network: NDArray[np.float64]
 
@@ -68,7 +70,7 @@ class PreparedEpisode:
         It may not where the policy reads users' records, or expectations, that this episode does
         not keep.
         """
-        read = self.setting.keep_history in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_VIEWS)
+        read = self.setting.keep_history in (s.HISTORY_FOR_KEYS, s.HISTORY_FOR_OBSERVATIONS)
         return (
             (read or not policy.needs_history)
             and policy.expects & ~self.setting.expect == 0
@@ -76,11 +78,12 @@ class PreparedEpisode:
         )
 
     @cached_property
-    def start(self) -> Struct[InitialState]:
+    def initial(self) -> Struct[InitialState]:
         """Return the state that a simulation of the episode begins with, for kernels."""
-        keeps = self.setting.keep_history != 0
+        keeps = self.setting.keep_history != s.HISTORY_NOT
         history = self.workload.history if keeps else empty_history(0)
-        moves = self.setting.predict != 0 or self.setting.correct != 0
+        predicts = self.setting.predict != s.PREDICT_NOT
+        moves = predicts or self.setting.correct != s.CORRECT_NOT
         return Struct(
             InitialState(
                 setting=self.setting.rows,
@@ -101,7 +104,7 @@ class PreparedEpisode:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out addresses, which hold in this process only."""
-        return {key: value for key, value in self.__dict__.items() if key != "start"}
+        return {key: value for key, value in self.__dict__.items() if key != "initial"}
 
     @property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
@@ -178,9 +181,10 @@ def prepare(
     Args:
         workload: The job table.
         settings: How the scheduler works.
-        decide: When decisions are asked for: "never", "contested", "event", or an interval in s.
-        extra_policies: Policies that decisions may choose besides; the one at position i has its
-            keys, if it is given by keys, in column 2 + i of `Jobs.keys`.
+        decide: When decisions are due: "never", "contested", "event", or an interval in s.
+            Policies in Python decide at their own instants instead.
+        extra_policies: Policies that decisions may choose besides. Keys of the one at position i,
+            if it is given by keys, are in column 2 + i of `Jobs.keys`.
         keep_history: Whether to record users' completed jobs though no policy needs them.
         check_invariants: Whether to check invariants after every pass.
         full_passes: Whether every pass looks at the whole queue; for tests.
@@ -194,14 +198,16 @@ def prepare(
         PolicyError: An unknown `decide`, or two policies with different networks.
     """
     policy = as_policy(settings.policy)
-    fill = None if settings.backfill_order is None else as_policy(settings.backfill_order)
-    if fill is policy and decide == "never":  # decisions set the primary order only
-        fill = None
+    backfill_policy = (
+        None if settings.backfill_order is None else as_policy(settings.backfill_order)
+    )
+    if backfill_policy is policy and decide == "never":  # decisions set the primary order only
+        backfill_policy = None
     others = list(extra_policies)
     estimate = np.ascontiguousarray(estimates_of(workload, settings))
     n = len(workload)
     keys = np.empty((n, 2 + len(others)))
-    for row, keyed in enumerate([policy, fill, *others]):
+    for row, keyed in enumerate([policy, backfill_policy, *others]):
         if keyed is not None and keyed.keys is not None:
             keys[:, row] = checked_keys(workload, keyed)
     table = Jobs(
@@ -216,20 +222,20 @@ def prepare(
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
-        field=np.empty((0, s.N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
+        field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
     )
-    setting, weight = rules_of(policy, fill, settings)
+    setting, weight = rules_of(policy, backfill_policy, settings)
     setting.n_jobs = n
     setting.machine_processors = workload.machine_processors
     setting.week_start = workload.week_start
     _decide_as(setting, decide)
-    if any(given is not None and given.formula is not None for given in (policy, fill)):
+    if any(given is not None and given.formula is not None for given in (policy, backfill_policy)):
         setting.decide = s.DECIDE_CONTESTED
     if policy.chooser is not None:
         _decide_as(setting, policy.chooser.decide)
     shows = keep_history or any(other.needs_history for other in others)
     if shows and setting.keep_history != s.HISTORY_FOR_KEYS:
-        setting.keep_history = s.HISTORY_FOR_VIEWS
+        setting.keep_history = s.HISTORY_FOR_OBSERVATIONS
     for other in others:
         setting.expect |= other.expects
     setting.keep_reward = int(reward_rate is not None)
@@ -244,9 +250,9 @@ def prepare(
         weight,
         parameters,
         policy,
-        fill,
+        backfill_policy,
         math.log(max(largest, 2)),
-        network_of(each for each in (policy, fill, *others) if each is not None),
+        network_of(each for each in (policy, backfill_policy, *others) if each is not None),
     )
 
 
@@ -269,8 +275,8 @@ def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
     return found
 
 
-def _decide_as(setting: Settings, decide: str | int) -> None:
-    """Set when decisions are asked for. Writes DECIDE and DECIDE_SECONDS."""
+def _decide_as(setting: SettingRows, decide: str | int) -> None:
+    """Set when decisions are due; write `decide` and, for an interval, `decide_seconds`."""
     if not isinstance(decide, str):
         setting.decide = s.DECIDE_INTERVAL
         setting.decide_seconds = decide
@@ -281,18 +287,17 @@ def _decide_as(setting: Settings, decide: str | int) -> None:
 
 
 def rules_of(
-    policy: Policy, fill: Policy | None, settings: SchedulerSettings
-) -> tuple[Settings, NDArray[np.float64]]:
-    """Return rows of `State.setting` and `State.weight` for two orders and the settings.
+    policy: Policy, backfill_policy: Policy | None, settings: SchedulerSettings
+) -> tuple[SettingRows, NDArray[np.float64]]:
+    """Return `Sim.setting` and `Sim.weight` for two orders and the settings of a scheduler.
 
-    The rows have shape (N_SETTINGS,) and (N_ORDERS, N_WEIGHTS). What depends on the workload is 0
-    in them. The queue is kept in the primary order if that order is compiled and does not change
-    with time, else in FCFS order; then the other order is computed at each pass, or by decisions if
-    it is in Python.
+    `weight` has shape (N_ORDERS, N_WEIGHTS). Settings that depend on the workload are 0. The base
+    order is the primary order if that is compiled and static, else FCFS. In the second case the
+    primary order is computed at each pass; an order in Python comes from decisions.
     """
-    setting = Settings()
+    setting = SettingRows()
     weight = np.zeros((s.N_ORDERS, s.N_WEIGHTS))
-    keeps = not policy.is_python and policy.keeps_order
+    keeps = not policy.is_python and policy.is_static
     base = policy if keeps else as_policy("FCFS")
     setting.threshold = -1 if settings.threshold is None else settings.threshold
     mode = as_backfill(settings.backfill)
@@ -307,16 +312,18 @@ def rules_of(
         setting.order_rule = policy.rule
         weight[s.PASS_ORDER] = policy.parameters
     setting.backfill_rule = s.BY_BASE
-    if fill is not None and mode.TAKES_ORDER:
-        filled = as_policy("FCFS") if fill.is_python else fill
-        setting.backfill_rule = filled.rule
-        setting.backfill_order_is_static = int(filled.keeps_order)
-        weight[s.BACKFILL_ORDER] = filled.parameters
-        if filled.rule == s.RULE_KEYS:
+    if backfill_policy is not None and mode.TAKES_ORDER:
+        compiled = as_policy("FCFS") if backfill_policy.is_python else backfill_policy
+        setting.backfill_rule = compiled.rule
+        setting.backfill_order_is_static = int(compiled.is_static)
+        weight[s.BACKFILL_ORDER] = compiled.parameters
+        if compiled.rule == s.RULE_KEYS:
             weight[s.BACKFILL_ORDER, 0] = 1.0
-    if policy.needs_history or (fill is not None and fill.needs_history):
+    if policy.needs_history or (backfill_policy is not None and backfill_policy.needs_history):
         setting.keep_history = s.HISTORY_FOR_KEYS
-    setting.expect = policy.expects | (s.EXPECT_NOTHING if fill is None else fill.expects)
+    setting.expect = policy.expects | (
+        s.EXPECT_NOTHING if backfill_policy is None else backfill_policy.expects
+    )
     setting.correct = CORRECTIONS[settings.correction]
     predictor = settings.predictor
     if predictor is not None and predictor.online:

@@ -85,15 +85,17 @@ class SchedulerSettings:
     def _refuse_choosers(self, mode: Mode) -> None:
         """Refuse a chooser where it cannot choose."""
         policy = as_policy(self.policy)
-        fill = None if self.backfill_order is None else as_policy(self.backfill_order)
-        if fill is not None and fill.chooser is not None:
-            raise PolicyError(f"{fill.name} chooses the primary order, not a backfill order")
+        backfill_policy = None if self.backfill_order is None else as_policy(self.backfill_order)
+        if backfill_policy is not None and backfill_policy.chooser is not None:
+            raise PolicyError(
+                f"{backfill_policy.name} chooses the primary order, not a backfill order"
+            )
         if policy.chooser is None:
             return
-        if fill is not None and fill.is_python:
+        if backfill_policy is not None and backfill_policy.is_python:
             raise PolicyError(
                 f"{policy.name} chooses at other instants than the formula of the backfill order "
-                f"{fill.name!r} is asked at; register that by keys instead"
+                f"{backfill_policy.name!r} is asked at; register that by keys instead"
             )
         can_plan = isinstance(mode, Backfill) and not mode.keeps_state
         if policy.chooser.plans and (not can_plan or self.event_semantics == "pyss"):
@@ -102,11 +104,15 @@ class SchedulerSettings:
                 "easy, depth, conservative, look-ahead) and event_semantics 'batch'; got "
                 f"'{mode}' and '{self.event_semantics}'"
             )
-        asks = fill is not None and fill.needs_history and (fill.expects or policy.expects)
-        if fill is not None and policy.chooser.plans and asks:
+        asks = (
+            backfill_policy is not None
+            and backfill_policy.needs_history
+            and (backfill_policy.expects or policy.expects)
+        )
+        if backfill_policy is not None and policy.chooser.plans and asks:
             raise PolicyError(
                 f"{policy.name} plans with a backfill order that needs no users' records; got "
-                f"{fill.name}"
+                f"{backfill_policy.name}"
             )
 
     @property

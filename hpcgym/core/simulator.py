@@ -1,6 +1,7 @@
 """The simulator: set a pass's order, run to the next decision; copy and restore.
 
-Agents, evaluation and `hpcgym.simulate` use it; the environment calls the same kernels.
+`hpcgym.simulate`, policies that plan or choose, baselines of rewards and the training of run-time
+networks use it. Environments and `simulate_many` call the same kernels directly.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import copy_into, in_use, jobs_of, own_table, sim_of
+from hpcgym.core.state import copy_into, in_use, own_table, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import HpcgymError, PolicyError
@@ -30,7 +31,7 @@ from hpcgym.errors import HpcgymError, PolicyError
 _VIOLATIONS = {
     invariants.CAPACITY_BROKEN: "used and free processors do not add up to the machine",
     invariants.STARTED_EARLY: "a job started before its submission",
-    invariants.COUNT_BROKEN: "a job is lost or stands in the queue twice",
+    invariants.COUNT_BROKEN: "a job is lost or is in the queue twice",
     invariants.NOT_MAXIMAL: "a waiting job meets the start conditions after the pass",
     invariants.HEAD_DELAYED: "the head's shadow time moved later",
     invariants.PLAN_PASSED: "a waiting job did not start at its reservation",
@@ -95,7 +96,7 @@ class Simulator:
         self.state = state_for([self.episode])
         self._sim: Struct[Sim] = sim_of(self.state, 0)
         self._table = own_table(self.episode.table, self.state, 0)
-        self._jobs: Struct[Jobs] = jobs_of(self._table, 0, len(self.workload))
+        self._jobs: Struct[Jobs] = Struct(self._table)
 
     @property
     def workload(self) -> Workload:
@@ -104,7 +105,7 @@ class Simulator:
 
     def reset(self) -> None:
         """Set the clock back to 0: an empty machine, no job submitted."""
-        entry_points.begin(self._sim.address, self.episode.start.address)
+        entry_points.begin(self._sim.address, self.episode.initial.address)
         chooser = self.episode.policy.chooser
         self._chooser_run: ChooserRun | None = None if chooser is None else chooser.begin()
 
@@ -123,13 +124,13 @@ class Simulator:
             if status < 0:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
             if status == s.STATUS_PREDICTION:
-                self._predict()
+                self._take_predictions()
                 continue
             formulas = [
                 (which, policy.formula)
                 for which, policy in (
                     (s.PASS_ORDER, self.episode.policy),
-                    (s.BACKFILL_ORDER, self.episode.fill_policy),
+                    (s.BACKFILL_ORDER, self.episode.backfill_policy),
                 )
                 if policy is not None and policy.formula is not None
             ]
@@ -155,9 +156,9 @@ class Simulator:
         """
         chosen = as_policy(policy)
         self._refuse_unserved(chosen)
-        entry_points.order_by_rule(
-            self._jobs.address, self._sim.address, chosen.rule, chosen.parameters
-        )
+        # A policy's parameters are read-only; a writable copy spares numba a second compilation.
+        weight = np.array(chosen.parameters)
+        entry_points.order_by_rule(self._jobs.address, self._sim.address, chosen.rule, weight)
 
     def order_by_keys(self, keys: ArrayLike) -> None:
         """Decide this pass's primary order by one key per job in `waiting`, lowest first.
@@ -231,15 +232,15 @@ class Simulator:
     def _planned(self) -> tuple[Struct[Jobs], Struct[Sim]]:
         """Return the jobs with estimates for run times, and a simulation for rollouts."""
         table = self._table._replace(run_time=self._table.estimate)
-        return jobs_of(table, 0, len(self.workload)), sim_of(state_for([self.episode]), 0)
+        return Struct(table), sim_of(state_for([self.episode]), 0)
 
     def network_inputs(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what a network that expects run times sees of the waiting jobs at this instant.
+        """Return the inputs of a network that expects run times, for the waiting jobs now.
 
         Returns:
-            The jobs' indices in base order, shape (n_waiting,), and inputs, shape (n_waiting,
-            N_NETWORK_INPUTS); `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs`
-                defines them.
+            The jobs' indices in base order, shape (n_waiting,), and their inputs, shape (n_waiting,
+            N_NETWORK_INPUTS), which
+            `hpcgym.core.kernels.scoring.user_estimates.read_network_inputs` defines.
 
         Raises:
             PolicyError: The policy expects nothing, so that not all inputs are kept.
@@ -257,9 +258,9 @@ class Simulator:
         """Return the terms of the index of each waiting job at this instant.
 
         Returns:
-            The jobs' indices in base order, shape (n_waiting,), and the terms, shape (n_waiting,
-                N_TERMS),
-            as `hpcgym.core.index_policy.TERMS` names them; those that no policy reads are 0.
+            The jobs' indices in base order, shape (n_waiting,), and their terms, shape (n_waiting,
+            N_TERMS). `hpcgym.core.index_policy.TERMS` names the terms; those that no policy reads
+            are 0.
 
         Raises:
             PolicyError: The policy is no index.
@@ -291,7 +292,7 @@ class Simulator:
         weight = self.episode.weight[s.BASE_ORDER]
         entry_points.order_picked_first(self._jobs.address, self._sim.address, job, base, weight)
 
-    def _predict(self) -> None:
+    def _take_predictions(self) -> None:
         """Ask the predictor for the run time of each job submitted now."""
         first = int(self.state.next_job[0])
         end = int(np.searchsorted(self.workload.submit_time, self.now, side="right"))
@@ -408,7 +409,7 @@ class Simulator:
         }
 
     def _has_flag(self, bit: int) -> NDArray[np.bool_]:
-        """Tell which jobs started with a bit of `State.flag` set."""
+        """Tell which jobs started with a bit of `Sim.flag` set."""
         flag: NDArray[np.bool_] = (self.state.flag[0, : len(self.workload)] & bit) != 0
         return flag
 

@@ -90,8 +90,8 @@ def allocate(
 ) -> State:
     """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each, before their reset.
 
-    Memory that no job ever needs is never touched: the operating system provides a page when it
-    is first written, and a queue or a running list is written no further than it was long.
+    Arrays have room for the worst case, but the operating system provides a page of memory only
+    when it is first written. Queues and lists are written no further than they were ever long.
 
     Args:
         n_envs: Simulations side by side.
@@ -152,10 +152,10 @@ def allocate(
 
 
 def in_use(state: State) -> State:
-    """Return views of what a state holds at this instant, without room to spare.
+    """Return views of the elements that mean something at this instant.
 
-    Beyond the start and flag of each job and the records of users, it is as long as the lists of
-    running jobs, and as the entries and nodes that waiting jobs have had since the reset.
+    Arrays of jobs and users keep their length. The others are as long as the lists of running jobs,
+    or as the entries and nodes used since the reset.
     """
     ends = {axis: int(getattr(state, number).max()) for axis, number in _IN_USE.items()}
     ends |= dict.fromkeys(_WITHIN_A_PASS, 0)
@@ -200,13 +200,7 @@ def own_table(table: Jobs, state: State, env: int) -> Jobs:
     return table._replace(estimate=state.estimate[env, :n], feature=state.feature[env, :n])
 
 
-def jobs_of(table: Jobs, first: int, n_jobs: int) -> Struct[Jobs]:
-    """Return `n_jobs` jobs of a table from `first` on, as views in which jobs count from 0."""
-    part: Iterator[Any] = (array[first : first + n_jobs] for array in table)
-    return Struct(Jobs(*part))
-
-
-class Settings:
+class SettingRows:
     """Numbers fixed for an episode by name: one row of `Sim.setting`, or many."""
 
     def __init__(self, rows: NDArray[np.int64] | None = None) -> None:

@@ -1,9 +1,9 @@
 """Structs of arrays that kernels take as one pointer, with their numbers as attributes.
 
-Numba passes a named tuple of forty arrays as some three hundred numbers at every call, and counts
-references, by atomic instructions, at most uses of a field. Both cost far more than the work of
-an event. So kernels take a struct: a table in memory with the descriptors of its arrays. Python
-makes the table once and passes its address. Whoever makes a struct keeps it, and its arrays, alive.
+Numba passes a named tuple of forty arrays as some three hundred numbers at every call. At most uses
+of a field it also counts references by atomic instructions. Both cost far more than the work of an
+event. So kernels take a struct: a table in memory with the descriptors of its arrays. Python makes
+the table once and passes its address. Whoever makes a struct keeps it, and its arrays, alive.
 
 A class declares the fields of a struct, each by its annotation:
 
@@ -12,7 +12,7 @@ A class declares the fields of a struct, each by its annotation:
 | `Annotated[NDArray[...], Array("int64", 2)]` | an array with two axes | `sim.key[order, entry]` |
 | `Annotated[int, Array("int64", 0)]` | a number: an array without axes | `action_spec.kind` |
 | `Annotated[int, Column("counter")]` | a number: the next column of `counter` | `sim.now += 1` |
-| `Annotated[float, Column("gauge", 2)]` | a number: column 2 of the array `gauge` | `sim.rate` |
+| `Annotated[float, Column("backfill_parameter", 3)]` | a number: column 3 | `sim.tolerance` |
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class StructType(types.Type):
         }
         typed = ", ".join(f"{name}: {kind}" for name, kind in self.arrays.items())
         numbers = ", ".join(
-            f"{name}: {column[0]}[{column[1]}]" for name, column in self.columns.items()
+            f"{name}: {column.array}[{column.place}]" for name, column in self.columns.items()
         )
         super().__init__(name=f"{fields.__name__}({typed}, {numbers})")
 
@@ -321,10 +321,11 @@ class Struct(Generic[FieldsT]):
         self.address: Any = fields
         if IS_COMPILED:
             declared = layout_of(type(fields)).arrays.values()
-            self._arrays = [
-                np.asarray(field, dtype=each.element)
-                for field, each in zip(cast("Iterable[Any]", fields), declared, strict=True)
-            ]
+            self._arrays = []
+            for field, each in zip(cast("Iterable[Any]", fields), declared, strict=True):
+                # Another type would be copied, and kernels would write into the copy unseen.
+                assert each.n_axes == 0 or field.dtype == each.element
+                self._arrays.append(np.asarray(field, dtype=each.element))
             words: list[int] = []
             for array in self._arrays:
                 assert array.flags.c_contiguous

@@ -49,21 +49,21 @@ def checked_threads(threads: int | None) -> int:
     return int(threads)
 
 
-def step_batch(stack: Any, threads: int) -> int:
+def step_batch(batch: Any, threads: int) -> int:
     """Step the batch of environments at an address on so many threads, or as many as numba has.
 
     Returns and writes what `hpcgym.core.kernels.env.step_batch.step_batch` does.
     """
     if threads == 1 or _team_was_left_behind:
-        return kernels.step_batch(stack)
+        return kernels.step_batch(batch)
     with _team_is_busy:
         before = numba.get_num_threads()
         threads = min(threads, cast(Any, numba.config).NUMBA_NUM_THREADS)
         if threads == before:
-            return kernels.step_batch_in_parallel(stack)
+            return kernels.step_batch_in_parallel(batch)
         numba.set_num_threads(threads)
         try:
-            return kernels.step_batch_in_parallel(stack)
+            return kernels.step_batch_in_parallel(batch)
         finally:
             numba.set_num_threads(before)
 

@@ -229,7 +229,7 @@ class Workload:
         name: str | None = None,
         past: Mapping[str, ArrayLike] | None = None,
     ) -> Workload:
-        """Cut jobs, by mask or indices, into a workload of their own whose time 0 is `start`, s.
+        """Cut jobs, by mask or indices, into another workload whose time 0 is `start`, s.
 
         The order is kept, users are indexed anew, `time_offset` and `unix_start` move with `start`.
         `past` holds completed jobs for the part's history, added to what this table knows of its

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,51 @@ from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 
+_ROWS = {
+    "reward": ("payment", 0),
+    "agent_term": ("payment", 1),
+    "baseline_term": ("payment", 2),
+    "now": ("tally", 0),
+    "n_invalid": ("tally", 1),
+    "terminated": ("ended", 0),
+    "truncated": ("ended", 1),
+}
+"""Vectors of `hpcgym.core.kernels.types.Batch` that are rows of an array of `StepResults`."""
+
+
+@dataclass(frozen=True)
+class StepResults:
+    """What the latest step gave each environment: an array per type, whose rows are attributes.
+
+    A step copies three arrays and not seven.
+    """
+
+    payment: NDArray[np.float64]
+    tally: NDArray[np.int64]
+    ended: NDArray[np.uint8]
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        """Return a row, shape (n_envs,)."""
+        if name not in _ROWS:
+            raise AttributeError(f"StepResults has no attribute {name!r}")
+        array, row = _ROWS[name]
+        vector: NDArray[Any] = self.__dict__[array][row]
+        return vector
+
+    @property
+    def vectors(self) -> dict[str, Any]:
+        """Return the rows by name."""
+        return {name: getattr(self, name) for name in _ROWS}
+
+    def copy(self) -> StepResults:
+        """Copy the arrays."""
+        return StepResults(self.payment.copy(), self.tally.copy(), self.ended.copy())
+
+    def where(self, envs: NDArray[np.bool_]) -> StepResults:
+        """Return copies with zeros for the other environments; ends are not copied."""
+        payment, tally = np.where(envs, self.payment, 0.0), np.where(envs, self.tally, 0)
+        return StepResults(payment, tally, self.ended)
+
 
 class EnvBuffers:
     """The state of n_envs environments, and the buffers of their actions and observations.
@@ -28,6 +74,7 @@ class EnvBuffers:
     Attributes:
         threads: Threads that step, at most one per environment.
         batch: The buffers, as `hpcgym.core.kernels.types.Batch` explains them.
+        results: Those of them that the latest step wrote for each environment.
         shown: The observations in those buffers, read-only.
         episodes: Episode of each environment, None before its first reset.
         sims: Each environment's simulation as kernels take it.
@@ -42,8 +89,15 @@ class EnvBuffers:
         self._state: State | None = None
         self._room = (0, 0)  # jobs and users that fit
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
+        self.results = StepResults(
+            payment=np.zeros((3, n_envs)),
+            tally=np.zeros((2, n_envs), dtype=np.int64),
+            ended=np.zeros((2, n_envs), dtype=np.uint8),
+        )
         self.batch = Batch(
-            address=np.zeros((n_envs, 5), dtype=np.int64 if IS_COMPILED else object),
+            address=np.zeros(
+                (n_envs, kernels.ACTION_SPEC + 1), dtype=np.int64 if IS_COMPILED else object
+            ),
             resting=np.zeros(n_envs, dtype=np.uint8),
             time_limit=max_episode_steps or 0,
             n_choices=reader.n_choices,
@@ -53,9 +107,7 @@ class EnvBuffers:
             shown_jobs=np.zeros((n_envs, n_slots * N_FIELDS), dtype=np.float32),
             shown_cluster=np.zeros((n_envs, N_CLUSTER), dtype=np.float32),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),
-            payment=np.zeros((3, n_envs)),
-            tally=np.zeros((2, n_envs), dtype=np.int64),
-            ended=np.zeros((2, n_envs), dtype=np.uint8),
+            **self.results.vectors,
             metric=np.zeros((n_envs, N_METRICS)),
         )
         self._bind()
@@ -154,7 +206,7 @@ class EnvBuffers:
         """Write down the addresses of an environment's episode."""
         address: Any = self.batch.address
         address[env, kernels.JOBS] = episode.jobs.address
-        address[env, kernels.INITIAL_STATE] = episode.prepared.start.address
+        address[env, kernels.INITIAL_STATE] = episode.prepared.initial.address
         address[env, kernels.REWARD_PLAN] = episode.reward_plan.address
 
     def __getstate__(self) -> dict[str, Any]:
@@ -168,4 +220,6 @@ class EnvBuffers:
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Write down the addresses of this process."""
         self.__dict__.update(kept)
+        # A pickle has copied the rows apart from their arrays.
+        self.batch = self.batch._replace(**self.results.vectors)
         self._bind()

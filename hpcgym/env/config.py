@@ -105,11 +105,11 @@ class EnvConfig:
         chosen = steppable_policies(self.policies) if self.action == "policy" else []
         self.reader = ActionReader(self.action, self.n_slots, chosen)
         base = as_policy(self.settings.policy)
-        fill = as_policy(self.settings.backfill_order or base)
+        backfill_policy = as_policy(self.settings.backfill_order or base)
         self.expects = bool(self.expectations) or any(
-            policy.expects for policy in (*chosen, base, fill)
+            policy.expects for policy in (*chosen, base, backfill_policy)
         )
-        network_of((*chosen, base, fill))  # refuses two networks
+        network_of((*chosen, base, backfill_policy))  # refuses two networks
         self.decide = _checked_decide(self.decide, self.action)
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
@@ -290,10 +290,10 @@ def _overridden(
     settings = replace(settings, backfill=mode)
     if backfill_order is not None:
         settings = replace(settings, backfill_order=backfill_order)
-    fill = settings.backfill_order
-    if fill is not None and as_policy(fill).is_python:
+    order = settings.backfill_order
+    if order is not None and as_policy(order).is_python:
         raise ScenarioError(
-            f"backfill order {as_policy(fill).name!r} orders in Python, which a step cannot run; "
-            "register it by keys instead"
+            f"backfill order {as_policy(order).name!r} orders in Python, which a step "
+            "cannot run; register it by keys instead"
         )
     return settings

@@ -15,7 +15,7 @@ from hpcgym.core.kernels.types import Jobs, RewardPlan
 from hpcgym.core.prepare import PreparedEpisode
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import State, jobs_of
+from hpcgym.core.state import State
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import Cost, Reward, reward_plan_of
@@ -61,7 +61,7 @@ class EnvEpisode:
     @cached_property
     def jobs(self) -> Struct[Jobs]:
         """Return the jobs as kernels take them."""
-        return jobs_of(self.table, 0, self.n_jobs)
+        return Struct(self.table)
 
     @cached_property
     def reward_plan(self) -> Struct[RewardPlan]:

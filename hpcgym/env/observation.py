@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels.env.observation import HORIZONS_S
-from hpcgym.core.observation_fields import ClusterField, JobField, ObservationField
+from hpcgym.core.observation_fields import (
+    N_STATIC_FIELDS,
+    ClusterField,
+    JobField,
+    ObservationField,
+)
 
 N_SLOTS = 128
 """Visible positions of the queue, by default."""
@@ -76,7 +81,7 @@ def static_fields(
     """
     log_largest = math.log(max(largest_request, 2))
     log_machine = math.log(max(largest_request, 2) * machine_processors)
-    field = np.empty((len(estimate), s.N_STATIC_FIELDS), dtype=np.float32)
+    field = np.empty((len(estimate), N_STATIC_FIELDS), dtype=np.float32)
     field[:, JobField.LOG_ESTIMATE] = np.log(estimate) / log_largest
     field[:, JobField.LOG_PREDICTED_TIME] = np.log(predicted_time) / log_largest
     field[:, JobField.PROCESSORS] = processors / machine_processors

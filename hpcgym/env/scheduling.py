@@ -269,7 +269,7 @@ sin(2 pi h / 168) | -1 | 1 |
         self._label, self._episode = self._config.draw(options or {}, self.np_random)
         self._make_room(self._episode)
         jobs, sim = self._episode.jobs.address, self._sim.address
-        entry_points.begin(sim, self._episode.prepared.start.address)
+        entry_points.begin(sim, self._episode.prepared.initial.address)
         entry_points.run(jobs, sim)
         self._is_over = False
         shown = self._empty()

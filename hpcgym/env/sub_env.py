@@ -67,7 +67,7 @@ class SubEnv:
     @property
     def now(self) -> int:
         """Return the clock, s from the episode's start."""
-        return int(self._vector.buffers.batch.tally[0, self._env])
+        return int(self._vector.buffers.batch.now[self._env])
 
     @property
     def workload(self) -> Workload:

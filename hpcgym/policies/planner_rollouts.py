@@ -12,9 +12,11 @@ from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.kernels.types import Jobs
+from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.prepare import state_for
-from hpcgym.core.state import jobs_of, sim_of
+from hpcgym.core.state import sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -51,7 +53,7 @@ class Plans:
         self._tables = [
             _table_for(n_jobs, FIRST_ORDER + self.trial + 1) for _ in range(max(n_samples, 1))
         ]
-        self._planned = [jobs_of(table, 0, n_jobs) for table in self._tables]
+        self._planned = [Struct(table) for table in self._tables]
         self._plan = sim_of(state_for([simulator.episode], room=room), 0)
         self._rule = np.array([policy.rule for policy in policies], dtype=np.int64)
         self._weight = np.stack([policy.parameters for policy in policies])
@@ -145,7 +147,7 @@ def _table_for(n_jobs: int, n_keys: int) -> Jobs:
         keys=np.empty((n_jobs, n_keys)),
         reward_rate=np.empty(n_jobs),
         reward_onset=np.empty(0, dtype=np.int64),
-        field=np.empty((0, s.N_STATIC_FIELDS), dtype=np.float32),
+        field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32),
     )
 
 
@@ -167,7 +169,7 @@ def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
             policy.rule == s.RULE_INDEX
             and not policy.parameters[s.TERM_NETWORK_RUN_TIME_RATIO :].any()
         )
-        is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.keeps_order
+        is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.is_static
         if not (is_index or is_sum):
             raise PolicyError(
                 f"{policy.name} cannot be planned with: an order is FCFS, LCFS, a sum of features "

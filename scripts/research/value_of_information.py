@@ -34,10 +34,10 @@ FloatArray = NDArray[np.float64]
 
 SOURCES: dict[str, tuple[str, ...]] = {
     "request": (),
-    "last two jobs": ("recent_share",),
-    "records": ("share", "speed"),
-    "network": ("network_share", "network_speed"),
-    "regression": ("regressed_share", "regressed_speed"),
+    "last two jobs": ("recent_run_time_ratio",),
+    "records": ("run_time_ratio", "speed"),
+    "network": ("network_run_time_ratio", "network_speed"),
+    "regression": ("regressed_run_time_ratio", "regressed_speed"),
 }
 """Sources of information on a waiting job, and their terms: share and speed, or the share alone,
 where the speed is its reciprocal."""

@@ -250,8 +250,8 @@ def test_the_regression_begins_half_way_to_the_records():
     _, term = simulator.terms()
     columns = dict(zip(TERMS, term.T, strict=True))
     most = columns["request"] - math.log(10)
-    half = np.maximum(columns["share"] / 2, -most), np.minimum(columns["speed"] / 2, most)
-    assert np.allclose(columns["regressed_share"], half[0], rtol=1e-12)
+    half = np.maximum(columns["run_time_ratio"] / 2, -most), np.minimum(columns["speed"] / 2, most)
+    assert np.allclose(columns["regressed_run_time_ratio"], half[0], rtol=1e-12)
     assert np.allclose(columns["regressed_speed"], half[1], rtol=1e-12)
 
 

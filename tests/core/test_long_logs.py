@@ -10,11 +10,13 @@ import pytest
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.env.reward import STARTED_KEPT
+from hpcgym.core.kernels.cost import STARTED_KEPT
+from hpcgym.core.observation_fields import N_HISTORY_FIELDS
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import jobs_of, sim_of
+from hpcgym.core.state import sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of
 from hpcgym.trace.synthetic import synthetic_workload
@@ -87,8 +89,8 @@ def written(log, settings, **extra):
     state = state_for([episode], fields=True)
     for key, array in state.arrays.items():
         array.fill(0 if key == "flag" else UNTOUCHED)
-    row, jobs = sim_of(state, 0), jobs_of(episode.table, 0, len(log))
-    entry_points.begin(row.address, episode.start.address)
+    row, jobs = sim_of(state, 0), Struct(episode.table)
+    entry_points.begin(row.address, episode.initial.address)
     assert entry_points.run(jobs.address, row.address) == s.STATUS_DONE
     touched = {key: array != UNTOUCHED for key, array in state.arrays.items()}
     touched["node_child"] = touched["node_child"].any(axis=2)
@@ -111,7 +113,7 @@ def test_what_is_known_and_what_waiting_costs_grow_with_the_jobs_that_wait(once,
         assert 0 < counted["onset"] <= 2 * most + STARTED_KEPT + 1
         assert counted["expected"] in (0, most * s.N_WEIGHTS)
         assert (counted["expected"] > 0) == (policy == "SMITH-HISTORY")
-        assert counted["inverse"] == most and counted["history_field"] <= most * s.N_HISTORY_FIELDS
+        assert counted["inverse"] == most and counted["history_field"] <= most * N_HISTORY_FIELDS
     of_users = [key for key in counts[0] if key.startswith("history_") and key != "history_field"]
     assert len(of_users) == 6  # every copy of the log has its own users
     assert all(counts[1].pop(key) == 4 * counts[0].pop(key) for key in of_users)

@@ -10,7 +10,8 @@ from hpcgym.core.kernels.queue import btree, ordered_queue
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import jobs_of, sim_of
+from hpcgym.core.state import sim_of
+from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 
 N_JOBS = 4_000
@@ -54,7 +55,7 @@ class Twin:
         )
         episode = prepare(self.workload, SchedulerSettings())
         self.state = state_for([episode])
-        self.row, self.jobs = sim_of(self.state, 0), jobs_of(episode.table, 0, N_JOBS)
+        self.row, self.jobs = sim_of(self.state, 0), Struct(episode.table)
         self.which, self.key, self.waiting = which, key, set()
         self.state.start_time[0] = s.FIRST_ENTRY - np.arange(N_JOBS)
         self.state.key[0, which] = key

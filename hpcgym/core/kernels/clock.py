@@ -1,7 +1,7 @@
 """The clock: go from event to event, and make one scheduling pass at each instant.
 
 An instant is handled in this order: completions, submissions, ends of delays, one pass. With `pyss`
-semantics each event has a pass of its own. `run` stops for a decision of an agent and for
+semantics each event has its own pass. `run` stops for a decision of an agent and for
 predictions made in Python; the next call goes on from there.
 
 Three shortcuts save work. A full pass would start the same jobs:
@@ -27,11 +27,12 @@ from hpcgym.core.constants import (
     BACKFILL_MULTI_QUEUE,
     BACKFILL_ORDER,
     BASE_ORDER,
+    CORRECT_NOT,
     DECIDE_CONTESTED,
     DECIDE_EVENT,
     DECIDE_INTERVAL,
     HISTORY_FOR_KEYS,
-    HISTORY_FOR_VIEWS,
+    HISTORY_FOR_OBSERVATIONS,
     NEVER,
     PHASE_BETWEEN,
     PHASE_PASS,
@@ -43,7 +44,7 @@ from hpcgym.core.constants import (
     STATUS_PREDICTION,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.env.reward import accrue, begin_cost
+from hpcgym.core.kernels.cost import accrue, begin_cost
 from hpcgym.core.kernels.invariants import find_violation
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import admit_job, hold_job, is_held, next_eligible
@@ -107,7 +108,7 @@ def next_submission(jobs: Jobs, sim: Sim) -> int:
 def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
     """Move waiting jobs beyond the starvation threshold to the front of every order.
 
-    `first` is the first job that is in no queue yet. Return whether a job moved. Writes keys,
+    `first` is the first job that is in no queue yet. Return True if a job moved. Writes keys,
     queues, `n_overdue` and `next_overdue`.
     """
     threshold = sim.threshold
@@ -142,7 +143,7 @@ def queue_jobs(jobs: Jobs, sim: Sim, first: int) -> None:
     Writes what is known of their users, where only observations read it.
     """
     for job in range(first, sim.next_job):
-        if sim.keep_history == HISTORY_FOR_VIEWS:
+        if sim.keep_history == HISTORY_FOR_OBSERVATIONS:
             meet_user(jobs, sim, job)
         put_in(jobs, sim, BASE_ORDER, job)
         if sim.backfill_order_is_static == 1:
@@ -241,7 +242,7 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
     if sim.n_events > events:
         sim.pass_due = 1
     # Corrections come before releases: a corrected job keeps its processors.
-    if sim.correct != 0 and next_release(sim) <= now:
+    if sim.correct != CORRECT_NOT and next_release(sim) <= now:
         correct_releases(jobs, sim)
     if sim.pass_due == 1:
         release_estimated(jobs, sim)
@@ -275,9 +276,9 @@ def decision_due(sim: Sim) -> bool:
 def run(jobs: Jobs, sim: Sim) -> int:
     """Run to the next decision, or until every job has started.
 
-    Return `DECISION`, `DONE`, `PREDICTION` if Python must predict the jobs submitted now, or a
-    negative number that names a broken invariant. After a decision, the caller sets the order of
-    this pass before it calls again.
+    Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
+    submitted now, or a negative number that names a broken invariant. After a decision, the caller
+    sets the order of this pass before it calls again.
     """
     while sim.n_started < sim.n_jobs:
         if sim.phase == PHASE_BETWEEN:

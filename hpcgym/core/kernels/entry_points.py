@@ -1,4 +1,6 @@
-"""The functions through which Python calls kernels.
+"""The functions through which Python calls kernels, but for batches of environments.
+
+`hpcgym.core.kernels.env.step_batch` has those for batches.
 
 Each takes structs by their addresses, opens them, and calls the kernel that its docstring names.
 That kernel's docstring explains the other arguments.
@@ -7,9 +9,7 @@ That kernel's docstring explains the other arguments.
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-)
+from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels import clock, reset
 from hpcgym.core.kernels.env import actions, metrics, observation, reward
@@ -32,9 +32,9 @@ Singles = NDArray[np.float32]
 
 
 @kernel
-def begin(sim: int, start: int) -> None:
+def begin(sim: int, initial: int) -> None:
     """Set a simulation to the start of an episode: `reset.begin`."""
-    reset.begin(open_sim(sim), open_initial_state(start))
+    reset.begin(open_sim(sim), open_initial_state(initial))
 
 
 @kernel
@@ -148,7 +148,7 @@ def step(
 def sweep_policies(
     jobs: int,
     sim: int,
-    start: int,
+    initial: int,
     setting: Int,
     weight: Float,
     key: Float,
@@ -161,7 +161,7 @@ def sweep_policies(
     policy_sweep.sweep_policies(
         open_jobs(jobs),
         open_sim(sim),
-        open_initial_state(start),
+        open_initial_state(initial),
         setting,
         weight,
         key,

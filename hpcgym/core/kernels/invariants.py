@@ -13,6 +13,7 @@ from hpcgym.core.constants import (
     BACKFILL_SLACK,
     BASE_ORDER,
     BY_BASE,
+    CORRECT_NOT,
     DECIDE_NEVER,
     MOST_CLASSES,
     SEMANTICS_BATCH,
@@ -149,7 +150,7 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
     sim.shadow = shadow
     sim.extra = extra
     # A correction rightly moves the head later.
-    return HEAD_DELAYED if later and sim.correct == 0 else 0
+    return HEAD_DELAYED if later and sim.correct == CORRECT_NOT else 0
 
 
 @kernel

@@ -4,9 +4,11 @@ Source: Specification, section 10, "Episodes".
 """
 
 from hpcgym.core.constants import (
+    ALIKE_COMPLETED,
     BACKFILL_MULTI_QUEUE,
     BACKFILL_ORDER,
     BASE_ORDER,
+    HISTORY_NOT,
     N_FEATURES,
     N_ORDERS,
     N_WEIGHTS,
@@ -47,7 +49,7 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
                 )
         if len(sim.history_alike) > 0:
             # -1 marks what is derived from a user's history as stale.
-            sim.history_alike[user, 0] = -1
+            sim.history_alike[user, ALIKE_COMPLETED] = -1
         sim.history_completed[user] = initial.history_completed[user]
         sim.history_last_end_time[user] = initial.history_last_end_time[user]
         sim.history_shown_at[user] = -1
@@ -67,10 +69,11 @@ def recall_estimates(sim: Sim, initial: InitialState) -> None:
 
 @kernel
 def clear_machine(sim: Sim, log_largest: float) -> None:
-    """Empty the machine and the queues and set the clock to 0, without touching the arrays of jobs.
+    """Empty the machine and the queues, and set the clock to 0; its settings are in place.
 
-    `log_largest` is the natural logarithm of the largest request in s. Writes counters, gauges,
-    queues and partitions.
+    `log_largest` is the natural logarithm of the scenario's largest request in s. Writes all
+    counters and gauges, the queues and, where the mode has them, the partitions. What the arrays
+    hold of each job and user stays.
     """
     for column in range(len(sim.counter)):
         sim.counter[column] = 0
@@ -88,7 +91,10 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
 
 @kernel
 def clear(sim: Sim, log_largest: float) -> None:
-    """Empty the machine and the queues, and mark every job as not submitted."""
+    """Empty the machine and the queues, and mark every job as not submitted.
+
+    Writes what `clear_machine` writes, `start_time` and `flag`.
+    """
     clear_machine(sim, log_largest)
     for job in range(sim.n_jobs):
         sim.start_time[job] = -1
@@ -97,9 +103,12 @@ def clear(sim: Sim, log_largest: float) -> None:
 
 @kernel
 def begin(sim: Sim, initial: InitialState) -> None:
-    """Set a simulation, large enough for the episode, to its start; write all of `sim`."""
+    """Set a simulation that is large enough for the episode to its start.
+
+    Writes all that the episode reads before it writes it.
+    """
     set_rules(sim, initial.setting, initial.weight, initial.backfill_parameter)
-    if sim.keep_history != 0:
+    if sim.keep_history != HISTORY_NOT:
         recall_users(sim, initial)
     recall_estimates(sim, initial)
     clear(sim, initial.log_largest)

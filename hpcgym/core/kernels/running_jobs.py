@@ -14,11 +14,12 @@ from hpcgym.core.constants import (
     EXPECT_BY_REGRESSION,
     FLAG_BACKFILLED,
     FLAG_THRESHOLDED,
+    HISTORY_NOT,
     NEVER,
     SEMANTICS_PYSS,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.env.reward import end_cost
+from hpcgym.core.kernels.cost import end_cost
 from hpcgym.core.kernels.passes.multi_queue_delay import record_slowdown
 from hpcgym.core.kernels.passes.multi_queue_partitions import occupy_partition, vacate_partition
 from hpcgym.core.kernels.queue.entries import leave_entry
@@ -78,7 +79,7 @@ def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
     last = sim.n_releases - 1
     place = last
     while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):
-        # The list descends: behind this place, all would have been found.
+        # The list descends: a job with this end would have come before this place.
         if sim.release_time[place] > release:
             return False
         place -= 1
@@ -145,8 +146,8 @@ def next_release(sim: Sim) -> int:
 def complete_job(jobs: Jobs, sim: Sim) -> None:
     """Complete the next running job at its end.
 
-    Writes both running lists, `free`, partitions, the delay, the user's history and the regression;
-    `replan` = 1 if the job was not estimated to end now.
+    Writes both running lists, `free`, `n_events`, partitions, the delay, the user's history and the
+    regression. `replan` becomes 1 if the job was not estimated to end now.
     """
     last = sim.n_running - 1
     job = sim.ending_job[last]
@@ -162,7 +163,7 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
             sim.replan = 1
     if has_classes and sim.first_delay > 0.0:
         record_slowdown(jobs, sim, job)
-    if sim.keep_history != 0:
+    if sim.keep_history != HISTORY_NOT:
         # The regression learns from what was known of the user before this completion.
         if is_expected(sim, EXPECT_BY_REGRESSION):
             learn_from(jobs, sim, job)
@@ -171,7 +172,7 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
 
 @kernel(inlined=True)
 def release_estimated(jobs: Jobs, sim: Sim) -> None:
-    """With `pyss` semantics, free the processors of every job whose estimated end has come.
+    """With `pyss` semantics, free the processors of every running job at its estimated end.
 
     Writes `n_releases`, `free` and partitions.
     """

@@ -4,10 +4,10 @@ A pass that cannot start a job is not made, unless it must make or move reservat
 orders in queues is cheaper than making them anew. So the kept orders also serve where the order
 changes with time but cannot matter.
 
-Passes share two conventions. `contested` says that the orders of this instant decide; else the kept
-ones do, or any order gives the same result. A pass returns False if it stopped because the picked
-job started, so that a new decision may be due. Each writes what `start_waiting` writes, `scratch`,
-keys of orders that are not kept, and `shadow`, -1 where it was not needed.
+Passes share some conventions. `contested` says that the orders of this instant decide; else the
+kept ones do, or any order gives the same result. A pass that can stop when the picked job starts,
+so that a new decision may be due, returns False then. Each pass writes what `start_waiting` writes,
+`scratch`, keys of orders that are not kept, and `shadow`, -1 where no head's reservation was made.
 
 Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
@@ -66,7 +66,7 @@ def is_contested(sim: Sim) -> bool:
 
 
 @kernel(inlined=True)
-def orders_keep(sim: Sim) -> bool:
+def orders_are_static(sim: Sim) -> bool:
     """Tell whether neither the primary nor the backfill order changes with time."""
     return sim.order_rule == BY_BASE and (
         sim.backfill_rule == BY_BASE or sim.backfill_order_is_static == 1
@@ -75,11 +75,14 @@ def orders_keep(sim: Sim) -> bool:
 
 @kernel(inlined=True)
 def make_pass(jobs: Jobs, sim: Sim) -> bool:
-    """Make as much of this instant's pass as can start a job, and write `settled_head`."""
+    """Make as much of this instant's pass as can start a job; return False if a pick ended it.
+
+    Writes counts of passes, what the pass writes, and `settled_head`.
+    """
     count_pass(sim)
     if sim.n_waiting == 0:
         return True
-    keep = orders_keep(sim)
+    is_static = orders_are_static(sim)
     if (
         sim.full_passes == 0
         and sim.ordered == 0
@@ -88,10 +91,10 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     ):
         # No job fits, so each is refused under this head. A reservation is made once it is needed.
         sim.shadow = -1
-        sim.settled_head = head_to_settle(sim, keep)
+        sim.settled_head = head_to_settle(sim, is_static)
         return True
     # `ordered`: a decision has set the keys of this pass.
-    contested = sim.ordered == 1 or (not keep and (sim.full_passes == 1 or is_contested(sim)))
+    contested = sim.ordered == 1 or (not is_static and (sim.full_passes == 1 or is_contested(sim)))
     finished = True
     if sim.backfill == BACKFILL_DEPTH:
         finished = depth_pass(jobs, sim, contested)
@@ -109,21 +112,22 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         finished = easy_dynamic_pass(jobs, sim)
     else:
         easy_pass(jobs, sim)
-    sim.settled_head = head_to_settle(sim, keep)
+    sim.settled_head = head_to_settle(sim, is_static)
     return finished
 
 
 @kernel(inlined=True)
-def head_to_settle(sim: Sim, keep: bool) -> int:
+def head_to_settle(sim: Sim, is_static: bool) -> int:
     """Return the head under which every waiting job has been refused, or -1 if there is none.
 
-    `keep` says whether both orders keep. With -1 the next pass is a full one.
+    `is_static` says whether neither order changes with time. With -1 the next pass considers every
+    waiting job.
     """
     # Other modes than EASY choose by more than one reservation, a window or a limit. With decisions
     # another job may be head next time. With `pyss` semantics processors are freed without a
     # completion.
     if (
-        keep
+        is_static
         and sim.backfill <= BACKFILL_EASY
         and sim.ordered == 0
         and sim.full_passes == 0

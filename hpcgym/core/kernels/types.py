@@ -1,7 +1,7 @@
 """What kernels work on, and the arguments that they share.
 
-Each type below is a struct, which a kernel takes as one pointer (`hpcgym.core.struct`). Kernels
-explain only arguments of their own. These they share:
+Each type below is a struct, which a kernel takes as one pointer (`hpcgym.core.struct`). Docstrings
+of kernels do not explain the arguments that all kernels share:
 
 | argument | meaning |
 |---|---|
@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 
 from hpcgym.core.constants import (
     MOST_CLASSES,
+    N_ALIKE,
     N_BACKFILL_PARAMETERS,
     N_FEATURES,
-    N_HISTORY_FIELDS,
-    N_KEPT_FIELDS,
     N_ORDERS,
     N_QUEUES,
     N_REGRESSORS,
@@ -38,6 +37,7 @@ from hpcgym.core.constants import (
     SIZE_CLASSES,
 )
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
 from hpcgym.core.struct import Array, Column, Columned, opener
 
 Int = NDArray[np.int64]
@@ -47,7 +47,6 @@ IntTable = Annotated[NDArray[np.int64], Array("int64", 2)]
 FloatVector = Annotated[NDArray[np.float64], Array("float64", 1)]
 FloatTable = Annotated[NDArray[np.float64], Array("float64", 2)]
 ByteVector = Annotated[NDArray[np.uint8], Array("uint8", 1)]
-ByteTable = Annotated[NDArray[np.uint8], Array("uint8", 2)]
 SingleTable = Annotated[NDArray[np.float32], Array("float32", 2)]
 Whole = Annotated[int, Array("int64", 0)]
 Real = Annotated[float, Array("float64", 0)]
@@ -85,7 +84,8 @@ class Jobs(NamedTuple):
     requested_time: IntVector  # the user's limit, s
     processors: IntVector
     size_class: IntVector  # class by processors, 0 to SIZE_CLASSES - 1
-    feature: FloatTable  # FEATURE_*: what rules weigh and time does not change
+    # FEATURE_*: what rules weigh and time does not change; float64, so scores need no conversions.
+    feature: FloatTable
     user: IntVector  # dense index
     keys: FloatTable  # a column for each policy given by one number per job
     reward_rate: FloatVector  # what a second of waiting costs, 1/s; empty = no reward is kept
@@ -113,7 +113,7 @@ class Sim(Columned):
     backfill_rule: Setting  # BY_BASE while the backfill order is the primary order
     decide: Setting  # DECIDE_*
     decide_seconds: Setting
-    keep_history: Setting  # 0 = no, or HISTORY_FOR_*
+    keep_history: Setting  # HISTORY_*
     keep_reward: Setting
     full_passes: Setting  # 1 = every pass looks at the whole queue, for tests
     check: Setting  # 1 = invariants are checked after every pass
@@ -181,16 +181,22 @@ class Sim(Columned):
     batch_slowdown: Gauge  # summed slowdown of the `n_batch_short` jobs
     last_slowdown: Gauge  # mean of the last batch that had such jobs, 0 = none yet
 
-    # Parameters of the backfilling mode, each in modes of its own.
-    depth: Annotated[float, Column("backfill_parameter", 0)]  # reservations at most
-    window: Annotated[float, Column("backfill_parameter", 0)]  # jobs looked at behind the head
-    omega: Annotated[float, Column("backfill_parameter", 0)]  # delay of a head over its estimate
-    slack: Annotated[float, Column("backfill_parameter", 0)]  # promised delay over the estimate
-    n_classes: Annotated[float, Column("backfill_parameter", 0)]  # of multiple-queue backfilling
+    # Parameters of the backfilling mode. Modes share columns: each reads only its own parameters.
+    # `BACKFILL_DEPTH`: reservations at most; inf = all waiting jobs.
+    depth: Annotated[float, Column("backfill_parameter", 0)]
+    # `BACKFILL_LOOK_AHEAD`: jobs looked at behind the head; inf = all.
+    window: Annotated[float, Column("backfill_parameter", 0)]
+    # `BACKFILL_RELAXED`: how many of its estimates a head may be delayed by; inf = without limit.
+    omega: Annotated[float, Column("backfill_parameter", 0)]
+    # `BACKFILL_SLACK`: how many of its estimates a promise lies behind a job's first reservation.
+    slack: Annotated[float, Column("backfill_parameter", 0)]
+    # `BACKFILL_MULTI_QUEUE`, like the others: classes of jobs.
+    n_classes: Annotated[float, Column("backfill_parameter", 0)]
     first_delay: Annotated[float, Column("backfill_parameter", 1)]  # s, 0 = no delay ever
-    batch_jobs: Annotated[float, Column("backfill_parameter", 2)]
-    tolerance: Annotated[float, Column("backfill_parameter", 3)]
-    printed_delta: Annotated[float, Column("backfill_parameter", 4)]  # 1 = as the paper prints it
+    batch_jobs: Annotated[float, Column("backfill_parameter", 2)]  # jobs of a batch
+    tolerance: Annotated[float, Column("backfill_parameter", 3)]  # change that leaves the delay
+    # 1 = the first batch changes the delay by its mean slowdown, as the paper prints it.
+    printed_delta: Annotated[float, Column("backfill_parameter", 4)]
 
     setting: IntVector = zeros("settings")
     counter: IntVector = zeros("counters")
@@ -236,7 +242,7 @@ class Sim(Columned):
     """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""
 
     history_run_time: IntTable = zeros("users if history", RING_JOBS)
-    """Rings of `hpcgym.core.history.History`, s, like the next two."""
+    """Rings of `hpcgym.core.history.History`, as are the next two arrays; times in s."""
     history_requested_time: IntTable = zeros("users if history", RING_JOBS)
     history_processors: IntTable = zeros("users if history", RING_JOBS)
     history_log_bound: FloatTable = zeros("users if history and expectations", RING_JOBS)
@@ -255,7 +261,7 @@ class Sim(Columned):
     """E[1/D] of each waiting job, frozen at its submission, 1/s."""
     history_field: SingleTable = empty("entries if fields", N_HISTORY_FIELDS)
     """Observation fields of each waiting job, frozen at its submission."""
-    history_alike: IntTable = zeros("users if history and expectations", 4)
+    history_alike: IntTable = zeros("users if history and expectations", N_ALIKE)
     """Of each user's job whose terms were computed last: the jobs completed by then, -1 = never,
     its estimate, request and processors."""
     history_alike_term: FloatTable = zeros("users if history and expectations", N_TERMS)
@@ -358,7 +364,7 @@ class Batch(NamedTuple):
 
     time_limit: Whole  # steps after which an episode is truncated, 0 = none
     n_choices: Whole  # actions that are numbers lie below this
-    address: IntTable  # addresses of each one's `Jobs`, `InitialState`, `RewardPlan`, `Sim`, ...
+    address: IntTable  # of each one's structs, in the columns that `env.step_batch` names
     resting: ByteVector  # 1 = a step leaves the environment alone
     number: IntVector  # actions, where they are numbers
     values: SingleTable  # actions, where they are vectors
@@ -366,9 +372,13 @@ class Batch(NamedTuple):
     shown_jobs: SingleTable  # fields of the jobs, slot by slot
     shown_cluster: SingleTable
     mask: SingleTable  # 1 = the slot holds a job
-    payment: FloatTable  # rewards; their terms for the agent; for the baseline
-    tally: IntTable  # the clock, s; actions that named an empty slot
-    ended: ByteTable  # 1 = this step ended the episode: terminated; truncated
+    reward: FloatVector  # of the latest step, like the next two
+    agent_term: FloatVector  # its term for the agent, or for the comparison with the baseline
+    baseline_term: FloatVector  # its term for the baseline
+    now: IntVector  # the clock, s
+    n_invalid: IntVector  # actions of the episode that named an empty slot
+    terminated: ByteVector  # 1 = the latest step started the last jobs
+    truncated: ByteVector  # 1 = the latest step reached the time limit
     metric: FloatTable  # metrics of each episode that ended last
 
 

@@ -8,12 +8,7 @@ Source: Specification, section 10, "Action semantics".
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    N_WEIGHTS,
-    PASS_ORDER,
-)
+from hpcgym.core.constants import BACKFILL_ORDER, BASE_ORDER, N_WEIGHTS, PASS_ORDER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -35,7 +30,7 @@ def set_rule_parameters(sim: Sim, weight: Float) -> None:
 def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
     """Order this pass by a rule whose parameters have been set, with scores as of `now`.
 
-    Writes keys of `ORDER`, `ordered`, and `scratch`: the waiting jobs in base order.
+    Writes keys of `PASS_ORDER`, `ordered`, and `scratch`: the waiting jobs in base order.
     """
     score_listed(jobs, sim, PASS_ORDER, rule, list_jobs(sim, BASE_ORDER, sim.scratch))
     sim.ordered = 1
@@ -43,7 +38,7 @@ def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
 
 @kernel(inlined=True)
 def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
-    """Return whether a rule is the base queue's own, which keeps the waiting jobs in its order."""
+    """Tell whether a rule is that of the base order, in which a queue keeps the waiting jobs."""
     is_same = rule == sim.base_rule
     for column in range(N_WEIGHTS):
         is_same = is_same and sim.weight[BASE_ORDER, column] == weight[column]
@@ -54,8 +49,8 @@ def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
 def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) -> int:
     """Order this pass by ranks under a rule, `lowest` for the first job, and return that job.
 
-    Ranks can be compared with the keys of an action, scores cannot. Writes keys of `ORDER`,
-    `ordered` and `scratch`.
+    Ranks can be compared with the keys of an action, scores cannot. Writes keys of
+    `PASS_ORDER`, `ordered` and `scratch`.
     """
     n = list_jobs(sim, BASE_ORDER, sim.scratch)
     is_kept = is_rule_of_base(sim, rule, weight)  # then `scratch` is in this order already
@@ -86,7 +81,7 @@ def order_by_rule(jobs: Jobs, sim: Sim, rule: int, weight: Float) -> None:
 def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], key: Float) -> None:
     """Order this pass by given keys of all waiting jobs, both of shape (n_waiting,).
 
-    `which` is `ORDER` for the primary order or `FILL` for the backfill order. Writes the keys, and
+    `which` is `PASS_ORDER` for the primary order, or `BACKFILL_ORDER`. Writes the keys, and
     `ordered` or the backfill queue.
     """
     if which == PASS_ORDER:
@@ -112,7 +107,7 @@ def order_visible_first(
     """Order this pass by scores of the visible jobs, lowest first; the others follow by a rule.
 
     `slot` and `score` have shape (n_slots,). Scores of empty slots, -1, are ignored. Writes keys of
-    `ORDER`, `ordered` and `scratch`.
+    `PASS_ORDER`, `ordered` and `scratch`.
     """
     shown = count_visible(slot)
     if shown < sim.n_waiting:
@@ -130,8 +125,8 @@ def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float)
     """Put one job, -1 for a rule's first, at the front of this pass; the others follow by the rule.
 
     If the job starts, the pass stops, and the next decision may be at the same instant. If it does
-    not fit, it holds the reservation of this pass. Writes keys of `ORDER`, `ordered`, `pick` and
-    `scratch`.
+    not fit, it holds the reservation of this pass. Writes keys of `PASS_ORDER`, `ordered`, `pick`
+    and `scratch`.
     """
     first = rank_waiting(jobs, sim, rule, weight, 0.0)
     if job < 0:

@@ -5,10 +5,7 @@ The formulas are those of `hpcgym.core.metrics`; sums run in the order of the jo
 
 import math
 
-from hpcgym.core.constants import (
-    FLAG_BACKFILLED,
-    FLAG_THRESHOLDED,
-)
+from hpcgym.core.constants import FLAG_BACKFILLED, FLAG_THRESHOLDED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -34,7 +31,8 @@ EPISODE_METRICS = (
 
 N_METRICS = len(EPISODE_METRICS)
 N_COUNTED, COMPLETE = 0, 1
-WAIT_TIME, BSLD, PP_BSLD = 2, 5, 8  # the sum; then follow mean and maximum
+WAIT_TIME, BSLD, PP_BSLD = 2, 5, 8  # the sum
+MEAN, MAXIMUM = 1, 2  # places behind the sum
 COUNT_BACKFILLED, COUNT_THRESHOLDED, MAKESPAN, UTILISATION = 11, 12, 13, 14
 
 
@@ -47,11 +45,11 @@ def count_job(jobs: Jobs, sim: Sim, job: int, start_time: int, metric: Float) ->
     bsld = max((wait + run_time) / bound, 1.0)
     pp_bsld = max((wait + run_time) / (bound * jobs.processors[job]), 1.0)
     metric[WAIT_TIME] += wait
-    metric[WAIT_TIME + 2] = max(metric[WAIT_TIME + 2], float(wait))
+    metric[WAIT_TIME + MAXIMUM] = max(metric[WAIT_TIME + MAXIMUM], float(wait))
     metric[BSLD] += bsld
-    metric[BSLD + 2] = max(metric[BSLD + 2], bsld)
+    metric[BSLD + MAXIMUM] = max(metric[BSLD + MAXIMUM], bsld)
     metric[PP_BSLD] += pp_bsld
-    metric[PP_BSLD + 2] = max(metric[PP_BSLD + 2], pp_bsld)
+    metric[PP_BSLD + MAXIMUM] = max(metric[PP_BSLD + MAXIMUM], pp_bsld)
     metric[COUNT_BACKFILLED] += int(sim.flag[job] & FLAG_BACKFILLED != 0)
     metric[COUNT_THRESHOLDED] += int(sim.flag[job] & FLAG_THRESHOLDED != 0)
     metric[N_COUNTED] += 1.0
@@ -80,9 +78,9 @@ def measure(jobs: Jobs, sim: Sim, metric: Float) -> None:
         elif jobs.submit_time[job] <= sim.now:
             count_job(jobs, sim, job, sim.now, metric)
     for column in (WAIT_TIME, BSLD, PP_BSLD):
-        metric[column + 1] = metric[column] / metric[N_COUNTED]  # NaN without jobs, as in numpy
+        metric[column + MEAN] = metric[column] / metric[N_COUNTED]  # NaN without jobs, as in numpy
         if metric[N_COUNTED] == 0.0:
-            metric[column + 2] = math.nan
+            metric[column + MAXIMUM] = math.nan
     metric[COMPLETE] = int(sim.n_started == sim.n_jobs)
     if first_submit >= 0:
         metric[MAKESPAN] = last_end - first_submit

@@ -19,8 +19,6 @@ from hpcgym.core.constants import (
     EXPECT_NOTHING,
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
-    N_HISTORY_FIELDS,
-    N_STATIC_FIELDS,
     TERM_PROCESSORS,
     TERM_REGRESSED_RUN_TIME_RATIO,
     TERM_REGRESSED_SPEED,
@@ -37,7 +35,7 @@ from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.observation_fields import ClusterField, JobField
+from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_STATIC_FIELDS, ClusterField, JobField
 
 N_FIELDS = len(JobField)
 """Numbers shown of each visible job."""
@@ -84,10 +82,10 @@ def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> No
 def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> int:
     """Choose the visible jobs, and return their number.
 
-    Three quarters of the slots show the first jobs in base order, as listed in `scratch`; the
-    others show those of the rest that have waited longest, oldest first. `before` is the number of
-    jobs in `slot` so far. For a given number of slots the choice costs O(n_waiting). Writes `slot`
-    and `mask`.
+    Three quarters of the slots show the first jobs in base order, as listed in `scratch`. Of the
+    other jobs, those that have waited longest have the other slots, oldest first. `before` is the
+    number of jobs in `slot` so far. For a given number of slots the choice costs O(n_waiting).
+    Writes `slot` and `mask`.
     """
     n_slots = len(slot)
     n_first = min(n_slots - n_slots // OLDEST_SHARE, sim.n_waiting)
@@ -265,10 +263,11 @@ def observe(
 ) -> None:
     """Write an observation over the one before, or over zeros.
 
-    `shown_jobs` has shape (n_slots * N_FIELDS,), row-major; `shown_cluster` (N_CLUSTER,); `slot`
-    and `mask`, 1 where a slot holds a job, (n_slots,). The cost follows what has changed, not the
-    number of slots: fields that do not change are already there if the job keeps its slot, and so
-    are the zeros behind the last job. Writes these four arrays, and `scratch`.
+    `shown_jobs` has shape (n_slots * N_FIELDS,), row-major, and `shown_cluster` (N_CLUSTER,).
+    `slot` and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot
+    keeps its unchanging fields, and slots behind the last job keep their zeros. So the cost depends
+    on what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
+    `day_ago`, and what `expect_now` writes.
     """
     list_jobs(sim, BASE_ORDER, sim.scratch)
     before = count_visible(slot)

@@ -96,9 +96,9 @@ def step(
 ) -> int:
     """Apply an action, run to the next decision, observe and pay.
 
-    Returns what `hpcgym.core.kernels.clock.run` returns, or `BAD_ACTION`, with nothing done, if a
-    value is NaN or beyond [-1, 1]. An episode without a decision ends in its first step, whatever
-    the action. Writes the simulation and, as `observe`, the observation.
+    Return what `hpcgym.core.kernels.clock.run` returns. If a value is NaN or beyond [-1, 1], return
+    `STATUS_BAD_ACTION`, with nothing done. An episode without a decision ends in its first step,
+    whatever the action. Writes the simulation and, as `observe`, the observation.
     """
     for value in values:
         if not abs(value) <= 1.0:  # also where the value is NaN

@@ -5,9 +5,7 @@ Threads may therefore share them in any way, with results equal to the last bit.
 
 from numba import prange
 
-from hpcgym.core.constants import (
-    STATUS_DONE,
-)
+from hpcgym.core.constants import STATUS_DONE
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
@@ -50,7 +48,7 @@ def count_ended(batch: Batch) -> int:
     ended = 0
     for env in range(len(batch.resting)):
         if batch.resting[env] == 0:
-            ended += int(batch.ended[0, env] | batch.ended[1, env])
+            ended += int(batch.terminated[env] | batch.truncated[env])
     return ended
 
 
@@ -58,7 +56,7 @@ def count_ended(batch: Batch) -> int:
 def step_one(batch: Batch, env: int) -> None:
     """Step one environment, unless it rests.
 
-    Writes its simulation, observation, `payment`, `tally` and `ended`, and at an end `metric`.
+    Writes its simulation, its observation, its rewards, clock and ends, and at an end `metric`.
     """
     if batch.resting[env] == 1:
         return
@@ -82,18 +80,18 @@ def step_one(batch: Batch, env: int) -> None:
         pay_at_truncation(sim, reward_plan)
     if is_cut or status == STATUS_DONE:
         measure(jobs, sim, batch.metric[env])
-    batch.payment[0, env] = sim.reward
-    batch.payment[1, env] = sim.agent_term
-    batch.payment[2, env] = sim.baseline_term
-    batch.tally[0, env] = sim.now
-    batch.tally[1, env] = sim.n_invalid
-    batch.ended[0, env] = status == STATUS_DONE
-    batch.ended[1, env] = is_cut
+    batch.reward[env] = sim.reward
+    batch.agent_term[env] = sim.agent_term
+    batch.baseline_term[env] = sim.baseline_term
+    batch.now[env] = sim.now
+    batch.n_invalid[env] = sim.n_invalid
+    batch.terminated[env] = status == STATUS_DONE
+    batch.truncated[env] = is_cut
 
 
 @kernel
 def find_refused(batch: int) -> int:
-    """Return what `first_refused` says of the batch at an address."""
+    """Return the first environment whose action is refused: `first_refused`."""
     return first_refused(open_batch(batch))
 
 
@@ -146,7 +144,7 @@ def begin_batch(batch: int, envs: Int) -> None:
             opened.shown_cluster[env],
             opened.mask[env],
         )
-        opened.payment[:, env] = 0.0
-        opened.tally[0, env] = sim.now
-        opened.tally[1, env] = 0
-        opened.ended[:, env] = 0
+        opened.reward[env] = opened.agent_term[env] = opened.baseline_term[env] = 0.0
+        opened.now[env] = sim.now
+        opened.n_invalid[env] = 0
+        opened.terminated[env] = opened.truncated[env] = 0

@@ -9,8 +9,8 @@ steps:
 2. Try the other jobs in backfill order. Start each that fits beside all reservations.
 
 With k = 1 this is EASY, which protects the head alone: a backfilled job may delay every other. With
-k infinite it is conservative backfilling rebuilt at each pass: every waiting job has a reservation,
-and no start delays a job before it in queue order.
+k infinite it is conservative backfilling, rebuilt at each pass. Then every waiting job has a
+reservation, and no start delays a job before it in queue order.
 
 Two shortcuts leave the starts as they are. No profile is made while jobs fit in order. The walk
 ends behind the last job that is narrow enough to start: a later reservation could hold nobody back,
@@ -23,10 +23,7 @@ Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`c
 and section 8, "Reservation depth k".
 """
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    BY_BASE,
-)
+from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, start_front
 from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_profile, take_interval
@@ -53,7 +50,10 @@ def reserve_hole(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def start_behind(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Start a job behind one that keeps waiting, if `starts_now` allows; write the profile."""
+    """Start a job for which `starts_now` holds, behind one that keeps waiting.
+
+    Writes the profile and what `start_waiting` writes.
+    """
     take_interval(jobs, sim, job, sim.now)
     # A job counts as backfilled if one before it in queue order keeps waiting at this pass.
     start_waiting(jobs, sim, job, True)
@@ -72,9 +72,9 @@ def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
 def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
     """Start what fits behind the head in queue order, and reserve for others (step 1).
 
-    The head has its reservation; n jobs are listed behind it, from place `first` on in queue order,
-    or in any order where `first` is 0. Return how many were walked. Writes the profile and
-    `scratch`.
+    The head has its reservation. The n jobs behind it are listed from place `first` on, in queue
+    order unless `first` is 0. Return how many were walked. Writes the profile, `scratch` and what
+    `start_waiting` writes.
     """
     most = sim.depth
     # Where the backfill order is the queue order, this walk is step 2 as well.
@@ -102,7 +102,7 @@ def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
 
 
 @kernel(inlined=True)
-def fill_up(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
+def backfill_others(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
     """Start what fits beside all reservations, in backfill order (step 2).
 
     The n jobs that were not walked are listed from place `first` on. Writes the profile and
@@ -138,5 +138,6 @@ def depth_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         n = sim.n_waiting - 1
         walked = walk_queue(jobs, sim, primary, first, n)
         if walked < n and sim.backfill_rule != BY_BASE:
-            fill_up(jobs, sim, primary, first and first + walked, n - walked)
-    return head != -2
+            behind = 0 if first == 0 else first + walked
+            backfill_others(jobs, sim, primary, behind, n - walked)
+    return head != PICK_STARTED

@@ -10,7 +10,7 @@ that sweep. Where an estimate is corrected, each job whose reservation no longer
 that sweep.
 
 Since no job can move, the earliest reservation is always the estimated end of a running job. So an
-event comes with it, and reservations need no events of their own.
+event comes with it, and reservations need no events themselves.
 
 Cost of a pass, with n waiting and m running jobs: O(n) to list and start. Where jobs have come, it
 is O(n (m + n)) for the profile and O(m + n) for each newcomer. After an early end it is
@@ -20,6 +20,7 @@ move.
 Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`compress="shift"`).
 """
 
+from hpcgym.core.constants import CORRECT_NOT
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import reserve_hole
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
@@ -59,7 +60,7 @@ def take_reservations(jobs: Jobs, sim: Sim, n: int) -> None:
 def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
     """Move the reservation of each of n listed jobs, in queue order, to its earliest hole.
 
-    Return whether one moved. Writes the profile and `planned_start`.
+    Return True if one moved. Writes the profile and `planned_start`.
     """
     moved = False
     for place in range(n):
@@ -69,7 +70,7 @@ def shift_reservations(jobs: Jobs, sim: Sim, n: int) -> bool:
         entry = entry_of(sim, job)
         before = sim.planned_start[entry]
         # It cannot move earlier. After a correction, however, it may not fit any more.
-        if before == sim.now and sim.correct == 0:
+        if before == sim.now and sim.correct == CORRECT_NOT:
             continue
         if before >= 0:
             give_back_interval(jobs, sim, job, before)
@@ -98,7 +99,10 @@ def plan_starts(jobs: Jobs, sim: Sim, n: int) -> None:
 
 @kernel(inlined=True)
 def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
-    """Start those of n listed jobs whose reservation is now, in queue order."""
+    """Start those of n listed jobs whose reservation is now, in queue order.
+
+    Writes what `start_waiting` writes.
+    """
     some_wait = False
     for place in range(n):
         job = sim.scratch[place]
@@ -113,7 +117,10 @@ def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
 
 @kernel
 def shift_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
-    """Make a conservative pass with reservations that are kept; write what `plan_starts` writes."""
+    """Make a conservative pass with reservations that are kept.
+
+    Writes what `plan_starts` and `start_planned` write, and `shadow` = -1.
+    """
     sim.shadow = -1
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):

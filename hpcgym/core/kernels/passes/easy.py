@@ -1,4 +1,4 @@
-"""EASY backfilling, in orders that are kept from pass to pass.
+"""EASY backfilling, in orders that queues keep from pass to pass.
 
 EASY gives a reservation to one job only, the head. A pass has three steps:
 
@@ -19,19 +19,14 @@ a job that is refused once would be refused again.
 The sweep skips most of a long queue. Nodes of the queue bound what their jobs request
 (`hpcgym.core.kernels.queue.btree`), and a node is skipped if its bounds refuse all of its jobs.
 
-Cost: O(log n) for each job that starts, with n waiting; a step for each running job that is
-estimated to end by the shadow time; a step for each group of the queue, and one for each job of the
-blocks that are not skipped.
+Cost, with n waiting jobs: O(log n) for each job that starts. The reservation costs a step for each
+running job that is estimated to end by the shadow time. The sweep costs a step for each group of
+the queue, and for each job of the blocks that are not skipped.
 
 Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    NEVER,
-)
+from hpcgym.core.constants import BACKFILL_EASY, BACKFILL_ORDER, BASE_ORDER, NEVER, NO_HEAD
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
 from hpcgym.core.kernels.queue.ordered_queue import first_job
@@ -43,7 +38,7 @@ from hpcgym.core.kernels.types import Jobs, Sim
 def start_in_order(jobs: Jobs, sim: Sim) -> int:
     """Start jobs from the front of the base order while they fit (step 1).
 
-    Return the head, -1 if no job waits any more.
+    Return the head, `NO_HEAD` if no job waits any more. Writes what `start_waiting` writes.
     """
     while sim.n_waiting > 0:
         job = first_job(sim, BASE_ORDER)
@@ -51,7 +46,7 @@ def start_in_order(jobs: Jobs, sim: Sim) -> int:
             return job
         start_waiting(jobs, sim, job, False)
         sim.checked_head = -1  # a start ahead of the head may delay it
-    return -1
+    return NO_HEAD
 
 
 @kernel(inlined=True)
@@ -74,20 +69,20 @@ def reserve(jobs: Jobs, sim: Sim, head: int) -> None:
 
 
 @kernel(inlined=True)
-def fits_behind(jobs: Jobs, job: int, free: int, extra: int, slack: int) -> bool:
+def fits_behind(jobs: Jobs, job: int, free: int, extra: int, time_left: int) -> bool:
     """Tell whether a waiting job may start without delaying the head (step 3).
 
-    `slack` is the time left until the shadow time, s.
+    `time_left` is the time left until the shadow time, s.
     """
     wanted = jobs.processors[job]
-    return wanted <= free and (wanted <= extra or jobs.estimate[job] <= slack)
+    return wanted <= free and (wanted <= extra or jobs.estimate[job] <= time_left)
 
 
 @kernel(inlined=True)
 def backfills(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether a waiting job may start now without delaying the head (step 3)."""
-    slack = sim.shadow - sim.now
-    return fits_behind(jobs, job, sim.free, sim.extra, slack)
+    time_left = sim.shadow - sim.now
+    return fits_behind(jobs, job, sim.free, sim.extra, time_left)
 
 
 @kernel(inlined=True)
@@ -99,7 +94,7 @@ def charge_extra(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
-def is_ruled_out(sim: Sim, node: int, free: int, extra: int, slack: int, fitting: int) -> bool:
+def is_ruled_out(sim: Sim, node: int, free: int, extra: int, time_left: int, fitting: int) -> bool:
     """Tell whether the bounds of a node refuse all of its jobs.
 
     `fitting` is the size class of `free`, or of a larger number.
@@ -107,7 +102,7 @@ def is_ruled_out(sim: Sim, node: int, free: int, extra: int, slack: int, fitting
     # The bound of the size class covers every job narrow enough to fit, perhaps some wider ones.
     # More jobs make a bound lower, never too high.
     least = sim.node_processors[node]
-    return least > free or (least > extra and sim.node_estimate[node, fitting] > slack)
+    return least > free or (least > extra and sim.node_estimate[node, fitting] > time_left)
 
 
 @kernel(inlined=True)
@@ -118,7 +113,7 @@ def choose_from_block(
     head: int,
     free: int,
     extra: int,
-    slack: int,
+    time_left: int,
     fitting: int,
     chosen: int,
 ) -> tuple[int, int, int]:
@@ -131,7 +126,7 @@ def choose_from_block(
     for spot in range(sim.node_size[block]):
         job = sim.node_child[block, spot]
         wanted = jobs.processors[job]
-        outlasts = jobs.estimate[job] > slack
+        outlasts = jobs.estimate[job] > time_left
         if wanted > free or job == head or (outlasts and wanted > extra):
             if jobs.size_class[job] <= fitting:
                 shortest = min(shortest, jobs.estimate[job])
@@ -157,20 +152,20 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
     """
     free = sim.free
     extra = sim.extra
-    slack = sim.shadow - sim.now
+    time_left = sim.shadow - sim.now
     # `free` falls during the sweep, so this class stays wide enough.
     fitting = size_class_of(free)
     chosen = 0
     for at in range(sim.n_groups[which]):
         group = sim.group_order[which, at]
-        if is_ruled_out(sim, group, free, extra, slack, fitting):
+        if is_ruled_out(sim, group, free, extra, time_left, fitting):
             continue
         shortest_of_group = NEVER
         for place in range(sim.node_size[group]):
             block = sim.node_child[group, place]
-            if not is_ruled_out(sim, block, free, extra, slack, fitting):
+            if not is_ruled_out(sim, block, free, extra, time_left, fitting):
                 free, extra, chosen = choose_from_block(
-                    jobs, sim, block, head, free, extra, slack, fitting, chosen
+                    jobs, sim, block, head, free, extra, time_left, fitting, chosen
                 )
             shortest_of_group = min(shortest_of_group, sim.node_estimate[block, fitting])
         raise_estimate(sim, group, fitting, shortest_of_group)
@@ -183,18 +178,26 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
 
 
 @kernel(inlined=True)
+def kept_backfill_order(sim: Sim) -> int:
+    """Return the queue in which candidates are tried, where the orders of this instant are kept."""
+    return BACKFILL_ORDER if sim.backfill_order_is_static == 1 else BASE_ORDER
+
+
+@kernel(inlined=True)
 def may_backfill(sim: Sim, head: int) -> bool:
-    """Tell whether a job may start behind the head, which is < 0 if there is none."""
+    """Tell whether a job may start behind the head, which is `NO_HEAD` or less if there is none."""
     return head >= 0 and sim.backfill == BACKFILL_EASY and sim.n_waiting > 1 and sim.free > 0
 
 
 @kernel(inlined=True)
 def easy_pass(jobs: Jobs, sim: Sim) -> None:
-    """Make an EASY pass in orders that are kept."""
+    """Make an EASY pass in orders that are kept.
+
+    Writes what `start_waiting` and `backfill` write, `shadow` and `extra`; `shadow` is -1 where no
+    reservation was needed.
+    """
     sim.shadow = -1
     head = start_in_order(jobs, sim)
     if may_backfill(sim, head):
         reserve(jobs, sim, head)
-        backfill(
-            jobs, sim, BACKFILL_ORDER if sim.backfill_order_is_static == 1 else BASE_ORDER, head
-        )
+        backfill(jobs, sim, kept_backfill_order(sim), head)

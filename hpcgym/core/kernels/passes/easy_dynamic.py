@@ -12,7 +12,9 @@ from hpcgym.core.constants import (
     BACKFILL_ORDER,
     BASE_ORDER,
     BY_BASE,
+    NO_HEAD,
     PASS_ORDER,
+    PICK_STARTED,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
@@ -34,8 +36,8 @@ from hpcgym.core.kernels.types import Jobs, Sim
 def make_primary_order(jobs: Jobs, sim: Sim) -> int:
     """Return the order whose keys are the primary order.
 
-    The waiting jobs are listed in `scratch`. Writes keys of `ORDER`, unless a decision has set them
-    or the base order serves.
+    The waiting jobs are listed in `scratch`. Writes keys of `PASS_ORDER`, unless a decision has
+    set them or the base order is the primary order.
     """
     if sim.ordered == 1:
         return PASS_ORDER
@@ -60,7 +62,7 @@ def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
 def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
     """Return the order whose keys are the backfill order.
 
-    Writes keys of `FILL` of n listed jobs, unless a queue has them.
+    Writes keys of `BACKFILL_ORDER` of n listed jobs, unless a queue has them.
     """
     rule = sim.backfill_rule
     if rule == BY_BASE:
@@ -74,8 +76,9 @@ def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
 def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
     """Start jobs from the front of the primary order while they fit (step 1).
 
-    Return the head; -1 if no job fits any more, -2 if the picked job started. The waiting jobs are
-    listed in `scratch`, which lists all but the head afterwards.
+    Return the head; `NO_HEAD` if no job fits any more, `PICK_STARTED` if the picked job started.
+    The waiting jobs are listed in `scratch`. Writes what `start_waiting` writes, and `scratch`,
+    which lists all waiting jobs but the head afterwards.
     """
     pick = sim.pick
     taken = 0
@@ -87,9 +90,9 @@ def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
         start_waiting(jobs, sim, job, False)
         sim.checked_head = -1  # a start ahead of the head may delay it
         if job == pick:
-            return -2
+            return PICK_STARTED
         taken += 1
-    return -1
+    return NO_HEAD
 
 
 @kernel(inlined=True)
@@ -115,12 +118,12 @@ def list_candidates(jobs: Jobs, sim: Sim) -> int:
     """
     free = sim.free
     extra = sim.extra
-    slack = sim.shadow - sim.now
+    time_left = sim.shadow - sim.now
     n = 0
     # A start makes no refused job eligible, so jobs refused now need no order.
     for place in range(sim.n_waiting - 1):
         job = sim.scratch[place]
-        if fits_behind(jobs, job, free, extra, slack):
+        if fits_behind(jobs, job, free, extra, time_left):
             sim.scratch[n] = job
             n += 1
     return n
@@ -146,4 +149,4 @@ def easy_dynamic_pass(jobs: Jobs, sim: Sim) -> bool:
         reserve(jobs, sim, head)
         n = list_candidates(jobs, sim)
         backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
-    return head != -2
+    return head != PICK_STARTED

@@ -5,15 +5,14 @@ the first jobs behind the head, whether they fit or not. Of these, the set is st
 processors now. It may use all free processors, and its jobs that outlast the shadow time may use
 the extra ones.
 
-The paper's recursion V[i, f, x] is the most processors that the first i jobs can use, of f free and
-x extra ones. A job is worth the processors it uses, so jobs that are back by the shadow time and
-jobs that are not meet in a sum only. For each kind, `reach[kind, p]` is the smallest i for which
-some of the first i jobs use exactly p processors. These two rows are V for every i, instead of a
-table of window x free x extra.
+In the paper V[i, f, x] is the most processors that the first i jobs can use, of f free and x extra
+ones. A job's value is the processors it uses. So jobs that end by the shadow time and jobs that
+outlast it are independent but for the sum of their processors. For each of these two kinds,
+`reach[kind, p]` is the smallest i for which some of the first i jobs use exactly p processors.
+Both rows together give V for every i, without a table of window x free x extra.
 
-Ties between sets are decided as by walking V back from the last job to the first. A job is left out
-wherever the jobs before it can use the processors that remain to be used, with the extra ones that
-are left.
+Ties between sets are decided by walking back from the last job to the first. A job is left out if
+the jobs before it can use all processors that remain to be used, within the extra ones that remain.
 
 Cost, with n jobs waiting, m in the window that may start, f free processors and x extra: O(n) to
 list and O(m (f + x)) to choose. If all m may start together, or none, there is nothing to choose.
@@ -22,10 +21,7 @@ The list is read no further than until all processors can be used.
 Source: Shmueli and Feitelson 2003; Specification, section 8, "LOS, lookahead".
 """
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    NEVER,
-)
+from hpcgym.core.constants import BASE_ORDER, NEVER, PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
@@ -58,11 +54,11 @@ def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
 
     The window is listed in `scratch` from place `first` on; they are listed from place 0 on.
     """
-    slack = sim.shadow - sim.now
+    time_left = sim.shadow - sim.now
     n = 0
     for place in range(first, first + width):
         job = sim.scratch[place]
-        if fits_behind(jobs, job, sim.free, sim.extra, slack):
+        if fits_behind(jobs, job, sim.free, sim.extra, time_left):
             sim.scratch[n] = job
             n += 1
     return n
@@ -181,4 +177,4 @@ def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         for place in range(choose_fullest(jobs, sim, n), n):
             charge_extra(jobs, sim, sim.scratch[place])
             start_waiting(jobs, sim, sim.scratch[place], True)
-    return head != -2
+    return head != PICK_STARTED

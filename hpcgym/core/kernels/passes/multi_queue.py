@@ -20,9 +20,7 @@ met, and each other job that is narrow enough, costs O(m + c).
 Source: Lawson, Smirni, Puiu 2002, metric 4; Specification, section 7, "Multiple queue".
 """
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-)
+from hpcgym.core.constants import BASE_ORDER, PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import (
     count_narrow,
@@ -69,7 +67,8 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
     """Start the pivots that fit now, and reserve for the others (the walk).
 
     Of n jobs listed in queue order, `narrow` want no more than the free processors. Return how many
-    other jobs, listed first now, may still start; -1 if the picked job started.
+    other jobs, listed first now in queue order, may still start; `PICK_STARTED` if the picked job
+    started. Writes the profile, `scratch` and what `start_waiting` writes.
     """
     free = sim.free
     waiting = 0  # classes whose pivot waits, a bit each
@@ -92,7 +91,7 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
             if waiting == 0:
                 sim.checked_head = -1  # a start ahead of the head may delay it
             if job == sim.pick:
-                return -1
+                return PICK_STARTED
         narrow -= int(jobs.processors[job] <= free)
         # Jobs set aside above still count as `narrow`, so at 0 none of them can start.
         if narrow == 0 or least_processors(sim, BASE_ORDER) > sim.free:
@@ -102,7 +101,10 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
 
 @kernel
 def multi_queue_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
-    """Make a pass with one reservation per class; return False if it stopped at the picked job."""
+    """Make a pass with one reservation per class; return False if it stopped at the picked job.
+
+    Writes what `walk_pivots` and `start_behind` write, keys of `PASS_ORDER`, and `shadow` = -1.
+    """
     sim.shadow = -1
     n = list_eligible(jobs, sim, contested)
     narrow = count_narrow(jobs, sim, 0, n)

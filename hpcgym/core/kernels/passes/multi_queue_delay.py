@@ -13,10 +13,7 @@ Source: Lawson, Smirni, Puiu 2002, section 4.2; Specification, section 7, "Adapt
 
 import math
 
-from hpcgym.core.constants import (
-    FLAG_HELD,
-    NEVER,
-)
+from hpcgym.core.constants import FLAG_HELD, NEVER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.multi_queue_partitions import class_of
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -68,7 +65,10 @@ def admit_job(sim: Sim) -> None:
 
 @kernel
 def record_slowdown(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Count a completed job into its batch, and close the batch if it is full."""
+    """Count a completed job into its batch, and close the batch if it is full.
+
+    Writes `n_batch`, `n_batch_short`, `batch_slowdown`, and what `close_batch` writes.
+    """
     run_time = jobs.run_time[job]
     # Short jobs are those of the first class. Without a run time a job has no slowdown.
     if run_time > 0 and class_of(jobs, sim, job) == 0:

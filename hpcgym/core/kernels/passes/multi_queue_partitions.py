@@ -7,11 +7,7 @@ start wherever processors are free: partitions record who has them, and refuse n
 Source: Lawson, Smirni, Puiu 2002, section 3.2; Specification, section 7, "Multiple queue".
 """
 
-from hpcgym.core.constants import (
-    FEATURE_ESTIMATE,
-    FIRST_BOUND,
-    MOST_CLASSES,
-)
+from hpcgym.core.constants import FEATURE_ESTIMATE, FIRST_BOUND, MOST_CLASSES
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -30,7 +26,10 @@ def class_of(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def begin_partitions(sim: Sim) -> None:
-    """Divide the empty machine evenly, the first classes taking the remainder."""
+    """Divide the empty machine evenly, the first classes taking the remainder.
+
+    The settings are in place. Writes `partition` and `partition_idle`.
+    """
     n = int(sim.n_classes)
     machine = sim.machine_processors
     for number in range(MOST_CLASSES):
@@ -53,7 +52,10 @@ def most_idle(sim: Sim, taker: int) -> int:
 
 @kernel
 def occupy_partition(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Take the processors of a job that starts from its class's partition, in O(classes)."""
+    """Take the processors of a job that starts from its class's partition, in O(classes).
+
+    As many processors are free. Writes `partition` and `partition_idle`.
+    """
     taker = class_of(jobs, sim, job)
     while sim.partition_idle[taker] < jobs.processors[job]:
         giver = most_idle(sim, taker)
@@ -67,5 +69,5 @@ def occupy_partition(jobs: Jobs, sim: Sim, job: int) -> None:
 
 @kernel(inlined=True)
 def vacate_partition(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Return the processors of a job to its class's partition as idle."""
+    """Return the processors of a job to its class's partition as idle; write `partition_idle`."""
     sim.partition_idle[class_of(jobs, sim, job)] += jobs.processors[job]

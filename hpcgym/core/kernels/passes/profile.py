@@ -58,7 +58,7 @@ def is_free_now(sim: Sim, processors: int, duration: int) -> bool:
     return True
 
 
-@kernel
+@kernel(inlined=True)
 def find_step(sim: Sim, instant: int) -> int:
     """Return the step that begins at an instant, found in O(log steps) or inserted in O(steps)."""
     low = 0
@@ -81,7 +81,7 @@ def find_step(sim: Sim, instant: int) -> int:
     return high
 
 
-@kernel
+@kernel(inlined=True)
 def join_step(sim: Sim, step: int) -> None:
     """Remove a step if it equals the one before, in O(steps)."""
     if step == 0 or sim.profile_free[step] != sim.profile_free[step - 1]:

@@ -3,8 +3,8 @@
 The head's shadow time is found as in EASY, at passes where a head waits and another job fits now.
 Its reference time is the earliest shadow time it has had at such passes since it became head, so
 that delays do not add up. Its limit is the reference time plus omega times its estimate, rounded
-down. If the shadow time is later than that, since jobs outlived their estimates, it is the limit. A
-candidate starts if it fits now and the head's new shadow time is not beyond the limit.
+down. Where jobs have outlived their estimates, the shadow time may be later; then it is the limit.
+A candidate starts if it fits now and the head's new shadow time is not beyond the limit.
 
 That is EASY's own test with the limit as the shadow time. Running jobs only give processors back,
 so the head can start by the limit if and only if enough processors are free at the limit. A
@@ -16,12 +16,9 @@ Cost: that of EASY, and a second walk over the releases up to the limit.
 Source: Ward, Mahood and West 2002; Specification, section 8, "Relaxed".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_ORDER,
-    BASE_ORDER,
-)
+from hpcgym.core.constants import BASE_ORDER, PICK_STARTED
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.passes.easy import backfill, reserve
+from hpcgym.core.kernels.passes.easy import backfill, kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import (
     backfill_first,
     list_candidates,
@@ -50,9 +47,10 @@ def find_limit(jobs: Jobs, sim: Sim, head: int) -> int:
 
 @kernel(inlined=True)
 def relax(jobs: Jobs, sim: Sim, head: int) -> None:
-    """Reserve for the head at its limit.
+    """Reserve for a head that does not fit now, at its limit.
 
-    Writes `shadow`, the limit, and `extra`, the processors left over at that instant.
+    Writes `shadow`, the limit, and `extra`, the processors left over at that instant; `reference`
+    and `limited_head`. Costs a step for each release up to the limit.
     """
     reserve(jobs, sim, head)
     limit = find_limit(jobs, sim, head)
@@ -77,7 +75,5 @@ def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
             n = list_candidates(jobs, sim)
             backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
         else:
-            backfill(
-                jobs, sim, BACKFILL_ORDER if sim.backfill_order_is_static == 1 else BASE_ORDER, head
-            )
-    return head != -2
+            backfill(jobs, sim, kept_backfill_order(sim), head)
+    return head != PICK_STARTED

@@ -1,7 +1,8 @@
 """Slack-based backfilling: the plan may change as long as no job starts later than promised.
 
-Every waiting job has a reservation, kept as in `hpcgym.core.kernels.passes.conservative_kept`, and
-a promise that never changes: its first reservation plus c times its estimate, rounded down. A pass:
+Every waiting job has a reservation, kept as in `hpcgym.core.kernels.passes.conservative_kept`. It
+also has a promise, its latest start, which never changes. The promise is the job's first
+reservation plus c times its estimate, rounded down. A pass has three steps:
 
 1. Shift the kept reservations, and reserve for newcomers.
 2. Try each job whose reservation is not now once, in queue order, overdue ones first. It must fit
@@ -15,8 +16,9 @@ always keeps every promise. Where jobs do, a reservation may lie beyond its prom
 must not move later. Each job of a plan takes the earliest hole beside those before it. So the
 earliest reservation is the estimated end of a running job, and an event comes with it.
 
-Cost, with n waiting and m running jobs: the shift, and O(n (m + n)) for each of up to n jobs tried,
-less if a promise is soon found broken. Sorting by promise is O(n) if nearly sorted, else O(n^2).
+Cost, with n waiting and m running jobs: the shift, and O(n (m + n)) for each job tried, at most n.
+A try costs less if a broken promise is found early. Sorting by promise costs O(n) if the jobs are
+nearly sorted, else O(n^2).
 
 Source: Talby and Feitelson 1999; Specification, section 8, "Slack-based".
 """

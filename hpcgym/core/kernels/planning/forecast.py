@@ -50,6 +50,9 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 FIRST_ORDER = 2
 """Column of a planner's `keys` for its first order; those before are the job table's."""
 
+WINDOW, ROTATION, HORIZON = 0, 1, 2
+"""Elements of `drawn`, s: length and rotation of the window that comes again; for how long."""
+
 
 @kernel
 def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> None:
@@ -171,12 +174,12 @@ def forecast_arrivals(
 ) -> int:
     """Write the rows of `planned` of jobs that may come, by submit time, and return their number.
 
-    `drawn` holds the length of the window that comes again, its rotation, and for how long jobs
-    come, s. `chance` has a number for each job that may come; if it is empty, none does.
+    `drawn` has the elements `WINDOW`, `ROTATION` and `HORIZON`. `chance` has a number for each job
+    that may come; if it is empty, none does.
     """
     if len(chance) == 0:
         return 0
-    length, shift, horizon = drawn[0], drawn[1], drawn[2]
+    length, shift, horizon = drawn[WINDOW], drawn[ROTATION], drawn[HORIZON]
     now, end = sim.now, sim.next_job
     first = end
     while first > 0 and jobs.submit_time[first - 1] > now - length:

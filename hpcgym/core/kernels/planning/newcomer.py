@@ -1,8 +1,6 @@
 """What a job would wait if it came now, for each of several shapes."""
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-)
+from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.profile import find_start, make_profile, take_interval
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs

@@ -1,5 +1,6 @@
 """One episode under many policies, in one simulation; a cell is the episode under one policy."""
 
+from hpcgym.core.constants import HISTORY_NOT
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
@@ -22,21 +23,16 @@ def sweep_policies(
 ) -> None:
     """Simulate an episode to its end for each cell, and write metrics, shape (n_cells, N_METRICS).
 
-    Args:
-        sim: Any simulation large enough; its content is lost.
-        setting: Settings of each cell, shape (n_cells, N_SETTINGS).
-        weight: Parameters of its rules, shape (n_cells, N_ORDERS, N_WEIGHTS).
-        key: One number per job for policies given by keys, shape (n_keyed, n_jobs).
-        key_row: Row of `key` for each cell, shape (n_cells,), -1 = not given by keys.
-        network: Networks, shape (n_networks, N_NETWORK).
-        network_row: Row of `network` for each cell, shape (n_cells,), -1 = none.
-        metric: Where to.
-
-    Also writes column 0 of `jobs.keys`, where rules by key find their numbers.
+    `sim` is any simulation that is large enough. Its content is lost. Each cell has a row of
+    `setting`, shape (n_cells, N_SETTINGS), and of `weight`, shape (n_cells, N_ORDERS, N_WEIGHTS).
+    `key`, shape (n_keyed, n_jobs), has the keys of policies given by keys, and `network`, shape
+    (n_networks, N_NETWORK), the networks. `key_row` and `network_row`, shape (n_cells,), say which
+    row of these a cell has, -1 = none. Writes also column 0 of `jobs.keys`, where rules by key find
+    their numbers.
     """
     for cell in range(len(metric)):
         set_rules(sim, setting[cell], weight[cell], initial.backfill_parameter)
-        if sim.keep_history != 0:
+        if sim.keep_history != HISTORY_NOT:
             recall_users(sim, initial)
         if network_row[cell] >= 0:
             for place in range(network.shape[1]):

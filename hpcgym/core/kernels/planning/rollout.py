@@ -1,7 +1,7 @@
 """Rollouts: copies of the simulation that run to their end under a rule, with forecast run times.
 
-A copy holds what still matters of the simulation. It runs on a job table of its own, with estimates
-or forecasts for run times, and no submissions but forecast ones. Copying costs O(n_waiting +
+A copy holds what still matters of the simulation. It runs on another job table, with estimates or
+forecasts for run times, and no submissions but forecast ones. Copying costs O(n_waiting +
 n_running), and a look at each job submitted within the threshold. It also costs a step for each
 pair of running jobs whose forecast ends are not in the order of their estimates. The run costs what
 any simulation costs.
@@ -13,13 +13,16 @@ from hpcgym.core.constants import (
     BACKFILL_ORDER,
     BASE_ORDER,
     BY_BASE,
+    CORRECT_NOT,
     DECIDE_NEVER,
     EXPECT_BY_RECORDS,
     EXPECT_BY_REGRESSION,
+    HISTORY_NOT,
     N_REGRESSORS,
     N_TERMS,
     N_WEIGHTS,
     PHASE_PASS,
+    PREDICT_NOT,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
@@ -36,9 +39,10 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 
 @kernel
 def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) -> None:
-    """Set up the copy with an empty machine, and a queue whose rule does not change with time.
+    """Set up the copy `plan`: an empty machine, and a queue in the order of a rule.
 
-    `n_coming` is the number of jobs behind those submitted so far.
+    Scores under the rule do not change with time; its parameters have shape (N_WEIGHTS,).
+    `n_coming` jobs are still to come. Writes all of the copy but what it holds of the jobs present.
     """
     set_rules(plan, sim.setting, sim.weight, sim.backfill_parameter)
     plan.n_jobs = sim.next_job + n_coming
@@ -46,7 +50,8 @@ def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) 
     plan.order_rule = BY_BASE
     plan.decide = DECIDE_NEVER
     # A copy records no users, keeps no reward, and neither predicts nor corrects.
-    plan.keep_history = plan.keep_reward = plan.check = plan.predict = plan.correct = 0
+    plan.keep_reward = plan.check = 0
+    plan.keep_history, plan.predict, plan.correct = HISTORY_NOT, PREDICT_NOT, CORRECT_NOT
     for column in range(N_WEIGHTS):
         plan.weight[BASE_ORDER, column] = weight[column]
     clear_machine(plan, sim.log_largest)
@@ -63,7 +68,11 @@ def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) 
 
 @kernel
 def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
-    """Copy the running jobs, which end when their forecast run times have passed, or now."""
+    """Copy the running jobs, which end when their forecast run times have passed, or now.
+
+    Writes both lists of running jobs of the copy, and `start_time` of all jobs that its threshold
+    may still look at.
+    """
     n = sim.n_releases
     plan.n_releases = n
     plan.n_running = n
@@ -87,7 +96,11 @@ def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
 
 @kernel
 def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
-    """Copy a waiting job's terms and regressors; the copy updates the terms no more."""
+    """Copy a waiting job's terms and regressors; the copy updates the terms no more.
+
+    Writes the job's rows of `expected`, `expected_at` and `regressor` in the copy, and in the
+    simulation what `expect` writes.
+    """
     expect(jobs, sim, job)
     entry = entry_of(plan, job)
     # The copy completes no jobs of users, so `expect` never finds these terms out of date.
@@ -101,7 +114,10 @@ def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
 
 @kernel
 def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
-    """Copy the first `n` jobs of `scratch`, all that wait, into the queues of the copy's rules."""
+    """Copy the first `n` jobs of `scratch`, all that wait, into the queues of the copy's rules.
+
+    Writes the copy's entries, keys, queues and regression, and what `copy_expected` writes.
+    """
     copy_regression(sim, plan)
     for place in range(n):
         job = sim.scratch[place]
@@ -126,8 +142,10 @@ def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
 def roll_out(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) -> int:
     """Copy the simulation, run the copy to its end under a rule, and return the number waiting now.
 
-    `jobs` has forecast run times, and behind the jobs submitted so far `n_coming` others. At least
-    one job waits. Writes `plan`, and into `scratch` the waiting jobs in base order.
+    The simulation is at a decision, and at least one job waits. `jobs` has forecast run times, and
+    behind the jobs submitted so far `n_coming` others. `plan` is another simulation, as large, and
+    its content is lost. The rule is as in `copy_settings`. Writes `plan`, what `expect` writes, and
+    into `scratch` the waiting jobs in base order.
     """
     copy_settings(sim, plan, rule, weight, n_coming)
     copy_running(jobs, sim, plan)

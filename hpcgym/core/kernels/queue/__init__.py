@@ -1,1 +1,1 @@
-"""Waiting jobs: kept in order in a B+ tree, selected from lists, each with an entry of its own."""
+"""Waiting jobs: kept in order in a B+ tree, selected from lists, each with its entry."""

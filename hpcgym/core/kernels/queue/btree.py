@@ -15,12 +15,7 @@ admitted it, and does not visit it again for the same reason.
 Nodes are allocated once. Spare nodes form a linked list through their first child.
 """
 
-from hpcgym.core.constants import (
-    N_QUEUES,
-    NEVER,
-    NODE_CHILDREN,
-    SIZE_CLASSES,
-)
+from hpcgym.core.constants import N_QUEUES, NEVER, NODE_CHILDREN, SIZE_CLASSES
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -39,7 +34,7 @@ def size_class_of(processors: int) -> int:
 def make_node(sim: Sim, which: int) -> int:
     """Return a node that was not in use, without children and with the bounds of no job.
 
-    Writes the node and `queue_used`.
+    Writes the node, `n_nodes` and `spare_node`.
     """
     node = sim.spare_node[which]
     if node >= 0:
@@ -55,7 +50,7 @@ def make_node(sim: Sim, which: int) -> int:
 
 @kernel(inlined=True)
 def free_node(sim: Sim, which: int, node: int) -> None:
-    """Give back a node that no other node holds; write the node and `queue_used`."""
+    """Give back a node that no other node holds; write the node and `spare_node`."""
     sim.node_child[node, 0] = sim.spare_node[which]
     sim.spare_node[which] = node
 

@@ -5,9 +5,7 @@ as jobs ever waited at once, however long the log. Until a job starts, its eleme
 encodes its entry.
 """
 
-from hpcgym.core.constants import (
-    FIRST_ENTRY,
-)
+from hpcgym.core.constants import FIRST_ENTRY
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Sim
 

@@ -14,10 +14,7 @@ Source: Specification, section 1, "Queue order".
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    NEVER,
-    NODE_CHILDREN,
-)
+from hpcgym.core.constants import NEVER, NODE_CHILDREN
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import (
     free_node,
@@ -38,7 +35,10 @@ from hpcgym.core.kernels.types import Jobs, Sim
 
 @kernel(inlined=True)
 def clear_queue(sim: Sim, which: int) -> None:
-    """Empty a queue in O(1), leaving its nodes as they are; write `queue_used`."""
+    """Empty a queue in O(1), leaving its nodes as they are.
+
+    Writes `n_groups`, `n_nodes` and `spare_node`.
+    """
     sim.n_groups[which] = 0
     # Queue q uses nodes q, q + N_QUEUES, and so on.
     sim.n_nodes[which] = which

@@ -52,7 +52,7 @@ def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
 
 @kernel(inlined=True)
 def asks_python(jobs: Jobs, sim: Sim) -> bool:
-    """Return whether a job is submitted now whose prediction Python has not given yet."""
+    """Tell whether a job is submitted now whose prediction Python has not given yet."""
     # `run` asks right before it handles submissions, so Python predicts by the same completions
     # as the built-in predictor.
     return (
@@ -98,7 +98,7 @@ def next_estimate(jobs: Jobs, sim: Sim, job: int) -> int:
 
 @kernel(inlined=True)
 def has_outlived(jobs: Jobs, job: int) -> bool:
-    """Return whether a running job whose estimated end has come runs longer than estimated."""
+    """Tell whether a running job whose estimated end has come runs longer than estimated."""
     # The true run time may be read here: once the estimated end has come, everybody can see
     # whether the job still runs.
     return jobs.estimate[job] < jobs.run_time[job]
@@ -133,8 +133,8 @@ def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
 def correct_releases(jobs: Jobs, sim: Sim) -> None:
     """Correct the estimate of every running job that has outlived it.
 
-    Writes what `correct_release` writes, and marks what a later release may change: `settled_head`
-    becomes -1 (the shadow time may have moved), `replan` becomes 1 (so may kept reservations).
+    Writes what `correct_release` writes. `settled_head` becomes -1, since the shadow time may have
+    moved, and `replan` becomes 1, since kept reservations may have to move.
     """
     now = sim.now
     place = sim.n_releases - 1
@@ -145,5 +145,5 @@ def correct_releases(jobs: Jobs, sim: Sim) -> None:
             sim.settled_head = -1
             sim.replan = 1
             moved_to = correct_release(jobs, sim, place)
-        if moved_to == place:  # else another job, not looked at yet, stands here now
+        if moved_to == place:  # else another job, not looked at yet, is at this place now
             place -= 1

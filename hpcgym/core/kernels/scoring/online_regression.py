@@ -28,6 +28,19 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 
+# Columns of `Sim.regressor`, and rows of `Sim.coefficient`.
+(
+    REGRESSOR_ONE,
+    REGRESSOR_REQUEST,
+    REGRESSOR_PROCESSORS,
+    REGRESSOR_RUN_TIME_RATIO,
+    REGRESSOR_SPEED,
+    REGRESSOR_DAY_SIN,
+    REGRESSOR_DAY_COS,
+    REGRESSOR_COMPLETED,
+) = range(N_REGRESSORS)
+MODEL_RUN_TIME_RATIO, MODEL_SPEED = 0, 1
+
 HOUR_S = 3600.0
 DAY_S = 86_400
 
@@ -47,19 +60,20 @@ def write_regressors(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Flo
     moment = (sim.week_start + jobs.submit_time[job]) % DAY_S
     angle = 2.0 * math.pi * moment / DAY_S
     # Divided so that every regressor is of order 1: one step size serves all coefficients.
-    regressor[0] = 1.0
-    regressor[1] = (term[TERM_REQUEST] - math.log(HOUR_S)) / 5.0
-    regressor[2] = term[TERM_PROCESSORS] / 5.0
-    regressor[3] = term[TERM_RUN_TIME_RATIO] / 5.0
-    regressor[4] = term[TERM_SPEED] / 5.0
-    regressor[5] = math.sin(angle)
-    regressor[6] = math.cos(angle)
-    regressor[7] = math.log(1.0 + min(sim.history_completed[jobs.user[job]], 1000)) / 7.0
+    completed = min(sim.history_completed[jobs.user[job]], 1000)
+    regressor[REGRESSOR_ONE] = 1.0
+    regressor[REGRESSOR_REQUEST] = (term[TERM_REQUEST] - math.log(HOUR_S)) / 5.0
+    regressor[REGRESSOR_PROCESSORS] = term[TERM_PROCESSORS] / 5.0
+    regressor[REGRESSOR_RUN_TIME_RATIO] = term[TERM_RUN_TIME_RATIO] / 5.0
+    regressor[REGRESSOR_SPEED] = term[TERM_SPEED] / 5.0
+    regressor[REGRESSOR_DAY_SIN] = math.sin(angle)
+    regressor[REGRESSOR_DAY_COS] = math.cos(angle)
+    regressor[REGRESSOR_COMPLETED] = math.log(1.0 + completed) / 7.0
 
 
 @kernel(inlined=True)
 def regressed(sim: Sim, which: int, regressor: Float) -> float:
-    """Return the logarithm that a model predicts, not bounded yet: 0 run-time ratio, 1 speed."""
+    """Return the logarithm that a model predicts, `MODEL_*`, not bounded yet."""
     total = 0.0
     for column in range(N_REGRESSORS):
         total += sim.coefficient[which, column] * regressor[column]
@@ -70,8 +84,10 @@ def regressed(sim: Sim, which: int, regressor: Float) -> float:
 def expect_by_regression(sim: Sim, regressor: Float, term: Float) -> None:
     """Write the regression's two terms, bounded so that the run time lies between 10 s and E."""
     most = term[TERM_REQUEST] - math.log(BSLD_BOUND_S)  # log of the largest speed, E / 10 s
-    term[TERM_REGRESSED_RUN_TIME_RATIO] = min(max(regressed(sim, 0, regressor), -most), 0.0)
-    term[TERM_REGRESSED_SPEED] = min(max(regressed(sim, 1, regressor), 0.0), most)
+    run_time_ratio = regressed(sim, MODEL_RUN_TIME_RATIO, regressor)
+    speed = regressed(sim, MODEL_SPEED, regressor)
+    term[TERM_REGRESSED_RUN_TIME_RATIO] = min(max(run_time_ratio, -most), 0.0)
+    term[TERM_REGRESSED_SPEED] = min(max(speed, 0.0), most)
 
 
 @kernel
@@ -95,12 +111,16 @@ def reset_regression(sim: Sim) -> None:
         for column in range(N_REGRESSORS):
             sim.coefficient[which, column] = 0.0
             sim.squares[which, column] = 0.0
-        sim.coefficient[which, 3 + which] = 5.0 * TRUST
+        # Each model begins with its own logarithm by the records; the two are neighbours.
+        sim.coefficient[which, REGRESSOR_RUN_TIME_RATIO + which] = 5.0 * TRUST
 
 
 @kernel
 def copy_regression(sim: Sim, plan: Sim) -> None:
-    """Copy the models into another simulation, which predicts by them but does not learn."""
+    """Copy the models into another simulation, which predicts by them but does not learn.
+
+    Writes its `coefficient`; `squares` is read in learning only.
+    """
     for which in range(len(sim.coefficient)):
         for column in range(N_REGRESSORS):
             plan.coefficient[which, column] = sim.coefficient[which, column]

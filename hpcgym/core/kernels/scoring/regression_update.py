@@ -10,6 +10,8 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.online_regression import (
+    MODEL_RUN_TIME_RATIO,
+    MODEL_SPEED,
     expect_by_regression,
     step_down,
     write_regressors,
@@ -40,7 +42,8 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
     bound = bounded_estimate(jobs, job)
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
     most = term[TERM_REQUEST] - math.log(BSLD_BOUND_S)
-    step_down(sim, 0, regressor, math.exp(term[TERM_REGRESSED_RUN_TIME_RATIO]) - 1.0 / times)
+    error = math.exp(term[TERM_REGRESSED_RUN_TIME_RATIO]) - 1.0 / times
+    step_down(sim, MODEL_RUN_TIME_RATIO, regressor, error)
     # Over the largest speed, E / 10 s: jobs with long requests count no more than others.
     error = math.exp(term[TERM_REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
-    step_down(sim, 1, regressor, error)
+    step_down(sim, MODEL_SPEED, regressor, error)

@@ -29,6 +29,9 @@ from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import index_score
 from hpcgym.core.kernels.types import Jobs, Sim
 
+# Parameters of `RULE_MULTIFACTOR`.
+MAX_AGE, AGE_WEIGHT, SIZE_WEIGHT = 0, 1, 2
+
 
 @kernel(inlined=True)
 def parameters_of(sim: Sim, which: int) -> tuple[float, ...]:
@@ -98,8 +101,9 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
         return -(wait / (math.log2(max(q, 2.0)) * e))
     if rule == RULE_MULTIFACTOR:
         machine = float(sim.machine_processors)
-        age = min(wait / sim.weight[which, 0], 1.0)
-        return -(sim.weight[which, 1] * age + sim.weight[which, 2] * (1.0 - q / machine))
+        age = min(wait / sim.weight[which, MAX_AGE], 1.0)
+        size = 1.0 - q / machine
+        return -(sim.weight[which, AGE_WEIGHT] * age + sim.weight[which, SIZE_WEIGHT] * size)
     if rule == RULE_SMITH:
         return jobs.feature[job, FEATURE_AREA] / sim.inverse[entry_of(sim, job)]
     if rule == RULE_INDEX:
@@ -135,7 +139,7 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
 
 @kernel
 def first_key(jobs: Jobs, sim: Sim, which: int, job: int) -> float:
-    """Return a newcomer's key in `BASE`, or in `FILL` if the backfill order has its own queue."""
+    """Return a newcomer's key in `BASE_ORDER`, or in `BACKFILL_ORDER` if that has a queue."""
     # A queue holds only orders that do not change with time, so any instant gives the same score.
     rule = sim.base_rule if which == BASE_ORDER else sim.backfill_rule
     return score(jobs, sim, which, rule, job, jobs.submit_time[job])

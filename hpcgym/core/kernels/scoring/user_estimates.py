@@ -8,7 +8,7 @@ bound, by the estimate of the submission, whatever corrections follow. Two expec
 
 Three methods estimate both: means over the user's records, a network trained to read these records,
 and an online regression. The run-time ratio is also estimated from the user's last two jobs. All of
-them learn how much of a request is used, so they add less where a better estimate replaces the
+them estimate how much of a request is used, so they help less where the estimate is better than the
 request. An index scores a job by a weighted sum of terms: the logarithms of these expectations, of
 the processors and of E.
 
@@ -21,6 +21,10 @@ looks at each of at most RING_JOBS jobs, the network some 1,400 multiplications 
 import math
 
 from hpcgym.core.constants import (
+    ALIKE_COMPLETED,
+    ALIKE_ESTIMATE,
+    ALIKE_PROCESSORS,
+    ALIKE_REQUEST,
     EXPECT_BY_NETWORK,
     EXPECT_BY_REGRESSION,
     FEATURE_ESTIMATE,
@@ -60,7 +64,7 @@ FIRST_INPUT_OF_KIND = 3
 
 @kernel(inlined=True)
 def is_expected(sim: Sim, by: int) -> bool:
-    """Return whether anything needs expectations by the method `by`, one of `EXPECT_BY_*`."""
+    """Tell whether anything needs expectations by the method `by`, one of `EXPECT_BY_*`."""
     # All bits, not any: network and regression read the records, whose bit they share.
     return (sim.expect & by) == by
 
@@ -75,7 +79,7 @@ def bounded_estimate(jobs: Jobs, job: int) -> float:
 
 @kernel
 def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
-    """Return whether the record at `spot` of a job's user is of a kind, 0 to N_KINDS - 1."""
+    """Tell whether the record at `spot` of a job's user is of a kind, 0 to N_KINDS - 1."""
     user = jobs.user[job]
     same_request = sim.history_requested_time[user, spot] == jobs.requested_time[job]
     same_size = sim.history_processors[user, spot] == jobs.processors[job]
@@ -86,11 +90,17 @@ def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
 def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
     """Write the network inputs of a job, shape (N_NETWORK_INPUTS,).
 
-    Three describe the job: E, its processors, and how many jobs its user has completed. Six follow
-    for each kind of records: how many there are; means, with weight DECAY^k for the k-th youngest,
-    of log(D/E) and of whether the run time is below SHORT_S; log(D/E) of the youngest; the plain
-    mean of log(D/E); and -log of the weighted mean speed. All but the number are 0 where there is
-    no record.
+    The first three are E, the processors, and how many jobs the user has completed. Six follow for
+    each kind of records:
+
+    - the number of records;
+    - the weighted mean of log(D/E), with weight DECAY^k for the k-th youngest record;
+    - the weighted fraction of run times below SHORT_S;
+    - log(D/E) of the youngest record;
+    - the plain mean of log(D/E);
+    - -log of the weighted mean speed.
+
+    Without records all six are 0.
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
@@ -142,11 +152,11 @@ def describe_listed(jobs: Jobs, sim: Sim, listed: Int, inputs: Float) -> None:
 
 @kernel
 def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
-    """Write `term[RUN_TIME_RATIO]`, <= 0, and `term[SPEED]`, >= 0, by shrunken means over records.
+    """Write `term[TERM_RUN_TIME_RATIO]`, <= 0, and `term[TERM_SPEED]`, >= 0, by shrunken means.
 
-    The means are over all records, then those of the same request, then those of the same request
-    and processors. Each counts the mean before it as one more record. The first counts a 1, a job
-    that runs to its estimate.
+    The means are over all records of the user, then those of the same request, then those of the
+    same request and processors. Each counts the mean before it as one more record. The first counts
+    a 1, a job that runs to its estimate.
 
     Source: Efron and Morris 1975.
     """
@@ -172,9 +182,9 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
 
 @kernel
 def expect_by_recent(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
-    """Write `term[RECENT_RUN_TIME_RATIO]`, <= 0, by the user's last two jobs.
+    """Write `term[TERM_RECENT_RUN_TIME_RATIO]`, <= 0, by the user's last two jobs.
 
-    Needs `term[REQUEST]`.
+    Reads `term[TERM_REQUEST]`.
 
     Source: Tsafrir, Etsion and Feitelson 2007, section 4.
     """
@@ -187,7 +197,8 @@ def apply_layer(sim: Sim, first: int, source: int, n_in: int, to: int, n_out: in
     """Apply a linear layer within `activations`, and return where the next one's parameters begin.
 
     The layer's parameters begin at `first` of `network`: n_out rows of n_in weights, then n_out
-    biases. Its inputs begin at `source` of `activations`, its outputs at `to`.
+    biases. Its inputs begin at `source` of `activations`, its outputs at `to`. No activation
+    function is applied. Writes the outputs.
     """
     bias = first + n_in * n_out
     for unit in range(n_out):
@@ -211,7 +222,7 @@ def softsign(sim: Sim, first: int, n: int) -> None:
 
 @kernel
 def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
-    """Write `term[NETWORK_RUN_TIME_RATIO]` and `term[NETWORK_SPEED]`, the network's outputs.
+    """Write the outputs of the network, its run-time ratio and speed, into `term`.
 
     `activations` holds the inputs, the two hidden layers and the outputs, end to end.
     """
@@ -230,14 +241,14 @@ def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
 
 @kernel
 def write_known(jobs: Jobs, job: int, term: Float) -> None:
-    """Write the terms that need no records, `term[PROCESSORS]` and `term[REQUEST]`."""
+    """Write the terms that need no records, those of the processors and the request."""
     term[TERM_PROCESSORS] = math.log(jobs.feature[job, FEATURE_PROCESSORS])
     term[TERM_REQUEST] = math.log(bounded_estimate(jobs, job))
 
 
 @kernel
 def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Return whether a job's terms are those last computed for its user; if not, note the job.
+    """Tell whether a job's terms are those last computed for its user; if not, note the job.
 
     Equal estimate, request and processors give equal terms until a job of the user ends. Users
     submit such jobs by the hundred. Writes the user's row of `history_alike`.
@@ -245,13 +256,18 @@ def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
     alike = sim.history_alike[jobs.user[job]]
     completed = sim.history_completed[jobs.user[job]]
     estimate = int(jobs.feature[job, FEATURE_ESTIMATE])
-    same = alike[0] == completed and alike[1] == estimate
-    if same and alike[2] == jobs.requested_time[job] and alike[3] == jobs.processors[job]:
+    request, processors = jobs.requested_time[job], jobs.processors[job]
+    if (
+        alike[ALIKE_COMPLETED] == completed
+        and alike[ALIKE_ESTIMATE] == estimate
+        and alike[ALIKE_REQUEST] == request
+        and alike[ALIKE_PROCESSORS] == processors
+    ):
         return True
-    alike[0] = completed
-    alike[1] = estimate
-    alike[2] = jobs.requested_time[job]
-    alike[3] = jobs.processors[job]
+    alike[ALIKE_COMPLETED] = completed
+    alike[ALIKE_ESTIMATE] = estimate
+    alike[ALIKE_REQUEST] = request
+    alike[ALIKE_PROCESSORS] = processors
     return False
 
 

@@ -10,16 +10,21 @@ import math
 
 import numpy as np
 
-from hpcgym.core.constants import (
-    N_KEPT_FIELDS,
-)
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
+from hpcgym.core.observation_fields import N_KEPT_FIELDS, JobField
 
 MONTH_MINUTES = 43_200.0
+
+# Columns of `Sim.history_field`; those of `Sim.history_shown` are the first of them.
+COMPLETED = 0
+LAST_RUN_TIME = JobField.USER_LOG_LAST_RUN_TIME - JobField.USER_LOG_COMPLETED
+MEAN_RUN_BY_REQUEST = JobField.USER_MEAN_RUN_BY_REQUEST - JobField.USER_LOG_COMPLETED
+EXPECTED_BOUND = JobField.USER_LOG_EXPECTED_BOUND - JobField.USER_LOG_COMPLETED
+RECENCY = JobField.USER_LOG_RECENCY - JobField.USER_LOG_COMPLETED
 
 
 @kernel(inlined=True)
@@ -78,23 +83,23 @@ def show_user(sim: Sim, user: int, log_largest: float) -> None:
     sim.history_shown_at[user] = completed
     shown = sim.history_shown[user]
     if completed == 0:
-        shown[0] = np.float32(0.0)
-        for column in range(1, N_KEPT_FIELDS):
+        shown[COMPLETED] = np.float32(0.0)
+        for column in range(LAST_RUN_TIME, N_KEPT_FIELDS):
             shown[column] = np.float32(-1.0)
         return
-    shown[0] = np.float32(min(math.log(1.0 + completed) / math.log(1001.0), 1.0))
-    for back in range(2):
+    shown[COMPLETED] = np.float32(min(math.log(1.0 + completed) / math.log(1001.0), 1.0))
+    for back in range(2):  # the last one, then the last but one
         if completed > back:
             spot = (completed - 1 - back) % RING_JOBS
             seconds = max(sim.history_run_time[user, spot], 1)
-            shown[1 + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
+            shown[LAST_RUN_TIME + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
         else:
-            shown[1 + back] = np.float32(-1.0)
-    run_time_ratio = 0.0
+            shown[LAST_RUN_TIME + back] = np.float32(-1.0)
+    used = 0.0
     n = min(completed, RING_JOBS)
     for spot in range(n):
-        run_time_ratio += sim.history_run_time[user, spot] / sim.history_requested_time[user, spot]
-    shown[3] = np.float32(min(run_time_ratio / n, 1.0))
+        used += sim.history_run_time[user, spot] / sim.history_requested_time[user, spot]
+    shown[MEAN_RUN_BY_REQUEST] = np.float32(min(used / n, 1.0))
 
 
 @kernel
@@ -112,11 +117,13 @@ def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
         show_user(sim, user, log_largest)
     for column in range(N_KEPT_FIELDS):
         field[column] = sim.history_shown[user, column]
-    field[4] = np.float32(min(-math.log(sim.inverse[entry]) / log_largest, 1.0))
-    field[5] = np.float32(-1.0)
+    field[EXPECTED_BOUND] = np.float32(min(-math.log(sim.inverse[entry]) / log_largest, 1.0))
+    field[RECENCY] = np.float32(-1.0)
     if sim.history_completed[user] > 0:
         minutes = (sim.now - sim.history_last_end_time[user]) / 60.0
-        field[5] = np.float32(min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0))
+        field[RECENCY] = np.float32(
+            min(math.log(1.0 + minutes) / math.log(1.0 + MONTH_MINUTES), 1.0)
+        )
 
 
 @kernel

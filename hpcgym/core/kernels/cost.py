@@ -1,0 +1,106 @@
+"""What waiting costs, added up as the clock moves.
+
+A job costs `reward_rate` per second from `reward_onset` until it starts. The rates of jobs past
+their onset are one sum, `rate`. Jobs whose onset is to come are in a binary heap. A step of the
+clock thus costs O(log n) for each onset that it passes. A job that starts before its onset stays in
+the heap until the onset, or until such jobs outnumber the waiting ones. The heap thus grows with
+the waiting jobs, not with the log.
+
+Source: Specification, section 10, "Reward identity".
+"""
+
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.types import Jobs, Sim
+
+STARTED_KEPT = 32
+"""Jobs that have started and may stay in the heap however few wait."""
+
+
+@kernel
+def push_onset(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Put a job into the heap of onsets; writes `onset` and `n_onsets`."""
+    place = sim.n_onsets
+    sim.n_onsets = place + 1
+    while place > 0:
+        parent = (place - 1) // 2
+        if jobs.reward_onset[sim.onset[parent]] <= jobs.reward_onset[job]:
+            break
+        sim.onset[place] = sim.onset[parent]
+        place = parent
+    sim.onset[place] = job
+
+
+@kernel
+def drop_started(jobs: Jobs, sim: Sim) -> None:
+    """Rebuild the heap from the jobs that have not started; writes `onset` and `n_onsets`."""
+    n = sim.n_onsets
+    sim.n_onsets = 0
+    for place in range(n):  # in place: the heap never reaches a job that is still to be read
+        if sim.start_time[sim.onset[place]] < 0:
+            push_onset(jobs, sim, sim.onset[place])
+
+
+@kernel
+def pop_onset(jobs: Jobs, sim: Sim) -> int:
+    """Take the job with the earliest onset out of the heap; writes `onset` and `n_onsets`."""
+    first = sim.onset[0]
+    size = sim.n_onsets - 1
+    sim.n_onsets = size
+    moved = sim.onset[size]
+    place = 0
+    while 2 * place + 1 < size:
+        child = 2 * place + 1
+        if (
+            child + 1 < size
+            and jobs.reward_onset[sim.onset[child + 1]] < jobs.reward_onset[sim.onset[child]]
+        ):
+            child += 1
+        if jobs.reward_onset[moved] <= jobs.reward_onset[sim.onset[child]]:
+            break
+        sim.onset[place] = sim.onset[child]
+        place = child
+    sim.onset[place] = moved
+    return first
+
+
+@kernel(inlined=True)
+def begin_cost(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Add a newcomer's rate to `rate`, or the newcomer to the heap if its onset is to come."""
+    if jobs.reward_onset[job] <= sim.now:
+        sim.rate += jobs.reward_rate[job]
+        return
+    if sim.n_onsets > 2 * sim.n_waiting + STARTED_KEPT:
+        drop_started(jobs, sim)
+    push_onset(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def end_cost(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Subtract a starting job's rate from `rate`, and add its cost to `started_cost`.
+
+    `n_waiting` no longer counts the job. If its onset is to come, neither changes, and `accrue`
+    skips the job later.
+    """
+    waited = sim.now - jobs.reward_onset[job]
+    if waited >= 0:
+        sim.rate -= jobs.reward_rate[job]
+        sim.started_cost += jobs.reward_rate[job] * waited
+    if sim.n_waiting == 0:
+        sim.rate = 0.0  # no rounding is carried from one busy period to the next
+
+
+@kernel
+def accrue(jobs: Jobs, sim: Sim, until: int) -> None:
+    """Add the cost of waiting from `now` until the instant the clock moves to.
+
+    Writes `accrued`, and for onsets up to `until` also `rate` and the heap.
+    """
+    since = sim.now
+    while sim.n_onsets > 0 and jobs.reward_onset[sim.onset[0]] <= until:
+        job = pop_onset(jobs, sim)
+        if sim.start_time[job] < 0:
+            onset = jobs.reward_onset[job]
+            sim.accrued += sim.rate * (onset - since)
+            sim.rate += jobs.reward_rate[job]
+            since = onset
+    sim.accrued += sim.rate * (until - since)
