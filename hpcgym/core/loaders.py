@@ -1,6 +1,6 @@
 """Names of policies and simulators that other rooms of hpcgym add, and how each is loaded.
 
-`hpcgym/registration.py` and `hpcgym/policies/registration.py` fill the tables when hpcgym is
+`hpcgym/simulators.py` and `hpcgym/policies/registration.py` fill the tables when hpcgym is
 imported. An object is loaded when its name is first used, so that the import stays quick.
 """
 
