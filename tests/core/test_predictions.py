@@ -79,10 +79,21 @@ def test_kth_whole_starts_as_the_reference_says(real_log, semantics, correction)
     [
         EASY_PLUS_PLUS,
         {**EASY_PLUS_PLUS, "correction": "tsafrir", "event_semantics": "pyss"},
-        {"estimates": "recent", "correction": "doubling", "policy": "SAF", "threshold": 200_000},
-        {"estimates": longest, "correction": "tsafrir", "policy": "WFP3"},
+        pytest.param(
+            {
+                "estimates": "recent",
+                "correction": "doubling",
+                "policy": "SAF",
+                "threshold": 200_000,
+            },
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"estimates": longest, "correction": "tsafrir", "policy": "WFP3"},
+            marks=pytest.mark.slow,
+        ),
         {"estimates": "f-model:f=3,seed=1", "correction": "none"},
-        {"estimates": "doubled", "correction": "none"},
+        pytest.param({"estimates": "doubled", "correction": "none"}, marks=pytest.mark.slow),
     ],
     ids=lambda settings: "-".join(map(name_of, settings.values())),
 )

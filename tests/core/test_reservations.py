@@ -30,7 +30,7 @@ def test_long_queues_start_as_the_reference_says(mode, policy):
     assert not first_difference(saturated(120, 120), threshold=5_000, **settings)
 
 
-@pytest.mark.parametrize("log", [KTH, SDSC])
+@pytest.mark.parametrize("log", [KTH, pytest.param(SDSC, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "settings",
     [
@@ -47,15 +47,23 @@ def test_whole_logs_start_as_the_reference_says(real_log, log, settings):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"backfill": "conservative"},
         {"backfill": "conservative", "policy": "SAF", "threshold": 200_000},
-        {"backfill": SHIFT},
-        {"backfill": SHIFT, "policy": "SAF", "threshold": 200_000},
         {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"},
-        {"backfill": SHIFT, "estimates": "exact", "event_semantics": "pyss"},
-        {"backfill": "conservative", "kill_at_limit": False, "policy": "LEXP"},
         {"backfill": "conservative", "event_semantics": "pyss"},
         {"backfill": "depth:k=2", "kill_at_limit": False, "backfill_order": "SMITH"},
+        pytest.param({"backfill": "conservative"}, marks=pytest.mark.slow),
+        pytest.param({"backfill": SHIFT}, marks=pytest.mark.slow),
+        pytest.param(
+            {"backfill": SHIFT, "policy": "SAF", "threshold": 200_000}, marks=pytest.mark.slow
+        ),
+        pytest.param(
+            {"backfill": SHIFT, "estimates": "exact", "event_semantics": "pyss"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            {"backfill": "conservative", "kill_at_limit": False, "policy": "LEXP"},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=str,
 )
