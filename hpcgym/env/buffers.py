@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,20 +19,8 @@ from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 
-_ROWS = {
-    "reward": ("payment", 0),
-    "agent_term": ("payment", 1),
-    "baseline_term": ("payment", 2),
-    "now": ("tally", 0),
-    "n_invalid": ("tally", 1),
-    "terminated": ("ended", 0),
-    "truncated": ("ended", 1),
-}
-"""Vectors of `hpcgym.core.kernels.types.Batch` that are rows of an array of `StepResults`."""
 
-
-@dataclass(frozen=True)
-class StepResults:
+class StepResults(NamedTuple):
     """What the latest step gave each environment: an array per type, whose rows are attributes.
 
     A step copies three arrays and not seven.
@@ -43,21 +30,56 @@ class StepResults:
     tally: NDArray[np.int64]
     ended: NDArray[np.uint8]
 
-    def __getattr__(self, name: str) -> NDArray[Any]:
-        """Return a row, shape (n_envs,)."""
-        if name not in _ROWS:
-            raise AttributeError(f"StepResults has no attribute {name!r}")
-        array, row = _ROWS[name]
-        vector: NDArray[Any] = self.__dict__[array][row]
+    @property
+    def reward(self) -> NDArray[np.float64]:
+        """Return the rewards."""
+        vector: NDArray[np.float64] = self.payment[0]
+        return vector
+
+    @property
+    def agent_term(self) -> NDArray[np.float64]:
+        """Return their terms for the agents."""
+        vector: NDArray[np.float64] = self.payment[1]
+        return vector
+
+    @property
+    def baseline_term(self) -> NDArray[np.float64]:
+        """Return their terms for the baselines."""
+        vector: NDArray[np.float64] = self.payment[2]
+        return vector
+
+    @property
+    def now(self) -> NDArray[np.int64]:
+        """Return the clocks, s."""
+        vector: NDArray[np.int64] = self.tally[0]
+        return vector
+
+    @property
+    def n_invalid(self) -> NDArray[np.int64]:
+        """Return how many actions of each episode named an empty slot."""
+        vector: NDArray[np.int64] = self.tally[1]
+        return vector
+
+    @property
+    def terminated(self) -> NDArray[np.uint8]:
+        """Return which episodes the step terminated, 1 or 0."""
+        vector: NDArray[np.uint8] = self.ended[0]
+        return vector
+
+    @property
+    def truncated(self) -> NDArray[np.uint8]:
+        """Return which episodes the step truncated, 1 or 0."""
+        vector: NDArray[np.uint8] = self.ended[1]
         return vector
 
     @property
     def vectors(self) -> dict[str, Any]:
-        """Return the rows by name."""
-        return {name: getattr(self, name) for name in _ROWS}
+        """Return the rows by the names of `hpcgym.core.kernels.types.Batch`."""
+        names = ("reward", "agent_term", "baseline_term", "now", "n_invalid")
+        return {name: getattr(self, name) for name in (*names, "terminated", "truncated")}
 
-    def copy(self) -> StepResults:
-        """Copy the arrays."""
+    def copied(self) -> StepResults:
+        """Return copies of the arrays."""
         return StepResults(self.payment.copy(), self.tally.copy(), self.ended.copy())
 
     def where(self, envs: NDArray[np.bool_]) -> StepResults:

@@ -229,7 +229,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             drawn = [self._draw(env) for env in resting.tolist()]
         n_ended = self.buffers.step(resting)
         self._refuse(-1 - n_ended, actions)
-        results = self.buffers.results.copy()
+        results = self.buffers.results.copied()
         stepped = self._every.copy()
         if resting is not None:
             stepped[resting] = False
