@@ -19,73 +19,28 @@ from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 
+PAYMENT = ("reward", "agent_term", "baseline_term")
+TALLY = ("now", "n_invalid")
+ENDED = ("terminated", "truncated")
+"""Vectors of `Batch` that are rows of one array, so that a step copies three arrays, not seven."""
+
+REWARD, AGENT_TERM, _ = range(3)
+NOW, N_INVALID = range(2)
+"""Places of some of them."""
+
 
 class StepResults(NamedTuple):
-    """What the latest step gave each environment: an array per type, whose rows are attributes.
-
-    A step copies three arrays and not seven.
-    """
+    """What the latest step wrote for each environment; the rows are named above."""
 
     payment: NDArray[np.float64]
     tally: NDArray[np.int64]
     ended: NDArray[np.uint8]
 
     @property
-    def reward(self) -> NDArray[np.float64]:
-        """Return the rewards."""
-        vector: NDArray[np.float64] = self.payment[0]
-        return vector
-
-    @property
-    def agent_term(self) -> NDArray[np.float64]:
-        """Return their terms for the agents."""
-        vector: NDArray[np.float64] = self.payment[1]
-        return vector
-
-    @property
-    def baseline_term(self) -> NDArray[np.float64]:
-        """Return their terms for the baselines."""
-        vector: NDArray[np.float64] = self.payment[2]
-        return vector
-
-    @property
-    def now(self) -> NDArray[np.int64]:
-        """Return the clocks, s."""
-        vector: NDArray[np.int64] = self.tally[0]
-        return vector
-
-    @property
-    def n_invalid(self) -> NDArray[np.int64]:
-        """Return how many actions of each episode named an empty slot."""
-        vector: NDArray[np.int64] = self.tally[1]
-        return vector
-
-    @property
-    def terminated(self) -> NDArray[np.uint8]:
-        """Return which episodes the step terminated, 1 or 0."""
-        vector: NDArray[np.uint8] = self.ended[0]
-        return vector
-
-    @property
-    def truncated(self) -> NDArray[np.uint8]:
-        """Return which episodes the step truncated, 1 or 0."""
-        vector: NDArray[np.uint8] = self.ended[1]
-        return vector
-
-    @property
     def vectors(self) -> dict[str, Any]:
-        """Return the rows by the names of `hpcgym.core.kernels.types.Batch`."""
-        names = ("reward", "agent_term", "baseline_term", "now", "n_invalid")
-        return {name: getattr(self, name) for name in (*names, "terminated", "truncated")}
-
-    def copied(self) -> StepResults:
-        """Return copies of the arrays."""
-        return StepResults(self.payment.copy(), self.tally.copy(), self.ended.copy())
-
-    def where(self, envs: NDArray[np.bool_]) -> StepResults:
-        """Return copies with zeros for the other environments; ends are not copied."""
-        payment, tally = np.where(envs, self.payment, 0.0), np.where(envs, self.tally, 0)
-        return StepResults(payment, tally, self.ended)
+        """Return the rows by their names in `Batch`."""
+        rows = (*self.payment, *self.tally, *self.ended)
+        return dict(zip((*PAYMENT, *TALLY, *ENDED), rows, strict=True))
 
 
 class EnvBuffers:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.action import masks_of
-from hpcgym.env.buffers import EnvBuffers, StepResults
+from hpcgym.env.buffers import AGENT_TERM, N_INVALID, NOW, REWARD, EnvBuffers
 from hpcgym.env.config import AnyScenario, EnvConfig, Keywords
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import metrics_where
@@ -229,19 +229,20 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             drawn = [self._draw(env) for env in resting.tolist()]
         n_ended = self.buffers.step(resting)
         self._refuse(-1 - n_ended, actions)
-        results = self.buffers.results.copied()
+        results = self.buffers.results
+        payment, tally, ended = results.payment.copy(), results.tally.copy(), results.ended.copy()
         stepped = self._every.copy()
         if resting is not None:
             stepped[resting] = False
-            results.payment[:, resting] = 0.0
-            results.ended[:, resting] = 0
+            payment[:, resting] = 0.0
+            ended[:, resting] = 0
             self._begin(resting, drawn)
-        terminated, truncated = results.terminated.view(np.bool_), results.truncated.view(np.bool_)
+        terminated, truncated = ended.view(np.bool_)
         if resting is None and n_ended == 0:
-            info = self._step_info(stepped, results)
+            info = self._step_info(stepped, payment, tally)
         else:
-            info = self._info_of_turn(stepped, results, terminated | truncated)
-        return self._observation(), results.reward, terminated, truncated, info
+            info = self._info_of_turn(stepped, payment, tally, terminated | truncated)
+        return self._observation(), payment[REWARD], terminated, truncated, info
 
     def _resting(self) -> NDArray[np.int64]:
         """Return the environments that this step resets; refuse in mode DISABLED."""
@@ -261,22 +262,24 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             why = self._reader.refuse(np.asarray(actions)[env])
             raise ActionError(f"environment {env}: {why}")
 
-    def _info_of_turn(self, stepped: Bools, results: StepResults, over: Bools) -> dict[str, Any]:
+    def _info_of_turn(
+        self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any], over: Bools
+    ) -> dict[str, Any]:
         """Return the info of a step that ended or began episodes; SAME_STEP begins the next."""
         self._is_over, self._some_are_over = over.copy(), bool(over.any())
         if self._mode is not AutoresetMode.SAME_STEP or not self._some_are_over:
-            info = self._step_info(stepped, results) | self._clock_info(self._every.copy())
+            info = self._step_info(stepped, payment, tally) | self._clock_info(self._every.copy())
             return info | self._label_info(over | ~stepped) | self._metrics_info(over)
         ended = np.flatnonzero(over)
         drawn = [self._draw(env) for env in ended.tolist()]
         final_obs = np.full(self.num_envs, None, dtype=object)
         for env in ended.tolist():
             final_obs[env] = {key: array[env].copy() for key, array in self.buffers.shown.items()}
-        final_info = self._step_info(over, results)
+        final_info = self._step_info(over, payment, tally)
         final_info |= self._label_info(over) | self._metrics_info(over)
         info = {"final_obs": final_obs, "_final_obs": over}
         info |= {"final_info": final_info, "_final_info": over}
-        info |= self._step_info(stepped & ~over, results)
+        info |= self._step_info(stepped & ~over, payment, tally)
         self._begin(ended, drawn)
         self._is_over, self._some_are_over = ~self._every, False
         return info | self._label_info(over | ~stepped) | self._clock_info(self._every.copy())
@@ -305,23 +308,24 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             return {}
         return {"metrics": metrics_where(over, self.buffers.batch.metric), "_metrics": over}
 
-    def _step_info(self, stepped: Bools, results: StepResults) -> dict[str, Any]:
+    def _step_info(
+        self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any]
+    ) -> dict[str, Any]:
         """Return the info of the environments that a step moved, empty if it moved none."""
         n_stepped = np.count_nonzero(stepped)
         if n_stepped == 0:
             return {}
         if n_stepped < self.num_envs:
-            results = results.where(stepped)
+            payment, tally = np.where(stepped, payment, 0.0), np.where(stepped, tally, 0)
         terms: dict[str, Any] = {}
-        both = results.agent_term, results.baseline_term
-        for key, term in zip(self._terms, both, strict=False):  # one where no baseline is paired
-            terms[key], terms[f"_{key}"] = term, stepped
+        for row, key in enumerate(self._terms, start=AGENT_TERM):
+            terms[key], terms[f"_{key}"] = payment[row], stepped
         return {
-            "now": results.now,
+            "now": tally[NOW],
             "_now": stepped,
             "reward_terms": terms,
             "_reward_terms": stepped,
-            "invalid_actions": results.n_invalid,
+            "invalid_actions": tally[N_INVALID],
             "_invalid_actions": stepped,
         }
 
