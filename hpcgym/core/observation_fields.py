@@ -2,7 +2,7 @@
 
 A member of `JobField` or `ClusterField` is its own place, so `shown[first + JobField.FITS_NOW]`
 stores that field, also in compiled code. The space of observations and the names in
-`hpcgym.env.observation` are made from these lists, and a test compares them with the data sheet in
+`hpcgym.env.observation` are made from these lists, and so are the tables of the data sheet in
 `hpcgym.env.scheduling`.
 
 M is the processors of the machine, E the largest request of the scenario in s, b = max(e, 10 s),

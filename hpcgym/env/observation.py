@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from typing import Any, Literal
 
 import numpy as np
@@ -59,6 +61,25 @@ def observation_space(n_slots: int) -> spaces.Space[Any]:
             "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),
         }
     )
+
+
+def with_field_tables(sheet: str) -> str:
+    """Return the data sheet with each line `TABLE OF JobField`, or another, as that table."""
+    for fields in (JobField, ClusterField):
+        line = re.search(rf"^( *)TABLE OF {fields.__name__}$", sheet, re.MULTILINE)
+        if line is not None:
+            table = textwrap.indent(_table_of(fields), line[1])
+            sheet = sheet[: line.start()] + table + sheet[line.end() :]
+    return sheet
+
+
+def _table_of(fields: type[ObservationField]) -> str:
+    """Return the fields as a table in Markdown."""
+    rows = ["| place and name | meaning | formula | min | max |", "|---|---|---|---|---|"]
+    for field in fields:
+        cells = (field.meaning, field.formula, field.low, field.high)
+        rows.append(f"| {int(field)} `{field.field_name}` | {' | '.join(map(str, cells))} |")
+    return "\n".join(rows)
 
 
 def _box(fields: type[ObservationField], n_rows: int) -> spaces.Box:

@@ -22,7 +22,7 @@ from hpcgym.env.action import ActionKind, Scale, masks_of
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import metrics_of
-from hpcgym.env.observation import N_SLOTS, Expectations
+from hpcgym.env.observation import N_SLOTS, Expectations, with_field_tables
 from hpcgym.env.reward import Reward
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
@@ -75,33 +75,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         show the first jobs in SAF order, thresholded ones before them. The last quarter shows the
         oldest of the other jobs.
 
-        | place and name | meaning | formula | min | max |
-        |---|---|---|---|---|
-        | 0 `log_estimate` | estimate e, s | log e / log E | 0 | 1 |
-        | 1 `log_predicted_time` | predicted time, s; equal to the estimate | as 0 | 0 | 1 |
-        | 2 `processors` | processors q | q / M | 0 | 1 |
-        | 3 `log_area` | area, processor-s | log(e q) / log(E M) | 0 | 1 |
-        | 4 `log_wait_time` | wait w, s | log(1 + w/60) / log(1 + 43200), at most 1 | 0 | 1 |
-        | 5 `log_wait_by_estimate` | w / e | log(w/e) / log 10^4, clipped; -1 at w = 0 | -1 | 1 |
-        | 6 `fits_now` | q <= free processors, and not held by a delay | 0 or 1 | 0 | 1 |
-        | 7 `ends_before_shadow` | now + e <= shadow time, by running jobs, of the first job in \
-SAF order that does not fit | 0 or 1; 1 where all fit | 0 | 1 |
-        | 8 `is_thresholded` | the wait is beyond the threshold | 0 or 1 | 0 | 1 |
-        | 9 `user_log_completed` | n, jobs the user has completed | log(1 + n) / log 1001, at most \
-1 | 0 | 1 |
-        | 10 `user_log_last_run_time` | run time p of the user's last completed job, s | log \
-max(p, 1) / log E, at most 1; -1 = none | -1 | 1 |
-        | 11 `user_log_last_but_one_run_time` | run time of the last but one, s | as 10 | -1 | 1 |
-        | 12 `user_mean_run_by_request` | mean of p / request over the last 20 | itself, at most \
-1; -1 = none | -1 | 1 |
-        | 13 `user_log_expected_bound` | expected 1/D, D = max(p, 10 s), 1/s | -log(expected 1/D) \
-/ log E, at most 1 | 0 | 1 |
-        | 14 `user_log_recency` | time since the user's last end, s | as 4; -1 = none | -1 | 1 |
-        | 15 `log_expected_run_time_ratio` | expected D / b | log ratio / log E, at least -1 | -1 \
-| 0 |
-        | 16 `log_expected_speed` | expected b / D | log speed / log E, at most 1 | 0 | 1 |
-        | 17 `log_expected_index` | index i of Smith's rule, q b^2 ratio / speed | log i / log(E^2 \
-M), at most 1 | 0 | 1 |
+        TABLE OF JobField
 
         Fields 9 to 14 are read at the job's submission and do not change while it waits. Fields 15
         to 17 are 0 without the keyword `expectations`. With it they are computed from the records
@@ -113,28 +87,7 @@ M), at most 1 | 0 | 1 |
 
         `cluster`: 19 fields. squash(x, h) = x / (x + h).
 
-        | place and name | meaning | formula | min | max |
-        |---|---|---|---|---|
-        | 0 `free_processors` | x, free processors | x / M | 0 | 1 |
-        | 1 `free_processors_in_300_s` | free processors in 5 min, by estimate | as 0 | 0 | 1 |
-        | 2 `free_processors_in_900_s` | in 15 min | as 0 | 0 | 1 |
-        | 3 `free_processors_in_1800_s` | in 30 min | as 0 | 0 | 1 |
-        | 4 `free_processors_in_3600_s` | in 1 h | as 0 | 0 | 1 |
-        | 5 `free_processors_in_10800_s` | in 3 h | as 0 | 0 | 1 |
-        | 6 `free_processors_in_21600_s` | in 6 h | as 0 | 0 | 1 |
-        | 7 `free_processors_in_43200_s` | in 12 h | as 0 | 0 | 1 |
-        | 8 `free_processors_in_86400_s` | in 24 h | as 0 | 0 | 1 |
-        | 9 `queued_processors` | x, processors of the waiting jobs | squash(x, M) | 0 | 1 |
-        | 10 `queued_area` | x, area of the waiting jobs, processor-s | squash(x, 3600 M) | 0 | 1 |
-        | 11 `submitted_last_hour` | x, submissions in the last hour | squash(x, 10) | 0 | 1 |
-        | 12 `submitted_last_day` | x, submissions in the last day | squash(x, 100) | 0 | 1 |
-        | 13 `hour_of_week_sin` | h, hour of the week (UTC; of the log where it gives no date) | \
-sin(2 pi h / 168) | -1 | 1 |
-        | 14 `hour_of_week_cos` | the same | cos(2 pi h / 168) | -1 | 1 |
-        | 15 `hidden_jobs` | x, jobs without a slot | squash(x, n_slots) | 0 | 1 |
-        | 16 `hidden_area` | x, their area, processor-s | squash(x, 3600 M) | 0 | 1 |
-        | 17 `hidden_least_area` | least area among them | as 3 of `jobs`; 0 = none | 0 | 1 |
-        | 18 `hidden_largest_area` | largest area among them | as 3 of `jobs`; 0 = none | 0 | 1 |
+        TABLE OF ClusterField
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
@@ -465,3 +418,6 @@ sin(2 pi h / 168) | -1 | 1 |
         self._action_spec = self._config.action_spec()
         if self._state is not None:
             self._sim = sim_of(self._state, 0)
+
+
+SchedulingEnv.__doc__ = with_field_tables(SchedulingEnv.__doc__ or "")
