@@ -117,8 +117,8 @@ class Machine:
 
     Example:
         >>> machine = Machine((NodeType(3, cpus=32), NodeType(1, cpus=64, gpus=4)))
-        >>> machine
-        Machine(4 nodes, 160 cpus, 1 partition)
+        >>> machine.cpus, machine.partition_names
+        (160, ('all',))
         >>> machine.node_gpus
         array([0, 0, 0, 4])
     """
@@ -203,12 +203,6 @@ Allowed: count, cpus, gpus, memory_mb, group
             names = {str(number): name for number, name in self.swf_partitions.names}
             partitions[-1]["swf"] = {"field": self.swf_partitions.field, **names}
         return {"nodes": [dict(vars(one)) for one in self.nodes], "partitions": partitions}
-
-    def __repr__(self) -> str:
-        """Show the sizes."""
-        n = len(self.partitions)
-        what = f"{n} partition" + "s" * (n > 1)
-        return f"Machine({self.n_nodes} nodes, {self.cpus} cpus, {what})"
 
     @cached_property
     def n_nodes(self) -> int:
