@@ -12,8 +12,20 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
-from reference_nodes import RULES, Job, Machine, Node, Partition, is_refused, one_partition
-from strategies import GAPS_S, REQUESTED_TIMES_S, RUN_TIMES_S, THRESHOLDS_S, WEIGHTS
+from reference_nodes import (
+    RULES,
+    Free,
+    Job,
+    Machine,
+    Node,
+    Partition,
+    is_refused,
+    one_partition,
+    room,
+)
+from strategies import REQUESTED_TIMES_S, RUN_TIMES_S, THRESHOLDS_S, WEIGHTS
+
+GAPS_S = (0, 0, 0, 0, 1, 1, 2, 3, 5)
 
 ORDERS = ("FCFS", "FCFS", "SAF", "SPF", "LEXP", "LCFS", "WFP3", "F1", "MULTIFACTOR")
 STILL_ORDERS = ("FCFS", "SAF", "SPF", "LCFS", "LQF", "F1")
@@ -79,25 +91,35 @@ def draw_times(random: Random, submit_time: int, *, exact: bool) -> tuple[int, i
     return submit_time, run_time, requested
 
 
+def draw_request(random: Random, machine: Machine, times: tuple[int, int, int]) -> Job:
+    """Draw a job that asks for one chunk, for part of its empty partition, or for all of it."""
+    partition = random.randrange(len(machine.partitions))
+    nodes = [machine.nodes[v] for v in sorted(machine.partitions[partition].nodes)]
+    node = random.choice(nodes)
+    job = Job(
+        *times,
+        1,
+        random.choice((1, 1, random.randint(1, node.cpus))),
+        random.choice((0, 0, 0, min(node.gpus, 1))),
+        random.choice((0, 0, 1, 2, node.memory_mb)),
+        random.random() < 0.2,
+        random.random() < 0.2,
+        partition,
+    )
+    most = sum(room(job, node, Free(*node[:3], is_empty=True)) for node in nodes)
+    return job._replace(chunks=random.choice((1, random.randint(1, most), random.randint(1, most))))
+
+
 def draw_jobs(
-    random: Random, machine: Machine, rule: str, most: int = 10, *, exact: bool = False
+    random: Random, machine: Machine, rule: str, most: int = 12, *, exact: bool = False
 ) -> list[Job]:
-    """Draw jobs with all kinds of requests, those that the rule refuses left out."""
+    """Draw jobs with all kinds of requests, fewer chunks where the rule would refuse them."""
     jobs, submit_time = [], 0
     for _ in range(random.randint(1, most)):
         submit_time += random.choice(GAPS_S)
-        partition = random.randrange(len(machine.partitions))
-        node = machine.nodes[random.choice(sorted(machine.partitions[partition].nodes))]
-        job = Job(
-            *draw_times(random, submit_time, exact=exact),
-            random.choice((1, 1, 2, 3, 4, 8)),
-            random.choice((1, 1, random.randint(1, node.cpus))),
-            random.choice((0, 0, 0, node.gpus and 1)),
-            random.choice((0, 0, 1, 2, node.memory_mb)),
-            random.random() < 0.2,
-            random.random() < 0.2,
-            partition,
-        )
+        job = draw_request(random, machine, draw_times(random, submit_time, exact=exact))
+        while job.chunks > 1 and is_refused(machine, job, rule):
+            job = job._replace(chunks=job.chunks // 2)
         if not is_refused(machine, job, rule):
             jobs.append(job)
     return jobs
@@ -122,7 +144,7 @@ def draw_settings(random: Random) -> dict[str, Any]:
     return settings | {"backfill_order": random.choice((None, None, draw_order(random)))}
 
 
-def draw_case(random: Random, most_nodes: int = 8, most_jobs: int = 10) -> Case:
+def draw_case(random: Random, most_nodes: int = 8, most_jobs: int = 12) -> Case:
     """Draw everything."""
     machine, settings = draw_machine(random, most_nodes), draw_settings(random)
     return Case(machine, draw_jobs(random, machine, settings["placement"], most_jobs), settings)

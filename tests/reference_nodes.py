@@ -116,6 +116,7 @@ class Pass(NamedTuple):
     """What one pass of a component found and did: for tests of what must hold."""
 
     time: int
+    component: int
     queue: list[int]  # in order, before the pass
     started: list[int]
     reserved: list[Hold]  # in the order they were made
@@ -192,6 +193,11 @@ def free_during(
         ]
         free[v] = Free(*(min(column) for column in zip(*each, strict=True)))
     return free
+
+
+def least(one: Mapping[int, Free], other: Mapping[int, Free]) -> dict[int, Free]:
+    """Return the least that is free of each resource in both."""
+    return {v: Free(*map(min, one[v], other[v])) for v in one}
 
 
 # --- Placement rules: which nodes a job gets ------------------------------------------------------
@@ -384,7 +390,7 @@ class Simulation:
         queue = self.in_order(self.order, waiting, t)
         one.make(queue)
         started = [j for j in queue if j not in self.waiting]
-        self.result.passes.append(Pass(t, queue, started, one.reserved))
+        self.result.passes.append(Pass(t, component, queue, started, one.reserved))
 
     def component_of(self, j: int) -> int:
         """Return the component of job j."""
@@ -449,21 +455,27 @@ class ComponentPass:
         holds = [self.hold(j, nodes, self.sim.result.starts[j]) for j, nodes in running.items()]
         return [hold._replace(end=max(hold.end, least_end)) for hold in holds]
 
-    def place(self, j: int, begin: float, end: float, holds: Iterable[Hold]) -> Placement | None:
-        """Return the rule's placement of job j on what these holds leave during [begin, end)."""
-        machine, jobs = self.sim.machine, self.sim.jobs
-        nodes = machine.partitions[jobs[j].partition].nodes
-        free = free_during(machine, jobs, nodes, begin, end, holds)
-        return place(machine, jobs[j], free, self.sim.rule)
+    def free(self, j: int, begin: float, end: float, holds: Iterable[Hold]) -> dict[int, Free]:
+        """Return what these holds leave of job j's partition during [begin, end)."""
+        nodes = self.sim.machine.partitions[self.sim.jobs[j].partition].nodes
+        return free_during(self.sim.machine, self.sim.jobs, nodes, begin, end, holds)
 
-    def place_whole(self, j: int, begin: float, holds: Iterable[Hold]) -> Placement | None:
-        """Return the rule's placement of job j during the whole of its estimate."""
-        return self.place(j, begin, begin + self.sim.estimates[j], holds)
+    def free_in_fact(self, j: int) -> dict[int, Free]:
+        """Return what running jobs leave of job j's partition now, whatever is reserved."""
+        return self.free(j, self.t, self.t + 1, self.held(self.t + 1))
+
+    def free_by_estimates(self, j: int, begin: float, holds: Iterable[Hold]) -> dict[int, Free]:
+        """Return what these holds leave of job j's partition during the whole of its estimate."""
+        return self.free(j, begin, begin + self.sim.estimates[j], holds)
+
+    def place(self, j: int, free: Mapping[int, Free]) -> Placement | None:
+        """Return the placement that the rule finds for job j."""
+        return place(self.sim.machine, self.sim.jobs[j], free, self.sim.rule)
 
     def earliest(self, j: int, instants: Iterable[float], holds: Collection[Hold]) -> Hold:
         """Return the hold of job j at the first of some instants that has a placement."""
         for instant in sorted(set(instants)):
-            nodes = self.place_whole(j, instant, holds)
+            nodes = self.place(j, self.free_by_estimates(j, instant, holds))
             if nodes is not None:
                 return self.hold(j, nodes, instant)
         raise AssertionError("refused jobs are not submitted")
@@ -472,14 +484,13 @@ class ComponentPass:
 class DepthPass(ComponentPass):
     """EASY and depth k: the first k jobs of each partition that cannot start are reserved.
 
-    Where a job starts, one past its estimate holds its nodes until the next second: they are taken
-    in fact. Where a job is reserved, it holds them until now.
+    By estimates, a job past its own holds its nodes until now; in fact it holds them longer.
     """
 
     def make(self, queue: list[int]) -> None:
         """Make the three steps."""
         left = list(queue)
-        while left and self.start(left[0], self.place_now(left[0]), backfilled=False):  # step 1
+        while left and self.start_in_order(left[0]):  # step 1
             del left[0]
         if self.sim.depth == 0:
             return
@@ -500,18 +511,19 @@ class DepthPass(ComponentPass):
         self.sim.start(j, nodes, self.t, backfilled=backfilled)
         return True
 
+    def start_in_order(self, j: int) -> bool:
+        """Start job j if it fits on what is free now."""
+        return self.start(j, self.place(j, self.free_in_fact(j)), backfilled=False)
+
     def reservations(self, partition: int) -> int:
         """Count the reservations of a partition."""
         return sum(self.sim.jobs[hold.j].partition == partition for hold in self.reserved)
 
-    def place_now(self, j: int) -> Placement | None:
-        """Return the placement of job j on what is free now in fact, whatever is reserved."""
-        return self.place(j, self.t, self.t + 1, self.held(self.t + 1))
-
     def start_beside(self, j: int) -> bool:
-        """Start job j if it fits now and for its whole estimate beside all reservations."""
-        holds = [*self.held(self.t + 1), *self.reserved]
-        return self.start(j, self.place_whole(j, self.t, holds))
+        """Start job j if it fits now in fact, and for its whole estimate beside reservations."""
+        holds = [*self.held(self.t), *self.reserved]
+        free = least(self.free_in_fact(j), self.free_by_estimates(j, self.t, holds))
+        return self.start(j, self.place(j, free))
 
     def reserve(self, j: int) -> None:
         """Reserve for job j at the earliest release or end of a reservation at which it fits."""
@@ -520,13 +532,14 @@ class DepthPass(ComponentPass):
 
     def start_and_move(self, j: int) -> bool:
         """Start job j if every reservation, placed again in order, keeps its time."""
-        nodes = self.place_now(j)
+        nodes = self.place(j, self.free_in_fact(j))
         if nodes is None:
             return False
         holds = [*self.held(self.t), self.hold(j, nodes, self.t)]
         moved: list[Hold] = []
         for hold in self.reserved:
-            again = self.place_whole(hold.j, hold.begin, holds + moved)
+            free = self.free_by_estimates(hold.j, hold.begin, holds + moved)
+            again = self.place(hold.j, free)
             if again is None:
                 return False
             moved.append(self.hold(hold.j, again, hold.begin))
