@@ -8,7 +8,7 @@ its result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -37,7 +37,6 @@ from reference_nodes import (
     Partition,
     Result,
     free_during,
-    is_refused,
     one_partition,
     place,
 )
@@ -91,7 +90,7 @@ def check_capacity(case: Case, result: Result) -> None:
 
 
 def check_requests(case: Case, result: Result) -> None:
-    """Check that each job has what it asked for, on nodes of its partition, after its submission."""
+    """Check that each job has what it asked for, after its submission."""
     for start, job, nodes in zip(result.starts, case.jobs, result.placements, strict=True):
         partition = case.machine.partitions[job.partition]
         assert start >= job.submit_time
@@ -103,9 +102,12 @@ def check_requests(case: Case, result: Result) -> None:
 
 
 @every_simulator
+@pytest.mark.parametrize(("most_nodes", "most_jobs"), [(8, 12), (40, 40)])
 @given(draws)
-def test_no_node_gives_more_than_it_has_and_each_job_gets_what_it_asks_for(simulate, random):
-    case = draw_case(random)
+def test_no_node_gives_more_than_it_has_and_each_job_gets_what_it_asks_for(
+    simulate, most_nodes, most_jobs, random
+):
+    case = draw_case(random, most_nodes, most_jobs)
     result = run(simulate, case)
     check_capacity(case, result)
     check_requests(case, result)
@@ -166,6 +168,8 @@ def draw_joined_case(random: Random) -> Case:
     limits = [(0, random.choice((0, 0, 1, 2)), random.choice((0, 1))) for _ in range(2)]
     parts = (Partition("a", first, *limits[0]), Partition("b", both - first, *limits[1]))
     settings = draw_settings(random) | {"threshold": None, "order": random.choice(STILL_ORDERS)}
+    settings["depth"] = settings["depth"] or 1  # with 0, one partition's first misfit stops both
+    settings["kill"] = True  # when an overdue job is taken to end depends on the passes that ask
     settings |= {"planned": None} if settings["depth"] == float("inf") else {"backfill_order": None}
     jobs = draw_jobs(random, Machine(tuple(nodes), parts), settings["placement"], 16)
     return Case(Machine(tuple(nodes), (*parts, Partition("both", both))), jobs, settings)
@@ -198,7 +202,7 @@ def test_memory_in_another_unit_changes_nothing(simulate, random, factor):
 
 
 def draw_cpu_case(random: Random) -> Case:
-    """Draw a case in which cpus are all that is asked for, and the machine's size scores nothing."""
+    """Draw a case that asks for cpus only, under an order that does not depend on M."""
     machine, settings = draw_machine(random), draw_settings(random)
     for key in ("order", "backfill_order"):
         settings |= {key: "SAF"} if settings.get(key) == "MULTIFACTOR" else {}
@@ -309,3 +313,183 @@ def check_more(random: Random, case: Case, rule: str) -> None:
         more, less = draw_less(random, case, job)
         if place(case.machine, job, less, rule) is not None:
             assert place(case.machine, job, more, rule) is not None
+
+
+# --- Examples worked by hand ----------------------------------------------------------------------
+
+
+def starts_on(simulate: Simulate, cpus: int, jobs: list[tuple[int, ...]], **settings: Any) -> list:
+    """Return the starts of (submit, run, processors) on one node, requests exact."""
+    table = [Job(submit, time, time, processors) for submit, time, processors in jobs]
+    return simulate(one_partition([Node(cpus)]), table, **settings).starts
+
+
+@every_simulator
+@pytest.mark.parametrize("depth", [1, 2, float("inf")])
+def test_a_job_ahead_of_a_reservation_starts_before_the_next_is_made(simulate, depth):
+    jobs = [(0, 10, 2), (0, 10, 3), (0, 1000, 1), (0, 5, 4)]
+    assert starts_on(simulate, 4, jobs, depth=depth) == [0, 10, 0, 1000]
+
+
+@every_simulator
+@pytest.mark.parametrize(
+    ("depth", "starts"),
+    [(0, [0, 10, 20, 25]), (1, [0, 10, 1000, 0]), (2, [0, 10, 20, 25]), (3, [0, 10, 20, 25])],
+)
+def test_a_second_reservation_keeps_the_third_job_from_being_pushed_back(simulate, depth, starts):
+    jobs = [(0, 10, 2), (0, 10, 3), (0, 5, 4), (0, 1000, 1)]
+    assert starts_on(simulate, 4, jobs, depth=depth) == starts
+
+
+@every_simulator
+def test_under_saf_a_job_ahead_in_order_may_delay_the_head(simulate):
+    assert starts_on(simulate, 2, [(0, 2, 1), (0, 9, 2), (1, 3, 1)], order="SAF") == [0, 4, 1]
+
+
+@every_simulator
+def test_a_pass_plans_no_more_jobs_than_it_may(simulate):
+    jobs = [(0, 10, 1), (0, 5, 2), (0, 5, 1)]
+    assert starts_on(simulate, 2, jobs, conservative=True) == [0, 10, 0]
+    assert starts_on(simulate, 2, jobs, conservative=True, planned=1) == [0, 10, 15]
+
+
+@every_simulator
+@pytest.mark.parametrize(
+    ("conservative", "starts"), [(True, [0, 20, 6, 30]), (False, [0, 20, 30, 30])]
+)
+def test_an_overdue_job_ends_now_under_easy_and_a_second_on_under_conservative(
+    simulate, conservative, starts
+):
+    jobs = [Job(0, 20, 5), Job(6, 10, 10, 2), Job(6, 1, 1), Job(6, 2, 2)]
+    result = simulate(one_partition([Node(2)]), jobs, kill=False, conservative=conservative)
+    assert result.starts == starts
+
+
+@every_simulator
+def test_a_tier_outranks_the_threshold_and_the_threshold_the_score(simulate):
+    both = frozenset({0})
+    machine = Machine((Node(1),), (Partition("low", both), Partition("high", both, tier=1)))
+    jobs = [Job(0, 10, 10), Job(1, 9, 9), Job(9, 1, 1), Job(9, 5, 5, partition=1)]
+    for threshold, starts in ((None, [0, 16, 15, 10]), (5, [0, 15, 24, 10])):
+        assert simulate(machine, jobs, order="SPF", threshold=threshold).starts == starts
+
+
+ROOM = [(2, "a"), (1, "a"), (1, "a"), (1, "b"), (4, "b"), (1, "b"), (3, "c"), (3, "c")]
+"""Cpus and group of each node of a machine worked by hand; the groups have 4, 6 and 6."""
+
+
+def nodes_of(simulate: Simulate, rule: str, n: int, max_nodes: int = 0, **asked: Any) -> Any:
+    """Return the nodes of the only job of that machine, or None if it is refused."""
+    nodes = tuple(Node(cpus, group=group) for cpus, group in ROOM)
+    machine = Machine(nodes, (Partition("all", frozenset(range(8)), max_nodes=max_nodes),))
+    job = Job(0, 1, 1, n, **asked)
+    if reference_nodes.is_refused(machine, job, rule):
+        return None
+    return simulate(machine, [job], placement=rule).placements[0]
+
+
+@every_simulator
+@pytest.mark.parametrize(
+    ("rule", "n", "max_nodes", "nodes"),
+    [
+        ("lowest", 4, 0, {0: 2, 1: 1, 2: 1}),
+        ("lowest", 4, 2, {4: 4}),
+        ("lowest", 6, 2, {4: 4, 6: 2}),
+        ("lowest", 8, 2, None),
+        ("tightest", 4, 0, {1: 1, 2: 1, 3: 1, 5: 1}),
+        ("tightest", 5, 0, {0: 1, 1: 1, 2: 1, 3: 1, 5: 1}),
+        ("tightest", 6, 2, {4: 4, 6: 2}),
+        ("fewest-groups", 4, 0, {0: 2, 1: 1, 2: 1}),
+        ("fewest-groups", 5, 0, {3: 1, 4: 4}),
+        ("fewest-groups", 7, 0, {3: 1, 4: 4, 5: 1, 6: 1}),
+        ("fewest-groups", 4, 2, {4: 4}),
+        ("fewest-groups", 6, 2, {6: 3, 7: 3}),
+        ("contiguous", 5, 0, {0: 2, 1: 1, 2: 1, 3: 1}),
+        ("contiguous", 4, 2, {3: 1, 4: 3}),
+        ("contiguous", 6, 2, {6: 3, 7: 3}),
+        ("local", 4, 0, {0: 2, 1: 1, 2: 1}),
+        ("local", 5, 0, {3: 1, 4: 4}),
+        ("local", 4, 2, {4: 4}),
+        ("local", 6, 2, {6: 3, 7: 3}),
+        ("local", 7, 0, None),
+        ("best-effort-local", 7, 0, {0: 2, 1: 1, 2: 1, 3: 1, 4: 2}),
+        ("best-effort-local", 5, 0, {3: 1, 4: 4}),
+        ("best-effort-contiguous", 4, 2, {3: 1, 4: 3}),
+        ("best-effort-contiguous", 16, 0, {v: cpus for v, (cpus, _) in enumerate(ROOM)}),
+        ("best-effort-contiguous", 7, 2, {4: 4, 6: 3}),
+    ],
+)
+def test_a_rule_takes_nodes_in_its_order(simulate, rule, n, max_nodes, nodes):
+    assert nodes_of(simulate, rule, n, max_nodes) == nodes
+
+
+@every_simulator
+def test_spread_takes_a_chunk_of_each_node_and_tightest_still_compares_whole_rooms(simulate):
+    assert nodes_of(simulate, "lowest", 3, spread=True) == {0: 1, 1: 1, 2: 1}
+    assert nodes_of(simulate, "tightest", 3, spread=True) == {1: 1, 2: 1, 3: 1}
+    assert nodes_of(simulate, "lowest", 9, spread=True) is None
+
+
+@every_simulator
+def test_contiguous_crosses_no_node_outside_the_partition(simulate):
+    machine = Machine(
+        (Node(1),) * 4, (Partition("p", frozenset({0, 2, 3})), Partition("q", frozenset({1})))
+    )
+    assert simulate(machine, [Job(0, 1, 1, 2)], placement="contiguous").placements == [{2: 1, 3: 1}]
+    assert simulate(machine, [Job(0, 1, 1, 3)], placement="contiguous").refused == [0]
+
+
+@every_simulator
+def test_an_exclusive_job_takes_empty_nodes_whole(simulate):
+    jobs = [Job(0, 9, 9), Job(0, 9, 9, exclusive=True), Job(0, 9, 9, 5)]
+    result = simulate(one_partition([Node(4)] * 3), jobs)
+    assert result.placements == [{0: 1}, {1: 1}, {0: 3, 2: 2}]
+    assert result.starts == [0, 0, 0]
+
+
+@every_simulator
+def test_memory_is_ignored_on_nodes_that_do_not_count_it(simulate):
+    machine = one_partition([Node(4, memory_mb=10), Node(4)])
+    result = simulate(machine, [Job(0, 1, 1, 5, memory_mb=10), Job(0, 1, 1, 6, memory_mb=11)])
+    assert result.placements == [{0: 1, 1: 4}, {}]
+    assert result.refused == [1]
+
+
+@every_simulator
+def test_a_job_that_asks_for_more_time_than_its_partition_allows_is_refused(simulate):
+    machine = Machine((Node(1),), (Partition("short", frozenset({0}), max_time_s=10),))
+    result = simulate(machine, [Job(0, 1, 10), Job(0, 1, 11)])
+    assert (result.refused, result.starts) == ([1], [0, None])
+
+
+@every_simulator
+def test_a_backfilled_job_may_push_a_reservation_to_other_nodes(simulate):
+    nodes = (Node(1),) * 3
+    parts = (Partition("all", frozenset({0, 1, 2})), Partition("two", frozenset({1, 2})))
+    jobs = [Job(0, 10, 10, 2, partition=1), Job(0, 10, 10, 2), Job(0, 100, 100)]
+    result = simulate(Machine(nodes, parts), jobs)
+    assert result.starts == [0, 10, 0]
+    assert result.placements == [{1: 1, 2: 1}, {1: 1, 2: 1}, {0: 1}]
+    assert result.backfilled == [False, False, True]
+
+
+@every_simulator
+def test_a_job_that_would_take_the_heads_place_starts_beside_it(simulate):
+    jobs = [Job(0, 10, 10), Job(0, 10, 10, cpus=2), Job(0, 100, 100)]
+    result = simulate(one_partition([Node(2), Node(1)]), jobs)
+    assert result.starts == [0, 10, 0]
+    assert result.placements == [{0: 1}, {0: 1}, {1: 1}]
+
+
+@every_simulator
+def test_each_partition_of_a_component_has_a_reservation_of_its_own(simulate):
+    parts = (Partition("all", frozenset({0, 1})), Partition("one", frozenset({1})))
+    jobs = [
+        Job(0, 10, 10, 1, partition=1),
+        Job(0, 10, 10, 1, cpus=2, partition=1),  # head of "one": node 1 from 10 on
+        Job(0, 10, 10, 2, cpus=2),  # head of "all": both nodes from 20 on
+        Job(0, 20, 20, 1),  # until 20 on node 0
+        Job(0, 21, 21, 1),  # would delay the head of "all"
+    ]
+    result = simulate(Machine((Node(2), Node(2)), parts), jobs)
+    assert result.starts == [0, 10, 20, 0, 30]
