@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
     from hpcgym.errors import HpcgymError
     from hpcgym.evaluation import evaluate
+    from hpcgym.machine import Machine
     from hpcgym.registry import add_folder
     from hpcgym.scenario import Scenario, load_scenario, scenario_names
     from hpcgym.schedule import Schedule, simulate
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "HpcgymError": "hpcgym.errors",
+    "Machine": "hpcgym.machine",
     "Policy": "hpcgym.core.policy",
     "Scenario": "hpcgym.scenario",
     "Schedule": "hpcgym.schedule",
@@ -44,6 +46,7 @@ _HOMES = {
 
 __all__ = [
     "HpcgymError",
+    "Machine",
     "Policy",
     "Scenario",
     "Schedule",

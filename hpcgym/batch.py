@@ -142,6 +142,7 @@ class _Worker:
         setting.n_jobs = n
         setting.machine_processors = episode.workload.machine_processors
         setting.week_start = episode.workload.week_start
+        setting.full_passes = int(episode.workload.machine is not None)
         key_row = orders.key_row[part]
         keyed = np.unique(key_row[key_row >= 0])
         given = np.ascontiguousarray(ready.keys[keyed], dtype=np.float64)
@@ -176,6 +177,7 @@ def simulate_many(
     estimates: str | Predictor | Sequence[ArrayLike] = "requested",
     correction: Correction = "none",
     event_semantics: EventSemantics = "batch",
+    placement: str = "lowest",
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
 ) -> BatchResult:
@@ -203,6 +205,7 @@ def simulate_many(
             workload, shape (n_jobs,), s, >= 1.
         correction: The estimate of a job that outlives its own.
         event_semantics: "batch" or "pyss".
+        placement: On machines of nodes, in what order a job takes them.
         metrics: Metrics to keep, of `METRICS`; each takes 8 bytes per cell.
         threads: Threads that work; default one per core this process may use.
 
@@ -237,6 +240,7 @@ def simulate_many(
         kill_at_limit=kill_at_limit,
         correction=correction,
         event_semantics=event_semantics,
+        placement=placement,
     )
     orders = _orders_of(chosen, many[0])
     needs_history = bool(orders.setting.keep_history.any())

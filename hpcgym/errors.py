@@ -12,6 +12,10 @@ class WorkloadError(HpcgymError, ValueError):
     """A job table, an estimate or a machine size that cannot be simulated."""
 
 
+class MachineError(HpcgymError, ValueError):
+    """A machine of nodes that is misspelt, impossible or contradicts itself."""
+
+
 class PolicyError(HpcgymError, ValueError):
     """An unknown policy, backfilling mode or setting of the scheduler."""
 

@@ -159,6 +159,10 @@ def simulate_moldable(
         )
     if not 0 <= alpha < np.inf:
         raise PolicyError(f"alpha must be a number >= 0, got {alpha!r}")
+    if workload.machine is not None:
+        raise WorkloadError(
+            f"{workload.name}: jobs with shapes need a machine of counted processors, not of nodes"
+        )
     given = [[Shape(*shape) for shape in options] for options in shapes]
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)

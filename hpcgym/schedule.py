@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
+from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Correction, Estimates
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
@@ -61,6 +62,7 @@ class Schedule:
         settings: The scheduler that made this, or None where an agent's decisions did.
         suspended_time: How long each was suspended after its start, s; None = never. Only gang
             scheduling suspends jobs.
+        placement: On which nodes each job ran; None where processors are counted.
     """
 
     workload: Workload
@@ -70,6 +72,7 @@ class Schedule:
     thresholded: BoolArray
     settings: SchedulerSettings | None = None
     suspended_time: IntArray | None = None
+    placement: Placement | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -302,6 +305,7 @@ def simulate(
     estimates: Estimates = "requested",
     correction: Correction = "none",
     event_semantics: EventSemantics = "batch",
+    placement: str = "lowest",
 ) -> Schedule:
     """Schedule a whole workload on an empty machine, from the first submission to the last end.
 
@@ -348,6 +352,17 @@ def simulate(
             | "doubling" | twice the estimate |
         event_semantics: What happens at one instant: "batch", all ends, all submissions, one pass;
             "pyss", event by event, as simulators of the pyss family do.
+        placement: On a machine of nodes, in what order a job takes them.
+
+            | text | nodes |
+            |---|---|
+            | "lowest" | by id |
+            | "tightest" | those with least room first |
+            | "fewest-groups" | in as few groups as greed finds |
+            | "contiguous" | with consecutive ids, else none |
+            | "local" | of one group, else none |
+            | "best-effort-contiguous" | with consecutive ids, else by id |
+            | "best-effort-local" | of one group, else by id |
 
     Raises:
         HpcgymError: Something else than a workload, such as a log's name.
@@ -380,6 +395,7 @@ def simulate(
         estimates=estimates,
         correction=correction,
         event_semantics=event_semantics,
+        placement=placement,
     )
     mode = as_mode(settings.backfill)
     if isinstance(mode, OwnSimulator):
@@ -394,6 +410,7 @@ def simulate(
         simulator.backfilled,
         simulator.thresholded,
         settings,
+        placement=simulator.placement,
     )
 
 

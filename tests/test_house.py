@@ -22,7 +22,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 
 FLOORS = [
     {"errors"},
-    {"registry", "output"},
+    {"registry", "output", "ranges", "machine"},
     {"core"},
     {"trace"},
     {"batch", "gang", "moldable", "policies", "schedule", "simulators"},

@@ -34,7 +34,7 @@ from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
-from hpcgym.scenario.week_ranges import parse_numbers
+from hpcgym.ranges import parse_numbers
 
 RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
 """What a rule's card may state of it."""

@@ -23,9 +23,9 @@ from hpcgym.core.constants import RULE_INDEX, RULE_WEIGHTS
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.errors import CardError
 from hpcgym.output import ensure_writable, writing
+from hpcgym.ranges import number_ranges
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.augment import Augmentation
-from hpcgym.scenario.week_ranges import number_ranges
 
 if TYPE_CHECKING:
     from hpcgym.agent.ppo.train import Trained

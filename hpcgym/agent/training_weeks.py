@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcgym.errors import CardError, ScenarioError, TraceError
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.slicing import cleaned_log
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.scenario.week_ranges import number_ranges
 from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_without_version
 from hpcgym.trace.split import WEEK_S
 

@@ -85,7 +85,7 @@ def show_scenario(
 
 def _training_pairs(training: Training) -> dict[str, str]:
     """Return what a card says of its agent's training."""
-    from hpcgym.scenario.week_ranges import number_ranges
+    from hpcgym.ranges import number_ranges
 
     stated = {key: str(value) for key, value in vars(training).items() if key != "weeks"}
     weeks = {f"weeks.{name}": number_ranges(weeks) for name, weeks in training.weeks.items()}

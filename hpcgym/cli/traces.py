@@ -105,9 +105,9 @@ def check_trace(
     ] = None,
 ) -> None:
     """Show what a log has and lacks, and which jobs a simulation would drop or change."""
-    from hpcgym.trace import check_log, find_trace, read_swf
+    from hpcgym.trace import check_log, find_trace, read_log
 
-    log = read_swf(find_trace(file), on_bad_line="drop")
+    log = read_log(find_trace(file), on_bad_line="drop")
     typer.echo(check_log(log, machine_processors=processors))
 
 

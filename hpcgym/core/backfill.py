@@ -155,6 +155,11 @@ class Depth(Backfill):
             )
         object.__setattr__(self, "k", _shortest(self.k))
 
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        return (float(self.k), math.inf)
+
 
 @dataclass(frozen=True)
 class Conservative(Backfill):
@@ -163,12 +168,16 @@ class Conservative(Backfill):
     When a job ends early, compress="rebuild" makes all reservations anew at each pass, in queue
     order. "shift" keeps them, and moves each job in queue order to an earlier hole if there is one.
 
+    On a machine of nodes a pass looks at the first `planned` jobs of each component only; the
+    others wait. Where processors are counted it looks at all.
+
     Source: Specification, section 4, "Conservative"; Mu'alem and Feitelson 2001.
     """
 
     NAME: ClassVar[str] = "conservative"
 
     compress: str = "rebuild"
+    planned: float = math.inf
 
     def __post_init__(self) -> None:
         """Refuse another way."""
@@ -177,6 +186,12 @@ class Conservative(Backfill):
             raise PolicyError(
                 f"backfill 'conservative': {unknown_name('compress', self.compress, allowed)}"
             )
+        if not _is_count(self.planned):
+            raise PolicyError(
+                "backfill 'conservative': planned must be a whole number >= 1 or inf, got "
+                f"{self.planned!r}"
+            )
+        object.__setattr__(self, "planned", _shortest(self.planned))
 
     @property
     def number(self) -> int:
@@ -186,7 +201,7 @@ class Conservative(Backfill):
     @property
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        return () if self.keeps_reservations else (math.inf,)
+        return () if self.keeps_reservations else (math.inf, float(self.planned))
 
     @property
     def keeps_reservations(self) -> bool:

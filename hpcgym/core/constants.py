@@ -104,3 +104,34 @@ FIRST_BOUND = 5
 backfilling; those of the other classes follow."""
 N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
 """Parameters that a backfilling mode may have."""
+
+# Machines of nodes. Resources of a node, in the columns of `Jobs.capacity` and `Sim.free_on`.
+CPUS, GPUS, MEMORY = 0, 1, 2
+N_RESOURCES = 3
+# Columns of `Jobs.need`: what a chunk needs of each resource, then how the job may be placed.
+NEED_SPREAD, NEED_EXCLUSIVE, NEED_PARTITION = 3, 4, 5
+N_NEEDS = 6
+# Columns of `Jobs.limit`: most nodes of a job, 0 = no limit; component; rank of the tier, from 0.
+LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER = 0, 1, 2
+N_LIMITS = 3
+(
+    PLACE_LOWEST,
+    PLACE_TIGHTEST,
+    PLACE_FEWEST_GROUPS,
+    PLACE_CONTIGUOUS,
+    PLACE_LOCAL,
+    PLACE_BEST_EFFORT_CONTIGUOUS,
+    PLACE_BEST_EFFORT_LOCAL,
+) = range(7)
+# Columns of `Sim.cursor`: places in the lists of releases, reservations by start and by end; nodes
+# touched; chunks that `Sim.row` takes in all.
+CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
+N_CURSOR_FIELDS = 5
+# What the kernel behind `Jobs.nodes_pass` is asked to do.
+NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
+# Bits of what `NODES_SHOW_JOB` returns.
+NODES_FITS, NODES_ENDS_BEFORE_SHADOW = 1, 2
+N_NODES_FIELDS = 4
+"""Numbers that observations show of a job's request of nodes."""
+MOST_PARTITIONS_SHOWN = 8
+"""Partitions that observations show."""

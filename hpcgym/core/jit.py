@@ -19,6 +19,7 @@ import numba
 from numba.core import event
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
+ResultT = TypeVar("ResultT")
 
 _config: Any = numba.config  # its names are set at run time, which type checkers cannot see
 
@@ -61,7 +62,7 @@ def kernel(
 
 
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
-    """Give the function to numba while numba's cache folder is ours."""
+    """Give the function to numba."""
     is_cached = CACHE_FOLDER is not None and Path(function.__code__.co_filename).is_file()
     compile_lazily: Any = numba.njit(
         nogil=True,
@@ -70,13 +71,18 @@ def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
         forceinline=inlined,
         cache=is_cached,
     )
+    compiled: KernelT = with_our_cache(lambda: compile_lazily(function))
+    return compiled
+
+
+def with_our_cache(make: Callable[[], ResultT]) -> ResultT:
+    """Call a function while numba's cache folder is ours."""
     folder_before = _config.CACHE_DIR
     _config.CACHE_DIR = str(CACHE_FOLDER or "")
     try:
-        compiled: KernelT = compile_lazily(function)
+        return make()
     finally:
         _config.CACHE_DIR = folder_before
-    return compiled
 
 
 def _source_digest() -> str:

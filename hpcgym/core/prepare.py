@@ -21,6 +21,7 @@ from hpcgym.core import metrics
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
+from hpcgym.core.nodes import PLACEMENTS, columns_of, refuse_on_nodes, sizes_for
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
@@ -197,6 +198,7 @@ def prepare(
         WorkloadError: Estimates or a policy's keys do not fit the workload.
         PolicyError: An unknown `decide`, or two policies with different networks.
     """
+    refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
@@ -223,6 +225,7 @@ def prepare(
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
+        **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
     setting.n_jobs = n
@@ -239,7 +242,8 @@ def prepare(
     for other in others:
         setting.expect |= other.expects
     setting.keep_reward = int(reward_rate is not None)
-    setting.full_passes = int(full_passes)
+    # Shortcuts around whole passes are about counts of processors.
+    setting.full_passes = int(full_passes or workload.machine is not None)
     setting.check = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     parameters = as_backfill(settings.backfill).row()
@@ -306,6 +310,7 @@ def rules_of(
         s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
     )
     setting.base_rule = base.rule
+    setting.placement = PLACEMENTS[settings.placement]
     weight[s.BASE_ORDER] = base.parameters
     setting.order_rule = s.BY_BASE
     if not keeps and not policy.is_python:
@@ -382,4 +387,5 @@ def state_for(episodes: Sequence[PreparedEpisode], *, fields: bool = False, room
         expectations=any(episode.expects for episode in episodes),
         estimates=any(episode.setting.predict or episode.setting.correct for episode in episodes),
         modes={int(episode.setting.backfill) for episode in episodes},
+        nodes=sizes_for(episode.table for episode in episodes),
     )

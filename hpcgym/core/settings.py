@@ -9,6 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
+from hpcgym.core.nodes import PLACEMENTS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
 from hpcgym.errors import PolicyError, unknown_name
@@ -31,6 +32,8 @@ class SchedulerSettings:
         correction: The estimate of a job that outlives its own; "none": it ends now, see
             `hpcgym.core.kernels.scoring.estimates.next_estimate`.
         event_semantics: What happens at one instant.
+        placement: On a machine of nodes, in what order a job takes them; see
+            `hpcgym.core.nodes.PLACEMENTS`.
 
     Raises:
         PolicyError: An unknown name, a threshold below 0 or not whole, or a contradiction.
@@ -46,6 +49,7 @@ class SchedulerSettings:
     estimates: Estimates = "requested"
     correction: Correction = "none"
     event_semantics: EventSemantics = "batch"
+    placement: str = "lowest"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming what is allowed."""
@@ -61,6 +65,8 @@ class SchedulerSettings:
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
+        if self.placement not in PLACEMENTS:
+            raise PolicyError(unknown_name("placement", self.placement, PLACEMENTS))
         if self.correction not in CORRECTIONS:
             raise PolicyError(unknown_name("correction", self.correction, CORRECTIONS))
         predictor = self.predictor

@@ -19,6 +19,7 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
 from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
@@ -37,6 +38,7 @@ _VIOLATIONS = {
     invariants.PLAN_PASSED: "a waiting job did not start at its reservation",
     invariants.PLAN_BROKEN: "reservations promise more processors than there are",
     invariants.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
+    invariants.NODE_BROKEN: "jobs use more of a node than it has",
 }
 
 
@@ -386,6 +388,24 @@ class Simulator:
     def backfilled(self) -> NDArray[np.bool_]:
         """Return which jobs started ahead of one that keeps waiting, shape (n_jobs,)."""
         return self._has_flag(s.FLAG_BACKFILLED)
+
+    @property
+    def placement(self) -> Placement | None:
+        """Return on which nodes each job was placed, None where processors are counted."""
+        table = self.episode.table
+        if not table.nodes_pass:
+            return None
+        n = np.where(self.start_time >= 0, self.state.placed_on[0, : len(self.workload)], 0)
+        listed = [
+            np.arange(first, first + count)
+            for first, count in zip(table.placed_first.tolist(), n.tolist(), strict=True)
+        ]
+        at = np.concatenate(listed)
+        return Placement(
+            np.concatenate([[0], np.cumsum(n)]),
+            self.state.placed_node[0, at],
+            self.state.placed_chunks[0, at],
+        )
 
     @property
     def thresholded(self) -> NDArray[np.bool_]:

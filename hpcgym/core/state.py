@@ -24,6 +24,7 @@ from hpcgym.core.constants import (
     NODE_CHILDREN,
 )
 from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.struct import Struct, layout_of
 
 _LAYOUT = layout_of(Sim)
@@ -42,7 +43,10 @@ _IN_USE = {
 }
 """Axes of which only the first so many elements mean something."""
 
-_WITHIN_A_PASS = ("activations", "trial", "reach", "profile", "scratch")
+_WITHIN_A_PASS = (
+    *("activations", "trial", "reach", "profile", "scratch"),
+    *("walk", "plan", "plan of nodes"),
+)
 """Axes of arrays that hold nothing between calls."""
 
 
@@ -87,6 +91,7 @@ def allocate(
     estimates: bool,
     expectations: bool,
     modes: Collection[int] = (),
+    nodes: NodeSizes | None = None,
 ) -> State:
     """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each, before their reset.
 
@@ -104,6 +109,7 @@ def allocate(
         estimates: Whether estimates are predicted or corrected.
         expectations: Whether a rule or an observation reads expected run times.
         modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
+        nodes: Sizes of the machine's nodes and requests; default none.
     """
     n_running = min(2 * machine_processors, n_jobs)  # pyss: ends of one instant overlap starts
     half = NODE_CHILDREN // 2
@@ -125,8 +131,10 @@ def allocate(
         "profile": n_running + 2 * n_jobs + 3,  # an end each, two steps for each reservation
     }
     lengths |= dict.fromkeys(
-        ("jobs", "entries", "planned", "held", "onsets", "trial", "scratch"), n_jobs
+        ("jobs", "entries", "planned", "held", "onsets", "trial", "scratch", "walk", "plan"), n_jobs
     )
+    sizes = NodeSizes() if nodes is None else nodes
+    lengths |= sizes.lengths()
     is_kept = {
         "history": history,
         "reward": reward,
@@ -135,6 +143,7 @@ def allocate(
         "expectations": expectations,
         "slack": BACKFILL_SLACK in modes,
         "look-ahead": BACKFILL_LOOK_AHEAD in modes,
+        "nodes": sizes.nodes > 0,
     }
 
     def length(axis: str | int) -> int:
@@ -144,10 +153,10 @@ def allocate(
         return lengths[name] if all(is_kept[each] for each in needed.split(" and ") if each) else 0
 
     arrays = {}
-    for name, (element, _) in _LAYOUT.arrays.items():
+    for name, array in _LAYOUT.arrays.items():
         axes = getattr(Sim, name)
         make = np.zeros if axes.zeros else np.empty
-        arrays[name] = make((n_envs, *map(length, axes.lengths)), dtype=element)
+        arrays[name] = make((n_envs, *map(length, axes.lengths)), dtype=array.element)
     return State(arrays)
 
 

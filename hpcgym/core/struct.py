@@ -128,6 +128,29 @@ class Array(NamedTuple):
     n_axes: int
 
 
+class Address(NamedTuple):
+    """A number that says where a kernel lies; the field holds 1, or 0 where there is none.
+
+    A kernel lies elsewhere in every process, so its address is looked up when a struct is made.
+    """
+
+    kernel: str
+
+    @property
+    def element(self) -> str:
+        """Return the type of the number."""
+        return "int64"
+
+    @property
+    def n_axes(self) -> int:
+        """Return 0, as for every number."""
+        return 0
+
+
+ADDRESS_OF: dict[str, Callable[[], int]] = {}
+"""Functions that return where the kernels lie that structs may name."""
+
+
 class Column(NamedTuple):
     """Array and place of a number that is one of its columns; no place = the next one."""
 
@@ -138,7 +161,7 @@ class Column(NamedTuple):
 class Layout(NamedTuple):
     """The fields of a struct by name, in the order of their declaration."""
 
-    arrays: dict[str, Array]
+    arrays: dict[str, Array | Address]
     columns: dict[str, Column]
 
     def columns_of(self, array: str) -> list[str]:
@@ -156,7 +179,7 @@ def layout_of(fields: type[Any]) -> Layout:
     layout = _layouts[fields] = Layout({}, {})
     for name, hint in get_type_hints(fields, include_extras=True).items():
         _, field = get_args(hint)
-        if isinstance(field, Array):
+        if isinstance(field, (Array, Address)):
             layout.arrays[name] = field
         else:
             place = len(layout.columns_of(field.array)) if field.place is None else field.place
@@ -171,8 +194,8 @@ class StructType(types.Type):
         """Name the type by its fields, so that kernels of one layout are compiled once."""
         arrays, self.columns = layout_of(fields)
         self.arrays = {
-            name: UncountedArray(getattr(types, element), n_axes, "C")
-            for name, (element, n_axes) in arrays.items()
+            name: UncountedArray(getattr(types, array.element), array.n_axes, "C")
+            for name, array in arrays.items()
         }
         typed = ", ".join(f"{name}: {kind}" for name, kind in self.arrays.items())
         numbers = ", ".join(
@@ -325,6 +348,8 @@ class Struct(Generic[FieldsT]):
             for field, each in zip(cast("Iterable[Any]", fields), declared, strict=True):
                 # Another type would be copied, and kernels would write into the copy unseen.
                 assert each.n_axes == 0 or field.dtype == each.element
+                if isinstance(each, Address) and field:
+                    field = ADDRESS_OF[each.kernel]()
                 self._arrays.append(np.asarray(field, dtype=each.element))
             words: list[int] = []
             for array in self._arrays:

@@ -11,16 +11,30 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.history import History, empty_history, history_of
 from hpcgym.errors import WorkloadError
+from hpcgym.machine import LARGEST_NUMBER, Machine
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
 
 UNKNOWN_USER = -1
 WEEK_S = 604_800
 LARGEST_TIME = 2**52
 """Times (s) and areas stay below this, so that float64 holds them exactly."""
+
+JOB_COLUMNS = (
+    "job_id",
+    "submit_time",
+    "run_time",
+    "requested_time",
+    "processors",
+    "user",
+    "wait_time",
+)
+NODE_COLUMNS = ("chunks", "gpus", "memory_mb", "spread", "exclusive", "partition")
+"""What jobs ask of nodes, besides their processors."""
 
 
 def _to_be_indexed() -> IntArray:
@@ -34,7 +48,8 @@ class Workload:
 
     `Workload.from_arrays`, `Workload.from_frame` and `hpcgym.trace.load_workload` check and
     normalise; the bare constructor does not. Arrays have shape (n_jobs,), dtype int64, are
-    contiguous and must not be written to. Times are s.
+    contiguous and must not be written to. Times are s. On a machine of nodes a job asks for chunks,
+    each inside one node; without one, `machine` and its six columns are None.
 
     Attributes:
         job_id: Id of the job in its trace.
@@ -52,6 +67,15 @@ class Workload:
         history: What is known at time 0 of each user's completed jobs.
         source: The log this came from (a `hpcgym.trace.swf.SwfLog`), or None.
         source_row: Row of each job in `source`, or None.
+        machine: The machine of nodes, or None.
+        chunks: Chunks of each job, >= 1; they divide its processors, the cpus of all chunks.
+        gpus: GPUs of each chunk.
+        memory_mb: Memory of each chunk, MB.
+        spread: Whether a node may have at most one chunk of the job; bool.
+        exclusive: Whether the job's nodes are its own; bool.
+        partition: Index of each job's partition in `machine.partitions`.
+
+    Source: Specification, section 13, "Request".
     """
 
     job_id: IntArray
@@ -69,6 +93,13 @@ class Workload:
     history: History = field(default_factory=lambda: empty_history(0))
     source: Any = None
     source_row: IntArray | None = None
+    machine: Machine | None = None
+    chunks: IntArray | None = None
+    gpus: IntArray | None = None
+    memory_mb: IntArray | None = None
+    spread: BoolArray | None = None
+    exclusive: BoolArray | None = None
+    partition: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Index the users, with an empty history, unless both are given.
@@ -110,7 +141,7 @@ class Workload:
         requested_time: ArrayLike,
         processors: ArrayLike,
         *,
-        machine_processors: int,
+        machine_processors: int | None = None,
         user: ArrayLike | None = None,
         job_id: ArrayLike | None = None,
         wait_time: ArrayLike | None = None,
@@ -119,11 +150,19 @@ class Workload:
         unix_start: int | None = None,
         source: Any = None,
         source_row: ArrayLike | None = None,
+        machine: Machine | None = None,
+        chunks: ArrayLike | None = None,
+        gpus: ArrayLike | None = None,
+        memory_mb: ArrayLike | None = None,
+        spread: ArrayLike | None = None,
+        exclusive: ArrayLike | None = None,
+        partition: ArrayLike | None = None,
     ) -> Workload:
         """Check and normalise arrays into a job table, sorted stably by submit time.
 
         Fields, units and ranges are those of `Workload`. By default all users are unknown, ids are
-        1, 2, ... in the order given, and waits are not recorded.
+        1, 2, ... in the order given, and waits are not recorded. A machine of nodes gives
+        `machine_processors`; on it a job is by default chunks of one cpu in the first partition.
 
         Raises:
             WorkloadError: An array has another length, is not of whole numbers, or holds a value
@@ -133,6 +172,7 @@ class Workload:
             >>> Workload.from_arrays([0, 5], [10, 10], [20, 20], [1, 4], machine_processors=4)
             Workload('workload', 2 jobs, 4 processors)
         """
+        machine_processors = _size(name, machine_processors, machine)
         if isinstance(machine_processors, bool) or int(machine_processors) != machine_processors:
             raise WorkloadError(
                 f"{name}: machine_processors must be a whole number, got {machine_processors!r}"
@@ -164,6 +204,15 @@ class Workload:
             "requested_time": (1, LARGEST_TIME),
             "processors": (1, int(machine_processors)),
         }
+        asked = dict(
+            zip(NODE_COLUMNS, (chunks, gpus, memory_mb, spread, exclusive, partition), strict=True)
+        )
+        if machine is not None:
+            columns |= _requests(name, columns["processors"], asked)
+            ranges |= {"chunks": (1, LARGEST_TIME), "partition": (0, len(machine.partitions) - 1)}
+            ranges |= dict.fromkeys(("gpus", "memory_mb"), (0, LARGEST_NUMBER))
+        elif named := [key for key in NODE_COLUMNS if asked[key] is not None]:
+            raise WorkloadError(f"{name}: {', '.join(named)} given without a machine of nodes")
         for key, (low, high) in ranges.items():
             values = columns[key]
             bad = np.flatnonzero((values < low) | (values > high))
@@ -173,6 +222,8 @@ class Workload:
                     f"{name}: {key} of job {int(columns['job_id'][first])} (row {first}) is "
                     f"{int(values[first])}; allowed: {low} to {high} ({len(bad)} such jobs)"
                 )
+        if machine is not None:
+            _refuse_uneven_chunks(name, columns)
         largest_area = float(columns["requested_time"].max()) * float(machine_processors)
         if largest_area > LARGEST_TIME:
             raise WorkloadError(
@@ -192,16 +243,22 @@ class Workload:
             time_offset=int(time_offset),
             unix_start=unix_start,
             source=source,
+            machine=machine,
         )
 
     @classmethod
     def from_frame(
-        cls, frame: pd.DataFrame, *, machine_processors: int, name: str = "workload"
+        cls,
+        frame: pd.DataFrame,
+        *,
+        machine_processors: int | None = None,
+        name: str = "workload",
+        machine: Machine | None = None,
     ) -> Workload:
         """Check and normalise a DataFrame with one row per job into a job table.
 
         Columns `submit_time`, `run_time`, `requested_time` and `processors` are needed; `user`,
-        `job_id` and `wait_time` may be there, too.
+        `job_id` and `wait_time` may be there, too, and with a machine the columns of requests.
 
         Raises:
             WorkloadError: A needed column is missing, or `from_arrays` refuses a value.
@@ -213,13 +270,25 @@ class Workload:
                 f"{name}: the frame lacks {', '.join(missing)}; it has "
                 f"{', '.join(map(str, frame.columns))}"
             )
-        optional = {key: frame[key] for key in ("user", "job_id", "wait_time") if key in frame}
+        known = ("user", "job_id", "wait_time", *(NODE_COLUMNS if machine else ()))
+        optional: dict[str, Any] = {key: frame[key] for key in known if key in frame}
         return cls.from_arrays(
             *(frame[key] for key in needed),
             machine_processors=machine_processors,
             name=name,
+            machine=machine,
             **optional,
         )
+
+    def requests(self, jobs: ArrayLike | slice = slice(None)) -> dict[str, Any]:
+        """Return machine and columns of requests of some jobs, as keywords of `from_arrays`.
+
+        Without a machine of nodes there are none.
+        """
+        if self.machine is None:
+            return {}
+        columns = {key: getattr(self, key)[jobs] for key in NODE_COLUMNS}
+        return {"machine": self.machine, **columns}
 
     def select(
         self,
@@ -248,8 +317,8 @@ class Workload:
         submit = np.ascontiguousarray(self.submit_time[index] - start)
         if submit[0] < 0:
             raise WorkloadError(f"{label}: a job is submitted before the start, {start} s")
-        user = np.ascontiguousarray(self.user[index])
-        users, user_index = _indexed(user)
+        columns = self._rows(index)
+        users, user_index = _indexed(columns["user"])
         history = (
             empty_history(len(users))
             if past is None
@@ -265,20 +334,22 @@ class Workload:
         )
         return replace(
             self,
-            job_id=np.ascontiguousarray(self.job_id[index]),
-            submit_time=submit,
-            run_time=np.ascontiguousarray(self.run_time[index]),
-            requested_time=np.ascontiguousarray(self.requested_time[index]),
-            processors=np.ascontiguousarray(self.processors[index]),
-            user=user,
-            wait_time=np.ascontiguousarray(self.wait_time[index]),
+            **columns | {"submit_time": submit},
             name=label,
             time_offset=self.time_offset + start,
             unix_start=None if self.unix_start is None else self.unix_start + start,
             user_index=user_index,
             history=history,
-            source_row=None if self.source_row is None else self.source_row[index],
         )
+
+    def _rows(self, jobs: IntArray) -> dict[str, Any]:
+        """Return every column of some jobs but `user_index`."""
+        columns = (*JOB_COLUMNS, *NODE_COLUMNS, "source_row")
+        given = {key: getattr(self, key) for key in columns}
+        return {
+            key: None if column is None else np.ascontiguousarray(column[jobs])
+            for key, column in given.items()
+        }
 
     def _known_of(self, rows: IntArray, start: int) -> History:
         """Return the history of some users on the clock of a part that begins at `start`."""
@@ -302,36 +373,73 @@ class Workload:
             return replace(self, submit_time=submit, name=label)
         return replace(
             self,
-            job_id=np.ascontiguousarray(self.job_id[order]),
-            submit_time=np.ascontiguousarray(submit[order]),
-            run_time=np.ascontiguousarray(self.run_time[order]),
-            requested_time=np.ascontiguousarray(self.requested_time[order]),
-            processors=np.ascontiguousarray(self.processors[order]),
-            user=np.ascontiguousarray(self.user[order]),
-            wait_time=np.ascontiguousarray(self.wait_time[order]),
+            **self._rows(order) | {"submit_time": np.ascontiguousarray(submit[order])},
             user_index=np.ascontiguousarray(self.user_index[order]),
             name=label,
-            source_row=None if self.source_row is None else self.source_row[order],
         )
 
     def to_frame(self) -> pd.DataFrame:
         """Return the jobs as a DataFrame, one row each, in the columns that `from_frame` reads."""
         import pandas as pd
 
-        keys = [
-            "job_id",
-            "submit_time",
-            "run_time",
-            "requested_time",
-            "processors",
-            "user",
-            "wait_time",
-        ]
+        keys = JOB_COLUMNS if self.machine is None else (*JOB_COLUMNS, *NODE_COLUMNS)
         return pd.DataFrame({key: getattr(self, key).copy() for key in keys})
 
     def __repr__(self) -> str:
         """Show the name and the two sizes."""
         return f"Workload({self.name!r}, {len(self)} jobs, {self.machine_processors} processors)"
+
+
+def _size(name: str, machine_processors: int | None, machine: Machine | None) -> int:
+    """Return the machine's size, given as a number, as nodes or, where they agree, as both."""
+    if machine is None:
+        if machine_processors is None:
+            raise WorkloadError(f"{name}: machine_processors is missing; state the machine's size")
+        return machine_processors
+    if machine_processors not in (None, machine.cpus):
+        raise WorkloadError(
+            f"{name}: machine_processors is {machine_processors}, yet the nodes of the machine "
+            f"have {machine.cpus} cpus; leave machine_processors out"
+        )
+    return machine.cpus
+
+
+def _requests(
+    name: str, processors: IntArray, given: Mapping[str, ArrayLike | None]
+) -> dict[str, Any]:
+    """Return the columns of requests, normalised, with defaults for those that are not given."""
+    n = len(processors)
+    zeros = np.zeros(n, dtype=np.int64)
+    defaults = dict.fromkeys(NODE_COLUMNS, zeros) | {"chunks": processors}
+    columns: dict[str, Any] = {}
+    for key, value in given.items():
+        normalised = _flags if key in ("spread", "exclusive") else _whole_numbers
+        columns[key] = normalised(name, key, defaults[key] if value is None else value, n)
+    return columns
+
+
+def _flags(name: str, key: str, values: ArrayLike, n: int) -> BoolArray:
+    """Return values as a fresh vector of bool; refuse what is neither that nor 0 or 1."""
+    array = np.asarray(values)
+    if array.dtype != np.bool_:
+        array = _whole_numbers(name, key, array, n)
+    bad = np.flatnonzero((array != 0) & (array != 1))
+    if array.shape != (n,) or len(bad):
+        came = f"shape {array.shape}" if array.shape != (n,) else f"{array[bad[0]]} in row {bad[0]}"
+        raise WorkloadError(f"{name}: {key} must be {n} times true or false, got {came}")
+    return array.astype(np.bool_)
+
+
+def _refuse_uneven_chunks(name: str, columns: Mapping[str, Any]) -> None:
+    """Refuse jobs whose chunks would not all have the same cpus."""
+    bad = np.flatnonzero(columns["processors"] % columns["chunks"])
+    if len(bad):
+        job = int(bad[0])
+        raise WorkloadError(
+            f"{name}: job {columns['job_id'][job]} (row {job}) asks for "
+            f"{columns['processors'][job]} processors in {columns['chunks'][job]} chunks; "
+            f"chunks must divide them ({len(bad)} such jobs)"
+        )
 
 
 def _order_of(submit_time: IntArray) -> IntArray | None:

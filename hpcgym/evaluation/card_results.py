@@ -9,8 +9,8 @@ from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import evaluate
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.week_ranges import number_ranges
 from hpcgym.trace.resample import JITTER_S
 
 REPLICAS = 10

@@ -32,8 +32,8 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
 from hpcgym.evaluation.run_cache import Row, digest
 from hpcgym.evaluation.runner import RATIO_BASELINE, AnyAgent, refuse_namesake
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.week_ranges import number_ranges
 
 AgentOrTrainer: TypeAlias = AnyAgent | Trainer
 

@@ -8,9 +8,9 @@ from itertools import zip_longest
 
 from hpcgym.agent.training_weeks import is_same_log
 from hpcgym.errors import EvaluationError
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.scenario.week_ranges import number_ranges
 
 FOLDS = 5
 """Blocks of the evaluation protocol."""

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hpcgym.core.workload import Workload
+from hpcgym.core.workload import NODE_COLUMNS, Workload
 from hpcgym.errors import EvaluationError, OutputError
 
 Row = dict[str, Any]
@@ -93,7 +93,7 @@ def digest(workload: Workload, *others: object) -> str:
         >>> digest(tiny, "SAF") == digest(tiny, "SAF"), digest(tiny, "SAF") == digest(tiny, "SPF")
         (True, False)
     """
-    fixed = (workload.machine_processors, workload.week_start)
+    fixed = (workload.machine_processors, workload.week_start, workload.machine)
     found = hashlib.sha256(repr((_sources(), fixed, others)).encode())
     columns = (
         workload.job_id,
@@ -103,7 +103,8 @@ def digest(workload: Workload, *others: object) -> str:
         workload.processors,
         workload.user_index,
     )
-    for array in (*columns, *workload.history):
+    asked = (getattr(workload, key) for key in NODE_COLUMNS) if workload.machine else ()
+    for array in (*columns, *asked, *workload.history):
         found.update(array.tobytes())
     return found.hexdigest()
 

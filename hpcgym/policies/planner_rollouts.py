@@ -12,6 +12,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.kernels.types import Jobs
+from hpcgym.core.nodes import columns_without_nodes
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.prepare import state_for
@@ -148,6 +149,7 @@ def _table_for(n_jobs: int, n_keys: int) -> Jobs:
         reward_rate=np.empty(n_jobs),
         reward_onset=np.empty(0, dtype=np.int64),
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32),
+        **columns_without_nodes(),
     )
 
 

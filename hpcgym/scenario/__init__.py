@@ -1,5 +1,6 @@
 """Scenarios: named settings, read strictly, and their episodes."""
 
+from hpcgym.ranges import parse_numbers
 from hpcgym.scenario.load import load_scenario, parse_scenario, scenario_names
 from hpcgym.scenario.spec import (
     EpisodeSpec,
@@ -13,7 +14,6 @@ from hpcgym.scenario.spec import (
     WholeEpisode,
     WindowEpisodes,
 )
-from hpcgym.scenario.week_ranges import parse_numbers
 
 __all__ = [
     "EpisodeSpec",

@@ -12,10 +12,10 @@ import numpy as np
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.ranges import number_ranges, parse_numbers
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.slicing import LabelledWorkload, Slices, slice_apart, slice_log, slice_workload
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.scenario.week_ranges import number_ranges, parse_numbers
 from hpcgym.trace.clean import CleaningReport
 
 

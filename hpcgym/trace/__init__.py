@@ -10,6 +10,7 @@ from hpcgym.trace.resample import jitter, join_weeks, resample, resample_week, s
 from hpcgym.trace.split import between, months, weeks, window, windows
 from hpcgym.trace.swf import SwfLog, log_of, read_swf, write_swf
 from hpcgym.trace.synthetic import synthetic_workload
+from hpcgym.trace.tables import read_log, read_table
 
 __all__ = [
     "CleaningReport",
@@ -31,7 +32,9 @@ __all__ = [
     "log_of",
     "lublin_workload",
     "months",
+    "read_log",
     "read_swf",
+    "read_table",
     "resample",
     "resample_week",
     "scale_load",

@@ -148,7 +148,7 @@ def entry(name: str) -> TraceEntry:
 def find_trace(name_or_path: str | Path) -> Path:
     """Find the file of a log: a path, then `HPCGYM_TRACES`, the user's cache, the shelf.
 
-    A name with a separator, or ending in `.swf` or `.gz`, is a path only.
+    A name with a separator, or ending in `.swf`, `.gz`, `.csv` or `.parquet`, is a path only.
 
     Raises:
         TraceError: There is no such file, or it is a folder; for a known log the message says how
@@ -162,7 +162,7 @@ def find_trace(name_or_path: str | Path) -> Path:
     if path.is_file():
         return path
     name = str(name_or_path)
-    is_path = len(path.parts) > 1 or name.endswith((".swf", ".gz"))
+    is_path = len(path.parts) > 1 or name.endswith((".swf", ".gz", ".csv", ".parquet"))
     if not is_path and (found := _here(name)):
         return found
     if path.is_dir() and (is_path or name.casefold() not in map(str.casefold, catalogue())):

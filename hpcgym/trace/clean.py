@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.workload import UNKNOWN_USER, Workload
+from hpcgym.core.requests import Requests, refused
+from hpcgym.core.workload import NODE_COLUMNS, UNKNOWN_USER, Workload
 from hpcgym.errors import TraceError, unknown_name
-from hpcgym.trace.swf import SwfLog
+from hpcgym.machine import Machine
+from hpcgym.trace.swf import SwfLog, place_of
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
 
@@ -23,6 +25,11 @@ MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
 
 SENTINEL_REQUEST_S = 2147483647
 """Requests from here on mean "no limit" (the largest 32-bit integer)."""
+
+CANNOT_RUN = "cannot run on the machine"
+"""The step that drops jobs without a placement on their empty partition, or too long for it."""
+
+KB_OF_MB = 1024
 
 _WHOLE = (
     "job_id",
@@ -126,6 +133,9 @@ class CleaningOptions(TypedDict, total=False):
     minimum_run_time: int
     flurries: Sequence[Flurry]
     seed: int
+    machine: Machine | None
+    placement: str
+    requested_memory: bool
 
 
 def clean(
@@ -137,6 +147,9 @@ def clean(
     minimum_run_time: int = 0,
     flurries: Sequence[Flurry] = (),
     seed: int = 0,
+    machine: Machine | None = None,
+    placement: str = "lowest",
+    requested_memory: bool = False,
 ) -> tuple[Workload, CleaningReport]:
     """Turn a log into a job table, and report every job dropped or changed.
 
@@ -152,10 +165,15 @@ def clean(
         minimum_run_time: Jobs with a shorter run time are dropped, s.
         flurries: Bursts to leave out of a log that the archive has not cleaned.
         seed: Seed of the synthetic estimates.
+        machine: A machine of nodes, in place of `machine_processors`. A record of an SWF log asks
+            for chunks of one cpu on it. Jobs that it can never run are dropped.
+        placement: The rule by which such jobs are found.
+        requested_memory: Whether a record of an SWF log asks for the memory of its field 10.
 
     Raises:
         TraceError: The machine's size is stated nowhere, no job remains, an option is not allowed,
-            or "max" finds no request at all.
+            or "max" finds no request at all. Or a job asks for a partition that the machine does
+            not have.
 
     Example:
         >>> from hpcgym.trace import find_trace, read_swf
@@ -173,8 +191,13 @@ def clean(
         raise TraceError(f"max_request must be at least 1 s, got {max_request}")
     if seed < 0:
         raise TraceError(f"a seed must be at least 0, got {seed}")
-    size, size_source = _machine_size(log, machine_processors)
+    size, size_source = _machine_size(log, machine_processors, machine)
     table = _Table(log)
+    if requested_memory and (machine is None or log.requests is not None):
+        raise TraceError(
+            f"{log.name}: requested_memory is for logs in SWF on a machine of nodes; tables of "
+            "jobs have a column memory_mb"
+        )
     table.note(
         "malformed line", "dropped", len(log.bad_lines), "fields missing, touching or not numbers"
     )
@@ -198,6 +221,11 @@ def clean(
         long = table["requested_time"] > max_request
         table.columns["requested_time"][long] = max_request
         table.note("request capped", "changed", int(long.sum()), f"cut to {max_request} s")
+    if machine is not None:
+        table.take_requests(machine, requested_memory=requested_memory)
+        table.drop_unplaceable(machine, placement)
+    elif log.requests is not None:
+        table.note_unused_requests()
     if len(table) == 0:
         dropped = ", ".join(
             f"{step.name} {step.jobs}" for step in table.steps if step.action == "dropped"
@@ -220,6 +248,8 @@ def clean(
         unix_start=None if unix_start is None or unix_start <= 0 else unix_start + offset,
         source=log,
         source_row=table["source_row"],
+        machine=machine,
+        **{key: table[key] for key in NODE_COLUMNS if machine is not None},
     )
     report = CleaningReport(
         name=log.name,
@@ -234,8 +264,15 @@ def clean(
     return workload, report
 
 
-def _machine_size(log: SwfLog, stated: int | None) -> tuple[int, str]:
+def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> tuple[int, str]:
     """Return the machine's processors, and where that number comes from."""
+    if machine is not None:
+        if stated not in (None, machine.cpus):
+            raise TraceError(
+                f"{log.name}: {stated} processors are stated, yet the nodes of the machine have "
+                f"{machine.cpus} cpus; state the machine only"
+            )
+        return machine.cpus, f"the cpus of {machine.n_nodes} nodes"
     if stated is not None:
         if stated < 1:
             raise TraceError(f"{log.name}: a machine needs at least 1 processor, got {stated}")
@@ -247,6 +284,7 @@ def _machine_size(log: SwfLog, stated: int | None) -> tuple[int, str]:
     raise TraceError(
         f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes; "
         "say how many processors the machine has (machine_processors=N, --processors N)"
+        + ("" if log.requests is None else ", or which nodes (machine=..., --machine FILE)")
     )
 
 
@@ -256,7 +294,7 @@ class _Table:
     def __init__(self, log: SwfLog) -> None:
         self.log = log
         self.steps: list[CleaningStep] = []
-        self.columns: dict[str, NDArray[np.int64]] = {}
+        self.columns: dict[str, NDArray[Any]] = {}
         fractional = np.zeros(len(log), dtype=bool)
         for key in _WHOLE:
             values = log.records[key].to_numpy()
@@ -271,7 +309,7 @@ class _Table:
     def __len__(self) -> int:
         return len(self.columns["job_id"])
 
-    def __getitem__(self, key: str) -> NDArray[np.int64]:
+    def __getitem__(self, key: str) -> NDArray[Any]:
         return self.columns[key]
 
     def note(
@@ -348,6 +386,74 @@ class _Table:
                 )
             detail = f"replaced by synthetic estimates (Tsafrir 2005, seed {seed})"
         self.note("no requested time", "changed", n_missing, detail)
+
+    def take_requests(self, machine: Machine, *, requested_memory: bool) -> None:
+        """Take what jobs ask of nodes: as a table says, or chunks of one cpu."""
+        rows, n = self["source_row"], len(self)
+        if self.log.requests is not None:
+            asked = self.log.requests.iloc[rows]
+            self.columns |= {key: asked[key].to_numpy() for key in NODE_COLUMNS}
+            self.columns["partition"] = self._partitions(machine, asked["partition"].to_numpy())
+            return
+        self.columns |= {key: np.zeros(n, dtype=np.int64) for key in NODE_COLUMNS}
+        self.columns["chunks"] = self["processors"]
+        if requested_memory:
+            asked_kb = self.log.records["requested_memory"].to_numpy()[rows]
+            self.columns["memory_mb"] = np.ceil(np.maximum(asked_kb, 0) / KB_OF_MB).astype(np.int64)
+            unknown = int((asked_kb < 0).sum())
+            self.note("no requested memory", "kept", unknown, "taken to need none")
+        if machine.swf_partitions is not None:
+            field = machine.swf_partitions.field
+            names = dict(machine.swf_partitions.names)
+            numbers = self.log.records[field].to_numpy()[rows]
+            named = np.array([names.get(number) for number in numbers.tolist()], dtype=object)
+            self._refuse_unmapped(numbers, named, field, names)
+            self.columns["partition"] = self._partitions(machine, named)
+
+    def _refuse_unmapped(
+        self, numbers: NDArray[Any], named: NDArray[Any], field: str, names: dict[int, str]
+    ) -> None:
+        """Refuse a number of an SWF log that the machine maps to no partition."""
+        unmapped = np.flatnonzero([name is None for name in named])
+        if len(unmapped):
+            first = int(unmapped[0])
+            raise TraceError(
+                f"{place_of(self.log, int(self['source_row'][first]))}: {field} {numbers[first]} "
+                f"has no partition of the machine; [partitions.swf] maps "
+                f"{', '.join(map(str, sorted(names)))} ({len(unmapped)} such jobs)"
+            )
+
+    def _partitions(self, machine: Machine, named: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the index of each job's partition; refuse a name that the machine lacks."""
+        known = machine.partition_names
+        index = {"": 0} | {name: number for number, name in enumerate(known)}
+        found = np.array([index.get(name, -1) for name in named], dtype=np.int64)
+        unknown = np.flatnonzero(found < 0)
+        if len(unknown):
+            first = int(unknown[0])
+            raise TraceError(
+                f"{place_of(self.log, int(self['source_row'][first]))}: "
+                f"{unknown_name('partition', named[first], known)} ({len(unknown)} such jobs)"
+            )
+        return found
+
+    def drop_unplaceable(self, machine: Machine, placement: str) -> None:
+        """Leave out jobs that the machine can never run, and say of the first what it asks for."""
+        columns = Requests(**{key: self[key] for key in Requests._fields})
+        reasons = dict(refused(machine, columns, placement))
+        unwanted = np.zeros(len(self), dtype=bool)
+        unwanted[list(reasons)] = True
+        first = min(reasons, default=-1)
+        detail = f"job {self['job_id'][first]} {reasons[first]}" if reasons else ""
+        self.drop(CANNOT_RUN, unwanted, detail)
+
+    def note_unused_requests(self) -> None:
+        """Record that a machine without nodes has no place for what jobs ask of them."""
+        assert self.log.requests is not None
+        asked = self.log.requests.iloc[self["source_row"]]
+        beyond = asked[["gpus", "memory_mb", "spread", "exclusive"]].to_numpy(dtype=np.int64).any(1)
+        beyond |= asked["partition"].to_numpy() != ""
+        self.note("request of nodes", "kept", int(beyond.sum()), "ignored: processors are counted")
 
     def note_oddities(self) -> None:
         """Record what a person should know of the jobs that remain."""

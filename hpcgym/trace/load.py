@@ -8,7 +8,7 @@ from typing import Literal, Unpack
 from hpcgym.core.workload import Workload
 from hpcgym.trace.catalogue import find_trace
 from hpcgym.trace.clean import CleaningOptions, CleaningReport, clean
-from hpcgym.trace.swf import read_swf
+from hpcgym.trace.tables import read_log
 
 
 def load_workload(
@@ -17,7 +17,7 @@ def load_workload(
     on_bad_line: Literal["raise", "drop"] = "raise",
     **options: Unpack[CleaningOptions],
 ) -> Workload:
-    """Find, read and clean a log, given its name or its file.
+    """Find, read and clean a log, given its name or its file: SWF, or a table of jobs.
 
     `on_bad_line="drop"` leaves malformed lines out; `options` are keywords of `hpcgym.trace.clean`.
 
@@ -38,4 +38,4 @@ def load_with_report(
     **options: Unpack[CleaningOptions],
 ) -> tuple[Workload, CleaningReport]:
     """Do what `load_workload` does, and also report what the cleaning changed."""
-    return clean(read_swf(find_trace(name_or_path), on_bad_line=on_bad_line), **options)
+    return clean(read_log(find_trace(name_or_path), on_bad_line=on_bad_line), **options)

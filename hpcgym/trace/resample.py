@@ -76,6 +76,7 @@ def resample(
         unix_start=workload.unix_start,
         source=workload.source,
         source_row=None if workload.source_row is None else workload.source_row[source],
+        **workload.requests(source),
     )
 
 
@@ -94,7 +95,8 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
                 f"has {WEEK_S} s"
             )
     starts = np.repeat(WEEK_S * np.arange(len(parts)), [len(part) for part in parts])
-    columns = ("submit_time", "run_time", "requested_time", "processors", "user", "job_id")
+    columns = ["submit_time", "run_time", "requested_time", "processors", "user", "job_id"]
+    columns += [key for key in parts[0].requests() if key != "machine"]
     joined: dict[str, Any] = {
         key: np.concatenate([getattr(part, key) for part in parts]) for key in columns
     }
@@ -106,6 +108,7 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
         name=first.name,
         time_offset=first.time_offset,
         unix_start=first.unix_start,
+        machine=first.machine,
     )
 
 

@@ -12,6 +12,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,9 @@ class SwfLog:
         records: One row per job in file order, columns `FIELDS`; int64, or float64 where the file
             has decimals.
         bad_lines: Lines dropped by `on_bad_line="drop"`.
+        requests: What jobs ask of nodes, where the log is a table that says so: the columns
+            `NODE_COLUMNS` of `hpcgym.core.workload`, partitions by name, "" = the first. Its index
+            is each record's line, or row in a Parquet file.
     """
 
     name: str
@@ -82,6 +86,7 @@ class SwfLog:
     header: tuple[str, ...]
     records: pd.DataFrame
     bad_lines: tuple[BadLine, ...] = ()
+    requests: pd.DataFrame | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -214,6 +219,23 @@ def log_name(path: str | Path) -> str:
         'KTH-SP2-1996-2.1-cln'
     """
     return Path(path).name.removesuffix(".gz").removesuffix(".swf")
+
+
+def place_of(log: SwfLog, row: int) -> str:
+    """Return where a record is, as "file:line"; the file is read again, for messages of errors."""
+    if log.path is None:
+        return f"{log.name}: row {row + 1}"
+    if log.requests is not None:
+        between = ": row " if log.path.suffix == ".parquet" else ":"
+        return f"{log.path}{between}{log.requests.index[row]}"
+    dropped = {bad.number for bad in log.bad_lines}
+    content = read_bytes(log.path).removeprefix(_BYTE_ORDER_MARK).decode("latin-1")
+    lines = (
+        number
+        for number, line in enumerate(content.split("\n"), start=1)
+        if line.partition(";")[0].strip() and number not in dropped
+    )
+    return f"{log.path}:{next(islice(lines, row, None))}"
 
 
 def read_bytes(path: Path) -> bytes:

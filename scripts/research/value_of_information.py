@@ -24,8 +24,8 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.baselines import clairvoyant
 from hpcgym.evaluation.runner import evaluate
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.week_ranges import number_ranges
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ import pytest
 from hpcgym.agent import load_cards
 from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.card_results import shelf_results
-from hpcgym.scenario.week_ranges import parse_numbers
+from hpcgym.ranges import parse_numbers
 
 BUNDLED = "synthetic-256-weeks"
 

@@ -20,9 +20,9 @@ from hpcgym.agent.ppo.config import PPOConfig, texts_of
 from hpcgym.agent.sb3 import HPCBatchVecEnv
 from hpcgym.errors import HpcgymError, refuse_seed
 from hpcgym.output import writing
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.week_ranges import number_ranges
 
 FORMAT = 4
 """Version of the files."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from hpcgym.errors import HpcgymError
+from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
-from hpcgym.scenario.week_ranges import number_ranges
 
 
 def split_validation(

@@ -255,7 +255,7 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
 
 
 @kernel(inlined=True)
-def decision_due(sim: Sim) -> bool:
+def decision_due(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the agent decides before this pass.
 
     Writes `next_decision` where decisions are due at fixed intervals.
@@ -263,7 +263,7 @@ def decision_due(sim: Sim) -> bool:
     decide = sim.decide
     if decide == DECIDE_CONTESTED:
         # Where the order cannot matter, the agent is not asked.
-        return sim.pass_due == 1 and is_contested(sim)
+        return sim.pass_due == 1 and is_contested(jobs, sim)
     if decide == DECIDE_EVENT:
         return sim.pass_due == 1 and sim.n_waiting > 0
     if decide == DECIDE_INTERVAL and sim.now == sim.next_decision:
@@ -290,7 +290,7 @@ def run(jobs: Jobs, sim: Sim) -> int:
                 return STATUS_PREDICTION
             take_submissions(jobs, sim)
             sim.phase = PHASE_PASS
-            if decision_due(sim):
+            if decision_due(jobs, sim):
                 return STATUS_DECISION
         finished = sim.pass_due == 0 or make_pass(jobs, sim)
         sim.ordered = 0
@@ -302,6 +302,6 @@ def run(jobs: Jobs, sim: Sim) -> int:
             if violation < 0:
                 return violation
         # The picked job started and the pass stopped: the agent may pick again at the same instant.
-        if not finished and decision_due(sim):
+        if not finished and decision_due(jobs, sim):
             return STATUS_DECISION
     return STATUS_DONE

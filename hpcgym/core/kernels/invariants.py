@@ -16,9 +16,11 @@ from hpcgym.core.constants import (
     CORRECT_NOT,
     DECIDE_NEVER,
     MOST_CLASSES,
+    NODES_CHECK,
     SEMANTICS_BATCH,
 )
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes.call import ask_nodes
 from hpcgym.core.kernels.passes.easy import backfills, reserve
 from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
@@ -36,6 +38,7 @@ HEAD_DELAYED = -5
 PLAN_PASSED = -6
 PLAN_BROKEN = -7
 PARTITION_BROKEN = -8
+NODE_BROKEN = -9
 
 
 @kernel
@@ -59,6 +62,8 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
         or list_jobs(sim, BASE_ORDER, sim.scratch) != sim.n_waiting
     ):
         return COUNT_BROKEN
+    if jobs.nodes_pass != 0:
+        return NODE_BROKEN if ask_nodes(jobs.nodes_pass, jobs, sim, NODES_CHECK, 0) == 1 else 0
     if (
         finished
         and (sim.backfill == BACKFILL_SHIFT or sim.backfill == BACKFILL_SLACK)

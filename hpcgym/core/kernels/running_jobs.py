@@ -16,10 +16,12 @@ from hpcgym.core.constants import (
     FLAG_THRESHOLDED,
     HISTORY_NOT,
     NEVER,
+    NODES_VACATE,
     SEMANTICS_PYSS,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.cost import end_cost
+from hpcgym.core.kernels.nodes.call import ask_nodes
 from hpcgym.core.kernels.passes.multi_queue_delay import record_slowdown
 from hpcgym.core.kernels.passes.multi_queue_partitions import occupy_partition, vacate_partition
 from hpcgym.core.kernels.queue.entries import leave_entry
@@ -153,6 +155,8 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
     job = sim.ending_job[last]
     sim.n_running = last
     sim.n_events += 1
+    if jobs.nodes_pass != 0:
+        ask_nodes(jobs.nodes_pass, jobs, sim, NODES_VACATE, job)
     has_classes = sim.backfill == BACKFILL_MULTI_QUEUE
     # With `pyss` semantics its processors may be free already (`release_estimated`).
     if remove_release(jobs, sim, job):

@@ -23,9 +23,12 @@ from hpcgym.core.constants import (
     BASE_ORDER,
     BY_BASE,
     DECIDE_NEVER,
+    NODES_CONTESTED,
+    NODES_PASS,
     SEMANTICS_BATCH,
 )
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes.call import ask_nodes
 from hpcgym.core.kernels.passes.conservative import depth_pass
 from hpcgym.core.kernels.passes.conservative_kept import plans_are_due, shift_pass
 from hpcgym.core.kernels.passes.easy import easy_pass
@@ -54,8 +57,10 @@ def must_plan(sim: Sim) -> bool:
 
 
 @kernel(inlined=True)
-def is_contested(sim: Sim) -> bool:
+def is_contested(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass."""
+    if jobs.nodes_pass != 0:
+        return ask_nodes(jobs.nodes_pass, jobs, sim, NODES_CONTESTED, 0) == 1
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
     # none fits and nothing is to be planned.
     return (
@@ -83,6 +88,10 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     if sim.n_waiting == 0:
         return True
     is_static = orders_are_static(sim)
+    if jobs.nodes_pass != 0:
+        sim.shadow = sim.settled_head = -1
+        by_instant = int(sim.ordered == 1 or not is_static)
+        return ask_nodes(jobs.nodes_pass, jobs, sim, NODES_PASS, by_instant) == 1
     if (
         sim.full_passes == 0
         and sim.ordered == 0
@@ -94,7 +103,9 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.settled_head = head_to_settle(sim, is_static)
         return True
     # `ordered`: a decision has set the keys of this pass.
-    contested = sim.ordered == 1 or (not is_static and (sim.full_passes == 1 or is_contested(sim)))
+    contested = sim.ordered == 1 or (
+        not is_static and (sim.full_passes == 1 or is_contested(jobs, sim))
+    )
     finished = True
     if sim.backfill == BACKFILL_DEPTH:
         finished = depth_pass(jobs, sim, contested)

@@ -27,10 +27,12 @@ from hpcgym.core.constants import (
     MOST_CLASSES,
     N_ALIKE,
     N_BACKFILL_PARAMETERS,
+    N_CURSOR_FIELDS,
     N_FEATURES,
     N_ORDERS,
     N_QUEUES,
     N_REGRESSORS,
+    N_RESOURCES,
     N_TERMS,
     N_WEIGHTS,
     NODE_CHILDREN,
@@ -38,21 +40,26 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
-from hpcgym.core.struct import Array, Column, Columned, opener
+from hpcgym.core.struct import Address, Array, Column, Columned, opener
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 IntVector = Annotated[NDArray[np.int64], Array("int64", 1)]
 IntTable = Annotated[NDArray[np.int64], Array("int64", 2)]
+IntCube = Annotated[NDArray[np.int64], Array("int64", 3)]
 FloatVector = Annotated[NDArray[np.float64], Array("float64", 1)]
 FloatTable = Annotated[NDArray[np.float64], Array("float64", 2)]
+SingleVector = Annotated[NDArray[np.float32], Array("float32", 1)]
 ByteVector = Annotated[NDArray[np.uint8], Array("uint8", 1)]
+ByteTable = Annotated[NDArray[np.uint8], Array("uint8", 2)]
+ShortTable = Annotated[NDArray[np.int32], Array("int32", 2)]
 SingleTable = Annotated[NDArray[np.float32], Array("float32", 2)]
 Whole = Annotated[int, Array("int64", 0)]
 Real = Annotated[float, Array("float64", 0)]
 Setting = Annotated[int, Column("setting")]
 Counter = Annotated[int, Column("counter")]
 Gauge = Annotated[float, Column("gauge")]
+KernelAddress = Annotated[int, Address("nodes_pass")]
 
 
 class Axes(NamedTuple):
@@ -91,6 +98,18 @@ class Jobs(NamedTuple):
     reward_rate: FloatVector  # what a second of waiting costs, 1/s; empty = no reward is kept
     reward_onset: IntVector  # instant from which waiting costs, s; empty likewise
     field: SingleTable  # observation fields that never change; empty = no observation is made
+    # The machine's nodes and the requests of the jobs; all empty where processors are counted.
+    nodes_pass: KernelAddress  # the kernel that works on nodes, 0 = none
+    chunks: IntVector  # chunks of each job
+    shape: IntVector  # request shape of each job
+    placed_first: IntVector  # where a job's nodes are listed in `Sim.placed_node`
+    need: IntTable  # of each shape, in the columns NEED_*
+    capacity: IntTable  # of each node, in the columns CPUS, GPUS, MEMORY
+    group: IntVector  # group of each node
+    member: ByteTable  # 1 = the partition (row) has the node
+    limit: IntTable  # of each partition, in the columns LIMIT_*
+    shown_partition: IntVector  # partitions that observations show, higher tiers first
+    largest_node: IntVector  # most of each resource on a node
 
 
 class Sim(Columned):
@@ -123,6 +142,7 @@ class Sim(Columned):
     correct: Setting  # CORRECT_*: the estimate of a job that outlives its own
     expect: Setting  # bits of EXPECT_*: how run times of jobs are expected
     show_expected: Setting  # EXPECT_*: the expectation that observations show
+    placement: Setting  # PLACE_*: in what order nodes are taken
 
     # What moves, in whole numbers.
     now: Counter  # s
@@ -166,6 +186,13 @@ class Sim(Columned):
     n_held: Counter  # jobs that wait for their delay to end, out of sight
     n_batch: Counter  # jobs completed since the delay was last adapted
     n_batch_short: Counter  # jobs among them whose slowdown counts
+    nodes_ready: Counter  # 1 once the nodes are empty; 0 after a reset
+    next_unseen: Counter  # first job whose submission has not marked its component as due
+    n_vacated: Counter  # jobs that gave their nodes back
+    n_changes: Counter  # how often a node's free resources changed
+    n_reservations: Counter  # of the plan, within a pass
+    n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
+    refused_state: Counter  # number of the state that `refused_*` is about
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -184,6 +211,8 @@ class Sim(Columned):
     # Parameters of the backfilling mode. Modes share columns: each reads only its own parameters.
     # `BACKFILL_DEPTH`: reservations at most; inf = all waiting jobs.
     depth: Annotated[float, Column("backfill_parameter", 0)]
+    # `BACKFILL_DEPTH` without a limit, on nodes: jobs of a component planned in a pass; inf = all.
+    planned: Annotated[float, Column("backfill_parameter", 1)]
     # `BACKFILL_LOOK_AHEAD`: jobs looked at behind the head; inf = all.
     window: Annotated[float, Column("backfill_parameter", 0)]
     # `BACKFILL_RELAXED`: how many of its estimates a head may be delayed by; inf = without limit.
@@ -312,6 +341,89 @@ class Sim(Columned):
     """Instants at which delays end, descending, s."""
     held_job: IntVector = empty("held")
     """The jobs that become eligible then."""
+
+    free_on: IntTable = empty("nodes of the machine", N_RESOURCES)
+    """What no job occupies of each node: cpus, GPUs and memory in MB."""
+    placed_node: IntVector = empty("placements")
+    """Nodes of each started job, from `Jobs.placed_first` on."""
+    placed_chunks: IntVector = empty("placements")
+    """Its chunks on each."""
+    placed_on: IntVector = empty("jobs if nodes")
+    """How many nodes each started job has."""
+    due: ByteVector = empty("components")
+    """1 = a job of the component was submitted or ended at this instant."""
+    changed_node: IntVector = empty("nodes of the machine")
+    """Ring of the nodes whose free resources changed last."""
+
+    room_shape: IntVector = empty("rows of rooms")
+    """Shape that each row of `room` is about, -1 = none."""
+    room_at: IntVector = empty("rows of rooms")
+    """`n_changes` up to which the row is right."""
+    room_total: IntVector = empty("rows of rooms")
+    """Chunks that the free nodes take in all."""
+    room: ShortTable = empty("rows of rooms", "nodes of the machine")
+    """Chunks that each node can still take, `spread` aside."""
+
+    unplaced_at: IntVector = empty("shapes")
+    """`n_vacated` when `unplaced_chunks` was found."""
+    unplaced_chunks: IntVector = empty("shapes")
+    """Fewest chunks of a shape that were found to have no placement since."""
+    refused_at: IntVector = empty("shapes")
+    """Number of the state that `refused_chunks` and `refused_reach` are about."""
+    refused_chunks: IntVector = empty("shapes")
+    """Chunks of the last job of a shape that would have delayed a reservation."""
+    refused_reach: IntVector = empty("shapes")
+    """Reservations that begin before that job's estimated end."""
+
+    walk: IntVector = empty("walk if nodes")
+    """The waiting jobs in queue order, within a pass."""
+    component_walk: IntVector = empty("walk if nodes")
+    """Those of one component, higher tiers first."""
+    plan_job: IntTable = empty(2, "plan if nodes")
+    """Jobs with reservations, in the order these were made; the plan, and one that is tried."""
+    plan_start: IntTable = empty(2, "plan if nodes")
+    """Start of each reservation, s."""
+    plan_end: IntTable = empty(2, "plan if nodes")
+    """Its end, s."""
+    plan_first: IntTable = empty(2, "plan if nodes")
+    """Where its nodes are listed in `planned_node`."""
+    plan_on: IntTable = empty(2, "plan if nodes")
+    """How many nodes it has."""
+    plan_by_start: IntTable = empty(2, "plan if nodes")
+    """Reservations by start."""
+    plan_by_end: IntTable = empty(2, "plan if nodes")
+    """Reservations by end."""
+    planned_node: IntTable = empty(2, "plan of nodes")
+    """Nodes of the reservations."""
+    planned_chunks: IntTable = empty(2, "plan of nodes")
+    """Chunks on each."""
+    planned_of: IntVector = empty("partitions")
+    """Reservations of each partition in the pass."""
+
+    cursor: IntTable = empty("cursors", N_CURSOR_FIELDS)
+    """Where each cursor is in the events to come, in the columns CURSOR_*; see `nodes.timeline`."""
+    later: IntCube = empty("cursors", "nodes of the machine", N_RESOURCES)
+    """What more is free of each node at the cursor's instant than now, by estimates."""
+    touched_node: IntTable = empty("cursors", "nodes of the machine")
+    """Nodes whose `later` was written."""
+    is_touched: ByteTable = empty("cursors", "nodes of the machine")
+    """1 = the node is listed there."""
+    row: ShortTable = empty("cursors", "nodes of the machine")
+    """Chunks of one shape that each node takes at the cursor's instant, or throughout a window."""
+    chosen_node: IntVector = empty("nodes of the machine")
+    """Nodes of the placement found last."""
+    chosen_chunks: IntVector = empty("nodes of the machine")
+    """Chunks on each."""
+    group_room: IntVector = empty("groups of nodes")
+    """Chunks that each group takes, within a search."""
+    group_is_taken: ByteVector = empty("groups of nodes")
+    """1 = the search has taken the group."""
+    component_shadow: IntVector = empty("components")
+    """Shadow time of each component as of the latest observation, s, -1 = none."""
+    shown_job: SingleVector = empty("fields of nodes")
+    """Fields of the job shown last, in the columns `NodesField`."""
+    shown_machine: SingleVector = empty("fields of the machine")
+    """Free share of each resource in each partition that is shown."""
 
 
 class InitialState(NamedTuple):

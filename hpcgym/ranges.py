@@ -1,20 +1,26 @@
-"""Numbers of episodes as text: "65-100", "1,3,5-7"."""
+"""Numbers of episodes or nodes as text: "65-100", "1,3,5-7"."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from hpcgym.errors import ScenarioError
+from hpcgym.errors import HpcgymError, ScenarioError
 
 
-def parse_numbers(text: str, available: Sequence[int], *, what: str = "weeks") -> tuple[int, ...]:
+def parse_numbers(
+    text: str,
+    available: Sequence[int],
+    *,
+    what: str = "weeks",
+    error: type[HpcgymError] = ScenarioError,
+) -> tuple[int, ...]:
     """Return the numbers that a text such as "65-100" or "1,3,5-7" names, ascending, each once.
 
-    Both ends of a range count. `what` names the numbered things in messages.
+    Both ends of a range count. `what` names the numbered things in messages, and `error` is raised.
 
     Raises:
-        ScenarioError: The text is not understood, a range runs backwards, or a number is not
+        HpcgymError: The text is not understood, a range runs backwards, or a number is not
             available.
 
     Example:
@@ -25,23 +31,23 @@ def parse_numbers(text: str, available: Sequence[int], *, what: str = "weeks") -
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
         if match is None:
-            raise ScenarioError(
+            raise error(
                 f'{what} "{text}": {part.strip()!r} is neither a number nor a range; '
                 'write them as "65-100" or "1,3,5-7"'
             )
         first = int(match[1])
         last = int(match[2]) if match[2] else first
         if last < first:
-            raise ScenarioError(
+            raise error(
                 f'{what} "{text}": the range {first}-{last} runs backwards; '
                 f"did you mean {last}-{first}?"
             )
         if last - first > max(available, default=0):
-            raise ScenarioError(f'{what} "{text}": allowed are {number_ranges(available)}')
+            raise error(f'{what} "{text}": allowed are {number_ranges(available)}')
         chosen.update(range(first, last + 1))
     missing = sorted(chosen - set(available))
     if missing:
-        raise ScenarioError(
+        raise error(
             f'{what} "{text}": there is no {number_ranges(missing)}; '
             f"allowed are {number_ranges(available)}"
         )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgym.errors import ScenarioError
-from hpcgym.scenario.week_ranges import number_ranges, parse_numbers
+from hpcgym.ranges import number_ranges, parse_numbers
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,378 @@
+"""The pass on a machine of nodes: EASY, reservation depth k, and conservative backfilling.
+
+Partitions that share nodes form a component. Only a component of which a job was submitted or ended
+at this instant has a pass. Its jobs are walked in queue order, higher tiers first:
+
+1. Start jobs until one has no placement on what is free now.
+2. Go on from it. A job whose partition has k reservations already is left for step 3. Any other
+   starts if it has a placement for its whole estimate beside the reservations, or else gets one.
+3. Try the jobs left in backfill order. A job starts where its rule places it now if every
+   reservation can be placed again beside it. Otherwise it starts if it has a placement beside
+   the reservations.
+
+EASY is k = 1. With k = 0 the pass ends at the first job without a placement. With k infinite it is
+conservative backfilling, and step 3 is empty.
+
+Shortcuts leave the starts as they are. Between two ends of jobs, what is free now only shrinks. So
+a shape without a placement for some number of chunks has none for as many or more until the next
+job ends. Once no job of the walk has a placement now, nobody needs a reservation.
+
+Cost, with n waiting jobs: O(n) comparisons, and for each shape that waits a step for each node
+changed. A reservation walks the events up to its start. A trial in step 3 costs as much, but jobs
+of one shape, with as many chunks or more, share its answer.
+
+Source: Specification, section 13, "Machine" and "EASY and depth k".
+"""
+
+from hpcgym.core.constants import (
+    BACKFILL_DEPTH,
+    BACKFILL_EASY,
+    BACKFILL_NONE,
+    BASE_ORDER,
+    BY_BASE,
+    LIMIT_TIER,
+    NEED_PARTITION,
+    PASS_ORDER,
+    PLACE_LOWEST,
+    PLACE_TIGHTEST,
+)
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
+from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of
+from hpcgym.core.kernels.nodes.timeline import (
+    OTHER_PLAN,
+    PLAN,
+    TRIAL,
+    add_reservation,
+    advance,
+    begin_cursor,
+    place_from,
+    place_now,
+    reserve_earliest,
+)
+from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs
+from hpcgym.core.kernels.queue.selection import sort_listed
+from hpcgym.core.kernels.running_jobs import is_overdue, start_waiting
+from hpcgym.core.kernels.types import Jobs, Sim
+
+
+@kernel
+def mark_submitted(jobs: Jobs, sim: Sim) -> None:
+    """Mark the components of the jobs submitted at this instant; write `due`."""
+    for job in range(sim.next_unseen, sim.next_job):
+        sim.due[component_of(jobs, job)] = 1
+    sim.next_unseen = sim.next_job
+
+
+@kernel
+def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether the rule has a placement for a job on what is free now.
+
+    Writes `unplaced_*`, the rooms of the shape and the cursor `TRIAL`.
+    """
+    shape, wanted = jobs.shape[job], jobs.chunks[job]
+    # What is free only shrinks from one end of a job to the next.
+    known = sim.unplaced_at[shape] == sim.n_vacated
+    if known and wanted >= sim.unplaced_chunks[shape]:
+        return False
+    row = rooms_of(jobs, sim, shape)
+    if sim.room_total[row] >= wanted:
+        if is_sum_enough(jobs, sim, shape):
+            return True
+        begin_cursor(jobs, sim, TRIAL, shape)
+        if place_chunks(jobs, sim, TRIAL, shape, wanted) > 0:
+            return True
+    sim.unplaced_at[shape] = sim.n_vacated
+    sim.unplaced_chunks[shape] = wanted
+    return False
+
+
+@kernel
+def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
+    """Start a job on the n nodes of the placement found last."""
+    occupy(jobs, sim, job, n)
+    start_waiting(jobs, sim, job, backfilled)
+    sim.refused_state += 1
+
+
+@kernel
+def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
+    """Start jobs of the walk until one has no placement now (step 1); return how many started.
+
+    Return less than 0 if the picked job started.
+    """
+    for place in range(n):
+        job = sim.component_walk[place]
+        if not has_placement(jobs, sim, job):
+            return place
+        begin_cursor(jobs, sim, TRIAL, jobs.shape[job])
+        placed = place_chunks(jobs, sim, TRIAL, jobs.shape[job], jobs.chunks[job])
+        start_chosen(jobs, sim, job, placed, False)
+        sim.checked_head = -1
+        if job == sim.pick:
+            return -1
+    return n
+
+
+@kernel
+def count_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
+    """Count the jobs of the walk from place `first` on that have a placement now."""
+    count = 0
+    for place in range(first, n):
+        count += int(has_placement(jobs, sim, sim.component_walk[place]))
+    return count
+
+
+@kernel
+def clear_plan(sim: Sim) -> None:
+    """Forget all reservations."""
+    sim.n_reservations = 0
+    sim.n_planned_nodes = 0
+
+
+@kernel
+def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
+    """Start or reserve for the jobs behind the first misfit (step 2).
+
+    Return how many jobs are left for step 3, listed in `scratch`. Writes the plan.
+    """
+    clear_plan(sim)
+    sim.planned_of[:] = 0
+    left = 0
+    hopeful = count_placeable(jobs, sim, first, n)
+    for place in range(first, n):
+        # Nobody can start any more, so nobody needs a reservation.
+        if hopeful == 0:
+            return 0
+        job = sim.component_walk[place]
+        partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+        is_placeable = has_placement(jobs, sim, job)
+        if sim.planned_of[partition] >= depth:
+            if is_placeable:
+                sim.scratch[left] = job
+                left += 1
+            continue
+        placed = -1
+        if is_placeable:
+            hopeful -= 1
+            placed = place_now(jobs, sim, PLAN, job)
+        if placed > 0:
+            start_chosen(jobs, sim, job, placed, True)
+            hopeful = left + count_placeable(jobs, sim, place + 1, n)
+        else:
+            reserve_earliest(jobs, sim, job)
+            sim.planned_of[partition] += 1
+    return left
+
+
+@kernel
+def order_left(jobs: Jobs, sim: Sim, primary: int, left: int) -> None:
+    """List the jobs left for step 3 in backfill order in `component_walk`, higher tiers first."""
+    which = make_backfill_order(jobs, sim, primary, left)
+    if which != primary:
+        sort_listed(sim, which, left)
+    n = 0
+    tier = 0
+    while n < left:
+        for place in range(left):
+            job = sim.scratch[place]
+            if jobs.limit[jobs.need[jobs.shape[job], NEED_PARTITION], LIMIT_TIER] == tier:
+                sim.component_walk[n] = job
+                n += 1
+        tier += 1
+
+
+@kernel
+def choose_planned(sim: Sim, plan: int, number: int) -> int:
+    """Make the nodes of a reservation the placement found last, and return their number."""
+    n = sim.plan_on[plan, number]
+    for each in range(n):
+        sim.chosen_node[each] = sim.planned_node[plan, sim.plan_first[plan, number] + each]
+        sim.chosen_chunks[each] = sim.planned_chunks[plan, sim.plan_first[plan, number] + each]
+    return n
+
+
+@kernel
+def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> bool:
+    """Tell whether every reservation can be placed again if a job starts where it is placed now.
+
+    The n nodes of that placement are the ones found last. Writes the other plan: the job, then the
+    reservations on their new nodes.
+    """
+    n_reservations, n_nodes = sim.n_reservations, sim.n_planned_nodes
+    clear_plan(sim)
+    add_reservation(jobs, sim, OTHER_PLAN, job, sim.now, n)
+    for number in range(n_reservations):
+        other = sim.plan_job[PLAN, number]
+        start = sim.plan_start[PLAN, number]
+        shape = jobs.shape[other]
+        begin_cursor(jobs, sim, TRIAL, shape)
+        advance(jobs, sim, TRIAL, OTHER_PLAN, shape, component_of(jobs, other), start)
+        placed = place_from(jobs, sim, OTHER_PLAN, other, start)
+        if placed < 0:
+            sim.n_reservations, sim.n_planned_nodes = n_reservations, n_nodes
+            return False
+        add_reservation(jobs, sim, OTHER_PLAN, other, start, placed)
+    return True
+
+
+@kernel
+def adopt_other_plan(jobs: Jobs, sim: Sim) -> int:
+    """Make the other plan the plan, but for the job that it begins with.
+
+    That job's nodes become the placement found last; return their number.
+    """
+    n_reservations = sim.n_reservations
+    clear_plan(sim)
+    for number in range(1, n_reservations):
+        n = choose_planned(sim, OTHER_PLAN, number)
+        job, start = sim.plan_job[OTHER_PLAN, number], sim.plan_start[OTHER_PLAN, number]
+        add_reservation(jobs, sim, PLAN, job, start, n)
+    return choose_planned(sim, OTHER_PLAN, 0)
+
+
+@kernel(inlined=True)
+def count_begun(sim: Sim, until: int) -> int:
+    """Count the reservations that begin before an instant."""
+    count = 0
+    while (
+        count < sim.n_reservations and sim.plan_start[PLAN, sim.plan_by_start[PLAN, count]] < until
+    ):
+        count += 1
+    return count
+
+
+@kernel
+def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
+    """Tell whether a job like this one was refused in step 3 since a job last started."""
+    shape, wanted = jobs.shape[job], jobs.chunks[job]
+    if sim.refused_at[shape] != sim.refused_state or sim.refused_reach[shape] != reach:
+        return False
+    if wanted == sim.refused_chunks[shape]:
+        return True
+    # These rules place more chunks on the same nodes and further ones.
+    nested = sim.placement == PLACE_LOWEST or sim.placement == PLACE_TIGHTEST
+    is_simple = nested and sim.n_reservations == 1 and is_sum_enough(jobs, sim, shape)
+    return is_simple and wanted > sim.refused_chunks[shape]
+
+
+@kernel
+def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int) -> None:
+    """Start the jobs left that leave every reservation its time (step 3)."""
+    sim.refused_state += 1
+    for place in range(left):
+        job = sim.component_walk[place]
+        if not has_placement(jobs, sim, job):
+            continue
+        shape = jobs.shape[job]
+        reach = count_begun(sim, sim.now + jobs.estimate[job])
+        if reach > 0 and is_refused(jobs, sim, job, reach):
+            continue
+        begin_cursor(jobs, sim, TRIAL, shape)
+        placed = place_chunks(jobs, sim, TRIAL, shape, jobs.chunks[job])
+        if reach > 0:
+            if try_beside(jobs, sim, job, placed):
+                placed = adopt_other_plan(jobs, sim)
+            else:
+                placed = place_now(jobs, sim, PLAN, job)
+        if placed > 0:
+            start_chosen(jobs, sim, job, placed, True)
+        else:
+            sim.refused_at[shape] = sim.refused_state
+            sim.refused_reach[shape] = reach
+            sim.refused_chunks[shape] = jobs.chunks[job]
+
+
+@kernel(inlined=True)
+def depth_of(sim: Sim) -> float:
+    """Return how many reservations a partition may have."""
+    if sim.backfill == BACKFILL_NONE:
+        return 0.0
+    return 1.0 if sim.backfill == BACKFILL_EASY else sim.depth
+
+
+@kernel
+def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
+    """List the waiting jobs of a component, higher tiers first; return how many there are.
+
+    The `waiting` jobs in queue order are in `walk`.
+    """
+    n = 0
+    tier = 0
+    highest_left = True
+    while highest_left:
+        highest_left = False
+        for place in range(waiting):
+            job = sim.walk[place]
+            partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+            if sim.start_time[job] < -1 and component_of(jobs, job) == component:
+                if jobs.limit[partition, LIMIT_TIER] == tier:
+                    sim.component_walk[n] = job
+                    n += 1
+                elif jobs.limit[partition, LIMIT_TIER] > tier:
+                    highest_left = True
+        tier += 1
+    return n
+
+
+@kernel
+def component_pass(jobs: Jobs, sim: Sim, component: int, primary: int, waiting: int) -> bool:
+    """Make the pass of a component; return False if it stopped at the picked job."""
+    n = list_component(jobs, sim, component, waiting)
+    depth = depth_of(sim)
+    if sim.backfill == BACKFILL_DEPTH and sim.planned < n:
+        n = int(sim.planned)
+    started = start_in_order_on_nodes(jobs, sim, n)
+    if started < 0:
+        return False
+    if started < n and depth > 0.0:
+        left = walk_on(jobs, sim, started, n, depth)
+        order_left(jobs, sim, primary, left)
+        backfill_on_nodes(jobs, sim, left)
+    return True
+
+
+@kernel
+def nodes_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+    """Make the pass of each component that is due; return False if it stopped at the picked job."""
+    mark_submitted(jobs, sim)
+    waiting = list_in_order(jobs, sim, contested)
+    for place in range(waiting):
+        sim.walk[place] = sim.scratch[place]
+    primary = BASE_ORDER
+    if sim.ordered == 1 or (contested and sim.order_rule != BY_BASE):
+        primary = PASS_ORDER
+    # The picked job's component goes first: where the job starts, the others wait for a new pick.
+    picked = component_of(jobs, sim.pick) if sim.pick >= 0 else -1
+    for turn in range(-1, len(sim.due)):
+        component = picked if turn < 0 else turn
+        if component < 0 or sim.due[component] == 0:
+            continue
+        if not component_pass(jobs, sim, component, primary, waiting):
+            return False
+        sim.due[component] = 0
+    return True
+
+
+@kernel
+def is_contested_on_nodes(jobs: Jobs, sim: Sim) -> bool:
+    """Tell whether the order can matter in the pass of a component that is due.
+
+    It can where two of its jobs within the threshold wait and one of them has a placement now.
+    """
+    mark_submitted(jobs, sim)
+    waiting = list_jobs(sim, BASE_ORDER, sim.scratch)
+    for component in range(len(sim.due)):
+        if sim.due[component] == 0:
+            continue
+        count, fits = 0, False
+        for place in range(waiting):
+            job = sim.scratch[place]
+            if is_overdue(sim, job) or component_of(jobs, job) != component:
+                continue
+            count += 1
+            fits = fits or has_placement(jobs, sim, job)
+            if fits and count >= 2:
+                return True
+    return False

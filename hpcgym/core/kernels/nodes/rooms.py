@@ -1,0 +1,175 @@
+"""How many chunks of a request each node can take: its room.
+
+Jobs of one *shape* have equal chunks, partition, `spread` and `exclusive`, so they share their
+rooms. `room` holds a row for each shape in use, with the total of the row. A change of a node is
+written into a ring. A row reads the changes it has missed when it is next used. So a comparison
+tells whether a job can be placed at all, and an event costs a few steps for each shape that waits.
+
+Rooms in rows leave `spread` aside, totals do not: the rule `tightest` compares rooms without it.
+
+Cost: O(changes missed), or O(nodes) where more nodes changed than there are, and for a new row.
+
+Source: Specification, section 13, "Room and placement" and "Cost".
+"""
+
+from hpcgym.core.constants import (
+    CPUS,
+    GPUS,
+    LIMIT_COMPONENT,
+    MEMORY,
+    N_RESOURCES,
+    NEED_EXCLUSIVE,
+    NEED_PARTITION,
+    NEED_SPREAD,
+)
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.types import Jobs, Sim
+
+
+@kernel(inlined=True)
+def room_with(jobs: Jobs, shape: int, node: int, cpus: int, gpus: int, memory: int) -> int:
+    """Return how many chunks of a shape fit into these free resources of a node."""
+    if jobs.member[jobs.need[shape, NEED_PARTITION], node] == 0:
+        return 0
+    # Every chunk has a cpu, so a node is empty if all its cpus are free.
+    if jobs.need[shape, NEED_EXCLUSIVE] == 1 and cpus < jobs.capacity[node, CPUS]:
+        return 0
+    wanted = jobs.need[shape, CPUS]
+    room = cpus if wanted == 1 else cpus // wanted
+    wanted = jobs.need[shape, GPUS]
+    if wanted > 0:
+        room = min(room, gpus // wanted)
+    wanted = jobs.need[shape, MEMORY]
+    if wanted > 0 and jobs.capacity[node, MEMORY] > 0:
+        room = min(room, memory // wanted)
+    return max(room, 0)
+
+
+@kernel(inlined=True)
+def room_now(jobs: Jobs, sim: Sim, shape: int, node: int) -> int:
+    """Return how many chunks of a shape a node can take now."""
+    return room_with(
+        jobs,
+        shape,
+        node,
+        sim.free_on[node, CPUS],
+        sim.free_on[node, GPUS],
+        sim.free_on[node, MEMORY],
+    )
+
+
+@kernel(inlined=True)
+def usable(jobs: Jobs, shape: int, room: int) -> int:
+    """Return how many chunks a job may place where so many have room."""
+    return min(room, 1) if jobs.need[shape, NEED_SPREAD] == 1 else room
+
+
+@kernel(inlined=True)
+def component_of(jobs: Jobs, job: int) -> int:
+    """Return the component that a job's partition belongs to."""
+    return jobs.limit[jobs.need[jobs.shape[job], NEED_PARTITION], LIMIT_COMPONENT]
+
+
+@kernel
+def clear_nodes(jobs: Jobs, sim: Sim) -> None:
+    """Empty every node; write all that is kept of nodes from instant to instant."""
+    for node in range(len(jobs.capacity)):
+        for resource in range(N_RESOURCES):
+            sim.free_on[node, resource] = jobs.capacity[node, resource]
+    sim.room_shape[:] = -1
+    sim.room_at[:] = 0
+    sim.unplaced_at[:] = -1
+    sim.refused_at[:] = -1
+    sim.due[:] = 0
+    sim.is_touched[:, :] = 0
+    sim.later[:, :, :] = 0
+    sim.cursor[:, :] = 0
+    sim.nodes_ready = 1
+
+
+@kernel(inlined=True)
+def note_change(sim: Sim, node: int) -> None:
+    """Write into the ring that a node's free resources have changed."""
+    sim.changed_node[sim.n_changes % len(sim.changed_node)] = node
+    sim.n_changes += 1
+
+
+@kernel(inlined=True)
+def use_of(jobs: Jobs, shape: int, node: int, chunks: int, resource: int) -> int:
+    """Return how much of a node's resource so many chunks of a shape occupy."""
+    if jobs.need[shape, NEED_EXCLUSIVE] == 1:
+        return jobs.capacity[node, resource]
+    # Memory that a node does not count is never free: its capacity is 0.
+    if resource == MEMORY and jobs.capacity[node, MEMORY] == 0:
+        return 0
+    return chunks * jobs.need[shape, resource]
+
+
+@kernel
+def vacate(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Free the nodes of a job that ends; write `free_on`, the ring of changes and `due`."""
+    shape = jobs.shape[job]
+    first = jobs.placed_first[job]
+    for place in range(first, first + sim.placed_on[job]):
+        node = sim.placed_node[place]
+        for resource in range(N_RESOURCES):
+            used = use_of(jobs, shape, node, sim.placed_chunks[place], resource)
+            sim.free_on[node, resource] += used
+        note_change(sim, node)
+    sim.n_vacated += 1
+    sim.due[component_of(jobs, job)] = 1
+
+
+@kernel
+def occupy(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
+    """Give a job that starts the n nodes of the placement found last.
+
+    Writes `placed_*`, `free_on` and the ring of changes. Nodes are listed by id.
+    """
+    shape = jobs.shape[job]
+    first = jobs.placed_first[job]
+    sim.placed_on[job] = n
+    for chosen in range(n):
+        node, chunks = sim.chosen_node[chosen], sim.chosen_chunks[chosen]
+        place = first + chosen
+        while place > first and sim.placed_node[place - 1] > node:
+            sim.placed_node[place] = sim.placed_node[place - 1]
+            sim.placed_chunks[place] = sim.placed_chunks[place - 1]
+            place -= 1
+        sim.placed_node[place] = node
+        sim.placed_chunks[place] = chunks
+        for resource in range(N_RESOURCES):
+            sim.free_on[node, resource] -= use_of(jobs, shape, node, chunks, resource)
+        note_change(sim, node)
+
+
+@kernel
+def fill_rooms(jobs: Jobs, sim: Sim, row: int, shape: int) -> None:
+    """Write a row of rooms anew, and its total."""
+    total = 0
+    for node in range(len(jobs.capacity)):
+        room = room_now(jobs, sim, shape, node)
+        sim.room[row, node] = room
+        total += usable(jobs, shape, room)
+    sim.room_total[row] = total
+
+
+@kernel
+def rooms_of(jobs: Jobs, sim: Sim, shape: int) -> int:
+    """Return the row that holds the rooms of a shape as of now; write the row."""
+    n_nodes = len(sim.changed_node)
+    row = shape % len(sim.room_shape)
+    missed = sim.n_changes - sim.room_at[row]
+    if sim.room_shape[row] != shape or missed > n_nodes:
+        fill_rooms(jobs, sim, row, shape)
+        sim.room_shape[row] = shape
+    else:
+        total = sim.room_total[row]
+        for change in range(sim.room_at[row], sim.n_changes):
+            node = sim.changed_node[change % n_nodes]
+            room = room_now(jobs, sim, shape, node)
+            total += usable(jobs, shape, room) - usable(jobs, shape, sim.room[row, node])
+            sim.room[row, node] = room
+        sim.room_total[row] = total
+    sim.room_at[row] = sim.n_changes
+    return row

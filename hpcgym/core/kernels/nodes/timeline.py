@@ -1,0 +1,305 @@
+"""The events to come, by estimates: running jobs release nodes, reservations take and return them.
+
+A *cursor* walks these events in order of time. `later` holds what is then free of each node beyond
+what is free now, and `row` how many chunks of one shape the nodes take. There are two cursors:
+
+- `TRIAL` looks for the start of a reservation. Its row is about the instant it has reached.
+- `WINDOW` goes on from there to the end of the reservation. Its row is about the whole of it: the
+  least room of each node. Only starts of reservations lower a room, so no other event is compared.
+
+A *plan* holds the reservations of a pass. There are two: the plan, and one that is tried.
+
+Cost: O(nodes) to begin, then a step for each node of each event.
+
+Source: Specification, section 13, "EASY and depth k" and "Conservative".
+"""
+
+from hpcgym.core.constants import (
+    BACKFILL_DEPTH,
+    CPUS,
+    CURSOR_END,
+    CURSOR_RELEASE,
+    CURSOR_START,
+    CURSOR_TOTAL,
+    CURSOR_TOUCHED,
+    GPUS,
+    MEMORY,
+    N_CURSOR_FIELDS,
+    N_RESOURCES,
+    NEVER,
+)
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes.placement import place_chunks
+from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable, use_of
+from hpcgym.core.kernels.types import Jobs, Sim
+
+TRIAL, WINDOW = 0, 1
+"""Cursors."""
+
+PLAN, OTHER_PLAN = 0, 1
+"""Plans: the reservations of the pass, and those that are tried in their place."""
+
+
+@kernel(inlined=True)
+def room_at(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> int:
+    """Return how many chunks of a shape a node takes at the instant of a cursor."""
+    return room_with(
+        jobs,
+        shape,
+        node,
+        sim.free_on[node, CPUS] + sim.later[at, node, CPUS],
+        sim.free_on[node, GPUS] + sim.later[at, node, GPUS],
+        sim.free_on[node, MEMORY] + sim.later[at, node, MEMORY],
+    )
+
+
+@kernel
+def forget_touched(sim: Sim, at: int) -> None:
+    """Set `later` of a cursor back to zero."""
+    for place in range(sim.cursor[at, CURSOR_TOUCHED]):
+        node = sim.touched_node[at, place]
+        sim.is_touched[at, node] = 0
+        for resource in range(N_RESOURCES):
+            sim.later[at, node, resource] = 0
+    sim.cursor[at, CURSOR_TOUCHED] = 0
+
+
+@kernel
+def begin_cursor(jobs: Jobs, sim: Sim, at: int, shape: int) -> None:
+    """Set a cursor before all events, with the rooms of a shape as of now."""
+    forget_touched(sim, at)
+    sim.cursor[at, CURSOR_RELEASE] = sim.n_releases - 1  # the soonest release is last
+    sim.cursor[at, CURSOR_START] = 0
+    sim.cursor[at, CURSOR_END] = 0
+    kept = rooms_of(jobs, sim, shape)
+    sim.cursor[at, CURSOR_TOTAL] = sim.room_total[kept]
+    for node in range(len(jobs.capacity)):
+        sim.row[at, node] = sim.room[kept, node]
+
+
+@kernel
+def copy_cursor(jobs: Jobs, sim: Sim) -> None:
+    """Set the cursor `WINDOW` to where `TRIAL` is."""
+    forget_touched(sim, WINDOW)
+    for column in range(N_CURSOR_FIELDS):
+        sim.cursor[WINDOW, column] = sim.cursor[TRIAL, column]
+    for place in range(sim.cursor[TRIAL, CURSOR_TOUCHED]):
+        node = sim.touched_node[TRIAL, place]
+        sim.touched_node[WINDOW, place] = node
+        sim.is_touched[WINDOW, node] = 1
+        for resource in range(N_RESOURCES):
+            sim.later[WINDOW, node, resource] = sim.later[TRIAL, node, resource]
+    for node in range(len(jobs.capacity)):
+        sim.row[WINDOW, node] = sim.row[TRIAL, node]
+
+
+@kernel(inlined=True)
+def change_node(
+    jobs: Jobs, sim: Sim, at: int, shape: int, node: int, chunks: int, sign: int
+) -> None:
+    """Return chunks of a job to a node, or take them (`sign` -1), at the instant of a cursor."""
+    if sim.is_touched[at, node] == 0:
+        sim.is_touched[at, node] = 1
+        sim.touched_node[at, sim.cursor[at, CURSOR_TOUCHED]] = node
+        sim.cursor[at, CURSOR_TOUCHED] += 1
+    for resource in range(N_RESOURCES):
+        sim.later[at, node, resource] += sign * use_of(jobs, shape, node, chunks, resource)
+
+
+@kernel(inlined=True)
+def show_change(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> None:
+    """Write the room of a node at the instant of a cursor into its row."""
+    room = room_at(jobs, sim, at, shape, node)
+    change = usable(jobs, shape, room) - usable(jobs, shape, sim.row[at, node])
+    sim.cursor[at, CURSOR_TOTAL] += change
+    sim.row[at, node] = room
+
+
+@kernel(inlined=True)
+def release_end(sim: Sim, place: int) -> int:
+    """Return when the running job at a place in the list of releases is taken to end, s."""
+    release = sim.release_time[place]
+    if release > sim.now:
+        return release
+    # Such a job is past its estimate. With reservations for all, it ends a second from now.
+    plans_all = sim.backfill == BACKFILL_DEPTH and sim.depth == float("inf")
+    return sim.now + 1 if plans_all else sim.now
+
+
+@kernel
+def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
+    """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
+    place = sim.cursor[at, CURSOR_RELEASE]
+    while place >= 0 and release_end(sim, place) <= until:
+        job = sim.release_job[place]
+        if component_of(jobs, job) == component:
+            first = jobs.placed_first[job]
+            for each in range(first, first + sim.placed_on[job]):
+                node = sim.placed_node[each]
+                change_node(jobs, sim, at, jobs.shape[job], node, sim.placed_chunks[each], 1)
+                if at == TRIAL:
+                    show_change(jobs, sim, at, shape, node)
+        place -= 1
+    sim.cursor[at, CURSOR_RELEASE] = place
+
+
+@kernel
+def pass_reservation(
+    jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, number: int, sign: int
+) -> None:
+    """Move a cursor past the start (`sign` -1) or the end of a reservation."""
+    job = sim.plan_job[plan, number]
+    first = sim.plan_first[plan, number]
+    for each in range(first, first + sim.plan_on[plan, number]):
+        node = sim.planned_node[plan, each]
+        change_node(jobs, sim, at, jobs.shape[job], node, sim.planned_chunks[plan, each], sign)
+        if at == TRIAL:
+            show_change(jobs, sim, at, shape, node)
+
+
+@kernel
+def pass_ends(jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, until: int) -> None:
+    """Move a cursor past the ends of reservations up to an instant."""
+    place = sim.cursor[at, CURSOR_END]
+    while place < sim.n_reservations:
+        number = sim.plan_by_end[plan, place]
+        if sim.plan_end[plan, number] > until:
+            break
+        pass_reservation(jobs, sim, at, plan, shape, number, 1)
+        place += 1
+    sim.cursor[at, CURSOR_END] = place
+
+
+@kernel
+def advance(
+    jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, component: int, until: int
+) -> None:
+    """Move a cursor past all events up to an instant."""
+    pass_releases(jobs, sim, at, shape, component, until)
+    pass_ends(jobs, sim, at, plan, shape, until)
+    place = sim.cursor[at, CURSOR_START]
+    while place < sim.n_reservations:
+        number = sim.plan_by_start[plan, place]
+        if sim.plan_start[plan, number] > until:
+            break
+        pass_reservation(jobs, sim, at, plan, shape, number, -1)
+        place += 1
+    sim.cursor[at, CURSOR_START] = place
+
+
+@kernel(inlined=True)
+def next_start(sim: Sim, at: int, plan: int) -> int:
+    """Return the next start of a reservation that a cursor has before it, s; `NEVER` if none."""
+    place = sim.cursor[at, CURSOR_START]
+    if place == sim.n_reservations:
+        return NEVER
+    return sim.plan_start[plan, sim.plan_by_start[plan, place]]
+
+
+@kernel(inlined=True)
+def next_return(sim: Sim, at: int, plan: int) -> int:
+    """Return the next instant at which nodes become free, s; `NEVER` if there is none."""
+    instant = NEVER
+    if sim.cursor[at, CURSOR_RELEASE] >= 0:
+        instant = release_end(sim, sim.cursor[at, CURSOR_RELEASE])
+    place = sim.cursor[at, CURSOR_END]
+    if place < sim.n_reservations:
+        instant = min(instant, sim.plan_end[plan, sim.plan_by_end[plan, place]])
+    return instant
+
+
+@kernel
+def narrow_window(jobs: Jobs, sim: Sim, plan: int, shape: int, component: int, until: int) -> None:
+    """Lower the rooms of the cursor `WINDOW` to the least before an instant.
+
+    The window is empty of events but for those before `until` that the cursor has before it.
+    """
+    start = next_start(sim, WINDOW, plan)
+    while start < until:
+        first = sim.cursor[WINDOW, CURSOR_START]
+        advance(jobs, sim, WINDOW, plan, shape, component, start)
+        for place in range(first, sim.cursor[WINDOW, CURSOR_START]):
+            number = sim.plan_by_start[plan, place]
+            begin = sim.plan_first[plan, number]
+            for each in range(begin, begin + sim.plan_on[plan, number]):
+                node = sim.planned_node[plan, each]
+                if room_at(jobs, sim, WINDOW, shape, node) < sim.row[WINDOW, node]:
+                    show_change(jobs, sim, WINDOW, shape, node)
+        start = next_start(sim, WINDOW, plan)
+
+
+@kernel
+def place_now(jobs: Jobs, sim: Sim, plan: int, job: int) -> int:
+    """Place a job on what is free now in fact and, by estimates, for its whole estimate.
+
+    Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and both cursors.
+    """
+    shape = jobs.shape[job]
+    begin_cursor(jobs, sim, WINDOW, shape)
+    until = sim.now + jobs.estimate[job]
+    narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    return place_chunks(jobs, sim, WINDOW, shape, jobs.chunks[job])
+
+
+@kernel
+def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
+    """Place a job for its whole estimate from where the cursor `TRIAL` is, the instant `start`.
+
+    Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and `WINDOW`.
+    """
+    shape, wanted = jobs.shape[job], jobs.chunks[job]
+    if sim.cursor[TRIAL, CURSOR_TOTAL] < wanted:
+        return -1
+    until = start + jobs.estimate[job]
+    if next_start(sim, TRIAL, plan) >= until:
+        return place_chunks(jobs, sim, TRIAL, shape, wanted)
+    copy_cursor(jobs, sim)
+    narrow_window(jobs, sim, plan, shape, component_of(jobs, job), until)
+    return place_chunks(jobs, sim, WINDOW, shape, wanted)
+
+
+@kernel
+def add_reservation(jobs: Jobs, sim: Sim, plan: int, job: int, start: int, n: int) -> None:
+    """Add a reservation on the n nodes of the placement found last; write the plan."""
+    number = sim.n_reservations
+    first = sim.n_planned_nodes
+    end = start + jobs.estimate[job]
+    sim.plan_job[plan, number] = job
+    sim.plan_start[plan, number] = start
+    sim.plan_end[plan, number] = end
+    sim.plan_first[plan, number] = first
+    sim.plan_on[plan, number] = n
+    for chosen in range(n):
+        sim.planned_node[plan, first + chosen] = sim.chosen_node[chosen]
+        sim.planned_chunks[plan, first + chosen] = sim.chosen_chunks[chosen]
+    sim.n_planned_nodes = first + n
+    place = number
+    while place > 0 and sim.plan_start[plan, sim.plan_by_start[plan, place - 1]] > start:
+        sim.plan_by_start[plan, place] = sim.plan_by_start[plan, place - 1]
+        place -= 1
+    sim.plan_by_start[plan, place] = number
+    place = number
+    while place > 0 and sim.plan_end[plan, sim.plan_by_end[plan, place - 1]] > end:
+        sim.plan_by_end[plan, place] = sim.plan_by_end[plan, place - 1]
+        place -= 1
+    sim.plan_by_end[plan, place] = number
+    sim.n_reservations = number + 1
+
+
+@kernel
+def reserve_earliest(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Reserve for a job at the earliest instant that has a placement; return that instant, s.
+
+    Writes the plan, `chosen_*` and both cursors.
+    """
+    shape = jobs.shape[job]
+    component = component_of(jobs, job)
+    begin_cursor(jobs, sim, TRIAL, shape)
+    while True:
+        # On an empty partition every job has a placement, so the search ends.
+        start = next_return(sim, TRIAL, PLAN)
+        advance(jobs, sim, TRIAL, PLAN, shape, component, start)
+        n = place_from(jobs, sim, PLAN, job, start)
+        if n > 0:
+            add_reservation(jobs, sim, PLAN, job, start, n)
+            return start

@@ -1,0 +1,230 @@
+"""Machines of nodes as kernels read them: columns of `Jobs`, and the sizes of a state.
+
+Source: Specification, section 13.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import constants as s
+from hpcgym.core.backfill import Conservative, as_backfill
+from hpcgym.core.kernels.types import Jobs
+from hpcgym.core.policy import as_policy
+from hpcgym.core.requests import unplaceable
+from hpcgym.core.workload import Workload
+from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.machine import Machine
+
+if TYPE_CHECKING:
+    from hpcgym.core.settings import SchedulerSettings
+
+PLACEMENTS = {
+    "lowest": s.PLACE_LOWEST,
+    "tightest": s.PLACE_TIGHTEST,
+    "fewest-groups": s.PLACE_FEWEST_GROUPS,
+    "contiguous": s.PLACE_CONTIGUOUS,
+    "local": s.PLACE_LOCAL,
+    "best-effort-contiguous": s.PLACE_BEST_EFFORT_CONTIGUOUS,
+    "best-effort-local": s.PLACE_BEST_EFFORT_LOCAL,
+}
+"""Placement rules by name.
+
+Source: Specification, section 13, "Room and placement".
+"""
+
+MOST_ROOMS = 2**22
+"""Rooms kept of shapes by a simulation: 16 MB of them."""
+
+_EMPTY = {"member": (np.uint8, 2), "need": (np.int64, 2), "capacity": (np.int64, 2)} | {
+    "limit": (np.int64, 2)
+}
+_VECTORS = ("chunks", "shape", "placed_first", "group", "shown_partition", "largest_node")
+
+
+def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
+    """Refuse what a machine of nodes cannot do, and jobs that can never run on it.
+
+    Raises:
+        PolicyError: A mode, a policy or semantics that count processors.
+        WorkloadError: A job has no placement on its empty partition, or asks for more time than the
+            partition allows.
+    """
+    mode = as_backfill(settings.backfill)
+    if workload.machine is None:
+        if isinstance(mode, Conservative) and mode.planned < math.inf:
+            raise PolicyError(f"backfill '{mode}': planned needs a machine of nodes")
+        return
+    if mode.number > s.BACKFILL_DEPTH:
+        raise PolicyError(
+            f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy, "
+            "depth:k=2, conservative"
+        )
+    if settings.event_semantics != "batch":
+        raise PolicyError(
+            f"event_semantics {settings.event_semantics!r} counts processors; a machine of nodes "
+            "needs 'batch'"
+        )
+    policy = as_policy(settings.policy)
+    if policy.chooser is not None and policy.chooser.plans:
+        raise PolicyError(
+            f"{policy.name} plans with counts of processors; it cannot schedule a machine of nodes"
+        )
+    if refused := unplaceable(workload, settings.placement):
+        row, why = refused[0]
+        raise WorkloadError(
+            f"{workload.name}: job {workload.job_id[row]} (row {row}) can never run: it {why} "
+            f"({len(refused)} such jobs)"
+        )
+
+
+def columns_without_nodes() -> dict[str, Any]:
+    """Return the columns of `Jobs` about nodes where processors are counted: all empty."""
+    columns: dict[str, Any] = {"nodes_pass": 0}
+    columns |= {key: np.empty((0,) * axes, dtype=kind) for key, (kind, axes) in _EMPTY.items()}
+    return columns | {key: np.empty(0, dtype=np.int64) for key in _VECTORS}
+
+
+def columns_of(workload: Workload) -> dict[str, Any]:
+    """Return the columns of `Jobs` about the nodes of a workload's machine."""
+    machine = workload.machine
+    if machine is None:
+        return columns_without_nodes()
+    need, shape = _shapes_of(workload)
+    most_nodes = _most_nodes(workload, machine)
+    capacity = np.stack([machine.node_cpus, machine.node_gpus, machine.node_memory_mb], axis=1)
+    return {
+        "nodes_pass": 1,
+        "chunks": workload.chunks,
+        "shape": shape,
+        "placed_first": np.concatenate([[0], np.cumsum(most_nodes)[:-1]]).astype(np.int64),
+        "need": need,
+        "capacity": np.ascontiguousarray(capacity),
+        "group": machine.node_group,
+        "member": machine.members.astype(np.uint8),
+        "limit": np.ascontiguousarray(
+            np.stack([machine.max_nodes, machine.component, _tier_ranks(machine)], axis=1)
+        ),
+        "shown_partition": shown_partitions(machine),
+        "largest_node": capacity.max(axis=0),
+    }
+
+
+def shown_partitions(machine: Machine) -> NDArray[np.int64]:
+    """Return the partitions that observations show, higher tiers first, ties as in the file."""
+    order = np.argsort(-machine.tier, kind="stable")
+    return order[: s.MOST_PARTITIONS_SHOWN].astype(np.int64)
+
+
+def _shapes_of(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct requests of one chunk, in the columns NEED_*, and each job's."""
+    assert workload.chunks is not None
+    columns = (
+        workload.processors // workload.chunks,
+        workload.gpus,
+        workload.memory_mb,
+        workload.spread,
+        workload.exclusive,
+        workload.partition,
+    )
+    table = np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
+    need, shape = np.unique(table, axis=0, return_inverse=True)
+    return np.ascontiguousarray(need), np.ascontiguousarray(shape.ravel().astype(np.int64))
+
+
+def _most_nodes(workload: Workload, machine: Machine) -> NDArray[np.int64]:
+    """Return on how many nodes each job may be placed at most, shape (n_jobs,)."""
+    assert workload.chunks is not None and workload.partition is not None
+    sizes = machine.members.sum(axis=1)
+    limited = np.where(machine.max_nodes > 0, np.minimum(machine.max_nodes, sizes), sizes)
+    return np.minimum(workload.chunks, limited[workload.partition]).astype(np.int64)
+
+
+def _tier_ranks(machine: Machine) -> NDArray[np.int64]:
+    """Return the place of each partition's tier among those of its component, 0 = the highest."""
+    ranks = np.zeros(len(machine.tier), dtype=np.int64)
+    for component in range(machine.n_components):
+        inside = machine.component == component
+        tiers = np.unique(-machine.tier[inside], return_inverse=True)[1]
+        ranks[inside] = tiers.ravel()
+    return ranks
+
+
+class Placement(NamedTuple):
+    """On which nodes jobs are: job j on those from `first[j]` to `first[j + 1]` - 1, by id."""
+
+    first: NDArray[np.int64]  # shape (n_jobs + 1,)
+    node: NDArray[np.int64]
+    chunks: NDArray[np.int64]  # of the job on that node
+
+    def of(self, job: int) -> dict[int, int]:
+        """Return the chunks of one job by node; empty if it has not started."""
+        part = slice(self.first[job], self.first[job + 1])
+        return dict(zip(self.node[part].tolist(), self.chunks[part].tolist(), strict=True))
+
+
+@dataclass(frozen=True)
+class NodeSizes:
+    """How large the arrays of nodes of a state are.
+
+    Attributes:
+        nodes: Nodes of the machine.
+        groups: Their groups.
+        partitions: Partitions.
+        components: Components.
+        shapes: Shapes of requests.
+        placements: Nodes of all jobs at most.
+    """
+
+    nodes: int = 0
+    groups: int = 0
+    partitions: int = 0
+    components: int = 0
+    shapes: int = 0
+    placements: int = 0
+
+    def lengths(self) -> dict[str, int]:
+        """Return the lengths of the axes that `Sim` names."""
+        rows = min(self.shapes, max(MOST_ROOMS // max(self.nodes, 1), 16))
+        shown = min(self.partitions, s.MOST_PARTITIONS_SHOWN)
+        return {
+            "nodes of the machine": self.nodes,
+            "groups of nodes": self.groups,
+            "partitions": self.partitions,
+            "components": self.components,
+            "shapes": self.shapes,
+            "rows of rooms": rows,
+            "placements": self.placements,
+            "plan of nodes": self.placements,
+            "cursors": 2 if self.nodes else 0,
+            "fields of nodes": s.N_NODES_FIELDS if self.nodes else 0,
+            "fields of the machine": shown * s.N_RESOURCES,
+        }
+
+
+def sizes_for(tables: Iterable[Jobs]) -> NodeSizes:
+    """Return sizes that every one of some tables of jobs fits into."""
+    found = [_sizes_of(table) for table in tables]
+    return NodeSizes(*(max(column) for column in zip(*found, strict=True)))
+
+
+def _sizes_of(table: Jobs) -> tuple[int, ...]:
+    """Return the sizes for one table, in the order of `NodeSizes`."""
+    if not table.nodes_pass:
+        return (0,) * 6
+    limited = np.where(table.limit[:, 0] > 0, table.limit[:, 0], len(table.capacity))
+    last = table.chunks[-1], limited[table.need[table.shape[-1], s.NEED_PARTITION]]
+    return (
+        len(table.capacity),
+        int(table.group.max()) + 1,
+        len(table.limit),
+        int(table.limit[:, s.LIMIT_COMPONENT].max()) + 1,
+        len(table.need),
+        int(table.placed_first[-1] + min(*last)),
+    )

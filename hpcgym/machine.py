@@ -1,0 +1,371 @@
+"""Machines of nodes: node types and partitions, read from TOML and checked.
+
+Every array of a `Machine` is computed on first use. Node ids and group numbers start at 0.
+
+Source: Specification, section 13, "Machine".
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError, MachineError, unknown_name
+from hpcgym.ranges import number_ranges, parse_numbers
+
+IntArray = NDArray[np.int64]
+EntryT = TypeVar("EntryT", "NodeType", "Partition")
+SwfField = Literal["partition", "queue"]
+
+MOST_NODES = 1_000_000
+LARGEST_NUMBER = 2**40
+"""Numbers of a machine stay below this, so that int64 holds their sums over all nodes."""
+
+
+@dataclass(frozen=True)
+class NodeType:
+    """Nodes that are alike.
+
+    Attributes:
+        count: How many there are, >= 1.
+        cpus: Cpus of each, >= 1.
+        gpus: GPUs of each.
+        memory_mb: Memory of each, MB; 0 = not counted, and a need for it is ignored.
+        group: The leaf switch that they are on.
+    """
+
+    count: int
+    cpus: int
+    gpus: int = 0
+    memory_mb: int = 0
+    group: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse values of another type or out of range."""
+        _check_numbers(self, {"count": 1, "cpus": 1, "gpus": 0, "memory_mb": 0})
+        _check_text(self, "group")
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Nodes that jobs may ask for together, and its limits.
+
+    Attributes:
+        name: What jobs and tables call it.
+        nodes: Its node ids, as "0-63,70".
+        max_time_s: Longest requested time, s; 0 = no limit.
+        max_nodes: Most nodes of a job; 0 = no limit.
+        tier: Jobs of a higher tier go first.
+    """
+
+    name: str
+    nodes: str
+    max_time_s: int = 0
+    max_nodes: int = 0
+    tier: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse values of another type or out of range."""
+        _check_text(self, "name")
+        _check_text(self, "nodes")
+        _check_numbers(self, {"max_time_s": 0, "max_nodes": 0, "tier": -LARGEST_NUMBER})
+        if not self.name.strip():
+            raise MachineError("name is empty")
+
+
+@dataclass(frozen=True)
+class SwfPartitions:
+    """Which partition a record of an SWF log asks for.
+
+    Attributes:
+        names: Pairs of a number in the log and the partition's name.
+        field: Field of the log with that number: "partition" (16) or "queue" (15).
+    """
+
+    names: tuple[tuple[int, str], ...]
+    field: SwfField = "partition"
+
+    def __post_init__(self) -> None:
+        """Refuse a field that logs don't have."""
+        if self.field not in get_args(SwfField):
+            raise MachineError(unknown_name("field", self.field, get_args(SwfField)))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Nodes in order of their ids, and the partitions that share them.
+
+    Without a partition there is one of all nodes, called "all". Arrays must not be written to.
+
+    Attributes:
+        nodes: Node types; ids follow their order, from 0.
+        partitions: Partitions, the default one first.
+        swf_partitions: Partitions of the records of an SWF log; None = all are in the first.
+
+    Raises:
+        MachineError: A partition names a node that isn't there, a node is in no partition, or two
+            partitions have one name.
+
+    Source: Specification, section 13, "Machine".
+
+    Example:
+        >>> machine = Machine((NodeType(3, cpus=32), NodeType(1, cpus=64, gpus=4)))
+        >>> machine.cpus, machine.partition_names
+        (160, ('all',))
+        >>> machine.node_gpus
+        array([0, 0, 0, 4])
+    """
+
+    nodes: tuple[NodeType, ...]
+    partitions: tuple[Partition, ...] = ()
+    swf_partitions: SwfPartitions | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself."""
+        object.__setattr__(self, "nodes", tuple(self.nodes))
+        object.__setattr__(self, "partitions", tuple(self.partitions))
+        if not self.nodes:
+            raise MachineError("a machine needs at least one node: a table [[nodes]]")
+        if self.n_nodes > MOST_NODES:
+            raise MachineError(f"the machine has {self.n_nodes} nodes; at most {MOST_NODES} work")
+        if not self.partitions:
+            object.__setattr__(self, "partitions", (Partition("all", f"0-{self.n_nodes - 1}"),))
+        self._check_partitions()
+
+    def _check_partitions(self) -> None:
+        """Refuse names that come twice, unknown nodes and nodes of no partition."""
+        names = self.partition_names
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise MachineError(f"[[partitions]] two have the name {twice[0]!r}")
+        alone = np.flatnonzero(~self.members.any(axis=0))
+        if len(alone):
+            raise MachineError(
+                f"[[partitions]] no partition has the nodes {number_ranges(alone.tolist())}; "
+                "every node needs one"
+            )
+        for number, name in self.swf_partitions.names if self.swf_partitions else ():
+            if name not in names:
+                what = unknown_name("partition", name, names)
+                raise MachineError(f"[partitions.swf] {number}: {what}")
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Machine:
+        """Read a machine from a file of tables `[[nodes]]` and `[[partitions]]`.
+
+        Raises:
+            MachineError: The file cannot be read, or has an error; the message names file and key.
+        """
+        try:
+            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError as error:
+            raise MachineError(f"{path}: not a text file in UTF-8: {error}") from None
+        except tomllib.TOMLDecodeError as error:
+            raise MachineError(f"{path}: not valid TOML: {error}") from None
+        try:
+            return cls.from_dict(document)
+        except MachineError as error:
+            raise MachineError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Machine:
+        """Read a machine from the tables of such a file.
+
+        Raises:
+            MachineError: As `from_toml`, without the file's name.
+
+        Example:
+            >>> Machine.from_dict({"nodes": [{"count": 2, "cpu": 8}]})
+            Traceback (most recent call last):
+            hpcgym.errors.MachineError: [[nodes]] 1: unknown key 'cpu'; did you mean 'cpus'? \
+Allowed: count, cpus, gpus, memory_mb, group
+        """
+        for key in document:
+            if key not in ("nodes", "partitions"):
+                raise MachineError(unknown_name("table or key", key, ("nodes", "partitions")))
+        nodes = _read_entries(NodeType, "nodes", document.get("nodes", []))
+        tables, swf = _without_swf(document.get("partitions", []))
+        return cls(nodes, _read_entries(Partition, "partitions", tables), swf)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tables that `from_dict` reads."""
+        partitions: list[dict[str, Any]] = [dict(vars(one)) for one in self.partitions]
+        if self.swf_partitions is not None:
+            names = {str(number): name for number, name in self.swf_partitions.names}
+            partitions[-1]["swf"] = {"field": self.swf_partitions.field, **names}
+        return {"nodes": [dict(vars(one)) for one in self.nodes], "partitions": partitions}
+
+    @cached_property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return sum(one.count for one in self.nodes)
+
+    @cached_property
+    def cpus(self) -> int:
+        """Cpus of all nodes: the machine's size M."""
+        return sum(one.count * one.cpus for one in self.nodes)
+
+    @cached_property
+    def node_cpus(self) -> IntArray:
+        """Cpus of each node, shape (n_nodes,)."""
+        return self._of_nodes(one.cpus for one in self.nodes)
+
+    @cached_property
+    def node_gpus(self) -> IntArray:
+        """GPUs of each node, shape (n_nodes,)."""
+        return self._of_nodes(one.gpus for one in self.nodes)
+
+    @cached_property
+    def node_memory_mb(self) -> IntArray:
+        """Memory of each node, MB, 0 = not counted, shape (n_nodes,)."""
+        return self._of_nodes(one.memory_mb for one in self.nodes)
+
+    @cached_property
+    def group_names(self) -> tuple[str, ...]:
+        """Name of each group, in order of first appearance."""
+        return tuple(dict.fromkeys(one.group for one in self.nodes))
+
+    @cached_property
+    def node_group(self) -> IntArray:
+        """Number of each node's group in `group_names`, shape (n_nodes,)."""
+        return self._of_nodes(self.group_names.index(one.group) for one in self.nodes)
+
+    @cached_property
+    def partition_names(self) -> tuple[str, ...]:
+        """Name of each partition."""
+        return tuple(one.name for one in self.partitions)
+
+    @cached_property
+    def members(self) -> NDArray[np.bool_]:
+        """Whether a partition has a node, shape (n_partitions, n_nodes)."""
+        members = np.zeros((len(self.partitions), self.n_nodes), dtype=bool)
+        for number, one in enumerate(self.partitions):
+            what = f"[[partitions]] {number + 1}: nodes"
+            ids = parse_numbers(one.nodes, range(self.n_nodes), what=what, error=MachineError)
+            members[number, list(ids)] = True
+        return members
+
+    @cached_property
+    def max_time_s(self) -> IntArray:
+        """Longest requested time in each partition, s, 0 = no limit, shape (n_partitions,)."""
+        return np.array([one.max_time_s for one in self.partitions], dtype=np.int64)
+
+    @cached_property
+    def max_nodes(self) -> IntArray:
+        """Most nodes of a job in each partition, 0 = no limit, shape (n_partitions,)."""
+        return np.array([one.max_nodes for one in self.partitions], dtype=np.int64)
+
+    @cached_property
+    def tier(self) -> IntArray:
+        """Tier of each partition, shape (n_partitions,)."""
+        return np.array([one.tier for one in self.partitions], dtype=np.int64)
+
+    @cached_property
+    def component(self) -> IntArray:
+        """Number of each partition's component, shape (n_partitions,).
+
+        Partitions that share nodes, directly or through others, are one component.
+        """
+        n = len(self.partitions)
+        least = np.arange(n)
+        while True:  # the least partition spreads over nodes and partitions
+            of_node = np.where(self.members, least[:, np.newaxis], n).min(axis=0)
+            spread = np.where(self.members, of_node, n).min(axis=1)
+            if (spread == least).all():
+                return np.unique(least, return_inverse=True)[1].astype(np.int64)
+            least = spread
+
+    @cached_property
+    def n_components(self) -> int:
+        """Number of components."""
+        return int(self.component.max()) + 1
+
+    def _of_nodes(self, values: Iterable[int]) -> IntArray:
+        """Repeat a number of each node type over its nodes."""
+        counts = [one.count for one in self.nodes]
+        return np.repeat(np.array(list(values), dtype=np.int64), counts)
+
+
+def _check_numbers(entry: object, least: Mapping[str, int]) -> None:
+    """Refuse what is no whole number, or out of range."""
+    for key, low in least.items():
+        value = getattr(entry, key)
+        if isinstance(value, bool) or not isinstance(value, int):
+            kind = type(value).__name__
+            raise MachineError(f"{key} must be a whole number, got {kind} {value!r}")
+        if not low <= value <= LARGEST_NUMBER:
+            raise MachineError(f"{key} is {value}; allowed: {low} to {LARGEST_NUMBER}")
+
+
+def _check_text(entry: object, key: str) -> None:
+    """Refuse what is no text."""
+    value = getattr(entry, key)
+    if not isinstance(value, str):
+        raise MachineError(f"{key} must be a text, got {type(value).__name__} {value!r}")
+
+
+def _read_entries(cls: type[EntryT], key: str, tables: Any) -> tuple[EntryT, ...]:
+    """Return the entries of an array of tables; errors count them from 1."""
+    entries = []
+    for number, table in enumerate(_tables(key, tables), start=1):
+        try:
+            entries.append(_read_entry(cls, table))
+        except HpcgymError as error:
+            raise MachineError(f"[[{key}]] {number}: {error}") from None
+    return tuple(entries)
+
+
+def _tables(key: str, tables: Any) -> list[dict[str, Any]]:
+    """Return an array of tables; refuse anything else."""
+    if not isinstance(tables, list | tuple) or not all(isinstance(one, dict) for one in tables):
+        raise MachineError(f"{key} must be tables [[{key}]], got {type(tables).__name__}")
+    return list(tables)
+
+
+def _read_entry(cls: type[EntryT], table: dict[str, Any]) -> EntryT:
+    """Return one table as its class; refuse unknown and missing keys."""
+    allowed = {one.name: one for one in fields(cls)}
+    for key in table:
+        if key not in allowed:
+            raise MachineError(unknown_name("key", key, allowed))
+    for key, one in allowed.items():
+        if key not in table and one.default is MISSING:
+            raise MachineError(f"{key} is missing")
+    return cls(**table)
+
+
+def _without_swf(tables: Any) -> tuple[list[dict[str, Any]], SwfPartitions | None]:
+    """Part the table `[partitions.swf]` from the partitions; TOML gives it to the one before it."""
+    partitions = [dict(one) for one in _tables("partitions", tables)]
+    found = [one.pop("swf") for one in partitions if "swf" in one]
+    if len(found) > 1:
+        raise MachineError("[partitions.swf] comes twice; write one table with all numbers")
+    return partitions, _read_swf(found[0]) if found else None
+
+
+def _read_swf(table: Any) -> SwfPartitions:
+    """Return the table that maps numbers of a log to partitions."""
+    if not isinstance(table, dict):
+        raise MachineError(f"[partitions.swf] must be a table, got {table!r}")
+    names: list[tuple[int, str]] = []
+    for key, name in table.items():
+        if key == "field":
+            continue
+        if not key.removeprefix("-").isdecimal():
+            raise MachineError(f"[partitions.swf] {key!r} is neither a number nor `field`")
+        if not isinstance(name, str):
+            raise MachineError(f"[partitions.swf] {key} must be a partition's name, got {name!r}")
+        names.append((int(key), name))
+    try:
+        return SwfPartitions(tuple(names), table.get("field", "partition"))
+    except MachineError as error:
+        raise MachineError(f"[partitions.swf] {error}") from None

@@ -1,0 +1,282 @@
+"""Read a table of jobs, CSV or Parquet, as a log: one row a job, columns by name, times in s.
+
+An empty cell and -1 mean unknown, as in the Standard Workload Format. Decimals of times are kept
+here, and rounded by the cleaning.
+
+Source: Specification, section 13, "Request".
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import TraceError, unknown_name
+from hpcgym.trace.swf import FIELDS, LARGEST_NUMBER, BadLine, SwfLog, read_bytes, read_swf
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".csv.gz", ".parquet")
+"""Endings of a file name that make it a table of jobs."""
+
+
+class Column(NamedTuple):
+    """What a column of numbers may hold: the least, what an empty cell means, decimals or not."""
+
+    least: int
+    default: int | None
+    whole: bool = True
+
+
+NUMBERS = {
+    "job_id": Column(-LARGEST_NUMBER, None),
+    "submit_time": Column(0, None, whole=False),
+    "run_time": Column(-1, -1, whole=False),
+    "requested_time": Column(-1, -1, whole=False),
+    "chunks": Column(1, None),
+    "cpus": Column(1, 1),
+    "gpus": Column(0, 0),
+    "memory_mb": Column(0, 0),
+}
+FLAGS = ("spread", "exclusive")
+NAMES = ("user", "group", "executable", "queue")
+REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
+COLUMNS = (*NUMBERS, *FLAGS, "partition", *NAMES)
+
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+
+
+def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
+    """Read a log: a table of jobs by its name's ending, everything else in SWF.
+
+    Raises:
+        TraceError: As `read_table` and `hpcgym.trace.swf.read_swf`.
+    """
+    if str(path).endswith(SUFFIXES):
+        return read_table(path, on_bad_line=on_bad_line)
+    return read_swf(path, on_bad_line=on_bad_line)
+
+
+def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
+    """Read a table of jobs; `job_id, submit_time, run_time, requested_time, chunks` are needed.
+
+    There may also be `cpus`, `gpus` and `memory_mb` of a chunk, `spread` and `exclusive` (true or
+    false), `partition` by name, and `user`, `group`, `executable` and `queue`, as numbers or names.
+    `on_bad_line="drop"` leaves rows with an error out and lists them in `bad_lines`.
+
+    Raises:
+        TraceError: The file cannot be read, a column is missing or unknown, or a value is wrong;
+            the message names file, line (Parquet: row, from 1) and column. Or the file is Parquet,
+            and pyarrow is not installed.
+    """
+    if on_bad_line not in ("raise", "drop"):
+        raise TraceError(f'on_bad_line={on_bad_line!r}; allowed: "raise", "drop"')
+    path = Path(path)
+    is_csv = path.suffix != ".parquet"
+    frame = _read_csv(path) if is_csv else _read_parquet(path)
+    _check_columns(path, frame)
+    frame.index += 2 if is_csv else 1
+    frame = frame[frame.notna().any(axis=1)]  # without blank lines
+    lines = frame.index.to_numpy()
+    columns, faults = _parsed(frame)
+    bad_lines = tuple(BadLine(int(lines[row]), faults[row]) for row in sorted(faults))
+    if bad_lines and on_bad_line == "raise":
+        raise TraceError(_message(path, bad_lines, is_csv=is_csv))
+    kept = np.delete(np.arange(len(frame)), sorted(faults))
+    if not len(kept):
+        raise TraceError(f"{path}: no job in this file")
+    columns = {key: values[kept] for key, values in columns.items()}
+    return _as_log(path, columns, lines[kept], bad_lines)
+
+
+def _message(path: Path, bad_lines: tuple[BadLine, ...], *, is_csv: bool) -> str:
+    """Compose the message for rows with an error, of which it shows the first."""
+    first = bad_lines[0]
+    where = f"{path}:{first.number}" if is_csv else f"{path}: row {first.number}"
+    more = f" (and {len(bad_lines) - 1} more such rows)" if len(bad_lines) > 1 else ""
+    return f"{where}: {first.reason}{more}"
+
+
+def _as_log(
+    path: Path, columns: Mapping[str, Any], lines: NDArray[Any], bad_lines: tuple[BadLine, ...]
+) -> SwfLog:
+    """Lay columns out as a log, with what jobs ask of nodes beside it."""
+    import pandas as pd
+
+    processors = columns["chunks"] * columns["cpus"]
+    known = {key: columns[key] for key in FIELDS if key in columns and key != "partition"}
+    records = pd.DataFrame({key: known.get(key, np.full(len(processors), -1)) for key in FIELDS})
+    records["requested_processors"] = processors
+    keys = ("chunks", "gpus", "memory_mb", *FLAGS, "partition")
+    requests = pd.DataFrame({key: columns[key] for key in keys}, index=lines)
+    name = path.name.removesuffix(".gz").removesuffix(path.suffix).removesuffix(".csv")
+    return SwfLog(name, path, (), records, bad_lines, requests)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Read a CSV file; blank lines count, so that a row's line is known."""
+    import pandas as pd
+
+    content = read_bytes(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(
+                io.BytesIO(content),
+                encoding="utf-8-sig",
+                index_col=False,
+                keep_default_na=False,
+                low_memory=False,
+                na_values=[""],
+                skip_blank_lines=False,
+                skipinitialspace=True,
+            )
+    except UnicodeDecodeError as error:
+        raise TraceError(f"{path}: not a text file in UTF-8: {error}") from None
+    except pd.errors.ParserWarning:
+        raise TraceError(f"{path}: the rows have more values than the header has names") from None
+    except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
+        raise TraceError(_csv_fault(path, str(error))) from None
+
+
+def _csv_fault(path: Path, message: str) -> str:
+    """Turn the message of pandas' reader into one with the line."""
+    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
+    if found is None:
+        return f"{path}: not a CSV file: {message.strip()}"
+    return f"{path}:{found[2]}: {found[3]} values, yet the header has {found[1]} names"
+
+
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file with pyarrow."""
+    try:
+        import pyarrow.parquet
+    except ImportError:
+        raise TraceError(
+            f"{path}: reading Parquet needs pyarrow: pip install 'hpcgym[tables]'; or write the "
+            "table as CSV"
+        ) from None
+    try:
+        frame: pd.DataFrame = pyarrow.parquet.read_table(path).to_pandas()
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except pyarrow.ArrowException as error:
+        raise TraceError(f"{path}: not a Parquet file: {error}") from None
+    return frame.reset_index(drop=True)
+
+
+def _check_columns(path: Path, frame: pd.DataFrame) -> None:
+    """Refuse columns that are missing or unknown, and two of one name."""
+    given = [str(column).strip() for column in frame.columns]
+    frame.columns = given
+    for column in given:
+        if column not in COLUMNS:  # pandas renames the second `cpus` to `cpus.1`
+            raise TraceError(f"{path}: {unknown_name('column', column, COLUMNS)}")
+    if missing := [column for column in REQUIRED if column not in given]:
+        raise TraceError(
+            f"{path}: the columns {', '.join(missing)} are missing; it has {', '.join(given)}"
+        )
+
+
+def _parsed(frame: pd.DataFrame) -> tuple[dict[str, NDArray[Any]], dict[int, str]]:
+    """Return every column as an array, and what is wrong with each bad row."""
+    columns: dict[str, NDArray[Any]] = {}
+    faults: dict[int, str] = {}
+    for key in COLUMNS:
+        if key in frame:
+            columns[key], wrong, allowed = _values(key, frame[key])
+        else:
+            columns[key], wrong, allowed = _default(key, len(frame)), np.zeros(0, dtype=int), ""
+        for row in wrong.tolist():
+            came = "empty" if _is_empty(frame[key])[row] else repr(_text(frame[key].iloc[row]))
+            faults.setdefault(row, f"{key} is {came}; allowed: {allowed}")
+    return columns, faults
+
+
+def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return a column as an array, the rows with a wrong value, and what is allowed."""
+    if key in NUMBERS:
+        return _numbers(column, NUMBERS[key])
+    if key in FLAGS:
+        return _truths(column)
+    if key in NAMES:
+        return _named(column)
+    names = np.where(_is_empty(column), "", column.astype(str).str.strip()).astype(object)
+    return names, np.zeros(0, dtype=int), ""
+
+
+def _default(key: str, n: int) -> NDArray[Any]:
+    """Return a column that the table lacks."""
+    if key in FLAGS:
+        return np.zeros(n, dtype=bool)
+    if key == "partition":
+        return np.full(n, "", dtype=object)
+    return np.full(n, NUMBERS[key].default if key in NUMBERS else -1, dtype=np.int64)
+
+
+def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return a column of numbers."""
+    values = _floats(column)
+    empty = _is_empty(column)
+    with np.errstate(invalid="ignore"):
+        good = (values >= kind.least) & (values <= LARGEST_NUMBER)
+        if kind.whole:
+            good &= np.floor(values) == values
+    good |= empty & (kind.default is not None)
+    values = np.where(good & ~empty, values, kind.default or 0)
+    if kind.whole or (np.floor(values) == values).all():
+        values = values.astype(np.int64)
+    what = "whole numbers" if kind.whole else "seconds"
+    allowed = f"{what} from {kind.least}" if kind.least > -LARGEST_NUMBER else what
+    return values, np.flatnonzero(~good), allowed
+
+
+def _truths(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return a column of true and false."""
+    texts = [_text(value).casefold() for value in column.where(~_is_empty(column), "")]
+    wrong = [row for row, text in enumerate(texts) if text not in _TRUTH]
+    values = np.array([_TRUTH.get(text, False) for text in texts], dtype=bool)
+    return values, np.array(wrong, dtype=int), "true, false, 1, 0"
+
+
+def _named(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
+    """Return a column of numbers, or of names, numbered from 1 by first appearance."""
+    import pandas as pd
+
+    values, empty = _floats(column), _is_empty(column)
+    if not (np.isnan(values) & ~empty).any():
+        return _numbers(column, Column(-1, -1))
+    texts = column.where(~empty).map(_text, na_action="ignore")
+    codes = pd.factorize(texts)[0]
+    return np.where(codes < 0, -1, codes + 1), np.zeros(0, dtype=int), ""
+
+
+def _floats(column: pd.Series[Any]) -> NDArray[np.float64]:
+    """Return a column as float64, NaN where a cell is no finite number."""
+    import pandas as pd
+
+    if not pd.api.types.is_numeric_dtype(column.dtype):
+        if pd.api.types.is_datetime64_any_dtype(column.dtype):
+            return np.full(len(column), np.nan)
+        column = pd.to_numeric(column.astype(object), errors="coerce")
+    values = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    values[~np.isfinite(values)] = np.nan
+    return values
+
+
+def _is_empty(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Tell which cells are empty."""
+    return np.array(column.isna(), dtype=bool)
+
+
+def _text(value: object) -> str:
+    """Return a cell as text, without blanks at its ends."""
+    return str(value).strip()
