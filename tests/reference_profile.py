@@ -90,7 +90,7 @@ class Planner(reference.Machine):
     def reserve_first(self, t: int) -> None:
         """Walk the queue until k jobs have reservations, then try the others.
 
-        Source: Specification, section 8, "Reservation depth k".
+        Source: Specification, section 13, "EASY and depth k" and "Depth k on counts".
         """
         profile = Profile(self, t)
         started: list[int] = []

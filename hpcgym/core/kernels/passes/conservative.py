@@ -21,7 +21,7 @@ Cost, with n waiting and m running jobs and r reservations: O(m) for the profile
 each job walked or tried, at worst O(n (m + n)).
 
 Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`compress="rebuild"`),
-and section 8, "Reservation depth k".
+section 8, "Reservation depth k", and section 13, "Depth k on counts".
 """
 
 from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
