@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hpcgym.errors import CardError, ScenarioError, TraceError
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.load import load_scenario
-from hpcgym.scenario.slicing import cleaned_log
+from hpcgym.scenario.slicing import cleaned_log, size_of
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
 from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_without_version
 from hpcgym.trace.split import WEEK_S
@@ -152,13 +152,12 @@ def _seconds_later(one: Scenario, other: Scenario) -> int | None:
 
     It begins at the first job that cleaning keeps. It is unknown for two versions of a log.
     """
-    if (one.trace, one.machine.processors) == (other.trace, other.machine.processors):
+    if (one.trace, size_of(one)) == (other.trace, size_of(other)):
         return 0
     if not _is_same_text(one, other):
         return None
     begins = [
-        cleaned_log(scenario.trace, scenario.machine.processors)[1].time_offset
-        for scenario in (one, other)
+        cleaned_log(scenario.trace, *size_of(scenario))[1].time_offset for scenario in (one, other)
     ]
     return begins[0] - begins[1]
 

@@ -17,7 +17,13 @@ from hpcgym.cli.comparison import (
     run_cache_in,
     show_and_write,
 )
-from hpcgym.cli.options import parse_threshold
+from hpcgym.cli.options import (
+    MachineFile,
+    Placement,
+    RequestedMemory,
+    parse_threshold,
+    read_machine,
+)
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
@@ -47,12 +53,16 @@ def evaluate_agents(
     ] = 0,
     processes: Annotated[int, typer.Option(help="Processes to spread the weeks over.")] = 1,
     log: Annotated[
-        str | None, typer.Option(help="A log of your own, in place of a scenario.")
+        str | None,
+        typer.Option(help="A log of your own, or a table of jobs, in place of a scenario."),
     ] = None,
     processors: Annotated[
         int | None,
         typer.Option(help="With --log: size of the machine; default as its header says."),
     ] = None,
+    machine: MachineFile = None,
+    placement: Placement = "lowest",
+    requested_memory: RequestedMemory = False,
     threshold: Annotated[
         str | None,
         typer.Option(
@@ -92,6 +102,9 @@ def evaluate_agents(
 
     needs_log = {
         "--processors": processors,
+        "--machine": machine,
+        "--placement": None if placement == "lowest" else placement,
+        "--requested-memory": requested_memory or None,
         "--threshold": threshold,
         "--missing-request": missing_request,
         "--on-bad-line": on_bad_line,
@@ -114,6 +127,9 @@ def evaluate_agents(
                 threshold=THRESHOLD_S if threshold is None else parse_threshold(threshold),
                 seed=seed,
                 on_bad_line=cast(Any, on_bad_line or "raise"),
+                machine=read_machine(machine, placement),
+                placement=placement,
+                requested_memory=requested_memory,
             )
         if report is not None and (log is not None or report.jobs < report.records):
             typer.echo(report)

@@ -73,12 +73,15 @@ def show_scenario(
     from dataclasses import fields
 
     from hpcgym.scenario.load import load_scenario
+    from hpcgym.scenario.spec import NODE_KEYS
 
     scenario = load_scenario(name)
     pairs: dict[str, object] = {"name": scenario.name, "description": scenario.description}
     for table in ("trace", "machine", "episode", "scheduler"):
         part = getattr(scenario, table)
         for field in fields(part):
+            if field.name in NODE_KEYS and scenario.machine.nodes is None:
+                continue
             pairs[f"{table}.{field.name}"] = getattr(part, field.name)
     show_pairs(pairs)
 

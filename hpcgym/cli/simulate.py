@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli.options import NO_THRESHOLD, parse_threshold
+from hpcgym.cli.options import (
+    NO_THRESHOLD,
+    MachineFile,
+    Placement,
+    RequestedMemory,
+    parse_threshold,
+    read_machine,
+)
 from hpcgym.cli.show import show_groups, show_metrics
 
 if TYPE_CHECKING:
@@ -18,7 +25,11 @@ if TYPE_CHECKING:
 
 def simulate_log(
     log: Annotated[
-        str, typer.Argument(metavar="LOG", help="A file in SWF (.swf, .swf.gz) or a log's name.")
+        str,
+        typer.Argument(
+            metavar="LOG",
+            help="A file in SWF (.swf, .swf.gz), a table of jobs (.csv, .parquet) or a log's name.",
+        ),
     ],
     policy: Annotated[
         str,
@@ -44,6 +55,9 @@ def simulate_log(
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
+    machine: MachineFile = None,
+    placement: Placement = "lowest",
+    requested_memory: RequestedMemory = False,
     estimates: Annotated[
         str,
         typer.Option(
@@ -124,7 +138,9 @@ def simulate_log(
         "estimates": estimates,
         "correction": correction,
         "event_semantics": event_semantics,
+        "placement": placement,
     }
+    nodes = read_machine(machine, placement)
     SchedulerSettings(**settings)  # refuse before the log is read
     if output is not None:
         check_suffix(output)
@@ -137,6 +153,9 @@ def simulate_log(
         max_request=max_request,
         minimum_run_time=minimum_run_time,
         seed=seed,
+        machine=nodes,
+        placement=placement,
+        requested_memory=requested_memory,
     )
     typer.echo(report)
     if shapes is None:

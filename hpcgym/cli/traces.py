@@ -10,6 +10,9 @@ import typer
 from hpcgym.cli.show import show_pairs, show_table
 from hpcgym.errors import TraceError
 
+_SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
+"""What a log's jobs state, short enough for 80 columns."""
+
 app = typer.Typer(help="Logs: list, download, verify, check.", no_args_is_help=True)
 
 
@@ -21,8 +24,9 @@ def list_traces() -> None:
     rows = []
     for log in catalogue().values():
         here = "bundled" if log.folder else "yes" if _place(log.name) else ""
-        rows.append((log.name, here, log.jobs, log.processors))
-    show_table(["log", "here", "jobs", "processors"], rows, text_columns=2)
+        states = " ".join(_SHORT[key] for key in log.states)
+        rows.append((log.name, here, states, log.jobs, log.processors))
+    show_table(["log", "here", "states", "jobs", "processors"], rows, text_columns=3)
 
 
 @app.command("info")
@@ -42,6 +46,7 @@ def show_trace(
             "processors": known.processors,
             "span": None if known.span_days is None else f"{known.span_days} days",
             "utilisation": known.utilisation,
+            "states": " ".join(known.states) or None,
             "published": known.url,
             "sha256": known.sha256 or "(none on record: a download is unverified)",
             "acknowledge": known.acknowledge,

@@ -278,6 +278,11 @@ def _resampled_week_maker(weeks: Sequence[Workload]) -> Maker:
 def _generated_week_maker(weeks: Sequence[Workload], largest_request: int) -> Maker:
     """Return a function that draws weeks from the workload model with the loads of these weeks."""
     processors = weeks[0].machine_processors
+    if weeks[0].machine is not None:
+        raise ScenarioError(
+            f"generated weeks ask for counted processors, and {weeks[0].name} is on nodes; use "
+            "resampled weeks"
+        )
     if processors < SMALLEST_MACHINE:
         raise ScenarioError(
             f"generated weeks come from the Lublin-Feitelson model, which needs {SMALLEST_MACHINE} "

@@ -16,7 +16,7 @@ from hpcgym.ranges import number_ranges, parse_numbers
 from hpcgym.scenario.load import load_scenario
 from hpcgym.scenario.slicing import LabelledWorkload, Slices, slice_apart, slice_log, slice_workload
 from hpcgym.scenario.spec import Scenario, WeekEpisodes
-from hpcgym.trace.clean import CleaningReport
+from hpcgym.trace.clean import CANNOT_RUN, CleaningReport
 
 
 class Episodes:
@@ -80,6 +80,10 @@ class Episodes:
             raise ScenarioError(
                 f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet "
                 f"{log.name} was made for {log.machine_processors}"
+            )
+        if log.machine != scenario.machine.nodes:
+            raise ScenarioError(
+                f"{scenario.name}: {log.name} was made for other nodes than those of [machine]"
             )
         if log.largest_request > scenario.machine.largest_request_s:
             raise ScenarioError(
@@ -232,8 +236,17 @@ def _without_log(scenario: Scenario) -> Scenario:
 
 def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:
     """Refuse jobs of the log that are wider than the machine, unless the scenario drops them."""
+    if scenario.trace.on_wide_job == "drop":
+        return
     n_wide = report.count("larger than the machine")
-    if n_wide and scenario.trace.on_wide_job == "raise":
+    for step in report.steps:
+        if step.name == CANNOT_RUN and step.jobs:
+            raise ScenarioError(
+                f"{scenario.name}: {step.jobs} of {report.records} jobs of {report.name} can never "
+                f"run on the nodes of [machine] with placement {scenario.scheduler.placement!r}: "
+                f'{step.detail}; leave such jobs out with [trace] on_wide_job = "drop"'
+            )
+    if n_wide:
         raise ScenarioError(
             f"{scenario.name}: [machine] processors is {scenario.machine.processors}, yet {n_wide} "
             f"of {report.records} jobs of {report.name} ask for more, the widest for "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcgym.machine import Machine
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.slicing import cleaned_log
 from hpcgym.scenario.spec import (
@@ -33,6 +34,9 @@ def episodes_of_log(
     threshold: int | None = THRESHOLD_S,
     seed: int = 0,
     on_bad_line: OnBadLine = "raise",
+    machine: Machine | None = None,
+    placement: str = "lowest",
+    requested_memory: bool = False,
 ) -> tuple[Episodes, CleaningReport]:
     """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
 
@@ -40,12 +44,15 @@ def episodes_of_log(
     dropped and counted in the report.
 
     Args:
-        name_or_path: A log in SWF, or the name of one.
+        name_or_path: A log in SWF, a table of jobs, or the name of a log.
         processors: Processors of the machine; None = what the log's header states.
         missing_request: Replacement of a request that the log lacks: "max", "tsafrir" or "drop".
         threshold: Wait beyond which a job goes first, s; None = never.
         seed: Seed of the synthetic requests of "tsafrir".
         on_bad_line: "raise", or "drop" to leave malformed lines out.
+        machine: A machine of nodes, in place of `processors`.
+        placement: Which nodes a job gets there.
+        requested_memory: Whether a record of an SWF log asks for memory there.
 
     Returns:
         The episodes, of a scenario named after the log, and the report of the cleaning.
@@ -58,7 +65,7 @@ def episodes_of_log(
     Example:
         >>> episodes, report = episodes_of_log("tiny")
         >>> episodes.scenario.machine, report.jobs
-        (MachineSpec(processors=4, largest_request_s=120), 8)
+        (MachineSpec(processors=4, largest_request_s=120, nodes=None), 8)
     """
     synthetic = missing_request == "tsafrir"
     trace = TraceSpec(
@@ -67,8 +74,9 @@ def episodes_of_log(
         tsafrir_seed=seed if synthetic else None,
         on_bad_line=on_bad_line,
         on_wide_job="drop",
+        requested_memory=requested_memory,
     )
-    workload, report = cleaned_log(trace, processors)
+    workload, report = cleaned_log(trace, processors, machine, placement)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S
     episode: EpisodeSpec = WeekEpisodes() if has_weeks else WholeEpisode()
     scenario = Scenario(
@@ -80,8 +88,8 @@ def episodes_of_log(
             else ""
         ),
         trace=trace,
-        machine=MachineSpec(workload.machine_processors, workload.largest_request),
+        machine=MachineSpec(workload.machine_processors, workload.largest_request, machine),
         episode=episode,
-        scheduler=SchedulerSpec(threshold_s=threshold),
+        scheduler=SchedulerSpec(threshold_s=threshold, placement=placement),
     )
     return Episodes(scenario), report

@@ -7,7 +7,8 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.errors import MachineError, ScenarioError, unknown_name
+from hpcgym.machine import Machine
 from hpcgym.registry import find_entry, shelf_entries
 from hpcgym.scenario.spec import (
     EPISODE_KINDS,
@@ -27,6 +28,9 @@ TABLES: dict[str, tuple[type[Any], ...]] = {
     "scheduler": (SchedulerSpec,),
 }
 """The tables of a scenario file and the classes that hold their keys."""
+
+NODE_TABLES = ("file", "nodes", "partitions")
+"""Keys of `[machine]` that state nodes."""
 
 
 def scenario_names() -> tuple[str, ...]:
@@ -64,9 +68,10 @@ def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scena
     """Check the text of a scenario file.
 
     Args:
-        text: TOML: a description and the tables trace, machine, episode and scheduler.
+        text: TOML: a description and the tables trace, machine, episode and scheduler. `machine`
+            may also be the path of a file of nodes.
         name: Name of the scenario.
-        folder: Where a relative path of a log starts; None = the working directory.
+        folder: Where a relative path of a log or machine starts; None = the working directory.
 
     Raises:
         ScenarioError: As `load_scenario`, without the file's name.
@@ -99,6 +104,8 @@ Allowed: kind, rule, offset_s, weeks, warm_history
             raise ScenarioError(f"{what} is missing")
     if not isinstance(document["description"], str):
         raise ScenarioError(f"description must be a text, got {document['description']!r}")
+    if isinstance(document["machine"], str):
+        document["machine"] = {"file": document["machine"]}
     for key in TABLES.keys() & document.keys():
         if not isinstance(document[key], dict):
             raise ScenarioError(f"{key} must be a table, got {document[key]!r}")
@@ -109,10 +116,41 @@ Allowed: kind, rule, offset_s, weeks, warm_history
         name=name,
         description=document["description"],
         trace=trace,
-        machine=_read_table(MachineSpec, "machine", document["machine"]),
+        machine=_read_machine(document["machine"], trace.max_request_s, folder or Path()),
         episode=_read_episode(document["episode"]),
         scheduler=_read_table(SchedulerSpec, "scheduler", document.get("scheduler", {})),
     )
+
+
+def _read_machine(table: dict[str, Any], max_request_s: int | None, folder: Path) -> MachineSpec:
+    """Return the machine table, with the nodes that it holds or names.
+
+    With nodes the largest request is by default the one that requests are cut to.
+    """
+    stated = [key for key in NODE_TABLES if key in table]
+    if not stated:
+        return _read_table(MachineSpec, "machine", table)
+    if "processors" in table or ("file" in table and len(stated) > 1):
+        came = ", ".join(key for key in table if key != "largest_request_s")
+        raise ScenarioError(f"[machine] needs one of processors, file and nodes, got {came}")
+    try:
+        if "file" in table:
+            nodes = _read_nodes(table["file"], folder)
+        else:
+            nodes = Machine.from_dict({key: table[key] for key in stated})
+    except MachineError as error:
+        raise ScenarioError(f"[machine] {error}") from None
+    rest = {key: value for key, value in table.items() if key not in NODE_TABLES}
+    if max_request_s is not None:
+        rest.setdefault("largest_request_s", max_request_s)
+    return _read_table(MachineSpec, "machine", {"processors": nodes.cpus, **rest, "nodes": nodes})
+
+
+def _read_nodes(file: object, folder: Path) -> Machine:
+    """Return the machine of a file that a scenario names."""
+    if not isinstance(file, str):
+        raise ScenarioError(f"[machine] file must be a text, got {file!r}")
+    return Machine.from_toml(folder / file)
 
 
 def _read_episode(table: dict[str, Any]) -> EpisodeSpec:

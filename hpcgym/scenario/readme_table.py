@@ -58,8 +58,13 @@ def scenarios_readme() -> str:
         "|---|---|",
     ]
     for table, cls in _tables().items():
-        keys = [_key(one) for one in fields(cls) if one.name != "kind"]
+        keys = [_key(one) for one in fields(cls) if one.name not in ("kind", "nodes")]
         lines.append(f"| {table} | {', '.join(keys)} |")
+    lines += [
+        "",
+        "A machine of nodes has `file`, or `nodes` and `partitions`, in place of `processors`;",
+        "`docs/machines.md` describes them.",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -127,6 +132,8 @@ def describe_scheduler(scenario: Scenario) -> str:
         parts.append(f"{spec.estimates} estimates")
     if spec.correction != "none":
         parts.append(f"correction {spec.correction}")
+    if spec.placement != "lowest":
+        parts.append(f"{spec.placement} placement")
     if spec.event_semantics != "batch":
         parts.append(f"{spec.event_semantics} semantics")
     return ", ".join(parts)

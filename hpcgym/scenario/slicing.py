@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from hpcgym.core.history import empty_history
 from hpcgym.core.workload import Workload
+from hpcgym.machine import Machine
 from hpcgym.scenario.spec import (
     EpisodeSpec,
     RandomWindowEpisodes,
@@ -26,12 +27,20 @@ from hpcgym.trace.catalogue import find_trace
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.resample import resample
 from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows
-from hpcgym.trace.swf import read_swf
+from hpcgym.trace.tables import read_log
 
 LabelledWorkload: TypeAlias = tuple[str, Workload]
 """Label, such as "week 7", and jobs of one episode."""
 
 Cleaned: TypeAlias = tuple[Workload, CleaningReport]
+
+
+class Size(NamedTuple):
+    """The size of a machine: its processors, or its nodes and the rule that places jobs on them."""
+
+    processors: int | None
+    nodes: Machine | None
+    placement: str
 
 
 @dataclass(frozen=True)
@@ -71,14 +80,24 @@ def slice_log(scenario: Scenario) -> tuple[Workload, CleaningReport, Slices]:
         TraceError: The log cannot be found, read, cleaned or cut.
     """
     path, stamp = _located(scenario.trace)
-    key = path, stamp, scenario.trace, scenario.machine.processors
+    key = path, stamp, scenario.trace, size_of(scenario)
     return *_cleaned(*key), _sliced(*key, scenario.episode)
 
 
-def cleaned_log(trace: TraceSpec, processors: int | None) -> Cleaned:
+def size_of(scenario: Scenario) -> Size:
+    """Return what decides which jobs of a log a scenario's machine can run."""
+    return Size(scenario.machine.processors, scenario.machine.nodes, scenario.scheduler.placement)
+
+
+def cleaned_log(
+    trace: TraceSpec,
+    processors: int | None,
+    nodes: Machine | None = None,
+    placement: str = "lowest",
+) -> Cleaned:
     """Read and clean a log, unless this process has done so.
 
-    Without `processors` the machine is the one that the log's header states.
+    Without processors or nodes the machine is the one that the log's header states.
 
     Raises:
         TraceError: The log cannot be found, read or cleaned.
@@ -89,7 +108,7 @@ def cleaned_log(trace: TraceSpec, processors: int | None) -> Cleaned:
         >>> cleaned_log(TraceSpec(name="tiny", missing_request="drop"), None)[0]
         Workload('tiny', 8 jobs, 4 processors)
     """
-    return _cleaned(*_located(trace), trace, processors)
+    return _cleaned(*_located(trace), trace, Size(processors, nodes, placement))
 
 
 def slice_workload(log: Workload, episode: EpisodeSpec) -> Slices:
@@ -209,17 +228,18 @@ def _located(trace: TraceSpec) -> tuple[Path, tuple[int, int]]:
 
 
 @lru_cache(maxsize=4)
-def _cleaned(
-    path: Path, stamp: tuple[int, int], trace: TraceSpec, processors: int | None
-) -> Cleaned:
+def _cleaned(path: Path, stamp: tuple[int, int], trace: TraceSpec, size: Size) -> Cleaned:
     """Read and clean a log; `stamp` is in the key of the cache only."""
     return clean(
-        read_swf(path, on_bad_line=trace.on_bad_line),
-        machine_processors=processors,
+        read_log(path, on_bad_line=trace.on_bad_line),
+        machine_processors=size.processors,
         missing_request=trace.missing_request,
         max_request=trace.max_request_s,
         minimum_run_time=trace.minimum_run_time_s,
         seed=0 if trace.tsafrir_seed is None else trace.tsafrir_seed,
+        machine=size.nodes,
+        placement=size.placement,
+        requested_memory=trace.requested_memory,
     )
 
 
@@ -228,8 +248,8 @@ def _sliced(
     path: Path,
     stamp: tuple[int, int],
     trace: TraceSpec,
-    processors: int,
+    size: Size,
     episode: EpisodeSpec,
 ) -> Slices:
     """Cut a cleaned log."""
-    return slice_workload(_cleaned(path, stamp, trace, processors)[0], episode)
+    return slice_workload(_cleaned(path, stamp, trace, size)[0], episode)

@@ -15,10 +15,14 @@ from hpcgym.core.policy import as_policy
 from hpcgym.core.predictor import as_predictor
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError, ScenarioError, unknown_name
+from hpcgym.machine import Machine
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
 OnBadLine = Literal["raise", "drop"]
 OnWideJob = Literal["raise", "drop"]
+
+NODE_KEYS = ("nodes", "requested_memory", "placement")
+"""Fields of the tables that have a meaning on machines of nodes only."""
 
 
 def _check_type(table: str, key: str, value: object, hint: Any) -> None:
@@ -31,7 +35,7 @@ def _check_type(table: str, key: str, value: object, hint: Any) -> None:
         if value not in get_args(wanted):
             raise ScenarioError(f"[{table}] {unknown_name(key, value, get_args(wanted))}")
     elif type(value) is not wanted:
-        words = {int: "a whole number", str: "a text", bool: "true or false"}
+        words = {int: "a whole number", str: "a text", bool: "true or false", Machine: "a Machine"}
         raise ScenarioError(
             f"[{table}] {key} must be {words[wanted]}, got {type(value).__name__} {value!r}"
         )
@@ -76,7 +80,10 @@ class TraceSpec(_Table):
         max_request_s: Longer requests are cut to this, s; None = no cut.
         minimum_run_time_s: Jobs that ran shorter are dropped, s.
         on_bad_line: "raise" for malformed lines, or "drop" to leave them out.
-        on_wide_job: "raise" for jobs wider than the machine, or "drop" to leave them out.
+        on_wide_job: "raise" for jobs wider than the machine, or "drop" to leave them out. So are
+            jobs that a machine of nodes can never run.
+        requested_memory: Whether a record of an SWF log asks for the memory of its field 10, on a
+            machine of nodes.
 
     Source: Specification, section 1, "Reading SWF".
 
@@ -95,6 +102,7 @@ class TraceSpec(_Table):
     minimum_run_time_s: int = 0
     on_bad_line: OnBadLine = "raise"
     on_wide_job: OnWideJob = "raise"
+    requested_memory: bool = False
 
     def check(self) -> None:
         """Refuse values that are out of range or contradict each other."""
@@ -126,20 +134,28 @@ class MachineSpec(_Table):
     """The machine.
 
     Attributes:
-        processors: Its size.
+        processors: Its size; the cpus of all nodes where it has nodes.
         largest_request_s: Largest request of the whole cleaned log, s. It scales observations and
             weights, so every episode of a scenario has the same scale.
+        nodes: Its nodes and partitions, or None where processors are counted. A file states them
+            in place of `processors`, as tables `[[machine.nodes]]` and `[[machine.partitions]]`,
+            or in a file of its own: `file = "FILE.toml"`, relative to the scenario's.
     """
 
     TABLE: ClassVar[str] = "machine"
 
     processors: int
     largest_request_s: int
+    nodes: Machine | None = None
 
     def check(self) -> None:
         """Refuse values that are out of range or contradict each other."""
         self.at_least("processors", 1)
         self.at_least("largest_request_s", 1)
+        if self.nodes is not None and self.nodes.cpus != self.processors:
+            raise self.contradiction(
+                f"processors is {self.processors}, yet the nodes have {self.nodes.cpus} cpus"
+            )
 
 
 @dataclass(frozen=True)
@@ -285,8 +301,10 @@ class SchedulerSpec(_Table):
         correction: Estimate of a job that outlives its first one: "none", "reqtime", "tsafrir" or
             "doubling".
         event_semantics: Order of the events of one instant: "batch" or "pyss".
+        placement: Which nodes a job gets, on a machine of nodes: "lowest" ids, "tightest",
+            "fewest-groups", "contiguous", "local", "best-effort-contiguous" or "best-effort-local".
 
-    Source: Specification, section 1.
+    Source: Specification, sections 1 and 13.
 
     Example:
         >>> SchedulerSpec(threshold_s=200_000).settings.threshold
@@ -303,6 +321,7 @@ class SchedulerSpec(_Table):
     estimates: str = "requested"
     correction: Literal["none", "reqtime", "tsafrir", "doubling"] = "none"
     event_semantics: Literal["batch", "pyss"] = "batch"
+    placement: str = "lowest"
 
     def check(self) -> None:
         """Refuse values that are out of range or contradict each other."""
@@ -377,6 +396,11 @@ class Scenario:
                 '[scheduler] estimates = "exact" contradicts [trace] missing_request = "tsafrir": '
                 "synthetic requests that nobody plans with"
             )
+        if self.machine.nodes is None:
+            if self.trace.requested_memory:
+                raise self.trace.contradiction("requested_memory needs nodes: [[machine.nodes]]")
+            if self.scheduler.placement != "lowest":
+                raise self.scheduler.contradiction("placement needs nodes: [[machine.nodes]]")
         cap = self.trace.max_request_s
         if cap is not None and self.machine.largest_request_s > cap:
             raise ScenarioError(

@@ -17,10 +17,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Literal, cast
 
+import numpy as np
+
 from hpcgym import registry
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.output import make_folder, writing
-from hpcgym.trace.swf import read_bytes, read_swf
+from hpcgym.trace.swf import SwfLog, read_bytes, read_swf
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""
@@ -48,7 +50,8 @@ Each log lies beside a `.toml` that describes it.
 
 `catalogue.toml` lists these logs; they are not bundled. `hpcgym traces download NAME` downloads
 one. `{folders}` names folders where you keep such logs. A log without a digest on record
-cannot be verified, so its download needs `--unverified`.
+cannot be verified, so its download needs `--unverified`. *states* says what its jobs state for a
+machine of nodes, as `docs/machines.md` explains.
 
 If you use one of these logs, please {request}.
 Please also acknowledge the provider that `hpcgym traces info NAME` names.
@@ -57,6 +60,9 @@ Please also acknowledge the provider that `hpcgym traces info NAME` names.
 """
 
 _SUFFIXES = (".swf.gz", ".swf")
+
+STATED = {"memory": "requested_memory", "queue": "queue", "partition": "partition"}
+"""What jobs of a log may state for a machine of nodes, and the field that says so."""
 
 _VERSIONED = re.compile(r"(.+-\d{4})-\d+(\.\d+)*(-cln)?", re.IGNORECASE)
 """How the archive names a log: machine, year, version, and whether it is cleaned."""
@@ -76,6 +82,7 @@ class TraceEntry:
         processors: Processors of the machine.
         span_days: First submit to last end, days.
         utilisation: Processor-seconds used, over those available in the span.
+        states: What its jobs state for a machine of nodes, of `STATED`.
         url: Where the archive publishes it, or None where it does not.
         acknowledge: The acknowledgement that its provider requests.
         sha256: Digest of the uncompressed text, or None where the archive's own text is not held.
@@ -90,6 +97,7 @@ class TraceEntry:
     processors: int | None = None
     span_days: float | None = None
     utilisation: float | None = None
+    states: tuple[str, ...] = ()
     url: str | None = None
     acknowledge: str = ""
     sha256: str | None = None
@@ -322,6 +330,21 @@ def _unpacked(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path)) if is_packed else path.open("rb")
 
 
+def states_of(log: SwfLog) -> tuple[str, ...]:
+    """Return what a log's jobs state: memory where any needs some, fields with two known numbers.
+
+    Example:
+        >>> states_of(read_swf(find_trace("tiny")))
+        ()
+    """
+    known = {key: log.records[field].to_numpy() for key, field in STATED.items()}
+    return tuple(
+        key
+        for key, values in known.items()
+        if ((values > 0).any() if key == "memory" else len(np.unique(values[values >= 0])) > 1)
+    )
+
+
 def _status(known: TraceEntry, path: Path) -> Verification:
     """Compare one file with the digest on record."""
     digest = digest_of(path)
@@ -346,11 +369,15 @@ def shelf_index() -> str:
 
 def _index_table(logs: Iterable[TraceEntry]) -> list[str]:
     """Lay entries out as a Markdown table."""
-    rows = ["| name | what | jobs | processors | digest |", "|---|---|---:|---:|---|"]
+    rows = [
+        "| name | what | jobs | processors | states | digest |",
+        "|---|---|---:|---:|---|---|",
+    ]
     for log in logs:
         sizes = " | ".join("" if n is None else str(n) for n in (log.jobs, log.processors))
         digest = "yes" if log.sha256 else "none"
-        rows.append(f"| `{log.name}` | {log.description} | {sizes} | {digest} |")
+        states = " ".join(log.states)
+        rows.append(f"| `{log.name}` | {log.description} | {sizes} | {states} | {digest} |")
     return rows
 
 
@@ -392,4 +419,8 @@ def _entry(path: Path, name: str, table: dict[str, Any], folder: Path | None = N
             raise TraceError(f"{path}: {name}: {unknown_name('key', key, allowed)}")
     if "description" not in table:
         raise TraceError(f"{path}: {name}: the key description is missing")
-    return TraceEntry(name=name, folder=folder, **table)
+    states = tuple(table.get("states", ()))
+    for key in states:
+        if key not in STATED:
+            raise TraceError(f"{path}: {name}: states: {unknown_name('field', key, STATED)}")
+    return TraceEntry(name=name, folder=folder, **table | {"states": states})

@@ -17,6 +17,7 @@ from hpcgym.trace import (
     verify,
     weeks,
 )
+from hpcgym.trace.catalogue import states_of
 from papers.rr9212.published import TABLE_7
 
 KTH, CTC, SP2 = "KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln"
@@ -127,6 +128,11 @@ def test_digests_on_record_are_those_of_the_logs(real_log):
     assert {one.status for one in verify(names)} == {"ok"}
     for name in (META, RAW_KTH):
         assert verify([name])[0].status == "unverified"
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_catalogue_says_which_logs_state_memory_queues_or_partitions(real_log, name):
+    assert entry(name).states == states_of(read(real_log(name)))
 
 
 def test_sentinel_requests_of_curie_are_replaced(real_log):
