@@ -16,8 +16,8 @@ Readings, where the text leaves more than one:
 3. `max_nodes` under `local`: the lowest group that holds n, by id. If these are too many nodes,
    each group that holds n, in order, by most room. The first with few enough nodes is taken.
 4. `max_nodes` under `fewest-groups`: the rule's groups, inside each by id. If these are too many
-   nodes, each group that suffices, by least room, inside it by most room. Then all groups, by most
-   room, inside each by most room.
+   nodes, each group that suffices, by least room, inside it by most room. Where none suffices, the
+   groups by most room, inside each by most room. More free nodes may take such a placement away.
 5. Under a `best-effort` rule, the strict rule is tried with its second try, then `lowest` with its.
 6. Room that the rules compare is room under the limit of `spread`, but in `tightest`.
 7. Room counts nodes of the job's partition only, also the room of a group.
@@ -255,7 +255,7 @@ class Place:
         totals = {g: self.total(nodes) for g, nodes in self.groups.items()}
         by_most = sorted(totals, key=lambda g: (-totals[g], g))
         suffice = sorted((totals[g], g) for g in totals if totals[g] >= self.n)
-        sequences = [[g] for _, g in suffice] + [by_most]
+        sequences = [[g] for _, g in suffice] or [by_most]
         by_id = [v for g in sequences[0] for v in self.groups[g]]
         again = [[v for g in one for v in self.most_room(self.groups[g])] for one in sequences]
         return self.first([by_id, *again])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
+from itertools import accumulate
 from typing import Any
 
 import reference
@@ -41,6 +42,10 @@ class Profile:
         """Take q processors for e seconds."""
         insort(self.changes, (start, q))
         insort(self.changes, (start + e, -q))
+
+    def is_overdrawn(self) -> bool:
+        """Say whether more processors are taken than there are, at any instant."""
+        return any(free < 0 for free in accumulate(-taken for _, taken in self.changes))
 
     def give_back(self, start: int, e: int, q: int) -> None:
         """Give back what was taken."""
@@ -83,32 +88,46 @@ class Planner(reference.Machine):
     # --- Reservations made anew at each pass ------------------------------------------------------
 
     def reserve_first(self, t: int) -> None:
-        """Walk the queue until k misfits have reservations, then try the others."""
+        """Walk the queue until k jobs have reservations, then try the others.
+
+        Source: Specification, section 13, "EASY and depth k" and "Depth k on counts".
+        """
         profile = Profile(self, t)
         started: list[int] = []
-        misfits: set[int] = set()
+        reserved: dict[int, int] = {}  # in the order in which they are made
 
-        def start_if_it_fits(j: int) -> int:
-            e, q = self.shape(j)
-            earliest = profile.earliest(q, e)
-            if earliest == t and q <= self.free:
-                self.start(j, t, backfilled=bool(misfits))
-                profile.take(t, e, q)
-                started.append(j)
-            return earliest
+        def start(j: int) -> None:
+            self.start(j, t, backfilled=bool(reserved))
+            profile.take(t, *self.shape(j))
+            started.append(j)
 
         for j in self.in_order(self.primary, t):
-            if len(misfits) == self.depth:
+            e, q = self.shape(j)
+            if not reserved and q <= self.free:  # step 1
+                start(j)
+            elif len(reserved) == self.depth:
                 break
-            earliest = start_if_it_fits(j)
-            if j not in started:
-                e, q = self.shape(j)
-                profile.take(earliest, e, q)
-                misfits.add(j)
-        for j in self.in_order(self.secondary, t):
-            if j not in misfits and j not in started and self.jobs[j].processors <= self.free:
-                start_if_it_fits(j)
+            elif q <= self.free and profile.earliest(q, e) == t:  # step 2
+                start(j)
+            else:
+                reserved[j] = profile.earliest(q, e)
+                profile.take(reserved[j], e, q)
+        for j in self.in_order(self.secondary, t):  # step 3
+            if j in reserved or j in started or self.jobs[j].processors > self.free:
+                continue
+            if self.all_keep_their_time(reserved, beside=j, t=t):
+                start(j)
         self.leave(started)
+
+    def all_keep_their_time(self, reserved: dict[int, int], *, beside: int, t: int) -> bool:
+        """Say whether each reserved job, placed again in order, still fits if another starts."""
+        profile = Profile(self, t)
+        profile.take(t, *self.shape(beside))
+        for j, start in reserved.items():
+            profile.take(start, *self.shape(j))
+            if profile.is_overdrawn():
+                return False
+        return True
 
     # --- Reservations that are kept ---------------------------------------------------------------
 

@@ -168,6 +168,16 @@ def test_second_reservation_protects_the_second_misfit(engine):
     assert starts(engine, 4, *jobs, backfill="depth:k=2") == [0, 10, 20, 25]
 
 
+def test_job_that_fits_ahead_of_the_second_misfit_starts_before_it_is_reserved_for(engine):
+    """The first case with B ahead of J: whatever the depth, B starts at once and J follows it.
+
+    If J were reserved for before B is tried, B would wait until 10.
+    """
+    jobs = at_once((2, 10), (3, 10), (1, 1000), (4, 5))
+    for backfill in ("easy", "depth:k=1", "depth:k=2", "depth:k=3", *CONSERVATIVE):
+        assert starts(engine, 4, *jobs, backfill=backfill) == [0, 10, 0, 1000]
+
+
 def test_job_that_starts_beside_reservations_counts_as_backfilled(engine):
     """A (2p x 5) starts at once behind the misfits H and J, and is back when H starts."""
     jobs = at_once((2, 10), (3, 10), (4, 5), (2, 5))

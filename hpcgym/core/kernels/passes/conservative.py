@@ -1,12 +1,13 @@
 """Backfilling with k reservations made anew at each pass; conservative if k is infinite.
 
 A reservation is the earliest hole in the profile of free processors
-(`hpcgym.core.kernels.passes.profile`), beside the reservations made before it. A pass has two
+(`hpcgym.core.kernels.passes.profile`), beside the reservations made before it. A pass has three
 steps:
 
-1. Walk the jobs in queue order, overdue ones first. Start a job that fits now for its whole
-   estimate. Reserve for any other, until k jobs have a reservation.
-2. Try the other jobs in backfill order. Start each that fits beside all reservations.
+1. Start jobs in queue order, overdue ones first, until one does not fit. That is the head.
+2. Go on in queue order from the head. Start a job that fits now for its whole estimate. Reserve for
+   any other, until k jobs have a reservation.
+3. Try the other jobs in backfill order. Start each that fits beside all reservations.
 
 With k = 1 this is EASY, which protects the head alone: a backfilled job may delay every other. With
 k infinite it is conservative backfilling, rebuilt at each pass. Then every waiting job has a
@@ -20,7 +21,7 @@ Cost, with n waiting and m running jobs and r reservations: O(m) for the profile
 each job walked or tried, at worst O(n (m + n)).
 
 Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`compress="rebuild"`),
-and section 8, "Reservation depth k".
+section 8, "Reservation depth k", and section 13, "Depth k on counts".
 """
 
 from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
@@ -70,14 +71,14 @@ def count_narrow(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
 
 @kernel(inlined=True)
 def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
-    """Start what fits behind the head in queue order, and reserve for others (step 1).
+    """Start what fits behind the head in queue order, and reserve for others (step 2).
 
     The head has its reservation. The n jobs behind it are listed from place `first` on, in queue
     order unless `first` is 0. Return how many were walked. Writes the profile, `scratch` and what
     `start_waiting` writes.
     """
     most = sim.depth
-    # Where the backfill order is the queue order, this walk is step 2 as well.
+    # Where the backfill order is the queue order, this walk is step 3 as well.
     is_walked_whole = sim.backfill_rule == BY_BASE
     # `narrow` was counted by the processors free now, before the walk starts jobs.
     free = sim.free
@@ -103,7 +104,7 @@ def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
 
 @kernel(inlined=True)
 def backfill_others(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> None:
-    """Start what fits beside all reservations, in backfill order (step 2).
+    """Start what fits beside all reservations, in backfill order (step 3).
 
     The n jobs that were not walked are listed from place `first` on. Writes the profile and
     `scratch`.
