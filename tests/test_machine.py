@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawn_machines import draw_machine, draw_request
-from hpcgym import Machine, Workload
+from hpcgym import Machine, Workload, simulate
 from hpcgym.core.requests import PLACEMENTS, unplaceable
 from hpcgym.core.workload import NODE_COLUMNS
 from hpcgym.errors import MachineError, PolicyError, WorkloadError
 from hpcgym.machine import MOST_NODES, NodeType, Partition, SwfPartitions
+from hpcgym.moldable import simulate_moldable
 from hpcgym.ranges import number_ranges
 from hpcgym.trace import jitter, join_weeks, resample, resample_week, scale_load, weeks
 from reference_nodes import RULES, is_refused
@@ -316,6 +317,14 @@ def test_requests_of_nodes_need_a_machine_of_nodes():
     assert plain.machine is None
     assert [getattr(plain, key) for key in NODE_COLUMNS] == [None] * 6
     assert unplaceable(plain) == [] and plain.requests() == {}
+
+
+def test_jobs_that_share_time_or_choose_shapes_need_counted_processors():
+    jobs = Workload.from_arrays([0], [1], [1], [1], machine=Machine((NodeType(2, 4),)))
+    with pytest.raises(PolicyError, match="backfill 'gang' counts processors; on a machine of nod"):
+        simulate(jobs, backfill="gang")
+    with pytest.raises(WorkloadError, match="jobs with shapes need a machine of counted process"):
+        simulate_moldable(jobs, [[(1, 1, 1)]])
 
 
 # --- Jobs that can never run ----------------------------------------------------------------------
