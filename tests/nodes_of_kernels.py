@@ -10,10 +10,12 @@ import numpy as np
 
 import hpcgym
 import reference_nodes
-from hpcgym.core.requests import unplaceable
+from hpcgym.core.requests import Requests, refused
+from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.ranges import number_ranges
+from hpcgym.schedule import Schedule
 from reference_nodes import Job, Result
 
 
@@ -29,12 +31,25 @@ def partition_of(partition: reference_nodes.Partition) -> Partition:
     return Partition(**partition._asdict() | {"nodes": number_ranges(sorted(partition.nodes))})
 
 
+def columns_of(jobs: Iterable[Sequence[int]]) -> dict[str, Any]:
+    """Return rows of `reference_nodes.Job` as columns of a workload."""
+    table = np.array([Job(*row) for row in jobs], dtype=np.int64).reshape(-1, len(Job._fields))
+    columns = dict(zip(Job._fields, table.T, strict=True))
+    return columns | {"processors": columns["chunks"] * columns.pop("cpus")}
+
+
 def workload_of(machine: reference_nodes.Machine, jobs: Iterable[Sequence[int]]) -> Workload:
     """Return rows of `reference_nodes.Job` as the package holds them."""
-    rows = [Job(*row) for row in jobs]
-    columns = dict(zip(Job._fields, map(np.array, zip(*rows, strict=True)), strict=True))
-    processors = columns["chunks"] * columns.pop("cpus")
-    return Workload.from_arrays(processors=processors, machine=machine_of(machine), **columns)
+    return Workload.from_arrays(machine=machine_of(machine), **columns_of(jobs))
+
+
+def refused_rows(
+    machine: reference_nodes.Machine, jobs: Iterable[Sequence[int]], placement: str
+) -> list[int]:
+    """Return the jobs that can never run."""
+    columns = columns_of(jobs)
+    requests = Requests(**{key: columns[key] for key in Requests._fields})
+    return [row for row, _ in refused(machine_of(machine), requests, placement)]
 
 
 def order_of(order: Any) -> Any:
@@ -70,29 +85,41 @@ def settings_of(
 
 
 def simulate(
-    machine: reference_nodes.Machine,
-    jobs: Iterable[Sequence[int]],
-    *,
-    estimates: Sequence[int] | str = "requested",
-    **settings: Any,
+    machine: reference_nodes.Machine, jobs: Iterable[Sequence[int]], **settings: Any
 ) -> Result:
     """Schedule with `hpcgym.simulate`, without the jobs that can never run."""
     table = [Job(*row) for row in jobs]
     n = len(table)
-    result = Result([None] * n, [{} for _ in table], [False] * n, [False] * n, [], [])
     given = settings_of(**settings)
-    if table:
-        all_jobs = workload_of(machine, table)
-        result.refused.extend(row for row, _ in unplaceable(all_jobs, given["placement"]))
-    kept = [j for j in range(n) if j not in result.refused]
-    if not kept:
-        return result
-    if not isinstance(estimates, str):
-        estimates = np.array([estimates[j] for j in kept])
-    workload = workload_of(machine, [table[j] for j in kept])
-    schedule = hpcgym.simulate(workload, estimates=estimates, **given)
-    columns = schedule.start_time, schedule.backfilled, schedule.thresholded
-    for row, (j, *values) in enumerate(zip(kept, *(c.tolist() for c in columns), strict=True)):
-        result.starts[j], result.backfilled[j], result.thresholded[j] = values
-        result.placements[j] = schedule.placement.of(row)
+    refused_jobs = refused_rows(machine, table, given["placement"])
+    result = Result([None] * n, [{} for _ in table], [False] * n, [False] * n, refused_jobs, [])
+    kept = [j for j in range(n) if j not in refused_jobs]
+    if kept:
+        workload = workload_of(machine, [table[j] for j in kept])
+        own = result_of(hpcgym.simulate(workload, **given))
+        for row, j in enumerate(kept):
+            for column, values in zip(result[:4], own[:4], strict=True):
+                column[j] = values[row]
     return result
+
+
+def result_of(schedule: Schedule | Simulator) -> Result:
+    """Return a schedule as the reference gives it, without its passes."""
+    columns = schedule.start_time, schedule.backfilled, schedule.thresholded
+    starts, backfilled, thresholded = (column.tolist() for column in columns)
+    placements = [schedule.placement.of(j) for j in range(len(starts))]
+    return Result(starts, placements, backfilled, thresholded, [], [])
+
+
+def first_difference(expected: Result, got: Result) -> str:
+    """Compare start, nodes and kind of every job; return "" where all are equal."""
+    rows = zip(*(zip(*result[:4], strict=True) for result in (expected, got)), strict=True)
+    differing = [j for j, (one, other) in enumerate(rows) if one != other]
+    if not differing:
+        return ""
+    j = min(differing, key=lambda k: (expected.starts[k], k))
+    return (
+        f"{len(differing)} of {len(expected.starts)} jobs differ; the first, in row {j}: "
+        f"reference {[column[j] for column in expected[:4]]}, "
+        f"hpcgym {[column[j] for column in got[:4]]}"
+    )
