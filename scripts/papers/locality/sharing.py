@@ -1,0 +1,209 @@
+"""How parallel tasks share a platform: their rates, and the instant at which the next one ends.
+
+A job is one activity. All its flops and bytes progress at one rate, in shares of the job per
+second, and it loads each resource by its rate times what the whole job asks of it. What a job has
+to itself, its hosts and their links, only bounds its rate. Jobs share the switches and the
+backbone. One call costs microseconds.
+
+All that this file's kernels call is in this file, since numba's cache watches no other.
+
+Source: Specification, section 5, "Parallel-task model".
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.jit import kernel
+from papers.locality.platform import Platform
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+SATURATED: Final = 1e-5
+"""A resource with less left than this is full, byte/s."""
+
+DONE: Final = 1e-10
+"""A job with less left than this has ended, as in SimGrid; a share of the job."""
+
+
+class Activities(NamedTuple):
+    """The jobs of a run as the platform sees them; the first axis is the job.
+
+    Attributes:
+        flop: Of each of its hosts.
+        traffic: Bytes from each of its hosts to each other.
+        limit: Longest it may run, s.
+        clusters: Hosts that it has in each cluster, shape (n_jobs, 8); 0 before its start.
+        left: Share of it that is left to do.
+        latency: What is left of its latency, s.
+        deadline: When it is killed, s.
+    """
+
+    flop: FloatArray
+    traffic: FloatArray
+    limit: FloatArray
+    clusters: IntArray
+    left: FloatArray
+    latency: FloatArray
+    deadline: FloatArray
+
+
+@kernel
+def begin(now: float, job: int, activities: Activities, platform: Platform) -> None:
+    """Let a job begin on the hosts of `clusters`: writes its share left, latency and deadline."""
+    hosts = activities.clusters[job]
+    links = 2 if np.max(hosts) == np.sum(hosts) else 3
+    sends = np.sum(hosts) > 1 and activities.traffic[job] > 0.0
+    activities.left[job] = 1.0
+    activities.latency[job] = links * platform.latency if sends else 0.0
+    activities.deadline[job] = now + activities.limit[job]
+
+
+@kernel
+def advance(
+    now: float,
+    until: float,
+    running: IntArray,
+    activities: Activities,
+    platform: Platform,
+    is_fair: bool,
+) -> float:
+    """Let jobs run until one ends or is killed, `until` at the latest; writes what is left.
+
+    Returns:
+        The instant reached, s; jobs that have ended have nothing left.
+    """
+    rate = rates(running, activities, platform, is_fair)
+    then = until
+    for place, job in enumerate(running):
+        then = min(then, now + activities.latency[job] + activities.left[job] / rate[place])
+        then = min(then, activities.deadline[job])
+    for place, job in enumerate(running):
+        idle = min(activities.latency[job], then - now)
+        left = activities.left[job] - rate[place] * (then - now - idle)
+        activities.latency[job] -= idle
+        activities.left[job] = left if left >= DONE else 0.0
+    return then
+
+
+@kernel
+def rates(
+    running: IntArray, activities: Activities, platform: Platform, is_fair: bool
+) -> FloatArray:
+    """Return the rates of the running jobs, 1/s, by fair bottleneck or else by max-min."""
+    n_clusters = len(platform.switch)
+    load = np.zeros((len(running), n_clusters + 1))
+    bound = np.empty(len(running))
+    for place, job in enumerate(running):
+        load_of(activities.clusters[job], activities.traffic[job], load[place])
+        bound[place] = bound_of(job, activities, platform)
+    capacity = np.empty(n_clusters + 1)
+    capacity[:n_clusters] = platform.switch
+    capacity[n_clusters] = platform.backbone
+    if is_fair:
+        return fair_bottleneck(load, capacity, bound)
+    return max_min(load, capacity, bound)
+
+
+@kernel
+def load_of(hosts: IntArray, traffic: float, load: FloatArray) -> None:
+    """Write what a job with so many hosts in each cluster asks of each switch and the backbone."""
+    size = np.sum(hosts)
+    inside = 0
+    for cluster, here in enumerate(hosts):
+        load[cluster] = (here * (here - 1) + 2 * here * (size - here)) * traffic
+        inside += here * here
+    load[len(hosts)] = (size * size - inside) * traffic
+
+
+@kernel
+def bound_of(job: int, activities: Activities, platform: Platform) -> float:
+    """Return the rate at which a job fills the slowest of its hosts, or of their links."""
+    hosts = activities.clusters[job]
+    sent = platform.directions * (np.sum(hosts) - 1) * activities.traffic[job]
+    bound = np.inf
+    for cluster, here in enumerate(hosts):
+        if here > 0:
+            bound = min(bound, platform.speed[cluster] / activities.flop[job])
+            if sent > 0.0:
+                bound = min(bound, platform.link[cluster] / sent)
+    return bound
+
+
+@kernel
+def fair_bottleneck(load: FloatArray, capacity: FloatArray, bound: FloatArray) -> FloatArray:
+    """Return the rates by SimGrid's fair bottleneck, its default for parallel tasks.
+
+    Args:
+        load: Of each job on each resource at rate 1, shape (n_jobs, n_resources).
+        capacity: Of each resource, shape (n_resources,).
+        bound: Largest rate of each job, shape (n_jobs,), > 0.
+    """
+    n_jobs, n_resources = load.shape
+    rate, increment = np.zeros(n_jobs), np.zeros(n_jobs)
+    frozen = np.zeros(n_jobs, dtype=np.bool_)
+    remaining, offer = capacity.copy(), np.zeros(n_resources)
+    is_open = np.ones(n_resources, dtype=np.bool_)
+    while not np.all(frozen):
+        for resource in range(n_resources):
+            if is_open[resource]:
+                sharing = np.sum((load[:, resource] > 0.0) & ~frozen)
+                is_open[resource] = sharing > 0
+                offer[resource] = remaining[resource] / sharing
+        for job in range(n_jobs):
+            if not frozen[job]:
+                increment[job] = bound[job] - rate[job]
+                for resource in range(n_resources):
+                    if load[job, resource] > 0.0:
+                        most = offer[resource] / load[job, resource]
+                        increment[job] = min(increment[job], most)
+                frozen[job] = increment[job] >= bound[job] - rate[job]
+                rate[job] += increment[job]
+        for resource in range(n_resources):
+            if is_open[resource]:
+                # A frozen job takes its old increment again and again, as it does in SimGrid.
+                for job in range(n_jobs):
+                    remaining[resource] -= load[job, resource] * increment[job]
+                is_open[resource] = remaining[resource] >= SATURATED
+                if not is_open[resource]:
+                    freeze(load[:, resource], frozen)
+    return rate
+
+
+@kernel
+def max_min(load: FloatArray, capacity: FloatArray, bound: FloatArray) -> FloatArray:
+    """Return the rates by progressive filling: all grow alike until a resource is full.
+
+    Arguments are those of `fair_bottleneck`.
+    """
+    n_jobs, n_resources = load.shape
+    rate = np.zeros(n_jobs)
+    frozen = np.zeros(n_jobs, dtype=np.bool_)
+    remaining, total = capacity.copy(), np.zeros(n_resources)
+    while not np.all(frozen):
+        step = np.min(np.where(frozen, np.inf, bound - rate))
+        for resource in range(n_resources):
+            total[resource] = np.sum(np.where(frozen, 0.0, load[:, resource]))
+            if total[resource] > 0.0:
+                step = min(step, remaining[resource] / total[resource])
+        for job in range(n_jobs):
+            if not frozen[job]:
+                frozen[job] = step >= bound[job] - rate[job]
+                rate[job] += step
+        for resource in range(n_resources):
+            remaining[resource] -= step * total[resource]
+            if total[resource] > 0.0 and remaining[resource] < SATURATED:
+                freeze(load[:, resource], frozen)
+    return rate
+
+
+@kernel
+def freeze(load: FloatArray, frozen: NDArray[np.bool_]) -> None:
+    """Freeze the jobs that load a resource; writes `frozen`."""
+    for job in range(len(load)):
+        if load[job] > 0.0:
+            frozen[job] = True
