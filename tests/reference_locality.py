@@ -205,8 +205,12 @@ def simulate(
         for job in list(waiting):
             for start in sorted({now, *(end for _, end, _ in taken)}):
                 end = start + job.limit
-                busy = {h for begins, ends, hosts in taken if begins < end and start < ends
-                        for h in hosts}
+                busy = {
+                    h
+                    for begins, ends, hosts in taken
+                    if begins < end and start < ends
+                    for h in hosts
+                }
                 hosts = PLACEMENTS[variant](every - busy, job.size)
                 if hosts:
                     break

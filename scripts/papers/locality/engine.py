@@ -65,7 +65,7 @@ COUNTING: Final = (
 @kernel
 def count_by_cluster(low: Word, high: Word, counts: IntArray) -> int:
     """Return how many hosts a set has; writes how many in each cluster."""
-    total = 0
+    total = np.int64(0)
     for half, word in enumerate((low, high)):
         for width, field in COUNTING:
             word = (word & field) + ((word >> width) & field)
@@ -73,7 +73,7 @@ def count_by_cluster(low: Word, high: Word, counts: IntArray) -> int:
             here = np.int64((word >> Word(CLUSTER_HOSTS * cluster)) & CLUSTER)
             counts[WORD_CLUSTERS * half + cluster] = here
             total += here
-    return total
+    return int(total)
 
 
 @kernel
@@ -126,21 +126,21 @@ def has_room(low: Word, high: Word, size: int, variant: int, counts: IntArray) -
     if count_by_cluster(low, high, counts) < size:
         return False
     if variant == LOCAL:
-        return np.max(counts) >= size
+        return bool(np.max(counts) >= size)
     if variant == CONTIGUOUS:
         low, high = runs_of(low, high, size)
-        return low != NONE or high != NONE
+        return bool(low != NONE or high != NONE)
     return True
 
 
 @kernel
 def place(low: Word, high: Word, size: int, variant: int, counts: IntArray) -> tuple[Word, Word]:
     """Return the hosts that a variant takes of an accepted hole; writes `counts`."""
-    if variant == CONTIGUOUS or variant == BEST_EFFORT_CONTIGUOUS:
+    if variant in (CONTIGUOUS, BEST_EFFORT_CONTIGUOUS):
         first_low, first_high = runs_of(low, high, size)
         if first_low != NONE or first_high != NONE:
             return block_from(first_low, first_high, size)
-    if variant == LOCAL or variant == BEST_EFFORT_LOCAL:
+    if variant in (LOCAL, BEST_EFFORT_LOCAL):
         count_by_cluster(low, high, counts)
         for cluster in range(CLUSTERS):
             if counts[cluster] >= size:
@@ -218,9 +218,7 @@ def find_hole(
 
 
 @kernel
-def reserve(
-    profile: Profile, n_steps: int, first: int, limit: float, low: Word, high: Word
-) -> int:
+def reserve(profile: Profile, n_steps: int, first: int, limit: float, low: Word, high: Word) -> int:
     """Take hosts out of a profile from a step on; writes it and returns its number of steps."""
     end = profile.time[first] + limit
     after = first + np.searchsorted(profile.time[first:n_steps], end)
@@ -265,7 +263,7 @@ def start_jobs(
         is_starting[index] = has_room(low, high, size[job], variant, counts)
         if not is_starting[index]:
             soonest = soonest_of(waiting[: index + 1], reserved, size, limit, now)
-            first = np.searchsorted(profile.time[:n_steps], soonest)
+            first = int(np.searchsorted(profile.time[:n_steps], soonest))
             first, low, high = find_hole(
                 profile, n_steps, first, size[job], limit[job], variant, counts
             )
@@ -385,7 +383,7 @@ def simulate(
             VARIANTS[variant],
         )
         for job in started:
-            count_by_cluster(*hosts[job], activities.clusters[job])
+            count_by_cluster(hosts[job, 0], hosts[job, 1], activities.clusters[job])
             begin(now, job, activities, platform)
         is_waiting[started], is_running[started], start[started] = False, True, now
         running = np.flatnonzero(is_running)
@@ -399,28 +397,22 @@ def simulate(
         running = np.flatnonzero(is_running)
 
 
-def replay(
-    start: FloatArray, activities: Activities, platform: Platform, *, sharing: str
-) -> FloatArray:
-    """Return when jobs end that begin at given instants, on the hosts of `clusters`; no limit.
+def replay(start: FloatArray, activities: Activities, platform: Platform) -> FloatArray:
+    """Return when jobs end that begin at given instants on the hosts of `clusters`, s.
 
-    Writes `activities`.
+    They share by fair bottleneck, and no limit ends them. Writes `activities`.
     """
+    activities.limit[:] = np.inf
     end = np.full(len(start), np.inf)
-    order = np.argsort(start, kind="stable")
-    running: list[int] = []
-    now, begun = 0.0, 0
+    is_running = np.zeros(len(start), dtype=np.bool_)
+    now = 0.0
     while np.isinf(end).any():
-        while begun < len(order) and start[order[begun]] <= now:
-            begin(now, order[begun], activities, platform)
-            running.append(int(order[begun]))
-            begun += 1
-        until = start[order[begun]] if begun < len(order) else np.inf
-        now = advance(
-            now, until, np.array(running, dtype=np.int64), activities, platform,
-            sharing == "fair-bottleneck",
-        )
-        for job in [job for job in running if activities.left[job] == 0.0]:
-            end[job] = now
-            running.remove(job)
+        begun = np.flatnonzero((start <= now) & np.isinf(end) & ~is_running)
+        for job in begun:
+            begin(now, int(job), activities, platform)
+        is_running[begun] = True
+        until = np.min(start[start > now], initial=np.inf)
+        now = advance(now, until, np.flatnonzero(is_running), activities, platform, True)
+        ended = is_running & (activities.left == 0.0)
+        end[ended], is_running[ended] = now, False
     return end

@@ -1,9 +1,9 @@
 """How parallel tasks share a platform: their rates, and the instant at which the next one ends.
 
 A job is one activity. All its flops and bytes progress at one rate, in shares of the job per
-second, and it loads each resource by its rate times what the whole job asks of it. What a job has
-to itself, its hosts and their links, only bounds its rate. Jobs share the switches and the
-backbone. One call costs microseconds.
+second, and it loads each resource by its rate times what the whole job asks of it. Jobs share the
+switches and the backbone. Of what a job has to itself, its slowest host and its slowest link count
+alone, since they fill first. One call costs microseconds.
 
 All that this file's kernels call is in this file, since numba's cache watches no other.
 
@@ -97,16 +97,20 @@ def rates(
     """Return the rates of the running jobs, 1/s, by fair bottleneck or else by max-min."""
     n_clusters = len(platform.switch)
     load = np.zeros((len(running), n_clusters + 1))
-    bound = np.empty(len(running))
+    own_load, own_capacity = np.empty((len(running), 2)), np.empty((len(running), 2))
     for place, job in enumerate(running):
-        load_of(activities.clusters[job], activities.traffic[job], load[place])
-        bound[place] = bound_of(job, activities, platform)
+        hosts, traffic = activities.clusters[job], activities.traffic[job]
+        load_of(hosts, traffic, load[place])
+        own_load[place, 0] = activities.flop[job]
+        own_load[place, 1] = platform.directions * (np.sum(hosts) - 1) * traffic
+        own_capacity[place, 0] = np.min(platform.speed[hosts > 0])
+        own_capacity[place, 1] = np.min(platform.link[hosts > 0])
     capacity = np.empty(n_clusters + 1)
     capacity[:n_clusters] = platform.switch
     capacity[n_clusters] = platform.backbone
     if is_fair:
-        return fair_bottleneck(load, capacity, bound)
-    return max_min(load, capacity, bound)
+        return fair_bottleneck(load, capacity, own_load, own_capacity)
+    return max_min(load, capacity, own_load, own_capacity)
 
 
 @kernel
@@ -121,29 +125,19 @@ def load_of(hosts: IntArray, traffic: float, load: FloatArray) -> None:
 
 
 @kernel
-def bound_of(job: int, activities: Activities, platform: Platform) -> float:
-    """Return the rate at which a job fills the slowest of its hosts, or of their links."""
-    hosts = activities.clusters[job]
-    sent = platform.directions * (np.sum(hosts) - 1) * activities.traffic[job]
-    bound = np.inf
-    for cluster, here in enumerate(hosts):
-        if here > 0:
-            bound = min(bound, platform.speed[cluster] / activities.flop[job])
-            if sent > 0.0:
-                bound = min(bound, platform.link[cluster] / sent)
-    return bound
-
-
-@kernel
-def fair_bottleneck(load: FloatArray, capacity: FloatArray, bound: FloatArray) -> FloatArray:
+def fair_bottleneck(
+    load: FloatArray, capacity: FloatArray, own_load: FloatArray, own_capacity: FloatArray
+) -> FloatArray:
     """Return the rates by SimGrid's fair bottleneck, its default for parallel tasks.
 
     Args:
-        load: Of each job on each resource at rate 1, shape (n_jobs, n_resources).
-        capacity: Of each resource, shape (n_resources,).
-        bound: Largest rate of each job, shape (n_jobs,), > 0.
+        load: Of each job on each shared resource at rate 1, shape (n_jobs, n_resources).
+        capacity: Of each shared resource, shape (n_resources,).
+        own_load: Of each job on its slowest host and link at rate 1, shape (n_jobs, 2).
+        own_capacity: Of these, shape (n_jobs, 2).
     """
     n_jobs, n_resources = load.shape
+    bound = own_capacity / own_load
     rate, increment = np.zeros(n_jobs), np.zeros(n_jobs)
     frozen = np.zeros(n_jobs, dtype=np.bool_)
     remaining, offer = capacity.copy(), np.zeros(n_resources)
@@ -153,16 +147,16 @@ def fair_bottleneck(load: FloatArray, capacity: FloatArray, bound: FloatArray) -
             if is_open[resource]:
                 sharing = np.sum((load[:, resource] > 0.0) & ~frozen)
                 is_open[resource] = sharing > 0
-                offer[resource] = remaining[resource] / sharing
+                offer[resource] = remaining[resource] / max(sharing, 1)
         for job in range(n_jobs):
             if not frozen[job]:
-                increment[job] = bound[job] - rate[job]
+                increment[job] = np.min(bound[job]) - rate[job]
                 for resource in range(n_resources):
                     if load[job, resource] > 0.0:
                         most = offer[resource] / load[job, resource]
                         increment[job] = min(increment[job], most)
-                frozen[job] = increment[job] >= bound[job] - rate[job]
                 rate[job] += increment[job]
+                frozen[job] = is_full(own_load[job], own_capacity[job], rate[job])
         for resource in range(n_resources):
             if is_open[resource]:
                 # A frozen job takes its old increment again and again, as it does in SimGrid.
@@ -175,30 +169,42 @@ def fair_bottleneck(load: FloatArray, capacity: FloatArray, bound: FloatArray) -
 
 
 @kernel
-def max_min(load: FloatArray, capacity: FloatArray, bound: FloatArray) -> FloatArray:
+def max_min(
+    load: FloatArray, capacity: FloatArray, own_load: FloatArray, own_capacity: FloatArray
+) -> FloatArray:
     """Return the rates by progressive filling: all grow alike until a resource is full.
 
     Arguments are those of `fair_bottleneck`.
     """
     n_jobs, n_resources = load.shape
+    bound = own_capacity / own_load
     rate = np.zeros(n_jobs)
     frozen = np.zeros(n_jobs, dtype=np.bool_)
     remaining, total = capacity.copy(), np.zeros(n_resources)
     while not np.all(frozen):
-        step = np.min(np.where(frozen, np.inf, bound - rate))
+        step = np.inf
+        for job in range(n_jobs):
+            if not frozen[job]:
+                step = min(step, np.min(bound[job]) - rate[job])
         for resource in range(n_resources):
             total[resource] = np.sum(np.where(frozen, 0.0, load[:, resource]))
             if total[resource] > 0.0:
                 step = min(step, remaining[resource] / total[resource])
         for job in range(n_jobs):
             if not frozen[job]:
-                frozen[job] = step >= bound[job] - rate[job]
                 rate[job] += step
+                frozen[job] = is_full(own_load[job], own_capacity[job], rate[job])
         for resource in range(n_resources):
             remaining[resource] -= step * total[resource]
             if total[resource] > 0.0 and remaining[resource] < SATURATED:
                 freeze(load[:, resource], frozen)
     return rate
+
+
+@kernel
+def is_full(load: FloatArray, capacity: FloatArray, rate: float) -> bool:
+    """Tell whether a job fills one of its own resources at a rate."""
+    return bool(np.min(capacity - load * rate) < SATURATED)
 
 
 @kernel
