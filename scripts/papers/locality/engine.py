@@ -245,8 +245,8 @@ def start_jobs(
     deadline: FloatArray,
     hosts: Sets,
     variant: int,
-) -> IntArray:
-    """Make all reservations anew and return the jobs whose own begins now; writes their hosts."""
+) -> NDArray[np.bool_]:
+    """Make all reservations anew; tell which of `waiting` start now, and write their hosts."""
     longest = len(running) + len(waiting) + 2
     profile = Profile(np.empty(longest), np.empty((longest, 2), dtype=np.uint64))
     n_steps = make_profile(now, running, deadline, hosts, profile)
@@ -278,7 +278,7 @@ def start_jobs(
                 idle[later, 1] &= ~high
         index += 1
         last = last_with_room(index, idle[: last + 1], waiting, size, variant, counts)
-    return waiting[is_starting]
+    return is_starting
 
 
 @kernel
@@ -364,37 +364,27 @@ def simulate(
         variant: One of `VARIANTS`.
         sharing: "fair-bottleneck" or "max-min".
     """
-    n_jobs = len(size)
-    hosts = np.zeros((n_jobs, 2), dtype=np.uint64)
-    start, end = np.zeros(n_jobs), np.zeros(n_jobs)
-    is_waiting, is_running = np.ones(n_jobs, dtype=np.bool_), np.zeros(n_jobs, dtype=np.bool_)
-    killed = np.zeros(n_jobs, dtype=np.bool_)
-    now = 0.0
-    running = np.flatnonzero(is_running)
-    while True:
-        started = start_jobs(
-            now,
-            np.flatnonzero(is_waiting),
-            running,
-            size,
-            activities.limit,
-            activities.deadline,
-            hosts,
-            VARIANTS[variant],
+    n_jobs, is_fair = len(size), sharing == "fair-bottleneck"
+    start, end, killed = np.zeros(n_jobs), np.zeros(n_jobs), np.zeros(n_jobs, dtype=np.bool_)
+    hosts, clusters = np.zeros((n_jobs, 2), dtype=np.uint64), activities.clusters
+    limit, deadline = activities.limit, activities.deadline
+    waiting, running, now = np.arange(n_jobs), np.arange(0), 0.0
+    while len(waiting) or len(running):
+        is_starting = start_jobs(
+            now, waiting, running, size, limit, deadline, hosts, VARIANTS[variant]
         )
-        for job in started:
-            count_by_cluster(hosts[job, 0], hosts[job, 1], activities.clusters[job])
+        for job in waiting[is_starting]:
+            count_by_cluster(hosts[job, 0], hosts[job, 1], clusters[job])
             begin(now, job, activities, platform)
-        is_waiting[started], is_running[started], start[started] = False, True, now
-        running = np.flatnonzero(is_running)
-        if not len(running):
-            return Run(start, end, hosts, activities.clusters, killed)
-        now = advance(now, np.inf, running, activities, platform, sharing == "fair-bottleneck")
-        unfinished = activities.left[running] > 0.0
-        killed[running] = unfinished & (activities.deadline[running] <= now)
-        ended = running[~unfinished | killed[running]]
-        is_running[ended], end[ended] = False, now
-        running = np.flatnonzero(is_running)
+            start[job] = now
+        running = np.concatenate((running, waiting[is_starting]))
+        waiting = waiting[~is_starting]
+        now = advance(now, np.inf, running, activities, platform, is_fair)
+        has_more, is_over = activities.left[running] > 0.0, deadline[running] <= now
+        killed[running] = has_more & is_over
+        end[running] = now  # the last time that this is written is the job's end
+        running = running[has_more & ~is_over]
+    return Run(start, end, hosts, clusters, killed)
 
 
 def replay(start: FloatArray, activities: Activities, platform: Platform) -> FloatArray:
@@ -403,16 +393,16 @@ def replay(start: FloatArray, activities: Activities, platform: Platform) -> Flo
     They share by fair bottleneck, and no limit ends them. Writes `activities`.
     """
     activities.limit[:] = np.inf
-    end = np.full(len(start), np.inf)
-    is_running = np.zeros(len(start), dtype=np.bool_)
-    now = 0.0
-    while np.isinf(end).any():
-        begun = np.flatnonzero((start <= now) & np.isinf(end) & ~is_running)
-        for job in begun:
-            begin(now, int(job), activities, platform)
-        is_running[begun] = True
-        until = np.min(start[start > now], initial=np.inf)
-        now = advance(now, until, np.flatnonzero(is_running), activities, platform, True)
-        ended = is_running & (activities.left == 0.0)
-        end[ended], is_running[ended] = now, False
+    end = np.zeros(len(start))
+    waiting, running, now = np.argsort(start), np.arange(0), 0.0
+    while len(waiting) or len(running):
+        is_starting = start[waiting] <= now
+        for job in waiting[is_starting]:
+            begin(now, job, activities, platform)
+        running = np.concatenate((running, waiting[is_starting]))
+        waiting = waiting[~is_starting]
+        until = start[waiting[0]] if len(waiting) else np.inf
+        now = advance(now, until, running, activities, platform, True)
+        end[running] = now
+        running = running[activities.left[running] > 0.0]
     return end
