@@ -10,14 +10,22 @@ starts anew. With `--page docs/papers/locality.md` it also writes the page of th
 import argparse
 
 from papers.common.rerun import Output, parser_for, run_script
-from papers.locality import run
+from papers.locality import figures, page, run
 
 
 def work(output: Output, options: argparse.Namespace) -> str:
     """Run all experiments, and write all."""
     rerun = run.rerun(output.journal(), processes=options.processes)
     output.write_tables(runs=rerun.runs, candidates=rerun.candidates)
-    return f"{output.seconds:.0f} s"
+    drawn = figures.draw(rerun, output.folder)
+    output.written += drawn
+    seconds = output.seconds
+    for path in output.pages:
+        picture = path.with_suffix(".png")
+        picture.write_bytes(drawn[0].read_bytes())
+        output.write_page(path, page.page(rerun, output.command, seconds, picture.name))
+        output.written.append(picture)
+    return f"{seconds:.0f} s"
 
 
 if __name__ == "__main__":

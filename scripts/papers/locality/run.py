@@ -17,6 +17,7 @@ from hpcgym.trace import load_workload
 from papers.common.resume import Finished, Part, run_parts
 from papers.locality import engine, sharing
 from papers.locality.platform import (
+    BANDWIDTH,
     CLUSTER_HOSTS,
     GRIFFON_LINK,
     HOSTS,
@@ -98,6 +99,7 @@ OTHERS = (
     Reading("half-duplex links", half_duplex=True, seeds=2),
     Reading("max-min sharing", sharing="max-min", seeds=2),
     Reading("links as printed", link=PRINTED_LINK, experiments=EXPERIMENTS[:1], seeds=2),
+    Reading("links of the base", link=BANDWIDTH, experiments=EXPERIMENTS[:1], seeds=2),
 )
 
 
@@ -127,6 +129,7 @@ def rerun(
     processes: int = 1,
     experiments: Sequence[Experiment] = EXPERIMENTS,
     others: Sequence[Reading] = OTHERS,
+    n_jobs: int = N_JOBS,
 ) -> Rerun:
     """Run the default reading, then the others.
 
@@ -135,6 +138,7 @@ def rerun(
         processes: How many parts are run side by side.
         experiments: What is run under the default reading.
         others: Other readings.
+        n_jobs: Jobs of a draw.
 
     Raises:
         TraceError: The log is not at hand.
@@ -142,8 +146,11 @@ def rerun(
     Source: Dutot, Poquet and Trystram, section 5; specification, section 5, "Experiments".
     """
     log = candidates(load_workload(LOG))
-    main = run_parts([*_parts(log, DEFAULT, experiments)], journal, "locality", processes=processes)
-    rest = [part for reading in others for part in _parts(log, reading, reading.experiments)]
+    first = [*_parts(log, DEFAULT, experiments, n_jobs)]
+    rest = [
+        part for reading in others for part in _parts(log, reading, reading.experiments, n_jobs)
+    ]
+    main = run_parts(first, journal, "locality", processes=processes)
     other = run_parts(rest, journal, "locality, other readings", processes=processes)
     sizes, counts = np.unique(log.processors, return_counts=True)
     return Rerun(
@@ -183,13 +190,15 @@ def draw(log: Workload, seed: int, n_jobs: int = N_JOBS) -> Workload:
     )
 
 
-def _parts(log: Workload, reading: Reading, experiments: Sequence[Experiment]) -> Iterator[Part]:
+def _parts(
+    log: Workload, reading: Reading, experiments: Sequence[Experiment], n_jobs: int
+) -> Iterator[Part]:
     """Yield a part for each draw on each platform."""
     code = tuple(Path(module.__file__ or "").read_text() for module in (engine, sharing))
     for experiment in experiments:
         for layout in experiment.layouts:
             for seed in range(min(experiment.seeds, reading.seeds)):
-                jobs = draw(log, seed)
+                jobs = draw(log, seed, n_jobs)
                 yield Part(
                     digest(jobs, "locality", code, experiment, layout, reading),
                     f"{experiment.name} {layout}, draw {seed}, {reading.name}",

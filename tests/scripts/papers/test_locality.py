@@ -7,13 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 
 import reference_locality as reference
 from hpcgym import Workload, load_workload
-from papers.locality import engine
+from papers.locality import claims as results
+from papers.locality import engine, page
 from papers.locality import run as study
 from papers.locality.platform import (
     CLUSTER_HOSTS,
@@ -36,8 +38,12 @@ from papers.locality.platform import (
 from papers.locality.sharing import Activities, begin, rates
 
 DATA = Path(__file__).parents[2] / "data" / "locality"
-ORACLE = DATA / "simgrid_oracle.py"
-CASES = json.loads((DATA / "simgrid-cases.json").read_text(encoding="utf-8"))["cases"]
+ORACLE = Path(__file__).parents[2] / "simgrid_oracle.py"
+CASES = [
+    case
+    for name in ("simgrid-cases.json", "tie.json")
+    for case in json.loads((DATA / name).read_text(encoding="utf-8"))["cases"]
+]
 DUPLEX = {"full-duplex": 1.0, "half-duplex": 2.0}
 SIMGRID_DUPLEX = {1.0: "SPLITDUPLEX", 2.0: "SHARED"}
 
@@ -272,3 +278,122 @@ def test_the_study_has_as_many_runs_as_the_paper_and_those_of_o2fix() -> None:
         "high": 5_000,
         "low": 5_000,
     }
+
+
+# --- The rerun ------------------------------------------------------------------------------------
+
+
+SMALL = [replace(one, seeds=2, f_comm=page.SHOWN_FACTORS) for one in study.EXPERIMENTS]
+
+
+@pytest.fixture(scope="module")
+def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
+    """All experiments with two draws of 30 jobs, drawn jobs in place of the log's."""
+    journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
+    others = [replace(reading, experiments=(SMALL[0],)) for reading in study.OTHERS]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(study, "load_workload", lambda name: drawn_log(100))
+        return study.rerun(journal, experiments=SMALL, others=others, n_jobs=30)
+
+
+def test_every_run_is_there_once(rerun: study.Rerun) -> None:
+    key = ["reading", "experiment", "layout", "seed", "variant", "f_comm"]
+    runs_of_a_platform = 2 * len(page.SHOWN_FACTORS) * len(engine.VARIANTS)
+    n_platforms = 1 + 2 * len(LAYOUTS) + len(study.OTHERS)
+    assert len(rerun.runs) == n_platforms * runs_of_a_platform
+    assert not rerun.runs.duplicated(key).any()
+    assert (rerun.runs["inside"] <= 30).all() and rerun.candidates["jobs"].sum() == 100
+
+
+def test_readings_change_what_they_name(rerun: study.Rerun) -> None:
+    """Jobs that send nothing take as long in each; slow links take longer, and kill."""
+    runs = rerun.runs[(rerun.runs["experiment"] == "homogeneous")]
+    wide = runs.pivot_table(
+        index=["seed", "variant"], columns=["f_comm", "reading"], values="makespan"
+    )
+    default = wide[3.8e8, "default"]
+    for reading in study.OTHERS:
+        assert (wide[0.0, reading.name] == wide[0.0, "default"]).all()
+        assert (wide[3.8e8, reading.name] != default).any()
+    assert (wide[3.8e8, "links as printed"] > default).all()
+    killed = runs.groupby("reading")["killed"].sum()
+    assert killed["links as printed"] > 0 == killed["default"]
+
+
+def made(makespan: Callable[[pd.Series], float]) -> study.Rerun:
+    """Return a rerun whose makespans a function of the run says."""
+    rows = pd.DataFrame(
+        [
+            {
+                "reading": "default",
+                "experiment": one.name,
+                "layout": layout,
+                "seed": seed,
+                "variant": variant,
+                "f_comm": f_comm,
+            }
+            for one in study.EXPERIMENTS
+            for layout in one.layouts
+            for seed in range(one.seeds)
+            for variant in engine.VARIANTS
+            for f_comm in one.f_comm[::10]
+        ]
+    )
+    rows["makespan"] = rows.apply(makespan, axis=1)
+    return study.Rerun(rows, pd.DataFrame(), 1, 0.0, 0.0)
+
+
+RANK = {
+    name: place
+    for place, name in enumerate(
+        ("basic", "best-effort contiguous", "contiguous", "best-effort local", "local")
+    )
+}
+
+
+def as_claimed(run: pd.Series) -> float:
+    """Say the makespan of a run as the paper has it."""
+    noise = np.random.default_rng([int(run.seed), int(run.f_comm / 1e7)]).uniform(-1, 1)
+    rank = RANK[run.variant]
+    worse = {"homogeneous": 1.0}.get(run.experiment, 2.0) if run.variant == "basic" else 1.0
+    return 1e6 + (5 - rank) * worse * (run.f_comm * (1e-2 + 1e-3 * noise) + 1e3 * noise + 1)
+
+
+def test_claims_hold_where_runs_are_as_claimed() -> None:
+    assert [one.verdict for one in results.claims(made(as_claimed))] == ["holds"] * 9
+
+
+def test_claims_do_not_hold_where_runs_are_otherwise() -> None:
+    """Local is worst and varies most, layouts and heterogeneity matter; the order is the same."""
+    mirror = {name: list(RANK)[4 - place] for name, place in RANK.items()}
+
+    def otherwise(run: pd.Series) -> float:
+        factor = {"o1": 1.0, "o3": 1.1, "-": 0.5}.get(run.layout, 1.2)
+        factor *= 2.0 if run.experiment == "low" else 1.0
+        factor *= 2.0 if "local" in run.variant and run.layout != "-" else 1.0
+        return factor * as_claimed(run.replace(mirror).replace(["high", "low"], "homogeneous"))
+
+    verdicts = [one.verdict for one in results.claims(made(otherwise))]
+    assert verdicts == [*["does not hold here"] * 7, "holds", "does not hold here"]
+
+
+def test_trend_and_spread_are_those_of_the_line_the_runs_lie_on() -> None:
+    line = made(lambda run: 5e5 + 3e-2 * run.f_comm + 100.0 * (-1) ** run.seed)
+    found = results.trend(line, "homogeneous", "local")
+    assert found == pytest.approx((3e-2, 5e5, 100.0, 100.0 * (20 / 19) ** 0.5))
+
+
+def test_page_shows_every_table_and_ends_with_the_claims(rerun: study.Rerun) -> None:
+    text = page.page(rerun, "the command", 1.0, "picture.png")
+    assert text.rstrip().splitlines()[-1].count("**") == 2
+    for heading in ("Trend and spread", "Makespans", "Order of the clusters", "Other readings"):
+        assert f"## {heading}" in text
+    assert "](picture.png)" in text and "nan" not in text
+
+
+def test_pictures_are_drawn_of_every_experiment(rerun: study.Rerun, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    from papers.locality.figures import draw
+
+    for path in draw(rerun, tmp_path):
+        assert path.read_bytes().startswith(b"\x89PNG")
