@@ -19,13 +19,12 @@ def work(output: Output, options: argparse.Namespace) -> str:
     output.write_tables(runs=rerun.runs, candidates=rerun.candidates)
     drawn = figures.draw(rerun, output.folder)
     output.written += drawn
-    seconds = output.seconds
     for path in output.pages:
         picture = path.with_suffix(".png")
         picture.write_bytes(drawn[0].read_bytes())
-        output.write_page(path, page.page(rerun, output.command, seconds, picture.name))
+        output.write_page(path, page.page(rerun, output.command, picture.name))
         output.written.append(picture)
-    return f"{seconds:.0f} s"
+    return f"{output.seconds:.0f} s; {rerun.seconds:.0f} s of processes for the default reading"
 
 
 if __name__ == "__main__":

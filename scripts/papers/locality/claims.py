@@ -121,24 +121,37 @@ def ratio_of_spreads(rerun: Rerun, experiment: str, variant: str, baseline: str)
     return Estimate(found.value**0.5, low, high, found.n_weeks)
 
 
-def widening(rerun: Rerun, experiment: str, variant: str) -> Estimate:
+def widening(
+    rerun: Rerun, experiment: str, variant: str, *, against: str = DEFAULT.name
+) -> Estimate:
     """Compare a variant's gain over basic with its gain on the homogeneous platform.
 
+    Args:
+        rerun: The results.
+        experiment: `HIGH` or `LOW`.
+        variant: The variant.
+        against: Reading of the homogeneous platform, by its name.
+
     Returns:
-        By which factor basic / variant is larger, on the geometric mean over draws, layouts and
-        factors that both experiments have.
+        By which factor basic / variant is larger, on the geometric mean over draws and the factors
+        above 0 that both platforms have.
     """
-    gains = {}
-    for name in (experiment, HOMOGENEOUS):
-        basic, other = (makespans(rerun, name, one) for one in (BASIC, variant))
-        gains[name] = (basic / other).T.groupby("f_comm").mean().T
-    ours, homogeneous = gains[experiment], gains[HOMOGENEOUS]
-    both = [factor for factor in ours.columns if factor > 0 and factor in homogeneous.columns]
+    ours, other = (
+        gains(rerun, name, variant, reading)
+        for name, reading in ((experiment, DEFAULT.name), (HOMOGENEOUS, against))
+    )
+    both = [factor for factor in ours.columns if factor > 0 and factor in other.columns]
     found = mean_log_ratio(
-        ours[both].to_numpy(), homogeneous.loc[ours.index, both].to_numpy(), draw_weeks(len(ours))
+        ours[both].to_numpy(), other.loc[ours.index, both].to_numpy(), draw_weeks(len(ours))
     )
     low, high = (None if end is None else float(np.exp(end)) for end in (found.low, found.high))
     return Estimate(float(np.exp(found.value)), low, high, found.n_weeks)
+
+
+def gains(rerun: Rerun, experiment: str, variant: str, reading: str) -> pd.DataFrame:
+    """Return basic / variant, averaged over layouts: a row per draw, a column per factor."""
+    basic, other = (makespans(rerun, experiment, one, reading=reading) for one in (BASIC, variant))
+    return (basic / other).T.groupby("f_comm").mean().T
 
 
 def likeness(rerun: Rerun, variant: str) -> Estimate:
@@ -221,7 +234,7 @@ def _order(rerun: Rerun) -> list[Claim]:
     text = "the order of the clusters has no effect, with the same clusters:"
     return [
         counted(f"{text} none is noticed", "5.4", unnoticed, len(found), what),
-        counted(f"{text} none above {SAME:.0%}", "5.4", same, len(found), what),
+        counted(f"{text} none above {100 * SAME:.0f} %", "5.4", same, len(found), what),
     ]
 
 
@@ -242,7 +255,7 @@ def _alike(rerun: Rerun) -> list[Claim]:
             len(VARIANTS),
         ),
         counted(
-            f"{text} makespans within {ALIKE:.0%}",
+            f"{text} makespans within {100 * ALIKE:.0f} %",
             "5.4",
             held,
             len(found),

@@ -75,6 +75,19 @@ def homogeneous(*, link: float = GRIFFON_LINK, half_duplex: bool = False) -> Pla
     return _platform(ones, link * ones, BANDWIDTH * ones, half_duplex)
 
 
+def levelled(kind: str) -> Platform:
+    """Return a platform of equal clusters, each the mean of those of a kind of `MULTIPLIERS`.
+
+    Example:
+        >>> levelled("high").speed[0] / SPEED
+        1.875
+    """
+    uneven = heterogeneous(kind, "o1")
+    ones = np.ones(CLUSTERS)
+    speed, link, switch = (values.mean() * ones for values in uneven[:3])
+    return uneven._replace(speed=speed, link=link, switch=switch)
+
+
 def heterogeneous(kind: str, layout: str, *, half_duplex: bool = False) -> Platform:
     """Return the platform of a kind of `MULTIPLIERS` in a layout of `LAYOUTS`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from hpcgym.trace import load_workload
 from papers.common.resume import Finished, Part, run_parts
 from papers.locality import engine, sharing
 from papers.locality.platform import (
-    BANDWIDTH,
     CLUSTER_HOSTS,
     GRIFFON_LINK,
     HOSTS,
@@ -26,6 +25,7 @@ from papers.locality.platform import (
     Platform,
     heterogeneous,
     homogeneous,
+    levelled,
 )
 
 LOG = "CEA-Curie-2011-2.1-cln"
@@ -60,6 +60,8 @@ class Experiment:
 
     def platform(self, layout: str, reading: Reading) -> Platform:
         """Return one of its platforms under a reading."""
+        if reading.levelled:
+            return levelled(reading.levelled)
         if self.name == HOMOGENEOUS:
             return homogeneous(link=reading.link, half_duplex=reading.half_duplex)
         return heterogeneous(self.name, layout, half_duplex=reading.half_duplex)
@@ -82,6 +84,7 @@ class Reading:
         half_duplex: Whether both directions of a host's link share its bandwidth.
         sharing: "fair-bottleneck" or "max-min".
         link: Of a host on the homogeneous platform, byte/s.
+        levelled: A kind of `MULTIPLIERS` whose mean cluster the homogeneous platform then has.
         experiments: What is run.
         seeds: At most so many draws of jobs.
     """
@@ -90,16 +93,27 @@ class Reading:
     half_duplex: bool = False
     sharing: str = "fair-bottleneck"
     link: float = GRIFFON_LINK
+    levelled: str = ""
     experiments: tuple[Experiment, ...] = EXPERIMENTS
     seeds: int = 20
 
 
 DEFAULT = Reading("default")
+LEVELLED = {
+    kind: Reading(
+        f"equal clusters, means of {kind}",
+        levelled=kind,
+        experiments=(replace(EXPERIMENTS[0], seeds=10, f_comm=_EVERY_OTHER),),
+    )
+    for kind in (HIGH, LOW)
+}
+"""As much hardware as the heterogeneous platforms have, spread evenly."""
+
 OTHERS = (
     Reading("half-duplex links", half_duplex=True, seeds=2),
     Reading("max-min sharing", sharing="max-min", seeds=2),
     Reading("links as printed", link=PRINTED_LINK, experiments=EXPERIMENTS[:1], seeds=2),
-    Reading("links of the base", link=BANDWIDTH, experiments=EXPERIMENTS[:1], seeds=2),
+    *LEVELLED.values(),
 )
 
 

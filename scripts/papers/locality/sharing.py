@@ -5,7 +5,7 @@ second, and it loads each resource by its rate times what the whole job asks of 
 switches and the backbone. Of what a job has to itself, its slowest host and its slowest link count
 alone, since they fill first. One call costs microseconds.
 
-All that this file's kernels call is in this file, since numba's cache watches no other.
+Kernels call none of another file, since numba's cache watches the file of a kernel only.
 
 Source: Specification, section 5, "Parallel-task model".
 """
