@@ -80,8 +80,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         the run time of a job that has not ended. log is natural.
 
         `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. On a machine of nodes a row
-        has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones before them. The last quarter shows the
-        oldest of the other jobs.
+        has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
+        before them. The last quarter shows the oldest of the other jobs.
 
         TABLE OF JobField
 
