@@ -47,8 +47,8 @@ EPOCH_S = 1_000
 
 DRIVER = Path(__file__).with_name("accasim_driver.py")
 COLUMNS = (
-    *("simulator", "starts as hpcgym", "starts as AccaSim", "mean wait, s", "mean bsld"),
-    *("late heads", "the latest, h", "overfull nodes", "CPU, s"),
+    *("simulator", "as hpcgym", "as AccaSim", "mean wait, s", "mean bsld", "late heads"),
+    *("the latest, h", "overfull nodes", "CPU, s"),
 )
 
 
@@ -305,7 +305,7 @@ def comparison(workload: Workload, python: Path, folder: Path) -> str:
         ours = hpcgym_made(workload, backfill)
         theirs = accasim_made(workload, dispatcher, python, folder)
         rows += [_row(workload, made, ours, theirs) for made in (ours, theirs)]
-    for name, holds in (("the head is not protected", False), ("nor tried again early", True)):
+    for name, holds in (("plain Python, greedy", False), ("plain Python, as AccaSim", True)):
         rows.append(_row(workload, unprotected(workload, name, holds=holds), ours, theirs))
     return table(COLUMNS, rows)
 
@@ -319,20 +319,26 @@ def summary(workload: Workload) -> str:
     ]
     equal = int((start[0] == start[1]).sum())
     return (
-        f"{len(workload):,} jobs; load of cpus {cpus:.2f}, of memory {memory:.2f}; EASY starts "
-        f"{equal:,} jobs as if memory were not counted"
+        f"{len(workload):,} jobs; load of cpus {cpus:.2f}, of memory {memory:.2f}. If memory were "
+        f"not counted, EASY would start {equal:,} of them when it does now."
     )
+
+
+def _equal(made: Made, other: Made) -> str:
+    """Count the jobs with equal starts and, in brackets, those that have equal nodes as well."""
+    starts = made.start_time == other.start_time
+    nodes = (made.held == other.held).all(axis=1)
+    return f"{starts.sum():,} ({(starts & nodes).sum():,})"
 
 
 def _row(workload: Workload, made: Made, ours: Made, theirs: Made) -> Sequence[str]:
     """Return a row of the table."""
-    equal = [int((made.start_time == other.start_time).sum()) for other in (ours, theirs)]
     wait = (made.start_time - workload.submit_time).mean()
     bsld = metrics.per_job(workload, made.start_time, workload.run_time)["bsld"].mean()
     late = delays(workload, made)
     return (
         made.name,
-        *(f"{number:,}" for number in equal),
+        *(_equal(made, other) for other in (ours, theirs)),
         f"{wait:,.1f}",
         f"{bsld:,.2f}",
         f"{(late > 0).sum()} of {len(late)}",

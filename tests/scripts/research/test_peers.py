@@ -29,7 +29,7 @@ def asked(jobs):
 
 
 HEAD_BEHIND = asked([(0, 10, 10, 2, 1), (1, 5, 5, 4, 1), (2, 20, 20, 2, 1), (3, 7, 7, 2, 60)])
-"""One job runs until 10, one needs all cpus, one fits and runs until 22, one needs a node each."""
+"""One runs until 10, one needs all cpus, one fits and runs until 22, one needs memory of both."""
 
 
 @pytest.fixture(scope="module")
@@ -80,9 +80,12 @@ def test_hpcgym_keeps_capacity_and_every_reservation_of_a_head(few):
 
 def test_head_that_is_not_protected_is_late_by_what_was_started_behind_it():
     made = unprotected(HEAD_BEHIND, "", holds=False)
-    assert made.start_time.tolist() == [0, 22, 2, 10]
-    assert delays(HEAD_BEHIND, made).tolist() == [12]  # reserved at 10
+    assert made.start_time.tolist() == [0, 22, 2, 27]
+    assert delays(HEAD_BEHIND, made).tolist() == [12, 0]  # reserved at 10 and 27
     assert overfull_nodes(HEAD_BEHIND, made) == 0
+    protected = peers.hpcgym_made(HEAD_BEHIND, "easy", repeats=1)
+    assert protected.start_time.tolist() == [0, 10, 15, 35]
+    assert not delays(HEAD_BEHIND, protected).any()
 
 
 def test_head_that_is_held_back_waits_for_its_reservation_though_it_fits():
