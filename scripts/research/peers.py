@@ -41,6 +41,7 @@ LOAD = 0.6
 
 MEMORY_MB = (1_024, 2_048, 4_096, 8_192, 16_384)
 MEMORY_SHARES = (0.2, 0.3, 0.3, 0.15, 0.05)
+MINUTE_S = 60
 KB_OF_MB = 1_024
 EPOCH_S = 1_000
 """AccaSim's time of our 0: at its time 0 it takes the clock for not yet set."""
@@ -72,23 +73,30 @@ def drawn(n_jobs: int, seed: int) -> Workload:
     """Draw jobs of the Lublin-Feitelson model, with estimates and memory, for `MACHINE`.
 
     Each chunk has one cpu. Its memory is drawn from `MEMORY_MB`, but at most what all nodes have
-    room for at the job's width.
+    room for at the job's width. Submit and run times are whole minutes, so that much coincides.
     """
     generator = np.random.default_rng(seed)
     jobs = lublin_workload(n_jobs, generator, machine_processors=MACHINE.cpus)
     on_a_node = -(-jobs.processors // MACHINE.n_nodes)
     drawn_mb = generator.choice(MEMORY_MB, n_jobs, p=MEMORY_SHARES)
+    run_time = _whole_minutes(np.maximum(jobs.run_time, 1))
     workload = Workload.from_arrays(
         jobs.submit_time,
-        np.maximum(jobs.run_time, 1),
-        tsafrir_estimates(jobs.run_time, generator),
+        run_time,
+        tsafrir_estimates(run_time, generator),
         jobs.processors,
         name="drawn",
         machine=MACHINE,
         chunks=jobs.processors,
         memory_mb=np.minimum(drawn_mb, MACHINE.node_memory_mb.min() // on_a_node),
     )
-    return scale_load(workload, LOAD / max(loads(workload)))
+    scaled = scale_load(workload, LOAD / max(loads(workload)))
+    return replace(scaled, submit_time=_whole_minutes(scaled.submit_time))
+
+
+def _whole_minutes(seconds: IntArray) -> IntArray:
+    """Round times up to whole minutes, in s."""
+    return -(-seconds // MINUTE_S) * MINUTE_S
 
 
 def loads(workload: Workload) -> tuple[float, float]:
@@ -318,9 +326,11 @@ def summary(workload: Workload) -> str:
         for jobs in (workload, replace(workload, memory_mb=np.zeros_like(workload.job_id)))
     ]
     equal = int((start[0] == start[1]).sum())
+    instants = len(np.unique(workload.submit_time))
     return (
-        f"{len(workload):,} jobs; load of cpus {cpus:.2f}, of memory {memory:.2f}. If memory were "
-        f"not counted, EASY would start {equal:,} of them when it does now."
+        f"{len(workload):,} jobs at {instants:,} instants; load of cpus {cpus:.2f}, of memory "
+        f"{memory:.2f}. If memory were not counted, EASY would start {equal:,} of them when it "
+        "does now."
     )
 
 
