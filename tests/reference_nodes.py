@@ -17,7 +17,8 @@ Readings, where the text leaves more than one:
    each group that holds n, in order, by most room. The first with few enough nodes is taken.
 4. `max_nodes` under `fewest-groups`: the rule's groups, inside each by id. If these are too many
    nodes, each group that suffices, by least room, inside it by most room. Where none suffices, the
-   groups by most room, inside each by most room. More free nodes may take such a placement away.
+   groups by most room, inside each by most room. Last, all nodes by most room: otherwise more free
+   nodes could take a placement away.
 5. Under a `best-effort` rule, the strict rule is tried with its second try, then `lowest` with its.
 6. Room that the rules compare is room under the limit of `spread`, but in `tightest`.
 7. Room counts nodes of the job's partition only, also the room of a group.
@@ -258,7 +259,7 @@ class Place:
         sequences = [[g] for _, g in suffice] or [by_most]
         by_id = [v for g in sequences[0] for v in self.groups[g]]
         again = [[v for g in one for v in self.most_room(self.groups[g])] for one in sequences]
-        return self.first([by_id, *again])
+        return self.first([by_id, *again, self.most_room(self.room)])
 
     def contiguous(self) -> Placement | None:
         """Take consecutive ids, all of the partition and with room, from the lowest first id."""

@@ -24,6 +24,7 @@ from hpcgym.machine import Machine
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.core.state import State
 
 PLACEMENTS = {
     "lowest": s.PLACE_LOWEST,
@@ -169,6 +170,18 @@ class Placement(NamedTuple):
         return dict(zip(self.node[part].tolist(), self.chunks[part].tolist(), strict=True))
 
 
+def placement_of(
+    table: Jobs, state: State, env: int, start_time: NDArray[np.int64]
+) -> Placement | None:
+    """Return on which nodes each started job of a simulation was placed; None without nodes."""
+    if not table.nodes_pass:
+        return None
+    count = np.where(start_time >= 0, state.placed_on[env, : len(start_time)], 0)
+    first = np.concatenate([[0], np.cumsum(count)])
+    at = np.arange(first[-1]) + np.repeat(table.placed_first - first[:-1], count)
+    return Placement(first, state.placed_node[env, at], state.placed_chunks[env, at])
+
+
 @dataclass(frozen=True)
 class NodeSizes:
     """How large the arrays of nodes of a state are.
@@ -188,6 +201,14 @@ class NodeSizes:
     components: int = 0
     shapes: int = 0
     placements: int = 0
+
+    def fit(self, room: NodeSizes) -> bool:
+        """Tell whether a state of other sizes has room for these."""
+        return all(getattr(self, key) <= getattr(room, key) for key in vars(self))
+
+    def joined(self, other: NodeSizes) -> NodeSizes:
+        """Return sizes that have room for both."""
+        return NodeSizes(*(max(getattr(self, key), getattr(other, key)) for key in vars(self)))
 
     def lengths(self) -> dict[str, int]:
         """Return the lengths of the axes that `Sim` names."""

@@ -118,7 +118,10 @@ class PreparedEpisode:
             return True
         mine: tuple[Any, ...] = (*self.table, *self._fixed)
         theirs: tuple[Any, ...] = (*other.table, *other._fixed)
-        return all(one.tobytes() == two.tobytes() for one, two in zip(mine, theirs, strict=True))
+        return all(
+            np.asarray(one).tobytes() == np.asarray(two).tobytes()
+            for one, two in zip(mine, theirs, strict=True)
+        )
 
 
 def executed_run_time(workload: Workload, kill_at_limit: bool) -> NDArray[np.int64]:

@@ -144,23 +144,15 @@ def _capacity(machine: Machine, chunk: Chunk, placement: str, *, limited: bool =
     limit = limit or machine.n_nodes
     if placement == "contiguous":
         return _most_in_a_row(taken, limit)
-    if placement in ("local", "fewest-groups"):
+    if placement == "local":
         groups = [taken[machine.node_group == g] for g in range(len(machine.group_names))]
-        alone = max(_most_of(group, limit) for group in groups)
-        return alone if placement == "local" else max(alone, _by_group(groups, limit))
+        return max(_most_of(group, limit) for group in groups)
     return _most_of(taken, limit)
 
 
 def _most_of(taken: IntArray, limit: int) -> int:
     """Return the chunks that fit on so many nodes, those with most room first."""
     return int(np.sort(taken)[::-1][:limit].sum())
-
-
-def _by_group(groups: Iterable[IntArray], limit: int) -> int:
-    """Return the chunks that fit on so many nodes, the groups with most room first."""
-    ordered = sorted(groups, key=lambda group: -int(group.sum()))  # stable: ties by number
-    nodes = np.concatenate([np.sort(group)[::-1] for group in ordered])
-    return int(nodes[nodes > 0][:limit].sum())
 
 
 def _most_in_a_row(taken: IntArray, limit: int) -> int:
