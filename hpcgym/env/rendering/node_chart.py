@@ -11,6 +11,7 @@ from hpcgym.env.rendering.pen import (
     HEAD,
     HEAD_TINT,
     INK,
+    LINE,
     QUEUE,
     ROW_HEIGHT,
     Box,
@@ -25,7 +26,11 @@ from hpcgym.ranges import number_ranges
 NODES_CHART = (188, 96, 582, 460)
 """Left, top, width and height of the nodes over time."""
 HEADS_SHOWN = 3
+THINNEST_LINED_ROW = 5
+"""Height from which rows have lines between them, pixels."""
+_LINED_GROUP, _TWO_LINES = 8, 40
 _BAND, _PITCH = 7, 11
+_BETWEEN_GROUPS: Color = (176, 178, 180)
 _PARTITIONS: tuple[Color, ...] = (
     (34, 62, 110),
     (160, 84, 20),
@@ -38,39 +43,56 @@ _PARTITIONS: tuple[Color, ...] = (
 )
 
 
-def draw_node_axis(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows) -> None:
-    """Draw the groups and the partitions beside the rows."""
+def draw_rows(pen: Pen, chart: Chart, rows: Rows) -> None:
+    """Draw lines between rows that are high enough to be told apart."""
+    left, _, width, _ = chart.box
+    heights = [chart.y((low, low + cpus)) for low, cpus in _spans(rows)]
+    if min(height for _, height in heights) >= THINNEST_LINED_ROW:
+        for top, _ in heights:
+            pen.line((left, top), (left + width, top), LINE)
+
+
+def _spans(rows: Rows) -> list[Interval]:
+    """Return where the cpus of each row begin, and how many it has."""
+    return list(zip(rows.row_first_cpu.tolist(), rows.cpus.tolist(), strict=True))
+
+
+def draw_node_axis(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows) -> int:
+    """Draw groups and partitions beside the rows; return how many groups stay without a name."""
     shown = shown_partitions(nodes.machine).tolist()
     left, top, _, _ = chart.box
     first = left - 5 - len(shown) * _PITCH
+    pen.words("nodes", (first - 10, top - 20), FAINT, FONT_SMALL, "right")
+    unnamed = _draw_groups(pen, nodes, chart, rows, first - 10)
     for place, partition in enumerate(shown):
         x = first + place * _PITCH
         pen.words(f"{place + 1}", (x + _BAND // 2, top - 20), FAINT, FONT_SMALL, "centre")
         for run in runs_of(nodes.machine.members[partition], nodes, rows):
             y, height = chart.y(run)
             pen.rectangle((x, y, _BAND, height), _PARTITIONS[place])
-    _draw_groups(pen, nodes, chart, rows, first - 6)
+    return unnamed
 
 
-def _draw_groups(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows, right: int) -> None:
-    """Write the groups' names beside their rows, and draw lines between them."""
+def _draw_groups(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows, right: int) -> int:
+    """Draw a line below each high group and write names; return for how many there is no room."""
     left, _, width, _ = chart.box
-    pen.words("nodes", (right, chart.box[1] - 20), FAINT, FONT_SMALL, "right")
-    written_to = 0
+    unnamed, written_to = 0, 0
     for number, name in enumerate(nodes.machine.group_names):
         members = nodes.machine.node_group == number
-        for low, high in runs_of(members, nodes, rows):
-            y, height = chart.y((low, high))
-            pen.line((right - 2, y), (left + width, y), FAINT)
-        middle = y + height // 2
+        y, height = chart.y(runs_of(members, nodes, rows)[0])
+        if height >= _LINED_GROUP:
+            pen.line((right, y + height), (left + width - 1, y + height), _BETWEEN_GROUPS)
         ids = number_ranges(members.nonzero()[0].tolist())
-        if height >= 32 and name:
-            pen.words(pen.cut(name, right - 14), (right - 8, middle - 13), INK, FONT_SMALL, "right")
-            pen.words(pen.cut(ids, right - 14), (right - 8, middle + 2), FAINT, FONT_SMALL, "right")
-        elif middle - 6 >= written_to:
-            text = pen.cut(name or ids, right - 14)
-            pen.words(text, (right - 8, middle - 6), INK, FONT_SMALL, "right")
-            written_to = middle + 6
+        lines = [name, ids] if name and height >= _TWO_LINES else [name or ids]
+        top = y + height // 2 - 7 * len(lines)
+        if top < written_to:
+            unnamed += 1
+            continue
+        for text, color in zip(lines, (INK, FAINT), strict=False):
+            pen.words(pen.cut(text, right - 6), (right, top + 1), color, FONT_SMALL, "right")
+            top += 14
+        written_to = top
+    return unnamed
 
 
 def runs_of(members: BoolArray, nodes: NodesFrame, rows: Rows) -> list[Interval]:
@@ -96,28 +118,31 @@ def draw_heads(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows) -> None:
 
 
 def write_heads(pen: Pen, frame: Frame, nodes: NodesFrame) -> None:
-    """Write the heads below the queue."""
-    y = CHART[1] + CHART[3] + 36
-    for head in nodes.heads[:HEADS_SHOWN]:
-        name = nodes.machine.partition_names[head.partition][:16]
+    """Write the heads below the queue, or how many there are if they are many."""
+    lines = []
+    for head in nodes.heads:
+        name = pen.cut(nodes.machine.partition_names[head.partition], 100)
         wait = duration(head.shadow_time - frame.now)
-        pen.words(f"head of {name}: job {head.job_id}, in {wait}", (QUEUE[0], y), HEAD, FONT_SMALL)
-        y += 15
+        lines.append(f"head of {name}: job {head.job_id}, in {wait}")
+    if len(lines) > HEADS_SHOWN:
+        lines[HEADS_SHOWN - 1 :] = [f"and {len(lines) - HEADS_SHOWN + 1} more heads"]
+    for place, line in enumerate(lines):
+        y = CHART[1] + CHART[3] + 36 + 15 * place
+        pen.words(line, (QUEUE[0], y), HEAD, FONT_SMALL)
 
 
-def note_on_rows(pen: Pen, nodes: NodesFrame, rows: Rows) -> None:
+def note_on_rows(pen: Pen, nodes: NodesFrame, rows: Rows, unnamed: int) -> None:
     """Write below the legend what a row is, and what is left out."""
-    most = int(rows.nodes_in_row.max())
-    n, n_rows = nodes.machine.n_nodes, len(rows.cpus)
-    text = "a row is a node, as high as its cpus"
+    n, most = nodes.machine.n_nodes, int(rows.nodes_in_row.max())
+    notes = ["a row is a node, as high as its cpus"]
     if most > 1:
-        text = (
-            f"{n:,} nodes in {n_rows:,} rows: a row is up to {most:,} nodes, as high as their cpus"
-        )
+        notes = [f"{n:,} nodes in {len(rows.cpus):,} rows: a row is up to {most:,} nodes"]
     left_out = len(nodes.machine.partitions) - len(shown_partitions(nodes.machine))
     if left_out:
-        text += f"; {left_out:,} more partitions, of lower tiers, have no band"
-    pen.words(text, (CHART[0], CHART[1] + CHART[3] + 56), FAINT, FONT_SMALL)
+        notes.append(f"partitions without a band: {left_out:,}")
+    if unnamed:
+        notes.append(f"groups without a name: {unnamed:,}")
+    pen.words("; ".join(notes), (CHART[0], CHART[1] + CHART[3] + 56), FAINT, FONT_SMALL)
 
 
 def queue_above(nodes: NodesFrame) -> Box:

@@ -101,12 +101,12 @@ class RowPlacement:
         """Place new jobs and free the cpus of ended ones, given every job started by now."""
         is_open = ~np.isin(started.job, self._ended)
         self._ended = started.job[~started.running]
-        columns = StartedJobs(*(column[is_open] for column in started))
+        columns = _taken(started, np.flatnonzero(is_open))
         row, at, cpus = self._cpus_in_rows(columns.job, held)
         for part in np.split(np.arange(len(row)), np.flatnonzero(np.diff(row)) + 1):
             if len(part):
-                own = StartedJobs(*(column[at[part]] for column in columns))
-                self._update_row(int(row[part[0]]), own._replace(processors=cpus[part]))
+                own = _taken(columns, at[part])._replace(processors=cpus[part])
+                self._update_row(int(row[part[0]]), own)
 
     def _cpus_in_rows(self, job: IntArray, held: HeldNodes) -> tuple[IntArray, IntArray, IntArray]:
         """Return rows, places in `job` and cpus there, by rows; one of each for a job in a row."""
@@ -127,6 +127,14 @@ class RowPlacement:
         for job in new:
             own = [(first + low, first + high) for low, high in placement.intervals.get(job, [])]
             self.intervals.setdefault(job, []).extend(own)
+
+
+def _taken(started: StartedJobs, places: IntArray) -> StartedJobs:
+    """Return some of the jobs."""
+    job, start_time, end_time, processors, running = started
+    return StartedJobs(
+        job[places], start_time[places], end_time[places], processors[places], running[places]
+    )
 
 
 def placed_in_rows(frame: Frame, placement: RowPlacement | None) -> RowPlacement:

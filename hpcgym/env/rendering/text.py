@@ -263,7 +263,7 @@ def chunks_of(frame: Frame, row: int) -> str:
 def partition_of(frame: Frame, row: int) -> str:
     """Return the name of the partition that a waiting job asks for."""
     assert frame.nodes is not None
-    return frame.nodes.machine.partition_names[frame.nodes.partition[row]]
+    return frame.nodes.machine.partition_names[int(frame.nodes.partition[row])]
 
 
 def _letter(job: int) -> str:

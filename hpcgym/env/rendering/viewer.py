@@ -6,6 +6,7 @@ what the scheduler plans with: the running jobs until their estimated ends, and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from hpcgym.env.rendering.node_chart import (
     draw_heads,
     draw_node_axis,
     draw_partitions,
+    draw_rows,
     note_on_rows,
     queue_above,
     write_heads,
@@ -183,12 +185,13 @@ def _draw_nodes(pen: Pen, frame: Frame, placement: RowPlacement) -> None:
     chart = Chart(NODES_CHART, time_axis(frame), frame.machine_processors)
     _draw_time_axis(pen, chart)
     with pen.inside(NODES_CHART):
+        draw_rows(pen, chart, placement.rows)
         _draw_jobs(pen, frame, chart, placement)
         draw_heads(pen, frame.nodes, chart, placement.rows)
-    draw_node_axis(pen, frame.nodes, chart, placement.rows)
+    unnamed = draw_node_axis(pen, frame.nodes, chart, placement.rows)
     _draw_now(pen, frame, chart)
     _draw_legend(pen, "a head's earliest start")
-    note_on_rows(pen, frame.nodes, placement.rows)
+    note_on_rows(pen, frame.nodes, placement.rows, unnamed)
     _draw_queue(pen, frame, queue_above(frame.nodes))
     draw_partitions(pen, frame.nodes)
     write_heads(pen, frame, frame.nodes)
@@ -314,19 +317,8 @@ def _draw_queue(pen: Pen, frame: Frame, box: Box) -> None:
         pen.words(title, (x, top - 20), FAINT, FONT_SMALL, "right")
     n_rows = height // ROW_HEIGHT
     n_shown = len(waiting.job_id) if len(waiting.job_id) <= n_rows else n_rows - 1
-    heads = frame.shadow_times
     for row in range(n_shown):
-        job, processors = int(waiting.job[row]), int(waiting.processors[row])
-        y = top + row * ROW_HEIGHT
-        bar = max(round(width * processors / frame.machine_processors), 2)
-        if job in heads:
-            pen.hatch((left, y, bar, ROW_HEIGHT - 3), mixed(HEAD, HEAD_TINT, 0.35), HEAD_TINT)
-        else:
-            color = mixed(JOBS[job % len(JOBS)], PAPER, 0.25)
-            pen.rectangle((left, y, bar, ROW_HEIGHT - 3), color)
-        for x, text in zip(columns, _queue_texts(frame, row), strict=True):
-            color = NOW if waiting.thresholded[row] and x == columns[-1] else INK
-            pen.words(text, (x, y + 4), color, FONT_SMALL, "right")
+        _draw_waiting(pen, frame, row, (left, top + row * ROW_HEIGHT, width, ROW_HEIGHT), columns)
     if n_shown < len(waiting.job_id):
         y = top + n_shown * ROW_HEIGHT + 4
         pen.words(f"and {len(waiting.job_id) - n_shown:,} more", (left, y), FAINT, FONT_SMALL)
@@ -335,13 +327,28 @@ def _draw_queue(pen: Pen, frame: Frame, box: Box) -> None:
         pen.words("red: over the threshold", (left, y), NOW, FONT_SMALL)
 
 
+def _draw_waiting(pen: Pen, frame: Frame, row: int, box: Box, columns: Sequence[int]) -> None:
+    """Draw one waiting job, with what is written of it right-aligned in columns."""
+    left, y, width, height = box
+    job, processors = int(frame.waiting.job[row]), int(frame.waiting.processors[row])
+    bar = left, y, max(round(width * processors / frame.machine_processors), 2), height - 3
+    if job in frame.shadow_times:
+        pen.hatch(bar, mixed(HEAD, HEAD_TINT, 0.35), HEAD_TINT)
+    else:
+        pen.rectangle(bar, mixed(JOBS[job % len(JOBS)], PAPER, 0.25))
+    is_red = bool(frame.waiting.thresholded[row])
+    for x, text in zip(columns, _queue_texts(frame, row), strict=True):
+        color = NOW if is_red and x == columns[-1] else INK
+        pen.words(text, (x, y + 4), color, FONT_SMALL, "right")
+
+
 _COLUMNS = ((62, "job"), (140, "processors"), (210, "estimate"), (QUEUE[2] - 6, "waited"))
 """Right edges and titles of the queue's columns."""
 _NODES_COLUMNS = (
     (48, "job"),
-    (116, "partition"),
-    (174, "chunks"),
-    (230, "estimate"),
+    (114, "partition"),
+    (170, "chunks"),
+    (231, "estimate"),
     (QUEUE[2] - 6, "waited"),
 )
 
