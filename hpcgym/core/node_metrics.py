@@ -11,7 +11,7 @@ Source: Specification, section 13, "Metrics".
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ from hpcgym.machine import Machine
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
-ValueT = TypeVar("ValueT", np.int64, np.float64)
 
 RESOURCES = ("cpus", "gpus", "memory_mb")
 """Resources of a node, in the order of columns."""
@@ -175,7 +174,7 @@ def free_while_waiting(
     return np.where(series["waiting"] > 0, free, 0), series["unusable_cpus"]
 
 
-def mean_between(time: IntArray, values: NDArray[ValueT], edges: FloatArray) -> FloatArray:
+def mean_between(time: IntArray, values: IntArray, edges: FloatArray) -> FloatArray:
     """Average a value over each stretch between two edges, s, shape (n_edges - 1,).
 
     The value is `values[i]` from `time[i]` to `time[i + 1]`, and 0 outside.
@@ -185,7 +184,8 @@ def mean_between(time: IntArray, values: NDArray[ValueT], edges: FloatArray) -> 
         array([3. , 0.5])
     """
     total = np.concatenate([[0.0], np.cumsum(values[:-1] * np.diff(time).astype(np.float64))])
-    return np.diff(np.interp(edges, time, total)) / np.diff(edges)
+    means: FloatArray = np.diff(np.interp(edges, time, total)) / np.diff(edges)
+    return means
 
 
 def occupation(
@@ -217,7 +217,8 @@ def _scattered(
     shape: tuple[int, int], row: IntArray, column: IntArray, values: FloatArray
 ) -> FloatArray:
     """Return an array with the sums of the values of each place."""
-    flat = np.bincount(row * shape[1] + column, weights=values, minlength=shape[0] * shape[1])
+    place = row * shape[1] + column
+    flat: NDArray[Any] = np.bincount(place, weights=values, minlength=shape[0] * shape[1])
     return flat.reshape(shape)
 
 
@@ -237,13 +238,13 @@ def _unusable_cpus(
     """Return the free cpus that no waiting job can use, row by row of `usage`."""
     table = columns_of(workload)
     past = kernels.Past(
-        table["member"],
-        table["capacity"],
-        *_families(table["need"], table["shape"]),
-        placement.first,
-        placement.node,
-        used,
-        *_changes(*rows),
+        member=table["member"],
+        capacity=table["capacity"],
+        first=placement.first,
+        node=placement.node,
+        held=used,
+        **_families(table["need"], table["shape"]),
+        **_changes(*rows),
     )
     n_nodes, n_shapes, n_families = len(past.capacity), len(past.need), len(past.family_end)
     now = kernels.Present(
@@ -256,38 +257,39 @@ def _unusable_cpus(
         least=np.full(n_families, kernels.NOBODY),
         waiting=np.empty(n_families, dtype=np.int64),
         place=np.empty(n_families, dtype=np.int64),
-        count=np.array([0, 0, 0, past.capacity[:, CPUS].sum()]),
+        counts=np.array([0, 0, 0, workload.machine_processors]),
     )
     unusable = np.zeros(n_rows, dtype=np.int64)
     kernels.count_unusable(past, now, unusable)
     return unusable
 
 
-def _families(need: IntArray, shape: IntArray) -> tuple[IntArray, ...]:
+def _families(need: IntArray, shape: IntArray) -> dict[str, IntArray]:
     """Return the columns of `Past` about shapes, sorted, and about their families."""
     others = np.delete(need, MEMORY, axis=1)
     family = np.unique(others, axis=0, return_inverse=True)[1].ravel()
     order = np.lexsort((need[:, MEMORY], family))
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    end = np.cumsum(np.bincount(family))
-    return np.ascontiguousarray(need[order]), family[order], end, rank[shape]
+    return {
+        "need": np.ascontiguousarray(need[order]),
+        "shape": rank[shape],
+        "family": family[order],
+        "family_end": np.cumsum(np.bincount(family)),
+    }
 
 
-def _changes(
-    submitted: IntArray, started: IntArray, ended: IntArray
-) -> tuple[NDArray[np.int64], ...]:
+def _changes(submitted: IntArray, started: IntArray, ended: IntArray) -> dict[str, NDArray[Any]]:
     """Return the columns of `Past` about changes, without jobs that wait or run for no time."""
     waits, runs = np.flatnonzero(submitted < started), np.flatnonzero(started < ended)
-    parts = [
-        (submitted[waits], waits, 1, False),
-        (started[waits], waits, -1, False),
-        (started[runs], runs, 1, True),
-        (ended[runs], runs, -1, True),
-    ]
-    row = np.concatenate([part[0] for part in parts])
-    job = np.concatenate([part[1] for part in parts])
-    sign = np.concatenate([np.full(len(part[0]), part[2]) for part in parts])
-    on_nodes = np.concatenate([np.full(len(part[0]), part[3]) for part in parts])
+    jobs = (waits, waits, runs, runs)
+    rows = (submitted[waits], started[waits], started[runs], ended[runs])
+    lengths = [len(part) for part in jobs]
+    row = np.concatenate(rows)
     order = np.argsort(row, kind="stable")
-    return row[order], job[order], sign[order], on_nodes[order]
+    return {
+        "change_row": row[order],
+        "change_job": np.concatenate(jobs)[order],
+        "change_sign": np.repeat([1, -1, 1, -1], lengths)[order],
+        "is_on_nodes": np.repeat([False, False, True, True], lengths)[order],
+    }

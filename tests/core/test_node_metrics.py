@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -83,9 +83,7 @@ def test_usage_is_the_one_worked_by_hand(schedule: Schedule) -> None:
 
 
 def test_free_cpus_are_usable_where_a_chunk_of_a_waiting_job_fits(schedule: Schedule) -> None:
-    late = schedule.start_time + np.array(
-        [0, 0, 10, 0]
-    )  # job 3 waits ten seconds longer than it must
+    late = schedule.start_time + np.array([0, 0, 10, 0])  # job 3 waits ten seconds more
     waiting = schedule_of(schedule.workload, late.tolist(), [{0: 1, 1: 1}, {2: 1}] * 2)
     frame = waiting.usage().set_index("time")
     # Nodes 0 and 1 have memory for one chunk of two cpus each, node 2 counts none: room for four.
@@ -187,101 +185,117 @@ class Second(NamedTuple):
     """What is so during one second."""
 
     waiting: int
-    held: tuple[int, int, int]
+    held: tuple[int, ...]
     unusable_cpus: int
     node_shares: list[float]
 
 
-def schedule_by_reference(case: drawn.Case) -> Schedule:
-    """Return the reference's schedule of a drawn case as one of ours."""
-    made = reference.simulate(case.machine, case.jobs, **case.settings)
-    machine = Machine(
-        tuple(NodeType(1, *node) for node in case.machine.nodes),
+class Row(NamedTuple):
+    """A job, and when and where it started."""
+
+    job: reference.Job
+    start_time: int
+    placement: dict[int, int]
+
+
+def draw_rows(random: Random) -> tuple[reference.Machine, list[Row]]:
+    """Draw a machine, and jobs as the reference starts them; others wait as long as you like.
+
+    The others run for no time, so nodes never overflow. They make shapes come and go in the queue.
+    """
+    machine, jobs, settings = drawn.draw_case(random)
+    made = reference.simulate(machine, jobs, **settings)
+    if settings["kill"]:
+        jobs = [job._replace(run_time=min(job.run_time, job.requested_time)) for job in jobs]
+    rows = [Row(*row) for row in zip(jobs, made.starts, made.placements, strict=True)]
+    for _ in range(random.randint(1, 20)):
+        job = drawn.draw_request(random, machine, (random.randint(0, 20), 0, 1))
+        node = min(machine.partitions[job.partition].nodes)
+        rows.append(Row(job, job.submit_time + random.randint(0, 20), {node: 1}))
+    return machine, sorted(rows, key=lambda row: row.job.submit_time)
+
+
+def schedule_of_rows(machine: reference.Machine, rows: list[Row]) -> Schedule:
+    """Return them as a schedule of ours."""
+    ours = Machine(
+        tuple(NodeType(1, *node) for node in machine.nodes),
         tuple(
             Partition(one.name, number_ranges(sorted(one.nodes)), *one[2:])
-            for one in case.machine.partitions
+            for one in machine.partitions
         ),
     )
-    columns = {
-        key: np.array(column)
-        for key, column in zip(reference.Job._fields, zip(*case.jobs, strict=True), strict=True)
-    }
+    fields, table = reference.Job._fields, np.array([row.job for row in rows])
+    columns: dict[str, Any] = dict(zip(fields, table.T, strict=True))
     processors = columns["chunks"] * columns.pop("cpus")
-    if case.settings["kill"]:
-        columns["run_time"] = np.minimum(columns["run_time"], columns["requested_time"])
-    jobs = Workload.from_arrays(processors=processors, machine=machine, **columns)
-    return schedule_of(jobs, made.starts, [dict(sorted(p.items())) for p in made.placements])
+    return schedule_of(
+        Workload.from_arrays(processors=processors, machine=ours, **columns),
+        [row.start_time for row in rows],
+        [dict(sorted(row.placement.items())) for row in rows],
+    )
 
 
-def usable_cpus(case: drawn.Case, j: int, v: int, free: reference.Free) -> int:
-    """Return the free cpus of node v that job j can use."""
-    job, node = case.jobs[j], case.machine.nodes[v]
-    if v not in case.machine.partitions[job.partition].nodes:
+def usable_cpus(
+    machine: reference.Machine, job: reference.Job, v: int, free: reference.Free
+) -> int:
+    """Return the free cpus of node v that a job can use."""
+    if v not in machine.partitions[job.partition].nodes:
         return 0
-    room = reference.room(job, node, free)
-    return node.cpus if room and job.exclusive else room * job.cpus
+    room: int = reference.room(job, machine.nodes[v], free)
+    return int(machine.nodes[v].cpus) if room and job.exclusive else room * job.cpus
 
 
-def second_by_second(case: drawn.Case, schedule: Schedule, begin: int, end: int) -> list[Second]:
-    """Count what is so during each second of [begin, end)."""
-    starts, ends = schedule.start_time.tolist(), schedule.end_time.tolist()
-    seconds = []
-    for t in range(begin, end):
-        holds = [
-            reference.Hold(j, schedule.placement.of(j), starts[j], ends[j])
-            for j in range(len(case.jobs))
-            if starts[j] <= t < ends[j]
-        ]
-        waiting = [j for j, job in enumerate(case.jobs) if job.submit_time <= t < starts[j]]
-        unusable, held, shares = 0, [0, 0, 0], []
-        for v, node in enumerate(case.machine.nodes):
-            own = [hold for hold in holds if v in hold.nodes]
-            free = reference.free_at(case.machine, case.jobs, v, own)
-            usable = [usable_cpus(case, j, v, free) for j in waiting]
-            unusable += free.cpus - max(usable) if waiting else 0
-            taken = [node[r] - free[r] for r in range(3)]
-            held = [total + more for total, more in zip(held, taken, strict=True)]
-            shares.append(taken[0] / node.cpus)
-        seconds.append(Second(len(waiting), tuple(held), unusable, shares))
-    return seconds
+def count_second(machine: reference.Machine, rows: list[Row], t: int) -> Second:
+    """Count what is so from t to t + 1."""
+    jobs = [row.job for row in rows]
+    holds = [
+        reference.Hold(j, row.placement, row.start_time, row.start_time + row.job.run_time)
+        for j, row in enumerate(rows)
+    ]
+    holds = [hold for hold in holds if hold.begin <= t < hold.end]
+    waiting = [row.job for row in rows if row.job.submit_time <= t < row.start_time]
+    unusable, held, shares = 0, [0, 0, 0], []
+    for v, node in enumerate(machine.nodes):
+        free = reference.free_at(machine, jobs, v, [hold for hold in holds if v in hold.nodes])
+        usable = [usable_cpus(machine, job, v, free) for job in waiting]
+        unusable += free.cpus - max(usable) if waiting else 0
+        taken = [node[r] - free[r] for r in range(3)]
+        held = [total + more for total, more in zip(held, taken, strict=True)]
+        shares.append(taken[0] / node.cpus)
+    return Second(len(waiting), tuple(held), unusable, shares)
 
 
 @given(st.randoms(use_true_random=False))
 def test_every_second_is_as_the_reference_counts_it(random: Random) -> None:
-    case = drawn.draw_case(random)
-    if not case.jobs:
-        return
-    schedule = schedule_by_reference(case)
-    begin, end = int(schedule.workload.submit_time[0]), int(schedule.end_time.max())
-    seconds = second_by_second(case, schedule, begin, end)
+    machine, rows = draw_rows(random)
+    schedule = schedule_of_rows(machine, rows)
+    begin, end = rows[0].job.submit_time, int(schedule.end_time.max())
+    seconds = [count_second(machine, rows, t) for t in range(begin, end)]
     frame = schedule.usage()
-    rows = frame.iloc[np.searchsorted(frame["time"], np.arange(begin, end), side="right") - 1]
-    assert rows["waiting"].tolist() == [one.waiting for one in seconds]
-    held = rows[list(node_metrics.RESOURCES)].itertuples(index=False, name=None)
+    at = np.searchsorted(frame["time"], np.arange(begin, end), side="right") - 1
+    assert frame["waiting"].iloc[at].tolist() == [one.waiting for one in seconds]
+    held = frame[list(node_metrics.RESOURCES)].iloc[at].itertuples(index=False, name=None)
     assert list(held) == [one.held for one in seconds]
-    assert rows["unusable_cpus"].tolist() == [one.unusable_cpus for one in seconds]
-    free = sum(case.machine.cpus - one.held[0] for one in seconds if one.waiting)
+    assert frame["unusable_cpus"].iloc[at].tolist() == [one.unusable_cpus for one in seconds]
+    free = sum(machine.cpus - one.held[0] for one in seconds if one.waiting)
     share = sum(one.unusable_cpus for one in seconds) / free if free else math.nan
     assert schedule.fragmentation() == pytest.approx(share, nan_ok=True)
-    resources = schedule.metrics("resource")
     mean = np.mean([one.held for one in seconds], axis=0) if seconds else np.zeros(3)
-    assert resources["mean_held"].to_numpy() == pytest.approx(mean)
+    assert schedule.metrics("resource")["mean_held"].to_numpy() == pytest.approx(mean)
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 9))
 def test_occupation_is_the_mean_of_the_seconds_of_each_column(random: Random, n: int) -> None:
-    case = drawn.draw_case(random)
-    if not case.jobs:
-        return
-    schedule = schedule_by_reference(case)
-    begin, end = int(schedule.workload.submit_time[0]), int(schedule.end_time.max())
+    machine, rows = draw_rows(random)
+    schedule = schedule_of_rows(machine, rows)
+    begin, end = rows[0].job.submit_time, int(schedule.end_time.max())
     width = max(-(-(end - begin) // n), 1)
     edges = begin + width * np.arange(n + 1, dtype=np.float64)
-    arguments = (schedule.workload, schedule.start_time, schedule.run_time, schedule.placement)
-    found = node_metrics.occupation(*arguments, edges)
-    seconds = second_by_second(case, schedule, begin, begin + n * width)
+    jobs, placement = schedule.workload, schedule.placement
+    assert placement is not None and jobs.machine is not None
+    found = node_metrics.occupation(jobs, schedule.start_time, schedule.run_time, placement, edges)
+    seconds = [count_second(machine, rows, t) for t in range(begin, begin + n * width)]
     shares = np.array([one.node_shares for one in seconds]).reshape(n, width, -1)
     np.testing.assert_allclose(found.T, shares.mean(axis=1), atol=1e-9)
     frame = schedule.usage()
     cpus = node_metrics.mean_between(frame["time"].to_numpy(), frame["cpus"].to_numpy(), edges)
-    assert cpus == pytest.approx(schedule.workload.machine.node_cpus @ found)
+    assert cpus == pytest.approx(jobs.machine.node_cpus @ found)

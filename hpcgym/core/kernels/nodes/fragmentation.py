@@ -59,7 +59,7 @@ class Present(NamedTuple):
     least: NDArray[Any]  # shape of each family with least memory of those that wait
     waiting: NDArray[Any]  # families that wait
     place: NDArray[Any]  # of each family among them
-    count: NDArray[Any]  # in the columns N_*
+    counts: NDArray[Any]  # in the columns N_*
 
 
 N_STALE, N_FAMILIES, N_USABLE, N_FREE = range(4)
@@ -81,8 +81,8 @@ def mark_stale(now: Any, node: int) -> None:
     """Note that a node must look again; write `stale`."""
     if not now.is_stale[node]:
         now.is_stale[node] = True
-        now.stale[now.count[N_STALE]] = node
-        now.count[N_STALE] += 1
+        now.stale[now.counts[N_STALE]] = node
+        now.counts[N_STALE] += 1
 
 
 @kernel
@@ -92,7 +92,7 @@ def offer(past: Any, now: Any, shape: int) -> None:
         if now.most[node] < now.free[node, CPUS] and not now.is_stale[node]:
             cpus = usable_cpus(past, now, shape, node)
             if cpus > now.most[node]:
-                now.count[N_USABLE] += cpus - now.most[node]
+                now.counts[N_USABLE] += cpus - now.most[node]
                 now.most[node] = cpus
                 now.best[node] = past.family[shape]
 
@@ -106,9 +106,9 @@ def enter_queue(past: Any, now: Any, shape: int) -> None:
     if least != NOBODY and least <= shape:
         return
     if least == NOBODY:
-        now.place[family] = now.count[N_FAMILIES]
-        now.waiting[now.count[N_FAMILIES]] = family
-        now.count[N_FAMILIES] += 1
+        now.place[family] = now.counts[N_FAMILIES]
+        now.waiting[now.counts[N_FAMILIES]] = family
+        now.counts[N_FAMILIES] += 1
     now.least[family] = shape
     offer(past, now, shape)
 
@@ -125,8 +125,8 @@ def leave_queue(past: Any, now: Any, shape: int) -> None:
         shape += 1
     now.least[family] = shape if shape < end else NOBODY
     if shape == end:
-        now.count[N_FAMILIES] -= 1
-        last = now.waiting[now.count[N_FAMILIES]]
+        now.counts[N_FAMILIES] -= 1
+        last = now.waiting[now.counts[N_FAMILIES]]
         now.waiting[now.place[family]] = last
         now.place[last] = now.place[family]
     for node in range(len(now.best)):
@@ -141,7 +141,7 @@ def change_nodes(past: Any, now: Any, job: int, sign: int) -> None:
         node = past.node[place]
         for resource in range(now.free.shape[1]):
             now.free[node, resource] -= sign * past.held[place, resource]
-        now.count[N_FREE] -= sign * past.held[place, CPUS]
+        now.counts[N_FREE] -= sign * past.held[place, CPUS]
         mark_stale(now, node)
 
 
@@ -150,14 +150,14 @@ def look_again(past: Any, now: Any, node: int) -> None:
     """Find the family that can use most of a node; write `most` and `best`."""
     most, best = 0, NOBODY
     free = now.free[node, CPUS]
-    for place in range(now.count[N_FAMILIES]):
+    for place in range(now.counts[N_FAMILIES]):
         if most == free:
             break
         family = now.waiting[place]
         cpus = usable_cpus(past, now, now.least[family], node)
         if cpus > most:
             most, best = cpus, family
-    now.count[N_USABLE] += most - now.most[node]
+    now.counts[N_USABLE] += most - now.most[node]
     now.most[node] = most
     now.best[node] = best
     now.is_stale[node] = False
@@ -177,8 +177,8 @@ def count_unusable(past: Any, now: Any, unusable: NDArray[Any]) -> None:
             else:
                 leave_queue(past, now, past.shape[job])
             change += 1
-        for place in range(now.count[N_STALE]):
+        for place in range(now.counts[N_STALE]):
             look_again(past, now, now.stale[place])
-        now.count[N_STALE] = 0
-        if now.count[N_FAMILIES] > 0:
-            unusable[row] = now.count[N_FREE] - now.count[N_USABLE]
+        now.counts[N_STALE] = 0
+        if now.counts[N_FAMILIES] > 0:
+            unusable[row] = now.counts[N_FREE] - now.counts[N_USABLE]
