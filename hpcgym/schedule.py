@@ -167,7 +167,7 @@ class Schedule:
         import pandas as pd
 
         if by == "resource":
-            rows: dict[Any, dict[str, float]] = node_metrics.by_resource(*self._on_nodes())
+            rows: dict[Any, dict[str, float]] = node_metrics.by_resource(*self.on_nodes())
         else:
             labels, names = self._labels(by)
             self._refuse_unfinished("metrics by group")
@@ -194,7 +194,7 @@ class Schedule:
 
         Source: Specification, section 13, "Metrics".
         """
-        jobs, _, _, placement = self._on_nodes()
+        jobs, _, _, placement = self.on_nodes()
         assert jobs.machine is not None
         return node_metrics.placement_summary(jobs.machine, placement)
 
@@ -226,10 +226,14 @@ class Schedule:
 
     def _usage(self) -> dict[str, IntArray]:
         """Return the columns of `usage`."""
-        return node_metrics.usage(*self._on_nodes())
+        return node_metrics.usage(*self.on_nodes())
 
-    def _on_nodes(self) -> tuple[Workload, IntArray, IntArray, Placement]:
-        """Return what metrics of nodes are computed of; refuse what has none."""
+    def on_nodes(self) -> tuple[Workload, IntArray, IntArray, Placement]:
+        """Return what `hpcgym.core.node_metrics` computes from: jobs, starts, run times, nodes.
+
+        Raises:
+            HpcgymError: Processors are counted, or the schedule is unfinished.
+        """
         if self.placement is None:
             raise self._needs_nodes("resources and placements")
         self._refuse_unfinished("a metric of nodes")
