@@ -95,6 +95,7 @@ def simulate_gang(
 
     Raises:
         WorkloadError: The workload is empty.
+        PolicyError: The machine has nodes.
 
     Source: Ousterhout 1982; specification, section 4, "Gang scheduling".
 
@@ -105,6 +106,11 @@ def simulate_gang(
         array([200, 300])
     """
     chosen = Gang() if gang is None else gang
+    if workload.machine is not None:
+        raise PolicyError(
+            f"backfill '{chosen}' counts processors; on a machine of nodes these work: none, easy, "
+            "depth:k=2, conservative"
+        )
     run_time = executed_run_time(workload, kill_at_limit)
     made = share_in_time(workload, run_time, chosen)
     never = np.zeros(len(workload), dtype=np.bool_)

@@ -204,6 +204,12 @@ Allowed: count, cpus, gpus, memory_mb, group
             partitions[-1]["swf"] = {"field": self.swf_partitions.field, **names}
         return {"nodes": [dict(vars(one)) for one in self.nodes], "partitions": partitions}
 
+    def __str__(self) -> str:
+        """Show the sizes."""
+        n = len(self.partitions)
+        partitions = f"{n} partition" + "s" * (n > 1)
+        return f"{self.n_nodes} nodes, {self.cpus} cpus, {partitions}"
+
     @cached_property
     def n_nodes(self) -> int:
         """Number of nodes."""

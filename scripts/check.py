@@ -18,19 +18,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 EXTRAS = "dev,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
 APART = ["-n", "2", "--dist", "worksteal"]
-FEW = "golden or larger_state or refused"
+FEW = "golden or larger_state or refused or a_few_drawn"
 BOUNDS = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_OPT": "1", "HPCGYM_TRACES": ""}
 BOUNDS["HYPOTHESIS_PROFILE"] = "quick"
-COMPILING = "golden or larger_state or seeds_alone or single_candidate or cell_does"
+COMPILING = "golden or larger_state or seeds_alone or single_candidate or cell_does or a_few_drawn"
 SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/policies/test_dynp.py"]
-COMPILED_FIRST = ["tests/core/test_golden_cases.py", *SIMULATOR[1:]]
+NODES = "tests/core/test_nodes_parity.py"
+COMPILED_FIRST = ["tests/core/test_golden_cases.py", NODES, *SIMULATOR[1:]]
 SHORT_STEPS = [
     ("lint", ["ruff", "check", "."], {}),
     ("format", ["ruff", "format", "--check", "."], {}),
     ("types", ["mypy"], {}),
     (
         "kernels uncompiled",
-        [*TESTS, "tests/core/test_golden_cases.py", "tests/env/test_vector.py", "-k", FEW],
+        [*TESTS, "tests/core/test_golden_cases.py", NODES, "tests/env/test_vector.py", "-k", FEW],
         {"NUMBA_DISABLE_JIT": "1", "HPCGYM_TRACES": ""},
     ),
 ]

@@ -4,6 +4,9 @@ Results are kept as they come, so an interrupted run goes on where it stopped. R
 sources of the kernels, or of the reference, do not count.
 
     HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 ctc-sp2 --processes 2
+    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 hpc2n --nodes
+
+Two logs are also put on machines of nodes, and nodes and chunks are compared too.
 """
 
 import argparse
@@ -40,6 +43,12 @@ OTHER_RULES = [
     {"estimates": "exact", "policy": "SMITH"},
     {"backfill": "none", "policy": "SPF", "threshold": 72_000},
 ]
+ON_NODES = [
+    {"placement": placement, **settings}
+    for settings in ({"depth": 1}, {"depth": 2}, {"conservative": True, "planned": 50})
+    for placement in ("lowest", "best-effort-local")
+]
+"""Schedulers to try on machines of nodes, as keywords of `reference_nodes.simulate`."""
 
 
 def matrix(log: str) -> list[dict[str, Any]]:
@@ -54,24 +63,39 @@ def matrix(log: str) -> list[dict[str, Any]]:
     return cells + OTHER_RULES
 
 
+def matrix_on_nodes(log: str) -> list[dict[str, Any]]:
+    """Return the schedulers to try on a log's machine of nodes, if it has one."""
+    from nodes_of_kernels import MACHINES
+
+    return ON_NODES if LOGS[log] in MACHINES else []
+
+
 @cache
-def workload(log: str) -> Any:
+def workload(log: str, *, on_nodes: bool = False) -> Any:
     """Read a log, once per process."""
     from hpcgym import load_workload
+    from hpcgym.trace import find_trace
+    from nodes_of_kernels import log_on_nodes
 
-    return load_workload(LOGS[log])
+    return log_on_nodes(find_trace(LOGS[log])) if on_nodes else load_workload(LOGS[log])
 
 
 def check(log: str, settings: dict[str, Any]) -> tuple[int, str]:
     """Return how many jobs were compared, and the first difference, if any."""
     from engines import first_difference
+    from nodes_of_kernels import first_difference_on_log
 
-    return len(workload(log)), first_difference(workload(log), **settings)
+    on_nodes = "placement" in settings
+    jobs = workload(log, on_nodes=on_nodes)
+    compare = first_difference_on_log if on_nodes else first_difference
+    return len(jobs), compare(jobs, **settings)
 
 
 def digest() -> str:
     """Name the sources that results depend on."""
-    sources = [ROOT / "tests" / "reference.py", *sorted((ROOT / "hpcgym" / "core").rglob("*.py"))]
+    references = ("reference", "reference_nodes", "reference_nodes_log", "nodes_of_kernels")
+    sources = [ROOT / "tests" / f"{name}.py" for name in references]
+    sources += sorted((ROOT / "hpcgym" / "core").rglob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
@@ -83,6 +107,7 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS), help="default: all")
+    parser.add_argument("--nodes", action="store_true", help="on machines of nodes only")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=ROOT / "runs" / "verify.csv")
     options = parser.parse_args()
@@ -92,7 +117,11 @@ def main() -> int:
     except HpcgymError as error:
         parser.error(str(error))
     sources = digest()
-    cells = {(sources, log, json.dumps(s)): (log, s) for log in options.logs for s in matrix(log)}
+    cells = {
+        (sources, log, json.dumps(settings)): (log, settings)
+        for log in options.logs
+        for settings in ([] if options.nodes else matrix(log)) + matrix_on_nodes(log)
+    }
     options.record.parent.mkdir(parents=True, exist_ok=True)
     pool = ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn"))
     with options.record.open("a+", newline="") as file, Progress() as bar, pool:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/machines.md"]
 ROOMS = [f"{room}/README.md" for room in ("agents", "hpcgym", "scenarios", "scripts", "traces")]
 ROOMS += [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 CHECK = "scripts/check.py"
@@ -93,7 +93,7 @@ def test_python_blocks_run_one_after_the_other(document, place):
         if block.language == "python" and can_run(block):
             lines += [""] * (block.line - 1 - len(lines))  # so that a traceback shows the line
             lines += block.text.splitlines()
-    session = place / f"{document}.py"
+    session = place / f"{Path(document).name}.py"
     session.write_text("\n".join(lines), encoding="utf-8")
     done = subprocess.run([sys.executable, session], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -16,8 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nodes_of_kernels
 import reference
 import reference_nodes
+import reference_nodes_log
 import reference_profile
 from drawn_machines import (
     STILL_ORDERS,
@@ -41,14 +43,15 @@ from reference_nodes import (
     one_partition,
     place,
 )
+from strategies import REQUESTED_TIMES_S
 
 Simulate = Callable[..., Result]
 
-SIMULATORS = [reference_nodes.simulate]
+SIMULATORS = {"reference": reference_nodes.simulate, "hpcgym": nodes_of_kernels.simulate}
 """What every property is asked of."""
 
 draws = st.integers(0, 2**40).map(Random)
-every_simulator = pytest.mark.parametrize("simulate", SIMULATORS, ids=["reference"])
+every_simulator = pytest.mark.parametrize("simulate", SIMULATORS.values(), ids=SIMULATORS)
 
 
 def run(simulate: Simulate, case: Case, **changed: Any) -> Result:
@@ -239,13 +242,10 @@ def check_head(result: Result, *, unless: bool = True) -> None:
 
 
 def draw_honoured_case(random: Random) -> Case:
-    """Draw a case with kill, and without `max_nodes` where it may take a placement away."""
+    """Draw a case in which requests are honoured."""
     case = draw_case(random)
     case.settings["kill"] = True
-    if case.settings["placement"] != "fewest-groups":
-        return case
-    parts = tuple(part._replace(max_nodes=0) for part in case.machine.partitions)
-    return case._replace(machine=case.machine._replace(partitions=parts))
+    return case
 
 
 @given(draws)
@@ -309,17 +309,19 @@ def draw_less(random: Random, case: Case, job: Job) -> tuple[Any, Any]:
 @given(draws, st.sampled_from(list(RULES)))
 def test_more_free_nodes_never_take_a_placement_away(random, rule):
     case = draw_case(random)
-    check_more(random, case, rule)
-
-
-def check_more(random: Random, case: Case, rule: str) -> None:
-    """Check each job of a case; `fewest-groups` loses placements under `max_nodes`."""
     for job in case.jobs:
-        if rule == "fewest-groups" and case.machine.partitions[job.partition].max_nodes:
-            continue
         more, less = draw_less(random, case, job)
         if place(case.machine, job, less, rule) is not None:
             assert place(case.machine, job, more, rule) is not None
+
+
+@given(draws)
+def test_the_reference_for_whole_logs_schedules_as_the_reference_does(random):
+    case = draw_case(random)
+    more = {"estimates": [random.choice(REQUESTED_TIMES_S) for _ in case.jobs]}
+    for changed in ({}, more):
+        expected = run(reference_nodes.simulate, case, **changed)
+        assert run(reference_nodes_log.simulate, case, **changed)[:5] == expected[:5]
 
 
 # --- Examples worked by hand ----------------------------------------------------------------------
@@ -412,6 +414,9 @@ def nodes_of(simulate: Simulate, rule: str, n: int, max_nodes: int = 0, **asked:
         ("fewest-groups", 7, 0, {3: 1, 4: 4, 5: 1, 6: 1}),
         ("fewest-groups", 4, 2, {6: 3, 7: 1}),
         ("fewest-groups", 4, 1, {4: 4}),
+        ("fewest-groups", 6, 2, {4: 4, 6: 2}),
+        ("fewest-groups", 7, 2, {4: 4, 6: 3}),
+        ("fewest-groups", 8, 2, None),
         ("contiguous", 5, 0, {0: 1, 1: 2, 2: 1, 3: 1}),
         ("contiguous", 4, 2, {3: 1, 4: 3}),
         ("contiguous", 5, 2, {3: 1, 4: 4}),
@@ -430,6 +435,16 @@ def nodes_of(simulate: Simulate, rule: str, n: int, max_nodes: int = 0, **asked:
 )
 def test_a_rule_takes_nodes_in_its_order(simulate, rule, n, max_nodes, nodes):
     assert nodes_of(simulate, rule, n, max_nodes) == nodes
+
+
+@every_simulator
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_fewest_groups_places_on_a_free_machine_what_it_places_on_a_busy_one(simulate, is_busy):
+    nodes = (Node(4, group="a"), *[Node(1, group="b")] * 5)
+    parts = (Partition("all", frozenset(range(6)), max_nodes=5), Partition("one", frozenset({5})))
+    jobs = [Job(0, 9, 9, partition=1)] * is_busy + [Job(0, 1, 1, 8)]
+    result = simulate(Machine(nodes, parts), jobs, placement="fewest-groups")
+    assert (result.starts[-1], result.placements[-1]) == (0, {0: 4, 1: 1, 2: 1, 3: 1, 4: 1})
 
 
 @every_simulator

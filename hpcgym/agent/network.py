@@ -226,7 +226,8 @@ class NetworkAgent:
         spec, weights = self.spec, self.weights
         is_job = shown["action_mask"] > 0.5
         n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs are in the first slots
-        jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, len(FIELDS))[:, :n]
+        # On a machine of nodes a job has further fields, which networks do not read.
+        jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, -1)[:, :n, : len(FIELDS)]
         h = self._encoded(jobs, shown["cluster"], is_job[:, :n])
         if not spec.scores_jobs:
             count = np.maximum(is_job.sum(axis=1, keepdims=True), 1).astype(np.float32)

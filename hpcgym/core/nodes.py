@@ -17,27 +17,14 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import Conservative, as_backfill
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.policy import as_policy
-from hpcgym.core.requests import unplaceable
+from hpcgym.core.requests import distinct, unplaceable
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.machine import Machine
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
-
-PLACEMENTS = {
-    "lowest": s.PLACE_LOWEST,
-    "tightest": s.PLACE_TIGHTEST,
-    "fewest-groups": s.PLACE_FEWEST_GROUPS,
-    "contiguous": s.PLACE_CONTIGUOUS,
-    "local": s.PLACE_LOCAL,
-    "best-effort-contiguous": s.PLACE_BEST_EFFORT_CONTIGUOUS,
-    "best-effort-local": s.PLACE_BEST_EFFORT_LOCAL,
-}
-"""Placement rules by name.
-
-Source: Specification, section 13, "Room and placement".
-"""
+    from hpcgym.core.state import State
 
 MOST_ROOMS = 2**22
 """Rooms kept of shapes by a simulation: 16 MB of them."""
@@ -133,9 +120,10 @@ def _shapes_of(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int64]
         workload.exclusive,
         workload.partition,
     )
-    table = np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
-    need, shape = np.unique(table, axis=0, return_inverse=True)
-    return np.ascontiguousarray(need), np.ascontiguousarray(shape.ravel().astype(np.int64))
+    table = [np.asarray(column, dtype=np.int64) for column in columns]
+    first, shape = distinct(table)
+    need = np.stack([column[first] for column in table], axis=1)
+    return np.ascontiguousarray(need), np.ascontiguousarray(shape)
 
 
 def _most_nodes(workload: Workload, machine: Machine) -> NDArray[np.int64]:
@@ -143,7 +131,8 @@ def _most_nodes(workload: Workload, machine: Machine) -> NDArray[np.int64]:
     assert workload.chunks is not None and workload.partition is not None
     sizes = machine.members.sum(axis=1)
     limited = np.where(machine.max_nodes > 0, np.minimum(machine.max_nodes, sizes), sizes)
-    return np.minimum(workload.chunks, limited[workload.partition]).astype(np.int64)
+    most: NDArray[np.int64] = np.minimum(workload.chunks, limited[workload.partition])
+    return most
 
 
 def _tier_ranks(machine: Machine) -> NDArray[np.int64]:
@@ -169,6 +158,18 @@ class Placement(NamedTuple):
         return dict(zip(self.node[part].tolist(), self.chunks[part].tolist(), strict=True))
 
 
+def placement_of(
+    table: Jobs, state: State, env: int, start_time: NDArray[np.int64]
+) -> Placement | None:
+    """Return on which nodes each started job of a simulation was placed; None without nodes."""
+    if not table.nodes_pass:
+        return None
+    count = np.where(start_time >= 0, state.placed_on[env, : len(start_time)], 0)
+    first = np.concatenate([[0], np.cumsum(count)])
+    at = np.arange(first[-1]) + np.repeat(table.placed_first - first[:-1], count)
+    return Placement(first, state.placed_node[env, at], state.placed_chunks[env, at])
+
+
 @dataclass(frozen=True)
 class NodeSizes:
     """How large the arrays of nodes of a state are.
@@ -188,6 +189,14 @@ class NodeSizes:
     components: int = 0
     shapes: int = 0
     placements: int = 0
+
+    def fit(self, room: NodeSizes) -> bool:
+        """Tell whether a state of other sizes has room for these."""
+        return all(getattr(self, key) <= getattr(room, key) for key in vars(self))
+
+    def joined(self, other: NodeSizes) -> NodeSizes:
+        """Return sizes that have room for both."""
+        return NodeSizes(*(max(getattr(self, key), getattr(other, key)) for key in vars(self)))
 
     def lengths(self) -> dict[str, int]:
         """Return the lengths of the axes that `Sim` names."""

@@ -19,7 +19,7 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.nodes import Placement
+from hpcgym.core.nodes import Placement, placement_of
 from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
@@ -392,20 +392,7 @@ class Simulator:
     @property
     def placement(self) -> Placement | None:
         """Return on which nodes each job was placed, None where processors are counted."""
-        table = self.episode.table
-        if not table.nodes_pass:
-            return None
-        n = np.where(self.start_time >= 0, self.state.placed_on[0, : len(self.workload)], 0)
-        listed = [
-            np.arange(first, first + count)
-            for first, count in zip(table.placed_first.tolist(), n.tolist(), strict=True)
-        ]
-        at = np.concatenate(listed)
-        return Placement(
-            np.concatenate([[0], np.cumsum(n)]),
-            self.state.placed_node[0, at],
-            self.state.placed_chunks[0, at],
-        )
+        return placement_of(self.episode.table, self.state, 0, self.start_time)
 
     @property
     def thresholded(self) -> NDArray[np.bool_]:

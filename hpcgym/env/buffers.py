@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
-from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
+from hpcgym.core.kernels.env.observation import N_CLUSTER
 from hpcgym.core.kernels.types import Batch
+from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.state import State, allocate, copy_into, sim_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
+from hpcgym.env.observation import fields_per_job, machine_fields
 
 PAYMENT = ("reward", "agent_term", "baseline_term")
 TALLY = ("now", "n_invalid")
@@ -61,10 +63,11 @@ class EnvBuffers:
         self, configs: Sequence[EnvConfig], max_episode_steps: int | None, threads: int
     ) -> None:
         n_envs, n_slots, reader = len(configs), configs[0].n_slots, configs[0].reader
+        machine = configs[0].machine
         self._configs = list(configs)
         self.threads = min(threads, n_envs)
         self._state: State | None = None
-        self._room = (0, 0)  # jobs and users that fit
+        self._room = (0, 0, NodeSizes())  # jobs, users and nodes that fit
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
@@ -81,8 +84,8 @@ class EnvBuffers:
             number=np.zeros(n_envs, dtype=np.int64),
             values=np.zeros((n_envs, reader.n_values), dtype=np.float32),
             slot=np.full((n_envs, n_slots), -1, dtype=np.int64),
-            shown_jobs=np.zeros((n_envs, n_slots * N_FIELDS), dtype=np.float32),
-            shown_cluster=np.zeros((n_envs, N_CLUSTER), dtype=np.float32),
+            shown_jobs=np.zeros((n_envs, n_slots * fields_per_job(machine)), dtype=np.float32),
+            shown_cluster=np.zeros((n_envs, N_CLUSTER + machine_fields(machine)), dtype=np.float32),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),
             **self.results.vectors,
             metric=np.zeros((n_envs, N_METRICS)),
@@ -135,11 +138,12 @@ class EnvBuffers:
 
     def _make_room(self, episodes: Sequence[EnvEpisode]) -> None:
         """Allocate a larger state if the episodes do not fit, and copy the simulations."""
-        before, (n_jobs, n_users) = self._state, self._room
+        before, (n_jobs, n_users, nodes) = self._state, self._room
         for episode in episodes:
             n_jobs = max(n_jobs, episode.n_jobs)
             n_users = max(n_users, episode.n_users)
-        if (n_jobs, n_users) == self._room:
+            nodes = nodes.joined(episode.sizes)
+        if (n_jobs, n_users, nodes) == self._room:
             return
         n_jobs, n_users = 2 ** (n_jobs - 1).bit_length(), 2 ** (n_users - 1).bit_length()
         larger = allocate(
@@ -153,10 +157,11 @@ class EnvBuffers:
             estimates=False,
             expectations=any(config.expects for config in self._configs),
             modes={as_backfill(config.settings.backfill).number for config in self._configs},
+            nodes=nodes,
         )
         if before is not None:
             copy_into(larger, before)
-        self._state, self._room = larger, (n_jobs, n_users)
+        self._state, self._room = larger, (n_jobs, n_users, nodes)
         self._bind()
 
     def _bind(self) -> None:
@@ -166,8 +171,14 @@ class EnvBuffers:
         n_rows = 0 if self._state is None else len(self.episodes)
         self.sims = [sim_of(self.state, env) for env in range(n_rows)]
         self._struct = Struct(self.batch)
-        buffers = self.batch.shown_jobs, self.batch.shown_cluster, self.batch.mask
-        self.shown = dict(zip(("jobs", "cluster", "action_mask"), buffers, strict=True))
+        cluster = self.batch.shown_cluster
+        self.shown = {
+            "jobs": self.batch.shown_jobs,
+            "cluster": cluster[:, :N_CLUSTER],
+            "action_mask": self.batch.mask,
+        }
+        if cluster.shape[1] > N_CLUSTER:
+            self.shown["machine"] = cluster[:, N_CLUSTER:]
         for key, buffer in self.shown.items():
             self.shown[key] = buffer.view()
             self.shown[key].flags.writeable = False

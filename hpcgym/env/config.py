@@ -121,7 +121,8 @@ class EnvConfig:
             divisor = unit_divisors(processors, largest, self.settings.threshold)
         self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor)
         self.action_spec()  # refuses policies that a step cannot run
-        self.observation_space = observation_space(self.n_slots)
+        self.machine = self.episodes.scenario.machine.nodes
+        self.observation_space = observation_space(self.n_slots, self.machine)
         self.reward_terms = ("agent",) if self.baseline is None else ("agent", "baseline")
         if self.reward in TERMINAL_REWARDS:
             self.reward_terms = ("compared",)
@@ -211,6 +212,12 @@ class EnvConfig:
             raise ScenarioError(
                 f"{workload.name} was made for {workload.machine_processors} processors; the "
                 f"scenario's machine has {machine}"
+            )
+        if workload.machine != self.machine:
+            no_nodes = "a machine without nodes"
+            raise ScenarioError(
+                f"{workload.name} was made for {workload.machine or no_nodes}; the scenario has "
+                f"{self.machine or no_nodes}"
             )
         settings, largest = self._shown, self.episodes.largest_request
         run_time = executed_run_time(workload, settings.kill_at_limit)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.kernels.types import Jobs, RewardPlan
+from hpcgym.core.nodes import NodeSizes, placement_of, sizes_for
 from hpcgym.core.prepare import PreparedEpisode
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -59,6 +60,11 @@ class EnvEpisode:
         return len(self.workload.history.completed)
 
     @cached_property
+    def sizes(self) -> NodeSizes:
+        """Return how much room its nodes and requests need in a state."""
+        return sizes_for([self.table])
+
+    @cached_property
     def jobs(self) -> Struct[Jobs]:
         """Return the jobs as kernels take them."""
         return Struct(self.table)
@@ -72,12 +78,14 @@ class EnvEpisode:
     def schedule(self, state: State, env: int) -> Schedule:
         """Return the schedule that row `env` of a state has made so far, start -1 = not started."""
         flag = state.flag[env, : self.n_jobs]
+        start_time = np.maximum(state.start_time[env, : self.n_jobs], -1)
         return Schedule(
             workload=self.workload,
-            start_time=np.maximum(state.start_time[env, : self.n_jobs], -1),
+            start_time=start_time,
             run_time=self.table.run_time.copy(),
             backfilled=(flag & s.FLAG_BACKFILLED) != 0,
             thresholded=(flag & s.FLAG_THRESHOLDED) != 0,
+            placement=placement_of(self.table, state, env, start_time),
         )
 
     def metrics(self, state: State, env: int) -> dict[str, float]:

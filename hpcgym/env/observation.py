@@ -13,18 +13,24 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels.env.observation import HORIZONS_S
+from hpcgym.core.nodes import shown_partitions
 from hpcgym.core.observation_fields import (
     N_STATIC_FIELDS,
     ClusterField,
     JobField,
+    NodesField,
     ObservationField,
 )
+from hpcgym.machine import Machine
 
 N_SLOTS = 128
 """Visible positions of the queue, by default."""
 
 FIELDS = tuple(field.field_name for field in JobField)
 """Names of a visible job's fields, in order."""
+
+NODES_FIELDS = tuple(field.field_name for field in NodesField)
+"""Names of the fields that follow for each job on a machine of nodes, in order."""
 
 CLUSTER_FIELDS = tuple(field.field_name for field in ClusterField)
 """Names of the cluster's fields, in order."""
@@ -41,31 +47,43 @@ assert CLUSTER_FIELDS[1 : 1 + len(HORIZONS_S)] == tuple(
 )
 
 
-def observation_space(n_slots: int) -> spaces.Space[Any]:
+def observation_space(n_slots: int, machine: Machine | None = None) -> spaces.Space[Any]:
     """Return the space of observations.
 
     Returns:
-        One-dimensional float32 boxes: `jobs` (n_slots * N_FIELDS,), `cluster` (N_CLUSTER,) and
-        `action_mask` (n_slots,).
+        One-dimensional float32 boxes: `jobs` (n_slots * n_fields,), `cluster` (N_CLUSTER,) and
+        `action_mask` (n_slots,); on a machine of nodes also `machine` (3 * n_partitions,).
 
-    Source: Specification, section 10, "Observation".
+    Source: Specification, section 10, "Observation"; section 13, "Environment".
 
     Example:
         >>> observation_space(2)["jobs"].shape
         (36,)
     """
-    return spaces.Dict(
-        {
-            "jobs": _box(JobField, n_slots),
-            "cluster": _box(ClusterField, 1),
-            "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),
-        }
-    )
+    boxes: dict[str, spaces.Space[Any]] = {
+        "jobs": _box(JobField, n_slots * fields_per_job(machine)),
+        "cluster": _box(ClusterField, len(ClusterField)),
+        "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),
+    }
+    if machine is not None:
+        shape = (machine_fields(machine),)
+        boxes["machine"] = spaces.Box(0.0, 1.0, shape, np.float32)
+    return spaces.Dict(boxes)
+
+
+def fields_per_job(machine: Machine | None) -> int:
+    """Return how many numbers are shown of each visible job."""
+    return len(JobField) + (0 if machine is None else len(NodesField))
+
+
+def machine_fields(machine: Machine | None) -> int:
+    """Return how many numbers are shown of the machine's partitions."""
+    return 0 if machine is None else len(shown_partitions(machine)) * s.N_RESOURCES
 
 
 def with_field_tables(sheet: str) -> str:
     """Return the data sheet with each line `TABLE OF JobField`, or another, as that table."""
-    for fields in (JobField, ClusterField):
+    for fields in (JobField, NodesField, ClusterField):
         line = re.search(rf"^( *)TABLE OF {fields.__name__}$", sheet, re.MULTILINE)
         if line is not None:
             table = textwrap.indent(_table_of(fields), line[1])
@@ -82,10 +100,10 @@ def _table_of(fields: type[ObservationField]) -> str:
     return "\n".join(rows)
 
 
-def _box(fields: type[ObservationField], n_rows: int) -> spaces.Box:
-    """Return one box around all fields: its bounds are those of the widest field."""
+def _box(fields: type[ObservationField], n: int) -> spaces.Box:
+    """Return a box of n numbers: its bounds are those of the widest field."""
     low, high = min(field.low for field in fields), max(field.high for field in fields)
-    return spaces.Box(float(low), float(high), (n_rows * len(fields),), np.float32)
+    return spaces.Box(float(low), float(high), (n,), np.float32)
 
 
 def static_fields(

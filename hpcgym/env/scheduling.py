@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
-from hpcgym.core.kernels.env.observation import N_CLUSTER, N_FIELDS
+from hpcgym.core.kernels.env.observation import N_CLUSTER
+from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import State, sim_of
 from hpcgym.core.struct import Struct
@@ -22,7 +23,13 @@ from hpcgym.env.action import ActionKind, Scale, masks_of
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import metrics_of
-from hpcgym.env.observation import N_SLOTS, Expectations, with_field_tables
+from hpcgym.env.observation import (
+    N_SLOTS,
+    Expectations,
+    fields_per_job,
+    machine_fields,
+    with_field_tables,
+)
 from hpcgym.env.reward import Reward
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
@@ -42,7 +49,8 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
     """Order the waiting jobs of a cluster, pass by pass, for a backfilling scheduler.
 
     Description:
-        Jobs of a recorded or generated log arrive at a cluster of M identical processors. At each
+        Jobs of a recorded or generated log arrive at a cluster of M identical processors, or at a
+        machine of nodes with M cpus. At each
         decision the agent sets the order of the waiting jobs for one scheduling pass. The scheduler
         starts jobs in that order while they fit. It makes a reservation for the first job that does
         not fit (other modes: for more jobs) and backfills behind it. Jobs that have waited beyond
@@ -71,9 +79,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         A Dict of one-dimensional float32 boxes. Every number lies in [-1, 1]. Nothing depends on
         the run time of a job that has not ended. log is natural.
 
-        `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. Three quarters of the slots
-        show the first jobs in SAF order, thresholded ones before them. The last quarter shows the
-        oldest of the other jobs.
+        `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. On a machine of nodes a row
+        has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
+        before them. The last quarter shows the oldest of the other jobs.
 
         TABLE OF JobField
 
@@ -84,6 +92,15 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         D = max(run time, 10 s) and b = max(e, 10 s), as in
         `hpcgym.core.kernels.scoring.user_estimates`. The index is that of the policies
         SMITH-HISTORY and SMITH-REGRESSION.
+
+        On a machine of nodes four fields follow in each row. Fields 6 and 7 are then about nodes: a
+        job fits if the scheduler can place it now, and the shadow time is that of its component,
+        the partitions that share nodes with its own.
+
+        TABLE OF NodesField
+
+        `machine`: on a machine of nodes only, the free share of cpus, GPUs and memory in each
+        partition, by tier, then as the machine lists them; of at most 8 partitions.
 
         `cluster`: 19 fields. squash(x, h) = x / (x + h).
 
@@ -194,6 +211,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
+        self._sizes = NodeSizes()
         self._episode: EnvEpisode | None = None
         self._is_over = True
         self._viewer: Viewer | None = None
@@ -225,10 +243,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         entry_points.begin(sim, self._episode.prepared.initial.address)
         entry_points.run(jobs, sim)
         self._is_over = False
-        shown = self._empty()
-        entry_points.observe(
-            jobs, sim, self._slot, shown["jobs"], shown["cluster"], shown["action_mask"]
-        )
+        shown, cluster = self._empty()
+        entry_points.observe(jobs, sim, self._slot, shown["jobs"], cluster, shown["action_mask"])
         if self.render_mode == "human":
             self.render()
         return shown, {"label": self._label, "now": self.now}
@@ -249,7 +265,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         if episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
-        shown = self._empty()
+        shown, cluster = self._empty()
         status = entry_points.step(
             episode.jobs.address,
             self._sim.address,
@@ -259,7 +275,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             index,
             values,
             shown["jobs"],
-            shown["cluster"],
+            cluster,
             shown["action_mask"],
         )
         if status == s.STATUS_BAD_ACTION:
@@ -395,17 +411,24 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             state is None
             or state.start_time.shape[1] < episode.n_jobs
             or state.history_completed.shape[1] < episode.n_users
+            or not episode.sizes.fit(self._sizes)
         ):
             self._state = state_for([episode.prepared], fields=True)
+            self._sizes = episode.sizes
             self._sim = sim_of(self._state, 0)
 
-    def _empty(self) -> Observation:
-        """Return zeros for an observation."""
-        return {
-            "jobs": np.zeros(self.n_slots * N_FIELDS, dtype=np.float32),
-            "cluster": np.zeros(N_CLUSTER, dtype=np.float32),
+    def _empty(self) -> tuple[Observation, NDArray[np.float32]]:
+        """Return zeros for an observation, and those of them that are about the cluster."""
+        machine = self._config.machine
+        cluster = np.zeros(N_CLUSTER + machine_fields(machine), dtype=np.float32)
+        shown = {
+            "jobs": np.zeros(self.n_slots * fields_per_job(machine), dtype=np.float32),
+            "cluster": cluster[:N_CLUSTER],
             "action_mask": np.zeros(self.n_slots, dtype=np.float32),
         }
+        if machine is not None:
+            shown["machine"] = cluster[N_CLUSTER:]
+        return shown, cluster
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the window, and structs of kernels, which hold addresses of this process."""

@@ -51,7 +51,7 @@ NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
 COLUMNS = (*NUMBERS, *FLAGS, "partition", *NAMES)
 
-_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
+_TRUTH = {"true": True, "1": True, "false": False, "0": False, "": False}
 
 
 def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
@@ -209,8 +209,7 @@ def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any
         return _truths(column)
     if key in NAMES:
         return _named(column)
-    names = np.where(_is_empty(column), "", column.astype(str).str.strip()).astype(object)
-    return names, np.zeros(0, dtype=int), ""
+    return np.array(_texts(column), dtype=object), np.zeros(0, dtype=int), ""
 
 
 def _default(key: str, n: int) -> NDArray[Any]:
@@ -241,7 +240,7 @@ def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArra
 
 def _truths(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
     """Return a column of true and false."""
-    texts = [_text(value).casefold() for value in column.where(~_is_empty(column), "")]
+    texts = [text.casefold() for text in _texts(column)]
     wrong = [row for row, text in enumerate(texts) if text not in _TRUTH]
     values = np.array([_TRUTH.get(text, False) for text in texts], dtype=bool)
     return values, np.array(wrong, dtype=int), "true, false, 1, 0"
@@ -277,6 +276,14 @@ def _is_empty(column: pd.Series[Any]) -> NDArray[np.bool_]:
     return np.array(column.isna(), dtype=bool)
 
 
+def _texts(column: pd.Series[Any]) -> list[str]:
+    """Return the cells as texts, "" where they are empty."""
+    pairs = zip(column, _is_empty(column), strict=True)
+    return ["" if empty else _text(value) for value, empty in pairs]
+
+
 def _text(value: object) -> str:
-    """Return a cell as text, without blanks at its ends."""
+    """Return a cell as a person wrote it: numbers beside empty cells have become floats."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return str(value).strip()

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from hpcgym.agent.network import HEAD_START, STARTS, NetworkSpec, ranks_as_action
-from hpcgym.env.observation import FIELDS
 
 
 def clone_start(model: Any, updates: int, batch_size: int) -> float:
@@ -55,7 +54,7 @@ def start_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
             return index
         return HEAD_START * torch.nn.functional.one_hot(index, spec.n_outputs).float()
     place, scale = STARTS[spec.start]
-    score = scale * shown["jobs"].reshape(*mask.shape, len(FIELDS))[:, :, place]
+    score = scale * shown["jobs"].reshape(*mask.shape, -1)[:, :, place]
     score = score.masked_fill(~mask, torch.inf)
     if spec.action == "job":
         return score.argmin(dim=1)

@@ -45,7 +45,7 @@ class Packed(NamedTuple):
 def pack(shown: dict[str, Tensor]) -> Packed:
     """Leave out the empty slots of a batch of observations."""
     mask = shown["action_mask"] > 0.5
-    jobs = shown["jobs"].reshape(*mask.shape, len(FIELDS))
+    jobs = shown["jobs"].reshape(*mask.shape, -1)[..., : len(FIELDS)]
     return Packed(jobs[mask], mask.nonzero()[:, 0], shown["cluster"], mask)
 
 

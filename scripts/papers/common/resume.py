@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hpcgym.evaluation.run_cache import Row, RunCache
+from hpcgym.evaluation.workers import workers
 
 
 class Part(NamedTuple):
@@ -32,23 +33,27 @@ class Finished(NamedTuple):
 
     Attributes:
         rows: The rows of each part, in the order of the parts.
-        seconds: Wall time that all parts took, those of earlier runs included, s.
+        seconds: Wall time that all parts took, those of earlier runs included, s. Parts that ran
+            side by side are added up.
     """
 
     rows: list[list[Row]]
     seconds: float
 
 
-def run_parts(parts: Sequence[Part], journal: str | Path, title: str) -> Finished:
-    """Run parts one after the other and keep each as it finishes; what is kept is not run again.
+def run_parts(
+    parts: Sequence[Part], journal: str | Path, title: str, *, processes: int = 1
+) -> Finished:
+    """Run parts and keep each as it finishes; what is kept is not run again.
 
     Args:
-        parts: The parts.
+        parts: The parts; their work must be picklable for more than one process.
         journal: File to keep them in, made if it does not exist.
         title: What the progress bar says first.
+        processes: How many parts are run side by side.
 
     Raises:
-        EvaluationError: The file is not a journal.
+        EvaluationError: The file is not a journal, or a process was ended from outside.
         OutputError: The file cannot be read or written.
 
     Example:
@@ -62,8 +67,9 @@ def run_parts(parts: Sequence[Part], journal: str | Path, title: str) -> Finishe
     """
     kept = RunCache(journal)
     console = Console(stderr=True)
-    n_kept = sum(kept.find(part.key) is not None for part in parts)
-    if n_kept:
+    todo = [part for part in parts if kept.find(part.key) is None]
+    if len(todo) < len(parts):
+        n_kept = len(parts) - len(todo)
         console.print(f"{title}: {n_kept} of {len(parts)} parts are kept in {journal}")
     columns = (
         TextColumn("{task.description}"),
@@ -71,18 +77,32 @@ def run_parts(parts: Sequence[Part], journal: str | Path, title: str) -> Finishe
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    rows, seconds = [], 0.0
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=len(parts))
-        for part in parts:
+        task = bar.add_task(title, total=len(parts), completed=len(parts) - len(todo))
+        made = _made(todo, processes)
+        for part in todo:
             bar.update(task, description=f"{title}: {part.label}")
-            found = kept.find(part.key)
-            if found is None:
-                begun = time.perf_counter()
-                made = part.work()
-                found = [{"seconds": time.perf_counter() - begun}, *made]
-                kept.keep(part.key, found)
-            seconds += found[0]["seconds"]
-            rows.append(found[1:])
+            kept.keep(part.key, next(made))
             bar.advance(task)
-    return Finished(rows, seconds)
+    found = [kept.find(part.key) or [] for part in parts]
+    return Finished([rows[1:] for rows in found], sum(rows[0]["seconds"] for rows in found))
+
+
+def _made(parts: Sequence[Part], processes: int) -> Iterator[list[Row]]:
+    """Yield the rows of every part, in order."""
+    if processes == 1 or not parts:
+        yield from (_timed(part.work) for part in parts)
+        return
+    with workers(processes, _nothing) as pool:
+        yield from pool.map(_timed, [part.work for part in parts])
+
+
+def _timed(work: Callable[[], list[Row]]) -> list[Row]:
+    """Return how long some work took, and its rows."""
+    begun = time.perf_counter()
+    rows = work()
+    return [{"seconds": time.perf_counter() - begun}, *rows]
+
+
+def _nothing() -> None:
+    """Begin a worker that needs no preparation."""

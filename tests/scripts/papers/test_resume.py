@@ -1,5 +1,7 @@
 """Long reruns go on from where they were cut off."""
 
+import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,3 +28,17 @@ def test_second_run_works_only_on_what_the_first_left_undone(tmp_path: Path) -> 
     assert worked == ["a", "b", "c"]
     assert done.rows == [[{"part": "a"}], [{"part": "b"}], [{"part": "c"}]]
     assert done.seconds >= 0
+
+
+def test_parts_side_by_side_give_the_rows_of_parts_in_turn(tmp_path: Path) -> None:
+    parts = [
+        Part(key, key, partial(json.loads, json.dumps([{"part": key}, {"part": key}])))
+        for key in ("a", "b", "c")
+    ]
+    alone, together = (
+        run_parts(parts, tmp_path / f"{processes}.jsonl", "demo", processes=processes).rows
+        for processes in (1, 2)
+    )
+    assert together == alone == [[{"part": key}] * 2 for key in ("a", "b", "c")]
+    journals = [(tmp_path / f"{processes}.jsonl").read_text() for processes in (1, 2)]
+    assert [len(text.splitlines()) for text in journals] == [3, 3]

@@ -19,6 +19,11 @@ from hpcgym.core.constants import (
     EXPECT_NOTHING,
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
+    N_NODES_FIELDS,
+    NODES_ENDS_BEFORE_SHADOW,
+    NODES_FITS,
+    NODES_SHOW,
+    NODES_SHOW_JOB,
     TERM_PROCESSORS,
     TERM_REGRESSED_RUN_TIME_RATIO,
     TERM_REGRESSED_SPEED,
@@ -27,6 +32,7 @@ from hpcgym.core.constants import (
     TERM_SPEED,
 )
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.nodes.call import ask_nodes
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -175,6 +181,16 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
 
 
 @kernel
+def show_nodes(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
+    """Write the fields of a waiting job that depend on nodes, over two that `show_wait` wrote."""
+    bits = ask_nodes(jobs.nodes_pass, jobs, sim, NODES_SHOW_JOB, job)
+    shown[first + JobField.FITS_NOW] = np.float32((bits & NODES_FITS) != 0)
+    shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32((bits & NODES_ENDS_BEFORE_SHADOW) != 0)
+    for column in range(N_NODES_FIELDS):
+        shown[first + N_FIELDS + column] = sim.shown_job[column]
+
+
+@kernel
 def squash(value: float, half: float) -> np.float32:
     """Map a value >= 0 into [0, 1), so that `half` becomes 1/2."""
     return np.float32(value / (value + half))
@@ -263,24 +279,34 @@ def observe(
 ) -> None:
     """Write an observation over the one before, or over zeros.
 
-    `shown_jobs` has shape (n_slots * N_FIELDS,), row-major, and `shown_cluster` (N_CLUSTER,).
-    `slot` and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot
-    keeps its unchanging fields, and slots behind the last job keep their zeros. So the cost depends
-    on what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
+    `shown_jobs` has shape (n_slots * n_fields,), row-major, and `shown_cluster` (N_CLUSTER,). On a
+    machine of nodes a job has N_NODES_FIELDS more, and the cluster the fields of `machine`. `slot`
+    and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot keeps
+    its unchanging fields, and slots behind the last job keep their zeros. So the cost depends on
+    what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
     `day_ago`, and what `expect_now` writes.
     """
     list_jobs(sim, BASE_ORDER, sim.scratch)
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before)
-    shadow = shadow_of_base(jobs, sim)
+    n_fields = len(shown_jobs) // len(slot)
+    shadow = -1
+    if jobs.nodes_pass != 0:
+        ask_nodes(jobs.nodes_pass, jobs, sim, NODES_SHOW, 0)
+        for column in range(len(sim.shown_machine)):
+            shown_cluster[N_CLUSTER + column] = sim.shown_machine[column]
+    else:
+        shadow = shadow_of_base(jobs, sim)
     for place in range(shown):
         if mask[place] == 0.0:
-            show_submission(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
+            show_submission(jobs, sim, slot[place], shown_jobs, place * n_fields)
             mask[place] = np.float32(1.0)
-        show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * N_FIELDS)
+        show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * n_fields)
+        if jobs.nodes_pass != 0:
+            show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
         if sim.show_expected != EXPECT_NOTHING:
-            show_expected(jobs, sim, slot[place], shown_jobs, place * N_FIELDS)
+            show_expected(jobs, sim, slot[place], shown_jobs, place * n_fields)
     if before > shown:
-        shown_jobs[shown * N_FIELDS : before * N_FIELDS] = np.float32(0.0)
+        shown_jobs[shown * n_fields : before * n_fields] = np.float32(0.0)
         mask[shown:before] = np.float32(0.0)
     show_cluster(jobs, sim, slot, shown_cluster)

@@ -161,7 +161,11 @@ def take_largest_groups(
 
 @kernel
 def take_fewest_groups(jobs: Jobs, sim: Sim, at: int, shape: int, wanted: int) -> int:
-    """Place in the smallest group that holds all chunks, else on the largest groups."""
+    """Place in the smallest group that holds all chunks, else on the largest groups.
+
+    If that takes too many nodes, the same groups and those behind them are tried by most room, and
+    last all nodes by most room.
+    """
     sum_groups(jobs, sim, at, shape)
     most = most_nodes(jobs, shape)
     group = smallest_group_for(sim, wanted, -1)
@@ -169,11 +173,13 @@ def take_fewest_groups(jobs: Jobs, sim: Sim, at: int, shape: int, wanted: int) -
         n, _ = take_by_id(jobs, sim, at, shape, group, 0, wanted)
     else:
         n = take_largest_groups(jobs, sim, at, shape, wanted, False)
+        if n > most:
+            n = take_largest_groups(jobs, sim, at, shape, wanted, True)
     while group >= 0 and n > most:
         n, _ = take_by_room(jobs, sim, at, shape, group, HIGH, 0, wanted)
         group = smallest_group_for(sim, wanted, group)
     if n > most:
-        n = take_largest_groups(jobs, sim, at, shape, wanted, True)
+        n, _ = take_by_room(jobs, sim, at, shape, ANY_GROUP, HIGH, 0, wanted)
     return n if n <= most else -1
 
 

@@ -1,0 +1,1 @@
+"""Dutot, Poquet, Trystram: contiguity and locality in backfilling."""

@@ -1,0 +1,120 @@
+"""Machines of nodes: every start, node, chunk and kind of start equals the reference's.
+
+Both get the same estimates. After every pass it is checked that no node gives more than it has.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import nodes_of_kernels
+import reference_nodes
+from drawn_machines import Case, draw_case
+from engines import simulator_of
+from hpcgym.core.simulator import Simulator
+from hpcgym.errors import HpcgymError
+from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
+from strategies import REQUESTED_TIMES_S
+
+draws = st.integers(0, 2**40).map(Random)
+OVERUSED = "jobs use more of a node than it has"
+
+
+def simulator_for(case: Case, decide: str = "never", **more: Any) -> Simulator:
+    """Make a simulator of a case that checks invariants."""
+    workload = workload_of(case.machine, case.jobs)
+    return simulator_of(workload, decide=decide, **settings_of(**case.settings), **more)
+
+
+def check(case: Case, estimates: Any = "requested") -> list[int]:
+    """Check a case against the reference with the same estimates, and return these."""
+    simulator = simulator_for(case, estimates=estimates)
+    assert not simulator.run()
+    used = simulator.predicted_time.tolist()
+    expected = reference_nodes.simulate(case.machine, case.jobs, estimates=used, **case.settings)
+    assert first_difference(expected, result_of(simulator)) == ""
+    return used
+
+
+def draw_some_case(random: Random, *most: int) -> Case:
+    """Draw a case with a job, of a few users."""
+    case = Case(*draw_case(random, *most))
+    while not case.jobs:
+        case = draw_case(random, *most)
+    jobs = [job._replace(user=random.choice((-1, 0, 1))) for job in case.jobs]
+    return case._replace(jobs=jobs)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_few_drawn_machines_are_scheduled_as_by_the_reference(seed):
+    check(draw_some_case(Random(seed)))
+
+
+@given(draws)
+def test_drawn_machines_are_scheduled_as_by_the_reference(random):
+    case = draw_some_case(random)
+    assert check(case) == [job.requested_time for job in case.jobs]
+
+
+@pytest.mark.slow
+@settings(max_examples=400)
+@given(draws)
+def test_larger_drawn_machines_are_scheduled_as_by_the_reference(random):
+    check(draw_some_case(random, 40, 60))
+
+
+@given(draws)
+def test_requests_twice_as_long_are_planned_with(random):
+    case = draw_some_case(random)
+    assert check(case, "doubled") == [2 * job.requested_time for job in case.jobs]
+
+
+@given(draws)
+def test_means_of_recent_run_times_are_planned_with(random):
+    check(draw_some_case(random), "recent")
+
+
+@given(draws)
+def test_jobs_that_outlive_their_estimates_are_planned_with(random):
+    case = draw_some_case(random)
+    estimates = [random.choice(REQUESTED_TIMES_S) for _ in case.jobs]
+    assert check(case, estimates) == estimates
+
+
+@given(draws)
+def test_the_same_jobs_are_refused(random):
+    case = draw_case(random)
+    asked = [job._replace(chunks=job.chunks + random.randint(0, 2)) for job in case.jobs]
+    got = nodes_of_kernels.simulate(case.machine, asked, **case.settings)
+    expected = reference_nodes.simulate(case.machine, asked, **case.settings)
+    assert got[:5] == expected[:5]
+
+
+def stopped_simulator() -> Simulator:
+    """Return a simulator at a decision while jobs run."""
+    case = draw_some_case(Random(3))
+    simulator = simulator_for(case, decide="event")
+    while simulator.run() and not len(simulator.running):
+        pass
+    assert len(simulator.running)
+    return simulator
+
+
+def test_a_node_that_counts_less_as_free_than_it_has_is_found_broken():
+    simulator = stopped_simulator()
+    simulator.state.free_on[0, 0, 0] -= 1
+    with pytest.raises(HpcgymError, match=OVERUSED):
+        simulator.run()
+
+
+def test_a_job_with_more_chunks_than_its_node_has_room_for_is_found_broken():
+    simulator = stopped_simulator()
+    first = simulator.episode.table.placed_first[simulator.running[0]]
+    simulator.state.placed_chunks[0, first] += 1
+    with pytest.raises(HpcgymError, match=OVERUSED):
+        simulator.run()
