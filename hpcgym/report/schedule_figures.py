@@ -46,7 +46,7 @@ UNITS = ((1, "seconds"), (_MINUTE, "minutes"), (_HOUR, "hours"), (_DAY, "days"),
 STEPS = (
     *(1, 2, 5, 10, 30),
     *(_MINUTE * n for n in (1, 2, 5, 10, 30)),
-    *(_HOUR * n for n in (1, 2, 3, 6, 12)),
+    *(_HOUR * n for n in (1, 2, 3, 6)),
     *(_DAY * n for n in (1, 2)),
     *(_WEEK * n for n in (1, 2, 4, 8, 13, 26, 52, 104)),
 )

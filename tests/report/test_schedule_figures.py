@@ -19,7 +19,7 @@ DAY_S = 86_400
 def schedule_on(machine: Machine | None, run_time_s: int = 3 * DAY_S) -> Schedule:
     """Two jobs of 4 cpus on node 0, one after the other; the second waits for the first."""
     size = 16 if machine is None else None
-    times = ([0, 0], [run_time_s] * 2, [run_time_s] * 2, [4, 4])
+    times = ([0, 0], [run_time_s] * 2, [max(run_time_s, 1)] * 2, [4, 4])
     jobs = Workload.from_arrays(*times, machine_processors=size, machine=machine, name="two")
     never = np.zeros(2, dtype=bool)
     placement = Placement(np.arange(3), np.zeros(2, dtype=np.int64), np.full(2, 4))
@@ -68,8 +68,13 @@ def test_any_length_of_time_is_drawn(run_time_s: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("last", "marks"),
-    [(7, ("seconds", 1)), (3 * 3_600, ("minutes", 30)), (9 * DAY_S, ("days", 1))]
-    + [(60 * DAY_S, ("weeks", 1)), (365 * DAY_S, ("weeks", 4))],
+    [
+        (7, ("seconds", 1)),
+        (3 * 3_600, ("minutes", 30)),
+        (9 * DAY_S, ("days", 1)),
+        (60 * DAY_S, ("weeks", 1)),
+        (365 * DAY_S, ("weeks", 4)),
+    ],
 )
 def test_marks_of_time_are_whole_units(last: int, marks: tuple[str, float]) -> None:
     scale = time_scale(0, last)
@@ -78,7 +83,7 @@ def test_marks_of_time_are_whole_units(last: int, marks: tuple[str, float]) -> N
 
 def test_what_cannot_be_drawn_is_refused(schedule: Schedule, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    with pytest.raises(HpcgymError, match="two: .* counts processors"):
+    with pytest.raises(HpcgymError, match=r"two: .* counts processors"):
         schedule_figure(schedule_on(None))
     with pytest.raises(HpcgymError, match=r"must end in \.png, \.pdf, \.svg"):
         draw_schedule(schedule, tmp_path / "figure.gif")
