@@ -1,10 +1,10 @@
 """`hpcgym simulate`: what it prints and writes, and that bad input loses nothing."""
 
 import gzip
+import re
 import resource
 import signal
 from collections.abc import Callable, Iterator
-import re
 from pathlib import Path
 
 import pandas as pd
@@ -128,7 +128,8 @@ def test_figures_by_group_follow(run: Command, log: Path, by: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("by", "row"), [("partition", "all +3 "), ("resource", "cpus +4 .* 6.%\n *gpus +0 +0.00 +-")]
+    ("by", "row"),
+    [("partition", "all +3 "), ("resource", r"cpus +4 +3.78 +94.44% *\n *gpus +0 +0.00 +- ")],
 )
 def test_figures_by_partition_and_resource_follow(
     run: Command, log: Path, tmp_path: Path, by: str, row: str
