@@ -1,4 +1,4 @@
-"""Figures of a schedule on a machine of nodes: who held which node, and what lay idle for nobody.
+"""Figures of a schedule on a machine of nodes: who held which node, and which cpus no job could use.
 
 Source: Specification, section 13, "Metrics".
 """
@@ -32,6 +32,9 @@ N_POINTS = 250
 """Points of a line over time, each a mean as well."""
 
 UNUSABLE, GRID = "#8a8f98", "0.88"
+
+SHARP_NODES = 400
+"""Nodes at most that are drawn with sharp edges; of more, rows share dots and are averaged."""
 
 NAMED_GROUPS = 30
 """Groups whose names have room beside the nodes."""
@@ -150,7 +153,13 @@ def draw_occupation(
     order = np.argsort(machine.node_group, kind="stable")
     extent = (scale.first / scale.unit, scale.last / scale.unit, machine.n_nodes, 0)
     image = axes.imshow(
-        share[order], cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto", extent=extent
+        share[order],
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        extent=extent,
+        interpolation="nearest" if machine.n_nodes <= SHARP_NODES else "antialiased",
     )
     bar = axes.figure.colorbar(
         image, cax=axes.inset_axes((0.75, 1.02, 0.25, 0.025)), orientation="horizontal"
