@@ -363,6 +363,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
     def render(self) -> Any:
         """Show the machine over time, the queue and the head's reservation.
 
+        A machine of nodes is drawn with a row for each node, by groups, and a band for each
+        partition.
+
         Returns:
             Text for "ansi", an array (height, width, 3) for "rgb_array", None for "human".
 

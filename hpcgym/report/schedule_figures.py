@@ -1,4 +1,4 @@
-"""Figures of a schedule on a machine of nodes: who held which node, and which cpus no job could use.
+"""Figures of a schedule on a machine of nodes: what each node held, and what no job could use.
 
 Source: Specification, section 13, "Metrics".
 """
