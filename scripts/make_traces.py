@@ -50,12 +50,13 @@ def synthetic_256() -> SwfLog:
 def hetero_64() -> bytes:
     """Draw the log for nodes, and lay it out as a table of jobs in CSV."""
     drawn = hetero_workload(N_JOBS, np.random.default_rng(SEED), load=HETERO_LOAD, name=HETERO_NAME)
-    return table_of(drawn).to_csv(index=False, lineterminator="\n").encode()
+    text: str = table_of(drawn).to_csv(index=False, lineterminator="\n")
+    return text.encode()
 
 
 def table_of(workload: Workload) -> pd.DataFrame:
     """Lay a workload on nodes out as a table of jobs; partitions by name, flags as 0 and 1."""
-    assert workload.machine is not None and workload.partition is not None
+    assert workload.machine is not None and workload.chunks is not None
     keys = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
     columns = {key: getattr(workload, key) for key in keys}
     columns["cpus"] = workload.processors // workload.chunks

@@ -109,13 +109,13 @@ def hetero_workload(
     run_time = np.minimum(base.run_time, LONGEST_REQUEST_S)
     requests = tsafrir_estimates(run_time, generator, maximum=LONGEST_REQUEST_S)
     asked = draw_requests(base.processors, requests, generator)
-    times = {"run_time": run_time, "requested_time": requests}
+    times: dict[str, Any] = {"run_time": run_time, "requested_time": requests}
     drawn = Workload.from_arrays(base.submit_time, machine=HETERO_64, **times, **asked)
     drawn = _without_impossible(drawn)
     offered = int(drawn.run_time @ drawn.processors) / drawn.machine_processors
     scaled = scale_load(drawn, load * int(drawn.submit_time[-1]) / offered)
     users = draw_users(scaled, n_users, generator)
-    columns = {key: getattr(scaled, key) for key in (*times, *asked)}
+    columns: dict[str, Any] = {key: getattr(scaled, key) for key in (*times, *asked)}
     return Workload.from_arrays(
         scaled.submit_time, machine=HETERO_64, user=users, name=name, **columns
     )
@@ -186,7 +186,8 @@ def _draw_memory(
     needed = np.where(gpus > 0, gpus * np.exp2(13 + 4 * position), cpus * of_cpu)
     rounded = 1000 * 2 ** np.ceil(np.log2(np.maximum(needed / 1000, 1))).astype(np.int64)
     largest = [int(HETERO_64.node_memory_mb[one].max()) for one in HETERO_64.members]
-    return np.minimum(rounded, np.array(largest)[partition])
+    capped: IntArray = np.minimum(rounded, np.array(largest)[partition])
+    return capped
 
 
 def _choose(shares: dict[int, float], n: int, generator: np.random.Generator) -> IntArray:
