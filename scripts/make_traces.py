@@ -1,17 +1,21 @@
-"""Write the synthetic log of the shelf `traces/` and the shelf's index, always the same bytes."""
+"""Write the generated logs of the shelf `traces/` and the shelf's index, always the same bytes."""
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
+from hpcgym.core.workload import Workload
 from hpcgym.schedule import simulate
 from hpcgym.trace.catalogue import shelf_index
+from hpcgym.trace.hetero import hetero_workload
 from hpcgym.trace.swf import SwfLog, log_of, read_bytes, write_swf
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S, synthetic_workload
 
@@ -20,6 +24,8 @@ NAME = "synthetic-256"
 SEED = 1
 N_JOBS = 10_000
 LOAD = 0.6
+HETERO_NAME = "hetero-64"
+HETERO_LOAD = 0.55
 MONDAY_UNIX_S = 1_767_571_200  # 2026-01-05 00:00 UTC
 
 HEADER = (
@@ -41,19 +47,45 @@ def synthetic_256() -> SwfLog:
     return log_of(replace(drawn, wait_time=waits, unix_start=MONDAY_UNIX_S), HEADER)
 
 
+def hetero_64() -> bytes:
+    """Draw the log for nodes, and lay it out as a table of jobs in CSV."""
+    drawn = hetero_workload(N_JOBS, np.random.default_rng(SEED), load=HETERO_LOAD, name=HETERO_NAME)
+    text: str = table_of(drawn).to_csv(index=False, lineterminator="\n")
+    return text.encode()
+
+
+def table_of(workload: Workload) -> pd.DataFrame:
+    """Lay a workload on nodes out as a table of jobs; partitions by name, flags as 0 and 1."""
+    assert workload.machine is not None and workload.chunks is not None
+    keys = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
+    columns = {key: getattr(workload, key) for key in keys}
+    columns["cpus"] = workload.processors // workload.chunks
+    columns |= {key: getattr(workload, key) for key in ("gpus", "memory_mb")}
+    columns |= {key: getattr(workload, key).astype(int) for key in ("spread", "exclusive")}
+    columns["partition"] = np.array(workload.machine.partition_names)[workload.partition]
+    return pd.DataFrame(columns | {"user": workload.user})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=SHELF, help="where to write; default: shelf")
     folder = parser.parse_args().folder
-    log = folder / f"{NAME}.swf.gz"
-    write_swf(log, synthetic_256(), force=True)
-    digest = hashlib.sha256(read_bytes(log)).hexdigest()
-    print(f"{log}: sha256 of the text {digest}")
+    write_swf(folder / f"{NAME}.swf.gz", synthetic_256(), force=True)
+    packed = gzip.compress(hetero_64(), compresslevel=9, mtime=0)
+    (folder / f"{HETERO_NAME}.csv.gz").write_bytes(packed)
+    for log in (folder / f"{NAME}.swf.gz", folder / f"{HETERO_NAME}.csv.gz"):
+        digest = hashlib.sha256(read_bytes(log)).hexdigest()
+        print(f"{log}: sha256 of the text {digest}")
+        if folder.resolve() == SHELF:
+            state_digest(SHELF / f"{log.name.split('.')[0]}.toml", digest)
     if folder.resolve() == SHELF:
-        card = SHELF / f"{NAME}.toml"
-        text = card.read_text(encoding="utf-8")
-        card.write_text(re.sub(r'(?m)^sha256 = ".*"$', f'sha256 = "{digest}"', text), "utf-8")
         (SHELF / "README.md").write_text(shelf_index(), encoding="utf-8")
+
+
+def state_digest(card: Path, digest: str) -> None:
+    """Write the digest of a log into its entry."""
+    text = card.read_text(encoding="utf-8")
+    card.write_text(re.sub(r'(?m)^sha256 = ".*"$', f'sha256 = "{digest}"', text), "utf-8")
 
 
 if __name__ == "__main__":

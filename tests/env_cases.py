@@ -48,7 +48,9 @@ def episodes_of(workload: Workload, rules: Rules | None = None, **changes: Any) 
             description="Drawn by a test.",
             trace=TraceSpec(name="tiny", missing_request="drop"),
             machine=MachineSpec(
-                processors=rules.processors, largest_request_s=rules.largest_request
+                processors=rules.processors,
+                largest_request_s=rules.largest_request,
+                nodes=workload.machine,
             ),
             episode=WholeEpisode(),
             scheduler=SchedulerSpec(
@@ -59,6 +61,7 @@ def episodes_of(workload: Workload, rules: Rules | None = None, **changes: Any) 
                 kill_at_limit=rules.kill_at_limit,
                 estimates=rules.estimates,
                 event_semantics=rules.event_semantics,
+                placement=rules.placement,
             ),
         ),
         workload=workload,

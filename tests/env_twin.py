@@ -62,6 +62,7 @@ class Rules:
     scale: str = "unit"
     n_slots: int = 128
     expectations: str | None = None
+    placement: str = "lowest"
 
     @property
     def scheduler(self) -> dict[str, Any]:
@@ -279,6 +280,9 @@ class Simulation(Planner):
 class EnvTwin:
     """The environment: `reset`, `step`, `truncate`."""
 
+    WIDTH = 18
+    """Fields of a visible job."""
+
     def __init__(
         self,
         jobs: Sequence[Job],
@@ -463,15 +467,24 @@ class EnvTwin:
         hidden = sorted(rest)[n_oldest:]
         shown = first + oldest
         self.slots: list[int | None] = shown + [None] * (n_slots - len(shown))
-        head = next((j for j in base if sim.jobs[j].processors > sim.free), None)
-        shadow = math.inf if head is None else sim.reservation(head, sim.now)[0]
-        rows = [self.show_job(j, shadow) for j in shown]
-        rows += [[0.0] * 18] * (n_slots - len(shown))
+        shadow_of = self.shadows(base)
+        rows = [self.show_job(j, shadow_of(j)) for j in shown]
+        rows += [[0.0] * self.WIDTH] * (n_slots - len(shown))
         return {
             "jobs": [x for row in rows for x in row],
             "cluster": self.show_cluster(hidden),
             "action_mask": [1.0] * len(shown) + [0.0] * (n_slots - len(shown)),
         }
+
+    def fits(self, j: int) -> bool:
+        """Say whether a waiting job could start now."""
+        return self.sim.jobs[j].processors <= self.sim.free
+
+    def shadows(self, base: Sequence[int]) -> Callable[[int], float]:
+        """Return what gives each job its shadow time: that of the first that does not fit."""
+        head = next((j for j in base if not self.fits(j)), None)
+        shadow = math.inf if head is None else self.sim.reservation(head, self.sim.now)[0]
+        return lambda j: shadow
 
     def show_job(self, j: int, shadow: float) -> list[float]:
         """Return the 18 fields of a visible job."""
@@ -499,7 +512,7 @@ class EnvTwin:
             min(math.log(e * q) / math.log(E * M), 1.0),
             month_share(wait),
             ratio,
-            float(q <= sim.free),
+            float(self.fits(j)),
             float(sim.now + e <= shadow),
             float(sim.is_thresholded(j, sim.now)),
             min(math.log(1 + user.n_ended) / math.log(1001), 1.0),

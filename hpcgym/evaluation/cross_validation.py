@@ -13,7 +13,13 @@ from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, unknown_name
-from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, Kind
+from hpcgym.evaluation.baselines import (
+    BASELINES,
+    HINDSIGHT,
+    HINDSIGHT_ON_COPIES,
+    RULES,
+    Kind,
+)
 from hpcgym.evaluation.card_results import REPLICAS
 from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, PlannedRuns
 from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
@@ -27,6 +33,7 @@ from hpcgym.evaluation.runner import (
     Runner,
     Task,
     check_numbers,
+    misfits,
     refuse_one_name_twice,
     run_tasks,
 )
@@ -102,7 +109,8 @@ def cross_validate(
             except for trainings that a clock ends, such as those of `ppo`. With more than one, a
             training has one thread, trainers must be picklable, and a script must guard its entry
             with `if __name__ == "__main__"`.
-        baselines: Which of `hpcgym.evaluation.baselines.BASELINES` to add.
+        baselines: Which of `hpcgym.evaluation.baselines.BASELINES` to add. Those that count
+            processors are left out where a machine has nodes; the evaluations name them.
         resume: File that keeps finished trainings and runs, and from which a cross-validation that
             was interrupted goes on. It is unpickled: use no one else's.
         progress: Whether to show progress bars, on a terminal.
@@ -141,7 +149,10 @@ def cross_validate(
         ]
     cache = None if resume is None else RunCache(resume)
     plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
-    planned = list(plan.planned_runs(entrants, baselines))
+    rules = [load_agent(name) for name in baselines if name in RULES]
+    left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}
+    kept = [name for name in baselines if name not in left_out]
+    planned = list(plan.planned_runs(entrants, kept))
     tasks_by_key = {
         runs.training_key: runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)
     }
@@ -157,7 +168,7 @@ def cross_validate(
         tasks = _tasks(own, runner, tested[log])
         done = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))
-    return _result(plan, planned, trained, frames, (jitter, replicas))
+    return _result(plan, planned, trained, frames, (jitter, replicas), left_out)
 
 
 def _agents_and_trainers(
@@ -226,6 +237,7 @@ def _result(
     trained: Mapping[str, TrainedAgent],
     frames: Sequence[pd.DataFrame],
     copies: tuple[int, int],
+    left_out: Mapping[str, str],
 ) -> CrossValidationResult:
     """Return the result of all logs; `copies` is their jitter and replicas."""
     import pandas as pd
@@ -238,7 +250,9 @@ def _result(
     names = [log.scenario.name for log in plan.logs]
     jitter, replicas = copies
     evaluations = [
-        Evaluation(mean_over_seeds(frame), name, RATIO_BASELINE, jitter, replicas, plan.seed)
+        Evaluation(
+            mean_over_seeds(frame), name, RATIO_BASELINE, jitter, replicas, plan.seed, left_out
+        )
         for name, frame in zip(names, frames, strict=True)
     ]
     for name, frame in zip(names, frames, strict=True):

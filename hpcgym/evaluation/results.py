@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +58,7 @@ class Evaluation:
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies and of the bootstrap.
+        left_out: Agents that cannot schedule the scenario's machine, and why.
     """
 
     frame: pd.DataFrame
@@ -66,6 +67,7 @@ class Evaluation:
     jitter: int
     replicas: int
     seed: int
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -194,10 +196,11 @@ class Evaluation:
             how = f"95 % interval by paired bootstrap over {self.unit}s"
         else:
             how = f"one {self.unit}: no interval"
+        without = [f"left out {agent}: {why}" for agent, why in self.left_out.items()]
         what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
         table = Table(
             title=self.conditions,
-            caption="\n".join((what, *notes)),
+            caption="\n".join((what, *notes, *without)),
             box=None,  # whole numbers in 80 columns
             padding=(0, 1, 0, 0),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,9 +14,10 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training_weeks import refuse_training_weeks
+from hpcgym.core.nodes import refuse_on_nodes
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError
+from hpcgym.errors import EvaluationError, PolicyError
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
 from hpcgym.evaluation.workers import refuse_unpicklable, workers
@@ -60,6 +61,7 @@ def evaluate(
     copies for every agent. The scenario's threshold, backfilling and estimates hold for all, except
     what an agent's card states. Rules run in the simulator, all other agents through the
     environment, which would give a rule the same schedule. SAF is added where it is not named.
+    Agents that count processors are left out where the machine has nodes; the result names them.
 
     Args:
         agents: Names on the shelf, names of registered policies, weights such as "e=1,q=0.5", or
@@ -77,7 +79,8 @@ def evaluate(
 
     Raises:
         EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
-            jitter or jitter without copies, a negative seed, or a `resume` that is no run cache.
+            jitter or jitter without copies, a negative seed, or a `resume` that is no run cache. Or
+            none of the agents can schedule the scenario's machine.
         CardError: No such agent, or a week is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
 
@@ -93,7 +96,12 @@ def evaluate(
     check_numbers(jitter, replicas, seed, processes)
     every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
     episodes = every if weeks is None else every.select(weeks)
-    named = _named(agents)
+    given = _named(agents)
+    left_out = misfits(given, episodes)
+    named = [agent for agent in given if agent.name not in left_out]
+    if len(left_out) == len(agents):
+        reasons = "; ".join(left_out.values())
+        raise EvaluationError(f"no agent can schedule {episodes.scenario.name}: {reasons}")
     for agent in named:
         refuse_training_weeks(agent, every, episodes.numbers)
         if agent.name == RATIO_BASELINE:
@@ -111,6 +119,37 @@ def evaluate(
         jitter=jitter,
         replicas=replicas,
         seed=seed,
+        left_out=left_out,
+    )
+
+
+def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
+    """Return the agents that cannot schedule the machine of some episodes, and why.
+
+    Those are agents that count processors, on a machine of nodes.
+
+    Example:
+        >>> misfits([load_agent("DYNP")], Episodes("hetero-64-weeks"))["DYNP"]
+        'DYNP plans with counts of processors; it cannot schedule a machine of nodes'
+    """
+    if episodes.scenario.machine.nodes is None:
+        return {}
+    found = {}
+    for agent in agents:
+        try:
+            refuse_on_nodes(episodes.workload(0), _settings_of(agent, episodes.settings))
+        except PolicyError as error:
+            found[agent.name] = str(error)
+    return found
+
+
+def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> SchedulerSettings:
+    """Return a scenario's settings with what an agent states in their place."""
+    if isinstance(agent, RuleAgent):
+        return agent.settings(scenario)
+    keys = ("backfill", "backfill_order")
+    return replace(
+        scenario, **{key: agent.env_keywords[key] for key in keys if key in agent.env_keywords}
     )
 
 

@@ -37,8 +37,8 @@ ARCHIVE_REQUEST = (
 _INDEX = """\
 # Traces
 
-Logs in the Standard Workload Format. The code that reads, makes and downloads them is in
-`hpcgym/trace/`. `python scripts/make_traces.py` writes this page.
+Logs in the Standard Workload Format, and tables of jobs. The code that reads, makes and downloads
+them is in `hpcgym/trace/`. `python scripts/make_traces.py` writes this page.
 
 ## Bundled
 
@@ -59,7 +59,7 @@ Please also acknowledge the provider that `hpcgym traces info NAME` names.
 {published}
 """
 
-_SUFFIXES = (".swf.gz", ".swf")
+_SUFFIXES = (".swf.gz", ".swf", ".csv.gz")
 
 STATED = {"memory": "requested_memory", "queue": "queue", "partition": "partition"}
 """What jobs of a log may state for a machine of nodes, and the field that says so."""
@@ -75,7 +75,7 @@ class TraceEntry:
     """The description of one log in the catalogue or on the shelf; None where it is unknown.
 
     Attributes:
-        name: Name of the log, and of its file without `.swf` and `.gz`.
+        name: Name of the log, and of its file without `.swf`, `.csv` and `.gz`.
         description: The machine and the site, or how the log was made.
         version: Version of the log in the archive.
         jobs: Jobs in the file.
