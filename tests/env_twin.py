@@ -459,7 +459,7 @@ class EnvTwin:
 
     def observe(self) -> dict[str, list[float]]:
         """Return what the data sheet shows, in Python's floats."""
-        sim, n_slots = self.sim, self.rules.n_slots
+        n_slots = self.rules.n_slots
         base = self.by_policy("SAF")
         n_oldest = n_slots // 4
         first, rest = base[: n_slots - n_oldest], base[n_slots - n_oldest :]

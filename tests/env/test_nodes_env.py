@@ -156,3 +156,235 @@ def test_every_step_on_drawn_nodes_is_that_of_the_twin(action: str, random: Rand
     case = drawn(random, action=action)
     note(str(case))
     play_both(case)
+
+
+def test_drawn_episodes_have_decisions_in_several_components_and_on_exclusive_nodes() -> None:
+    """So that the test above compares what it says."""
+    cases = [drawn(Random(seed), decide="contested") for seed in range(60)]
+    split = [case for case in cases if len(set(reference_nodes.components(case.machine))) > 1]
+    assert sum(play_both(case) for case in split) > 20
+    assert any(job.exclusive for case in split for job in case.table)
+
+
+@pytest.mark.parametrize(
+    ("action", "backfill", "placement"),
+    [
+        ("weights", "easy", "lowest"),
+        ("policy", "conservative:planned=5", "tightest"),
+        ("order", "depth:k=2", "best-effort-local"),
+        ("job", "easy", "fewest-groups"),
+    ],
+)
+def test_every_step_with_a_long_queue_is_that_of_the_twin(
+    action: str, backfill: str, placement: str
+) -> None:
+    case = busy_case(action=action, backfill=backfill, placement=placement)
+    assert play_both(case) > 30
+
+
+def busy_case(n: int = 60, **changes: Any) -> Case:
+    """Return jobs with a long queue on two components, one of them two partitions."""
+    random = Random(3)
+    nodes = [reference_nodes.Node(4, 0, 8, f"s{v // 3}") for v in range(5)]
+    nodes += [reference_nodes.Node(8, 2, 16, "s2")] * 3
+    parts = (
+        reference_nodes.Partition("batch", frozenset(range(5))),
+        reference_nodes.Partition("gpu", frozenset(range(5, 8))),
+        reference_nodes.Partition("debug", frozenset((3, 4)), 0, 2, 1),
+    )
+    machine = reference_nodes.Machine(tuple(nodes), parts)
+    table = []
+    for j in range(n):
+        partition = random.choice((0, 0, 1, 1, 2))
+        asked = 600 * random.choice((1, 2, 6, 12))
+        run_time = int(asked * random.choice((0.1, 0.5, 1.0)))
+        table.append(
+            reference_nodes.Job(
+                300 * j // 2,
+                run_time,
+                asked,
+                random.choice((1, 2, 4)),
+                random.choice((1, 2, 4) if partition != 2 else (1, 2)),
+                random.choice((0, 1, 1)) if partition == 1 else 0,
+                random.choice((0, 1, 4, 8)) if partition != 2 else 2,
+                random.random() < 0.1 and partition == 0,
+                random.random() < 0.1,
+                partition,
+                random.randrange(4),
+            )
+        )
+    kept = [job for job in table if not reference_nodes.is_refused(machine, job, "lowest")]
+    rules = Rules(machine.cpus, 7_200, n_slots=12, threshold=20_000, baseline="SAF", **changes)
+    if rules.action == "policy":
+        rules = replace(rules, policies=SOME)
+    return Case(machine, kept, rules, 1)
+
+
+def small_env(rows: list[reference_nodes.Job], **keywords: Any) -> SchedulingEnv:
+    """Make an environment on two nodes of 4 cpus, each a partition and component of its own."""
+    parts = [reference_nodes.Partition(f"p{v}", frozenset((v,))) for v in (0, 1)]
+    machine = reference_nodes.Machine((reference_nodes.Node(4),) * 2, tuple(parts))
+    return env_of(workload_of(machine, rows), Rules(8, 1_000, **keywords))
+
+
+def decisions_as_fcfs(env: SchedulingEnv) -> list[int]:
+    """Play as FCFS; return when decisions were due."""
+    env.reset()
+    instants, terminated = [env.now], False
+    while not terminated:
+        _, _, terminated, _, _ = env.step(np.zeros(6, dtype=np.float32))
+        instants.append(env.now)
+    return instants[:-1]
+
+
+def test_only_components_with_an_event_of_their_own_are_contested() -> None:
+    """At 50 a job of the other component comes, while a job that fits waits behind the head."""
+    job = reference_nodes.Job
+    rows = [job(0, 100, 100, 2), job(1, 50, 50, 4), job(2, 900, 900, 2)]
+    other = job(50, 10, 10, 1, partition=1)
+    assert decisions_as_fcfs(small_env([*rows, other])) == [2, 100]
+    assert decisions_as_fcfs(small_env([*rows, other._replace(partition=0)])) == [2, 50, 60, 100]
+
+
+def test_a_pass_is_contested_even_if_all_jobs_fit_together_but_not_across_components() -> None:
+    pair = [reference_nodes.Job(5, 10, 10, 1, partition=p) for p in (1, 1)]
+    assert decisions_as_fcfs(small_env(pair)) == [5]
+    apart = [pair[0]._replace(partition=0), pair[1]]
+    assert decisions_as_fcfs(small_env(apart, decide="event")) == [5]
+    env = small_env(apart)
+    env.reset()
+    assert env.step(np.zeros(6, dtype=np.float32))[2]
+    assert env.schedule().start_time.tolist() == [5, 5]
+
+
+def test_a_number_of_seconds_decides_at_each_multiple_of_it() -> None:
+    rows = [reference_nodes.Job(5, 100, 100, 4), reference_nodes.Job(6, 10, 10, 4)]
+    assert decisions_as_fcfs(small_env(rows, decide=30)) == [0, 30, 60, 90]
+
+
+@given(random=st.randoms(use_true_random=False))
+def test_run_times_of_jobs_that_have_not_ended_change_nothing_seen_before(random: Random) -> None:
+    case = drawn(random, estimates="requested", reward="bsld", baseline=None)
+    env = env_of(case.workload, case.rules)
+    generator = np.random.default_rng(case.seed)
+    seen, actions = [env.reset()[0]], []
+    clock, past = [env.now], [env.schedule()]
+    while not env.schedule().complete:
+        actions.append(random_action(case.rules, generator))
+        seen.append(env.step(actions[-1])[0])
+        clock.append(env.now)
+        past.append(env.schedule())
+    turn = random.randrange(len(seen))
+    now, made = clock[turn], past[turn]
+    run_time = case.workload.run_time.copy()
+    for j in np.flatnonzero((made.start_time < 0) | (made.start_time + made.run_time > now)):
+        passed = now - made.start_time[j] + 1 if made.start_time[j] >= 0 else 0
+        run_time[j] = passed + random.randrange(100)
+    other = env_of(replace(case.workload, run_time=run_time), case.rules)
+    again = [other.reset()[0], *(other.step(action)[0] for action in actions[:turn])]
+    assert other.now == now
+    for before, after in zip(seen, again, strict=False):
+        assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+@pytest.mark.parametrize(
+    ("policy", "backfill", "placement"),
+    [
+        ("SAF", "easy", "lowest"),
+        ("WFP3", "easy", "best-effort-contiguous"),
+        ("FCFS", "conservative:planned=20", "tightest"),
+        ("SMITH", "depth:k=2", "fewest-groups"),
+        ("SMITH-HISTORY", "none", "best-effort-local"),
+    ],
+)
+def test_a_fixed_policy_starts_jobs_when_and_where_simulate_does(
+    policy: str, backfill: str, placement: str
+) -> None:
+    episodes = Episodes(HETERO)
+    scenario = episodes.scenario
+    scheduler = replace(scenario.scheduler, backfill=backfill, placement=placement)
+    env = SchedulingEnv(
+        Episodes(replace(scenario, scheduler=scheduler)),
+        action="policy",
+        policies=("LCFS", policy),
+        baseline=policy,
+    )
+    env.reset(options={"episode": 2})
+    terminated, total = False, 0.0
+    while not terminated:
+        _, reward, terminated, _, _ = env.step(1)
+        total += reward
+    settings = {"backfill": backfill, "placement": placement, "threshold": 200_000}
+    expected = simulate(episodes.workload(1), policy, **settings)
+    made = env.schedule()
+    assert np.array_equal(made.start_time, expected.start_time)
+    assert all(map(np.array_equal, made.placement, expected.placement))
+    assert total == pytest.approx(0, abs=1e-9)  # it is its own baseline
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_vector_on_nodes_is_its_environments_side_by_side(action: str) -> None:
+    keywords = {"scenario": HETERO, "action": action, "n_slots": 16, "baseline": "SAF"}
+    envs = gymnasium.make_vec(
+        "HPCBatch-v0", num_envs=3, vectorization_mode="vector_entry_point", **keywords
+    )
+    alone = [SchedulingEnv(**keywords) for _ in range(3)]
+    together, _ = envs.reset(seed=[1, 2, 3])
+    apart = [env.reset(seed=seed)[0] for seed, env in enumerate(alone, start=1)]
+    envs.action_space.seed(5)
+    for step in range(60):
+        for k, env in enumerate(alone):
+            assert all(np.array_equal(together[key][k], apart[k][key]) for key in apart[k])
+            assert np.array_equal(env.action_masks(), apart[k]["action_mask"] == 1)
+        if step == 30:
+            envs = pickle.loads(pickle.dumps(envs))
+        actions = envs.action_space.sample()
+        together, rewards, *_ = envs.step(actions)
+        for k, env in enumerate(alone):
+            apart[k], reward, *_ = env.step(actions[k])
+            assert reward == rewards[k]
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
+def test_a_copy_made_in_an_episode_goes_on_alike(duplicate: Any) -> None:
+    env = SchedulingEnv(HETERO, action="job", n_slots=8, baseline="SAF")
+    generator = np.random.default_rng(2)
+    env.reset(options={"episode": 1})
+    for _ in range(100):
+        env.step(int(generator.integers(3)))
+    other, terminated = duplicate(env), False
+    while not terminated:
+        action = int(generator.integers(3))
+        shown, reward, terminated, _, info = env.step(action)
+        again, *rest = other.step(action)
+        assert all(np.array_equal(shown[key], again[key]) for key in shown)
+        assert rest == [reward, terminated, False, info]
+    assert all(map(np.array_equal, env.schedule().placement, other.schedule().placement))
+
+
+def test_jobs_made_for_another_machine_are_refused() -> None:
+    env = SchedulingEnv(HETERO)
+    week = env.episodes.workload(0)
+    nodes = week.machine.nodes
+    other = replace(week.machine, nodes=(replace(nodes[0], gpus=1), *nodes[1:]))
+    columns = {key: getattr(week, key) for key in ("submit_time", "run_time", "requested_time")}
+    counted = Workload.from_arrays(**columns, processors=week.processors, machine_processors=2432)
+    for jobs in (replace(week, machine=other), counted):
+        with pytest.raises(ScenarioError, match=r"was made for .*; the scenario has 64 nodes"):
+            env.reset(options={"workload": jobs})
+    env.reset(options={"workload": week})
+    assert env.workload is week
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_ecosystem_s_checkers_have_nothing_to_say(action: str) -> None:
+    env = gymnasium.make("HPCBatch-v0", scenario=HETERO, action=action, n_slots=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_env(env.unwrapped, skip_render_check=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of its imports
+        sb3 = pytest.importorskip("stable_baselines3.common.env_checker")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sb3.check_env(env, warn=True, skip_render_check=True)
