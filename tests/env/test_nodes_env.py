@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import warnings
+from dataclasses import replace
 from random import Random
 from typing import Any, NamedTuple
 
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from hypothesis import given, note
 from hypothesis import strategies as st
 
@@ -16,9 +22,12 @@ from drawn_machines import draw_case
 from env_cases import ACTIONS, REWARDS, env_of, random_action
 from env_twin import Rules
 from env_twin_nodes import NodesTwin
+from hpcgym import simulate
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
+from hpcgym.errors import ScenarioError
+from hpcgym.scenario.episodes import Episodes
 from nodes_of_kernels import settings_of, workload_of
 
 HETERO = "hetero-64-weeks"
