@@ -107,6 +107,13 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode
         self.configs = _configs_of(scenario, num_envs, keywords)
         first = self.configs[0]
+        for config in self.configs:
+            if config.observation_space != first.observation_space:
+                one, other = (each.episodes.scenario.name for each in (first, config))
+                raise ScenarioError(
+                    f"{one} and {other} show different observations: scenarios of one vector need "
+                    "machines of nodes with as many partitions, or none with nodes"
+                )
         self._reader, self._terms = first.reader, first.reward_terms
         self.single_action_space = first.reader.space
         self.single_observation_space = first.observation_space

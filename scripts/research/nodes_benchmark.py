@@ -18,6 +18,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.slicing import slice_log
 from research.benchmark import cpu_seconds
 from research.step_benchmark import quickest, random_actions
 
@@ -131,11 +132,12 @@ def steps_on_nodes(scenario: str, numbers: Sequence[int], repeats: int) -> Table
     episodes = Episodes(scenario)
     spec = episodes.scenario
     flat = replace(spec, machine=replace(spec.machine, nodes=None))
-    plain = Episodes(flat, counted(episodes.log))
+    log, *_ = slice_log(spec)
+    plain = Episodes(flat, workload=counted(log))
     for n_envs in numbers:
         rates = []
         for played in (episodes, plain):
-            envs = SchedulingVectorEnv(n_envs, scenario=played, copy=False, threads=1)
+            envs = SchedulingVectorEnv(played, num_envs=n_envs, copy=False, threads=1)
             envs.reset(seed=0)
             actions = random_actions(envs)
             rates.append(n_envs / quickest(envs, actions, max(20_000 // n_envs, 50), repeats))

@@ -355,8 +355,8 @@ class Sim(Columned):
     changed_node: IntVector = empty("nodes of the machine")
     """Ring of the nodes whose free resources changed last."""
 
-    room_shape: IntVector = empty("rows of rooms")
-    """Shape that each row of `room` is about, -1 = none."""
+    room_shape: IntVector = zeros("rows of rooms")
+    """Shape that each row of `room` is about, plus 1; 0 = none, also where a state has grown."""
     room_at: IntVector = empty("rows of rooms")
     """`n_changes` up to which the row is right."""
     room_total: IntVector = empty("rows of rooms")

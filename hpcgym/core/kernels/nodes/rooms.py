@@ -76,7 +76,7 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     for node in range(len(jobs.capacity)):
         for resource in range(N_RESOURCES):
             sim.free_on[node, resource] = jobs.capacity[node, resource]
-    sim.room_shape[:] = -1
+    sim.room_shape[:] = 0
     sim.room_at[:] = 0
     sim.unplaced_at[:] = -1
     sim.refused_at[:] = -1
@@ -160,9 +160,9 @@ def rooms_of(jobs: Jobs, sim: Sim, shape: int) -> int:
     n_nodes = len(sim.changed_node)
     row = shape % len(sim.room_shape)
     missed = sim.n_changes - sim.room_at[row]
-    if sim.room_shape[row] != shape or missed > n_nodes:
+    if sim.room_shape[row] != shape + 1 or missed > n_nodes:
         fill_rooms(jobs, sim, row, shape)
-        sim.room_shape[row] = shape
+        sim.room_shape[row] = shape + 1
     else:
         total = sim.room_total[row]
         for change in range(sim.room_at[row], sim.n_changes):
