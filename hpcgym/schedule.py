@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core import metrics
+from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
 from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import Policy
@@ -40,6 +40,12 @@ CSV_COLUMNS = (
     "backfilled",
 )
 """Columns of the CSV file."""
+
+NODE_COLUMNS = ("partition", "n_nodes", "n_groups", "nodes")
+"""Its further columns on a machine of nodes."""
+
+Group = Literal["class", "user", "partition", "resource"]
+"""What `Schedule.metrics` can be asked by."""
 
 SUFFIXES = (".csv", ".swf", ".swf.gz")
 """Endings of a file name that `Schedule.write` knows."""
@@ -132,40 +138,113 @@ class Schedule:
     def metrics(self, by: None = None) -> dict[str, float]: ...
 
     @overload
-    def metrics(self, by: Literal["class", "user"]) -> pd.DataFrame: ...
+    def metrics(self, by: Group) -> pd.DataFrame: ...
 
-    def metrics(
-        self, by: Literal["class", "user"] | None = None
-    ) -> dict[str, float] | pd.DataFrame:
-        """Summarise the schedule, as a whole or by group.
+    def metrics(self, by: Group | None = None) -> dict[str, float] | pd.DataFrame:
+        """Summarise the schedule, as a whole, by group of jobs or by resource.
 
         Args:
             by: "class" for the four classes of requested time (up to 100 s, 1000 s, 10,000 s,
-                longer), or "user".
+                longer), or "user"; on a machine of nodes also "partition" or "resource".
 
         Returns:
-            The record of `hpcgym.core.metrics.summary`; or a frame of one row per class or user,
-            with the columns of `hpcgym.core.metrics.summary_by`.
+            The record of `hpcgym.core.metrics.summary`; or a frame of one row per class, user or
+            partition, with the columns of `hpcgym.core.metrics.summary_by`; or a frame of one row
+            per resource, with the columns of `hpcgym.core.node_metrics.by_resource`.
 
         Raises:
-            HpcgymError: Another group, or groups of an unfinished schedule.
+            HpcgymError: Another group, groups of an unfinished schedule, or partitions or resources
+                where processors are counted.
 
-        Source: Specification, section 1, "Metrics", and section 7 for the classes.
+        Source: Specification, section 1, "Metrics", section 7 for the classes, and section 13 for
+            partitions and resources.
         """
         columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
             return metrics.summary(self.workload, *columns)
-        if by == "class":
-            labels = metrics.requested_time_class(self.workload.requested_time)
-        elif by == "user":
-            labels = self.workload.user
-        else:
-            raise HpcgymError(unknown_name("group", by, ("class", "user")))
-        self._refuse_unfinished("metrics by group")
+        if by not in get_args(Group):
+            raise HpcgymError(unknown_name("group", by, get_args(Group)))
         import pandas as pd
 
-        groups = metrics.summary_by(labels, self.workload, *columns)
-        return pd.DataFrame.from_dict(groups, orient="index").rename_axis(by)
+        if by == "resource":
+            rows: dict[Any, dict[str, float]] = node_metrics.by_resource(*self.on_nodes())
+        else:
+            labels, names = self._labels(by)
+            self._refuse_unfinished("metrics by group")
+            groups = metrics.summary_by(labels, self.workload, *columns)
+            rows = {names.get(label, label): record for label, record in groups.items()}
+        return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
+
+    def _labels(self, by: Group) -> tuple[IntArray, dict[int, str]]:
+        """Return the group of each job as a number, and the names of groups that have one."""
+        jobs = self.workload
+        if by == "class":
+            return metrics.requested_time_class(jobs.requested_time), {}
+        if by == "user":
+            return jobs.user, {}
+        if jobs.machine is None or jobs.partition is None:
+            raise self._needs_nodes("partitions")
+        return jobs.partition, dict(enumerate(jobs.machine.partition_names))
+
+    def placement_metrics(self) -> dict[str, float]:
+        """Return the mean nodes and groups of a job, and the share of jobs in one group.
+
+        Raises:
+            HpcgymError: Processors are counted, or the schedule is unfinished.
+
+        Source: Specification, section 13, "Metrics".
+        """
+        jobs, _, _, placement = self.on_nodes()
+        assert jobs.machine is not None
+        return node_metrics.placement_summary(jobs.machine, placement)
+
+    def fragmentation(self) -> float:
+        """Return the share of free cpu-seconds that no waiting job could use, while any waited.
+
+        NaN where nothing was free then. A schedule of 100,000 jobs on 1,000 nodes takes seconds to
+        a minute, the longer its queue the longer.
+
+        Raises:
+            HpcgymError: Processors are counted, or the schedule is unfinished.
+
+        Source: Specification, section 13, "Metrics".
+        """
+        return node_metrics.fragmentation(self.workload, self._usage())
+
+    def usage(self) -> pd.DataFrame:
+        """Return what is held, and who waits, from each instant of a change to the next one.
+
+        The columns are those of `hpcgym.core.node_metrics.usage`, `time` on the workload's clock.
+        It costs as much as `fragmentation`.
+
+        Raises:
+            HpcgymError: Processors are counted, or the schedule is unfinished.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(self._usage())
+
+    def _usage(self) -> dict[str, IntArray]:
+        """Return the columns of `usage`."""
+        return node_metrics.usage(*self.on_nodes())
+
+    def on_nodes(self) -> tuple[Workload, IntArray, IntArray, Placement]:
+        """Return what `hpcgym.core.node_metrics` computes from: jobs, starts, run times, nodes.
+
+        Raises:
+            HpcgymError: Processors are counted, or the schedule is unfinished.
+        """
+        if self.placement is None:
+            raise self._needs_nodes("resources and placements")
+        self._refuse_unfinished("a metric of nodes")
+        return self.workload, self.start_time, self.run_time, self.placement
+
+    def _needs_nodes(self, what: str) -> HpcgymError:
+        """Return the error about what only a machine of nodes has."""
+        return HpcgymError(
+            f"{self.workload.name}: {what} need a machine of nodes; this schedule counts "
+            "processors. Give the workload a machine (machine=, --machine)"
+        )
 
     def series(
         self,
@@ -198,7 +277,8 @@ class Schedule:
         """Return one row per job, with every metric and how the job was started.
 
         Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
-        is the executed one. `started` is "in_order", "backfilled" or "" (not yet).
+        is the executed one. `started` is "in_order", "backfilled" or "" (not yet). On a machine of
+        nodes the columns `NODE_COLUMNS` follow, with ids of nodes as "0-3,7".
         """
         import pandas as pd
 
@@ -219,8 +299,22 @@ class Schedule:
                 "backfilled": self.backfilled,
                 "thresholded": self.thresholded,
                 "started": np.where(self.start_time >= 0, how, ""),
+                **self._node_columns(),
             }
         )
+
+    def _node_columns(self) -> dict[str, Any]:
+        """Return the columns `NODE_COLUMNS`; none where processors are counted."""
+        jobs, placement = self.workload, self.placement
+        if placement is None or jobs.machine is None:
+            return {}
+        columns = (
+            np.array(jobs.machine.partition_names)[jobs.partition],
+            node_metrics.nodes_per_job(placement),
+            node_metrics.groups_per_job(jobs.machine, placement),
+            node_metrics.node_ranges(placement),
+        )
+        return dict(zip(NODE_COLUMNS, columns, strict=True))
 
     def write(self, path: str | Path, *, force: bool = False) -> None:
         """Write a .csv file (`to_csv`), or a .swf or .swf.gz file (`to_swf`), by the name's ending.
@@ -237,12 +331,15 @@ class Schedule:
     def to_csv(self, path: str | Path, *, force: bool = False) -> None:
         """Write one row per job, by submit time, then position, with the columns `CSV_COLUMNS`.
 
+        On a machine of nodes the columns `NODE_COLUMNS` follow.
+
         Times are in the log's own base, the run time is the executed one, `backfilled` is 0 or 1.
 
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
         """
-        frame = self.to_frame()[list(CSV_COLUMNS)]
+        further = () if self.placement is None else NODE_COLUMNS
+        frame = self.to_frame()[[*CSV_COLUMNS, *further]]
         offset = self.workload.time_offset
         frame["submit_time"] += offset
         frame["start_time"] = np.where(self.start_time >= 0, self.start_time + offset, -1)

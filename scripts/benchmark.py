@@ -13,7 +13,7 @@ from rich.console import Console
 
 import hpcgym
 from hpcgym.errors import TraceError
-from research import benchmark, step_benchmark
+from research import benchmark, nodes_benchmark, step_benchmark
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference
@@ -53,6 +53,9 @@ if __name__ == "__main__":
     parser.add_argument(
         "--longest-queue", type=int, default=100_000, help="jobs waiting while a step is measured"
     )
+    parser.add_argument(
+        "--jobs-on-nodes", type=int, default=500_000, help="jobs on sites of 1,000 and 10,000 nodes"
+    )
     asked = parser.parse_args()
     console, logs = Console(), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
@@ -69,3 +72,7 @@ if __name__ == "__main__":
     console.print(step_benchmark.over_parts(scenario, 64, asked.repeats))
     console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
     console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))
+    few = min(asked.repeats, 2)
+    console.print(nodes_benchmark.over_nodes(asked.jobs_on_nodes, few))
+    console.print(nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few))
+    console.print(nodes_benchmark.steps_on_nodes("hetero-64-weeks", (1, 16, 64), asked.repeats))

@@ -4,75 +4,22 @@ Results are kept as they come, so an interrupted run goes on where it stopped. R
 sources of the kernels, or of the reference, do not count.
 
     HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 ctc-sp2 --processes 2
+    HPCGYM_TRACES=FOLDER python scripts/verify.py --logs kth-sp2 hpc2n --nodes
+
+Two logs are also put on machines of nodes, and nodes and chunks are compared too.
 """
 
 import argparse
 import csv
-import hashlib
 import json
 import multiprocessing
 import os
 import sys
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-
-LOGS = {
-    "kth-sp2": "KTH-SP2-1996-2.1-cln",
-    "ctc-sp2": "CTC-SP2-1996-3.1-cln",
-    "sdsc-sp2": "SDSC-SP2-1998-4.2-cln",
-    "sdsc-par": "SDSC-Par-1996-3.1-cln",
-    "sdsc-blue": "SDSC-BLUE-2000-4.2-cln",
-    "hpc2n": "HPC2N-2002-2.2-cln",
-    "cea-curie": "CEA-Curie-2011-2.1-cln",
-}
-LARGE = ("sdsc-blue", "hpc2n", "cea-curie")
-OTHER_RULES = [
-    {"policy": [0.1, 0.2, -0.3, 0.1, 0.2, 0.1]},
-    {"event_semantics": "pyss"},
-    {"event_semantics": "pyss", "estimates": "exact", "backfill_order": "SPF"},
-    {"event_semantics": "pyss", "policy": "SAF", "threshold": 200_000},
-    {"kill_at_limit": False, "policy": "SAF", "threshold": 200_000},
-    {"estimates": "exact", "policy": "SMITH"},
-    {"backfill": "none", "policy": "SPF", "threshold": 72_000},
-]
-
-
-def matrix(log: str) -> list[dict[str, Any]]:
-    """Return the schedulers to try on a log: every policy, in fewer settings where it is large."""
-    from reference import POLICIES
-
-    pairs = [(None, None), ("SPF", 200_000)]
-    if log not in LARGE:
-        pairs += [("SPF", None), (None, 200_000), (None, 72_000), ("SPF", 72_000)]
-    keys = ("policy", "backfill_order", "threshold")
-    cells = [dict(zip(keys, (policy, *pair), strict=True)) for policy in POLICIES for pair in pairs]
-    return cells + OTHER_RULES
-
-
-@cache
-def workload(log: str) -> Any:
-    """Read a log, once per process."""
-    from hpcgym import load_workload
-
-    return load_workload(LOGS[log])
-
-
-def check(log: str, settings: dict[str, Any]) -> tuple[int, str]:
-    """Return how many jobs were compared, and the first difference, if any."""
-    from engines import first_difference
-
-    return len(workload(log)), first_difference(workload(log), **settings)
-
-
-def digest() -> str:
-    """Name the sources that results depend on."""
-    sources = [ROOT / "tests" / "reference.py", *sorted((ROOT / "hpcgym" / "core").rglob("*.py"))]
-    return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
 
 
 def main() -> int:
@@ -80,9 +27,11 @@ def main() -> int:
 
     from hpcgym.errors import HpcgymError
     from hpcgym.trace import find_trace
+    from whole_logs import LOGS, check, digest, matrix, matrix_on_nodes
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--logs", nargs="+", choices=LOGS, default=list(LOGS), help="default: all")
+    parser.add_argument("--nodes", action="store_true", help="on machines of nodes only")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--record", type=Path, default=ROOT / "runs" / "verify.csv")
     options = parser.parse_args()
@@ -92,7 +41,11 @@ def main() -> int:
     except HpcgymError as error:
         parser.error(str(error))
     sources = digest()
-    cells = {(sources, log, json.dumps(s)): (log, s) for log in options.logs for s in matrix(log)}
+    cells = {
+        (sources, log, json.dumps(settings)): (log, settings)
+        for log in options.logs
+        for settings in ([] if options.nodes else matrix(log)) + matrix_on_nodes(log)
+    }
     options.record.parent.mkdir(parents=True, exist_ok=True)
     pool = ProcessPoolExecutor(options.processes, multiprocessing.get_context("spawn"))
     with options.record.open("a+", newline="") as file, Progress() as bar, pool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import hpcgym
 import reference_nodes
+import reference_nodes_log
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
@@ -123,3 +126,49 @@ def first_difference(expected: Result, got: Result) -> str:
         f"reference {[column[j] for column in expected[:4]]}, "
         f"hpcgym {[column[j] for column in got[:4]]}"
     )
+
+
+def by_reference(workload: Workload, kind: Callable[..., Result], **settings: Any) -> Result:
+    """Schedule a workload with a reference: `reference_nodes.simulate`, or one called like it."""
+    found = workload.machine
+    assert found is not None
+    groups = [found.group_names[g] for g in found.node_group]
+    columns = found.node_cpus.tolist(), found.node_gpus.tolist(), found.node_memory_mb.tolist()
+    nodes = [reference_nodes.Node(*row) for row in zip(*columns, groups, strict=True)]
+    parts = [
+        reference_nodes.Partition(
+            **asdict(part) | {"nodes": frozenset(np.flatnonzero(members).tolist())}
+        )
+        for part, members in zip(found.partitions, found.members, strict=True)
+    ]
+    asked = {key: getattr(workload, key) for key in Job._fields if key != "cpus"}
+    asked["cpus"] = workload.processors // workload.chunks
+    jobs = zip(*(asked[key].tolist() for key in Job._fields), strict=True)
+    return kind(reference_nodes.Machine(tuple(nodes), tuple(parts)), jobs, **settings)
+
+
+def first_difference_on_log(
+    workload: Workload, kind: Callable[..., Result] = reference_nodes_log.simulate, **settings: Any
+) -> str:
+    """Compare a workload's schedule with that of a reference; return "" where all is equal."""
+    got = result_of(hpcgym.simulate(workload, **settings_of(**settings)))
+    return first_difference(by_reference(workload, kind, **settings), got)
+
+
+MACHINES = {
+    "KTH-SP2-1996-2.1-cln": Machine(tuple(NodeType(5, 4, group=f"s{g}") for g in range(5))),
+    "HPC2N-2002-2.2-cln": Machine(
+        (
+            NodeType(20, 2, memory_mb=512, group="small"),
+            *[NodeType(20, 2, memory_mb=1024, group=f"s{g}") for g in range(4)],
+            NodeType(20, 2, memory_mb=2048, group="large"),
+        )
+    ),
+}
+"""Machines of nodes for real logs, with as many cpus as each had processors."""
+
+
+def log_on_nodes(path: Path) -> Workload:
+    """Read a log onto its machine of nodes, with the memory that its jobs ask for."""
+    machine = MACHINES[path.name.removesuffix(".swf.gz")]
+    return hpcgym.load_workload(path, machine=machine, requested_memory=True)

@@ -35,8 +35,9 @@ Source: Specification, section 13, "Room and placement", "EASY and depth k", "Co
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from reference import MOVING_RULES, STILL_RULES, Policy, mixed_rule
@@ -357,18 +358,22 @@ class Simulation:
         self.component = components(machine)
         self.waiting: set[int] = set()
         self.running: dict[int, Placement] = {}
-        refused = [j for j, job in enumerate(jobs) if is_refused(machine, job, placement)]
-        self.to_come = [j for j in range(len(jobs)) if j not in refused]
+        refused = [j for j in range(len(jobs)) if self.is_refused(j)]
+        self.to_come = deque(j for j in range(len(jobs)) if j not in refused)
         n = len(jobs)
         self.result = Result([None] * n, [{} for _ in jobs], [False] * n, [False] * n, refused, [])
 
     def run(self) -> Result:
         """Handle instants until every job has ended."""
         while self.to_come or self.running:
-            submissions = [self.jobs[j].submit_time for j in self.to_come[:1]]
+            submissions = [self.jobs[j].submit_time for j in islice(self.to_come, 1)]
             self.round(min([*submissions, *map(self.end, self.running)]))
         assert not self.waiting
         return self.result
+
+    def is_refused(self, j: int) -> bool:
+        """Tell whether job j can never run."""
+        return is_refused(self.machine, self.jobs[j], self.rule)
 
     def round(self, t: int) -> None:
         """Handle completions of t, then submissions, then one pass of each component they touch.
@@ -377,9 +382,10 @@ class Simulation:
         """
         ended = [j for j in self.running if self.end(j) == t]
         for j in ended:
-            del self.running[j]
-        submitted = [j for j in self.to_come if self.jobs[j].submit_time == t]
-        self.to_come = self.to_come[len(submitted) :]
+            self.finish(j)
+        submitted = []
+        while self.to_come and self.jobs[self.to_come[0]].submit_time == t:
+            submitted.append(self.to_come.popleft())
         self.waiting.update(submitted)
         for component in sorted({self.component_of(j) for j in ended + submitted}):
             self.schedule(component, t)
@@ -387,11 +393,15 @@ class Simulation:
     def schedule(self, component: int, t: int) -> None:
         """Make the pass of a component, and keep what it found."""
         waiting = [j for j in self.waiting if self.component_of(j) == component]
-        one = (ConservativePass if self.depth == math.inf else DepthPass)(self, component, t)
+        one = self.new_pass(component, t)
         queue = self.in_order(self.order, waiting, t)
         one.make(queue)
         started = [j for j in queue if j not in self.waiting]
         self.result.passes.append(Pass(t, component, queue, started, one.reserved))
+
+    def new_pass(self, component: int, t: int) -> DepthPass | ConservativePass:
+        """Return a pass to make."""
+        return (ConservativePass if self.depth == math.inf else DepthPass)(self, component, t)
 
     def component_of(self, j: int) -> int:
         """Return the component of job j."""
@@ -431,6 +441,10 @@ class Simulation:
         self.result.placements[j] = dict(sorted(nodes.items()))
         self.result.backfilled[j] = backfilled
         self.result.thresholded[j] = self.is_thresholded(j, t)
+
+    def finish(self, j: int) -> None:
+        """Take its nodes from job j."""
+        del self.running[j]
 
 
 # --- Passes ---------------------------------------------------------------------------------------
@@ -579,6 +593,7 @@ def simulate(
     conservative: bool = False,
     planned: float | None = None,
     estimates: Sequence[int] | None = None,
+    kind: type[Simulation] = Simulation,
 ) -> Result:
     """Schedule every job of a table on a machine of nodes.
 
@@ -594,6 +609,7 @@ def simulate(
         conservative: The same as an infinite depth.
         planned: Conservative: how many waiting jobs of a component a pass looks at; None = all.
         estimates: What the scheduler plans with, s; None = what the jobs request.
+        kind: What keeps the jobs and makes the passes.
 
     Returns:
         Starts, nodes and kinds of starts, and every pass.
@@ -604,7 +620,7 @@ def simulate(
     assert len(estimates) == len(table) and min(estimates, default=1) >= 1
     depth = math.inf if conservative else depth
     assert planned is None or depth == math.inf
-    simulation = Simulation(
+    simulation = kind(
         machine,
         table,
         estimates,

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import nodes_of_kernels
 import reference
 import reference_nodes
+import reference_nodes_log
 import reference_profile
 from drawn_machines import (
     STILL_ORDERS,
@@ -42,6 +43,7 @@ from reference_nodes import (
     one_partition,
     place,
 )
+from strategies import REQUESTED_TIMES_S
 
 Simulate = Callable[..., Result]
 
@@ -311,6 +313,15 @@ def test_more_free_nodes_never_take_a_placement_away(random, rule):
         more, less = draw_less(random, case, job)
         if place(case.machine, job, less, rule) is not None:
             assert place(case.machine, job, more, rule) is not None
+
+
+@given(draws)
+def test_the_reference_for_whole_logs_schedules_as_the_reference_does(random):
+    case = draw_case(random)
+    more = {"estimates": [random.choice(REQUESTED_TIMES_S) for _ in case.jobs]}
+    for changed in ({}, more):
+        expected = run(reference_nodes.simulate, case, **changed)
+        assert run(reference_nodes_log.simulate, case, **changed)[:5] == expected[:5]
 
 
 # --- Examples worked by hand ----------------------------------------------------------------------

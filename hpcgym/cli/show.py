@@ -90,7 +90,7 @@ def show_metrics(metrics: Mapping[str, float], title: str) -> None:
 
 
 def show_groups(frame: pd.DataFrame, title: str) -> None:
-    """Print the metrics of each class or user, one line each, as of `hpcgym.Schedule.metrics`."""
+    """Print the metrics of each group of jobs, one line each, as of `hpcgym.Schedule.metrics`."""
     columns = ["jobs", "mean wait, s", "max wait, s", "mean bsld", "p99 bsld", "pp-bsld"]
     rows = [
         [
@@ -107,6 +107,20 @@ def show_groups(frame: pd.DataFrame, title: str) -> None:
         for row in frame.itertuples()
     ]
     show_table([str(frame.index.name), *columns, "backfilled", "work"], rows, title=title)
+
+
+def show_resources(frame: pd.DataFrame, title: str) -> None:
+    """Print what of each resource was held, one line each, as of `hpcgym.Schedule.metrics`."""
+    rows = [
+        [
+            row.Index,
+            row.capacity,
+            row.mean_held,
+            "-" if row.capacity == 0 else f"{row.utilisation:.2%}",
+        ]
+        for row in frame.itertuples()
+    ]
+    show_table(["resource", "capacity", "mean held", "utilisation"], rows, title=title)
 
 
 def number(value: object) -> str:

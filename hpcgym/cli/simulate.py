@@ -15,7 +15,7 @@ from hpcgym.cli.options import (
     parse_threshold,
     read_machine,
 )
-from hpcgym.cli.show import show_groups, show_metrics
+from hpcgym.cli.show import show_groups, show_metrics, show_resources
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -111,7 +111,11 @@ def simulate_log(
         float, typer.Option(help="Weight of processor-seconds in that choice; 0 = none.")
     ] = 0.0,
     by: Annotated[
-        str | None, typer.Option(metavar="class|user", help="Show the metrics by group, too.")
+        str | None,
+        typer.Option(
+            metavar="class|user|partition|resource",
+            help="Show the metrics by group or resource, too.",
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -165,7 +169,8 @@ def simulate_log(
     title = f"{workload.name}: {policy}, backfill {backfill}"
     show_metrics(schedule.metrics(), title)
     if by is not None:
-        show_groups(schedule.metrics(cast(Any, by)), f"By {by}")
+        show = show_resources if by == "resource" else show_groups
+        show(schedule.metrics(cast(Any, by)), f"By {by}")
     if output is not None:
         schedule.write(output, force=force)
         typer.echo(f"wrote {output}")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numba
-from numba.core import event
+from numba.core import event, types
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 ResultT = TypeVar("ResultT")
@@ -72,7 +72,25 @@ def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
         cache=is_cached,
     )
     compiled: KernelT = with_our_cache(lambda: compile_lazily(function))
+    if hasattr(compiled, "get_call_template"):  # not where compilation is off
+        _share_versions(compiled)
     return compiled
+
+
+def _share_versions(compiled: Any) -> None:
+    """Have calls with different constants share one compiled version of a function.
+
+    Numba compiles a function anew for every constant that a caller passes, and whatever it calls
+    with it. Inlined code knows its constants all the same.
+    """
+    find = compiled.get_call_template
+
+    def find_without_constants(arguments: Any, keywords: Any) -> Any:
+        plain = tuple(types.unliteral(one) for one in arguments)
+        named = {key: types.unliteral(one) for key, one in dict(keywords).items()}
+        return find(plain, named)
+
+    compiled.get_call_template = find_without_constants
 
 
 def with_our_cache(make: Callable[[], ResultT]) -> ResultT:

@@ -17,7 +17,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import Conservative, as_backfill
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.policy import as_policy
-from hpcgym.core.requests import unplaceable
+from hpcgym.core.requests import distinct, unplaceable
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.machine import Machine
@@ -25,20 +25,6 @@ from hpcgym.machine import Machine
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.state import State
-
-PLACEMENTS = {
-    "lowest": s.PLACE_LOWEST,
-    "tightest": s.PLACE_TIGHTEST,
-    "fewest-groups": s.PLACE_FEWEST_GROUPS,
-    "contiguous": s.PLACE_CONTIGUOUS,
-    "local": s.PLACE_LOCAL,
-    "best-effort-contiguous": s.PLACE_BEST_EFFORT_CONTIGUOUS,
-    "best-effort-local": s.PLACE_BEST_EFFORT_LOCAL,
-}
-"""Placement rules by name.
-
-Source: Specification, section 13, "Room and placement".
-"""
 
 MOST_ROOMS = 2**22
 """Rooms kept of shapes by a simulation: 16 MB of them."""
@@ -134,9 +120,10 @@ def _shapes_of(workload: Workload) -> tuple[NDArray[np.int64], NDArray[np.int64]
         workload.exclusive,
         workload.partition,
     )
-    table = np.stack([np.asarray(column, dtype=np.int64) for column in columns], axis=1)
-    need, shape = np.unique(table, axis=0, return_inverse=True)
-    return np.ascontiguousarray(need), np.ascontiguousarray(shape.ravel().astype(np.int64))
+    table = [np.asarray(column, dtype=np.int64) for column in columns]
+    first, shape = distinct(table)
+    need = np.stack([column[first] for column in table], axis=1)
+    return np.ascontiguousarray(need), np.ascontiguousarray(shape)
 
 
 def _most_nodes(workload: Workload, machine: Machine) -> NDArray[np.int64]:
@@ -144,7 +131,8 @@ def _most_nodes(workload: Workload, machine: Machine) -> NDArray[np.int64]:
     assert workload.chunks is not None and workload.partition is not None
     sizes = machine.members.sum(axis=1)
     limited = np.where(machine.max_nodes > 0, np.minimum(machine.max_nodes, sizes), sizes)
-    return np.minimum(workload.chunks, limited[workload.partition]).astype(np.int64)
+    most: NDArray[np.int64] = np.minimum(workload.chunks, limited[workload.partition])
+    return most
 
 
 def _tier_ranks(machine: Machine) -> NDArray[np.int64]:

@@ -21,10 +21,11 @@ from hpcgym.core import metrics
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
-from hpcgym.core.nodes import PLACEMENTS, columns_of, refuse_on_nodes, sizes_for
+from hpcgym.core.nodes import columns_of, refuse_on_nodes, sizes_for
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
+from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import SettingRows, State, allocate
 from hpcgym.core.struct import Struct

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import constants as s
 from hpcgym.errors import PolicyError, unknown_name
 from hpcgym.machine import Machine
 
@@ -22,16 +23,16 @@ if TYPE_CHECKING:
 
 IntArray = NDArray[np.int64]
 
-PLACEMENTS = (
-    "lowest",
-    "tightest",
-    "fewest-groups",
-    "contiguous",
-    "local",
-    "best-effort-contiguous",
-    "best-effort-local",
-)
-"""The placement rules, by name."""
+PLACEMENTS = {
+    "lowest": s.PLACE_LOWEST,
+    "tightest": s.PLACE_TIGHTEST,
+    "fewest-groups": s.PLACE_FEWEST_GROUPS,
+    "contiguous": s.PLACE_CONTIGUOUS,
+    "local": s.PLACE_LOCAL,
+    "best-effort-contiguous": s.PLACE_BEST_EFFORT_CONTIGUOUS,
+    "best-effort-local": s.PLACE_BEST_EFFORT_LOCAL,
+}
+"""The placement rules by name, with their numbers in kernels."""
 
 
 class Requests(NamedTuple):
@@ -101,7 +102,7 @@ def _too_wide(machine: Machine, jobs: Requests, placement: str) -> dict[int, str
     """Return the jobs whose chunks the rule cannot place on their empty partition."""
     cpus = jobs.processors // jobs.chunks
     asked = Chunk(cpus, jobs.gpus, jobs.memory_mb, jobs.spread, jobs.partition)
-    first, shape = _distinct(asked)
+    first, shape = distinct(asked)
     chunks = [Chunk(*(column[job].item() for column in asked)) for job in first]
     most = np.array([_capacity(machine, chunk, placement) for chunk in chunks])
     return {
@@ -110,7 +111,7 @@ def _too_wide(machine: Machine, jobs: Requests, placement: str) -> dict[int, str
     }
 
 
-def _distinct(columns: Iterable[NDArray[Any]]) -> tuple[IntArray, IntArray]:
+def distinct(columns: Iterable[NDArray[Any]]) -> tuple[IntArray, IntArray]:
     """Return the first row of each distinct combination of values, and which one each row has."""
     code: Any = 0
     for column in columns:  # one by one: much faster than to sort rows

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
-from hpcgym.core.nodes import PLACEMENTS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
+from hpcgym.core.requests import PLACEMENTS
 from hpcgym.errors import PolicyError, unknown_name
 
 EventSemantics = Literal["batch", "pyss"]
@@ -33,7 +33,7 @@ class SchedulerSettings:
             `hpcgym.core.kernels.scoring.estimates.next_estimate`.
         event_semantics: What happens at one instant.
         placement: On a machine of nodes, in what order a job takes them; see
-            `hpcgym.core.nodes.PLACEMENTS`.
+            `hpcgym.core.requests.PLACEMENTS`.
 
     Raises:
         PolicyError: An unknown name, a threshold below 0 or not whole, or a contradiction.

@@ -60,7 +60,7 @@ def observation_space(n_slots: int, machine: Machine | None = None) -> spaces.Sp
         >>> observation_space(2)["jobs"].shape
         (36,)
     """
-    boxes = {
+    boxes: dict[str, spaces.Space[Any]] = {
         "jobs": _box(JobField, n_slots * fields_per_job(machine)),
         "cluster": _box(ClusterField, len(ClusterField)),
         "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),

@@ -80,8 +80,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         the run time of a job that has not ended. log is natural.
 
         `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. On a machine of nodes a row
-        has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones before them. The last quarter shows the
-        oldest of the other jobs.
+        has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
+        before them. The last quarter shows the oldest of the other jobs.
 
         TABLE OF JobField
 
@@ -208,6 +208,10 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self.n_slots = n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
+        self._shown_sizes = (
+            n_slots * fields_per_job(self._config.machine),
+            N_CLUSTER + machine_fields(self._config.machine),
+        )
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
@@ -363,6 +367,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
     def render(self) -> Any:
         """Show the machine over time, the queue and the head's reservation.
 
+        A machine of nodes is drawn with a row for each node, by groups, and a band for each
+        partition.
+
         Returns:
             Text for "ansi", an array (height, width, 3) for "rgb_array", None for "human".
 
@@ -419,15 +426,15 @@ pass. An empty slot means the first job of the base order and counts in `info["i
 
     def _empty(self) -> tuple[Observation, NDArray[np.float32]]:
         """Return zeros for an observation, and those of them that are about the cluster."""
-        machine = self._config.machine
-        cluster = np.zeros(N_CLUSTER + machine_fields(machine), dtype=np.float32)
+        n_jobs, n_cluster = self._shown_sizes
+        cluster = np.zeros(n_cluster, dtype=np.float32)
         shown = {
-            "jobs": np.zeros(self.n_slots * fields_per_job(machine), dtype=np.float32),
-            "cluster": cluster[:N_CLUSTER],
+            "jobs": np.zeros(n_jobs, dtype=np.float32),
+            "cluster": cluster,
             "action_mask": np.zeros(self.n_slots, dtype=np.float32),
         }
-        if machine is not None:
-            shown["machine"] = cluster[N_CLUSTER:]
+        if n_cluster > N_CLUSTER:
+            shown["cluster"], shown["machine"] = cluster[:N_CLUSTER], cluster[N_CLUSTER:]
         return shown, cluster
 
     def __getstate__(self) -> dict[str, Any]:

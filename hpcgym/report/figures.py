@@ -46,12 +46,31 @@ def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = F
         HpcgymError: matplotlib is not installed, or the name ends otherwise.
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
+    format_of(path)  # refuse before the figure is drawn
+    save(evaluation_figure(evaluation), path, force=force)
+
+
+def format_of(path: str | Path) -> str:
+    """Return the format that the name of a figure ends in, such as "png".
+
+    Raises:
+        HpcgymError: It ends otherwise.
+    """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise HpcgymError(f"{path}: the name of a figure must end in {', '.join(SUFFIXES)}")
-    figure = evaluation_figure(evaluation)
+    return suffix.removeprefix(".")
+
+
+def save(figure: Figure, path: str | Path, *, force: bool) -> None:
+    """Write a figure to a file in the format of its name.
+
+    Raises:
+        HpcgymError: The name ends in no format.
+        OutputError: The file exists and `force` is False, or it cannot be written.
+    """
     with writing(path, force=force) as file:
-        figure.savefig(file, dpi=160, format=suffix.removeprefix("."))
+        figure.savefig(file, dpi=160, format=format_of(path))
 
 
 def blank_figure(width_in: float, height_in: float) -> Figure:

@@ -1,6 +1,7 @@
 """`hpcgym simulate`: what it prints and writes, and that bad input loses nothing."""
 
 import gzip
+import re
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -127,6 +128,19 @@ def test_figures_by_group_follow(run: Command, log: Path, by: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("by", "row"),
+    [("partition", "all +3 "), ("resource", r"cpus +4 +3.78 +94.44% *\n *gpus +0 +0.00 +- ")],
+)
+def test_figures_by_partition_and_resource_follow(
+    run: Command, log: Path, tmp_path: Path, by: str, row: str
+) -> None:
+    machine = tmp_path / "machine.toml"
+    machine.write_text("[[nodes]]\ncount = 2\ncpus = 2\n")
+    shown = run("simulate", log, "--machine", machine, "--by", by)
+    assert re.search(row, shown.partition(f"By {by}")[2]), shown
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--policy", "SFP"], ["unknown policy 'SFP'", "did you mean 'SPF'"]),
@@ -147,6 +161,8 @@ def test_figures_by_group_follow(run: Command, log: Path, by: str) -> None:
         (["--processors", "1"], ["no job remains"]),
         (["--max-request", "0"], ["max_request"]),
         (["--by", "usr"], ["did you mean 'user'"]),
+        (["--by", "partition"], ["partitions need a machine of nodes", "--machine"]),
+        (["--by", "resource"], ["need a machine of nodes", "--machine"]),
         (["--output", "out.txt"], ["must end in .csv, .swf or .swf.gz"]),
         (["--output", "no/such/folder/out.csv"], ["does not exist"]),
     ],

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.machine import Machine
+
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
@@ -77,6 +79,56 @@ class Reservation(NamedTuple):
     processors: int
 
 
+class HeldNodes(NamedTuple):
+    """Nodes of the started jobs, one entry for each node of each job; arrays of one length.
+
+    Attributes:
+        job: Rows in the episode's job table.
+        node: Node ids.
+        cpus: Cpus that the job has of the node; an exclusive job has all.
+    """
+
+    job: IntArray
+    node: IntArray
+    cpus: IntArray
+
+
+class Head(NamedTuple):
+    """The first waiting job of a component that has no placement now.
+
+    Attributes:
+        job: Its row in the episode's job table.
+        job_id: Its id.
+        partition: Number of its partition.
+        shadow_time: When it could start at the earliest, by estimates, s.
+    """
+
+    job: int
+    job_id: int
+    partition: int
+    shadow_time: int
+
+
+class NodesFrame(NamedTuple):
+    """What a frame shows of a machine of nodes.
+
+    Attributes:
+        machine: The machine.
+        free: Free cpus, GPUs and memory of each node, MB, shape (n_nodes, 3).
+        held: Nodes of each started job.
+        heads: Head of each component where a job is held back.
+        partition: Partition of each waiting job, shape (n_waiting,).
+        chunks: Chunks of each waiting job, shape (n_waiting,).
+    """
+
+    machine: Machine
+    free: IntArray
+    held: HeldNodes
+    heads: tuple[Head, ...]
+    partition: IntArray
+    chunks: IntArray
+
+
 @dataclass(frozen=True)
 class Frame:
     """An episode at one instant, with no more of a running job than the scheduler knows.
@@ -87,7 +139,8 @@ class Frame:
         now: The instant, s from the episode's start.
         started: Every job that has started in this episode.
         waiting: The queue.
-        reservation: Reservation of the head; None where every job fits.
+        reservation: Reservation of the head; None where every job fits, and on nodes.
+        nodes: Nodes of the machine; None where processors are counted.
     """
 
     title: str
@@ -96,6 +149,15 @@ class Frame:
     started: StartedJobs
     waiting: WaitingJobs
     reservation: Reservation | None = None
+    nodes: NodesFrame | None = None
+
+    @property
+    def shadow_times(self) -> dict[int, int]:
+        """Shadow time of each head, s, by its row in the episode's job table."""
+        found = {head.job: head.shadow_time for head in self.nodes.heads} if self.nodes else {}
+        if self.reservation is not None:
+            found[self.reservation.job] = self.reservation.shadow_time
+        return found
 
     @property
     def busy_processors(self) -> int:
@@ -138,15 +200,14 @@ def time_axis(frame: Frame) -> TimeAxis:
     """Return the stretch of time to show, with the present in its middle.
 
     The future holds nine in ten of the running jobs' estimated ends and of the recent jobs'
-    lengths, and the reserved start. Spans come in steps, so that a film of frames seldom zooms.
+    lengths, and the reserved starts. Spans come in steps, so that a film of frames seldom zooms.
     """
     started = frame.started
     recent = np.argsort(started.start_time, kind="stable")[-RECENT_JOBS:]
     lengths = (started.end_time - started.start_time)[recent]
     ahead = (started.end_time - frame.now)[started.running]
     need = [float(np.quantile(values, 0.9)) for values in (lengths, ahead) if len(values)]
-    if frame.reservation is not None:
-        need.append(1.1 * (frame.reservation.shadow_time - frame.now))
+    need += [1.1 * (shadow_time - frame.now) for shadow_time in frame.shadow_times.values()]
     wanted = max(need, default=0.0)
     span = next((span for span in _SPANS if span >= wanted), _SPANS[-1])
     tick = next((tick for tick in _TICKS if tick >= span / 4), _TICKS[-1])

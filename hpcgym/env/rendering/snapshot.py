@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
+from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
+from hpcgym.core.kernels.nodes.work import work
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
 from hpcgym.core.struct import Struct
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.rendering.frame import Frame, Reservation, StartedJobs, WaitingJobs
+from hpcgym.env.rendering.frame import (
+    Frame,
+    Head,
+    HeldNodes,
+    IntArray,
+    NodesFrame,
+    Reservation,
+    StartedJobs,
+    WaitingJobs,
+)
+from hpcgym.schedule import Schedule
 
 
 def take_snapshot(
@@ -19,7 +31,7 @@ def take_snapshot(
 
     It shows no more of a running job than the scheduler knows: its end is the estimated one. The
     head is the first job of the base order that does not fit now. Writes `shadow` and `extra`,
-    which each pass computes anew.
+    or the plan on nodes, which each pass computes anew.
     """
     made, table = episode.schedule(state, env), episode.table
     now, workload = int(sim.fields.now), made.workload
@@ -30,19 +42,12 @@ def take_snapshot(
     end = np.where(is_running, estimated_end, made.end_time)
     waiting = np.empty(int(sim.fields.n_waiting), dtype=np.int64)
     entry_points.list_waiting(sim.address, waiting)
-    misfits = waiting[workload.processors[waiting] > sim.fields.free]
-    reservation = None
-    if len(misfits) > 0:
-        head = int(misfits[0])
-        entry_points.reserve(episode.jobs.address, sim.address, head)
-        reservation = Reservation(
-            job=head,
-            job_id=int(workload.job_id[head]),
-            shadow_time=int(sim.fields.shadow),
-            extra_processors=int(sim.fields.extra),
-            estimate=int(table.estimate[head]),
-            processors=int(workload.processors[head]),
-        )
+    nodes, reservation = None, None
+    if workload.machine is None:
+        reservation = _reservation(episode, sim, waiting)
+    else:
+        waiting = waiting[np.argsort(_tier_rank(episode, waiting), kind="stable")]
+        nodes = _nodes_frame(episode, state, env, sim, made, waiting)
     return Frame(
         title=title,
         machine_processors=workload.machine_processors,
@@ -63,4 +68,84 @@ def take_snapshot(
             waiting < sim.fields.next_overdue,
         ),
         reservation=reservation,
+        nodes=nodes,
     )
+
+
+def _reservation(episode: EnvEpisode, sim: Struct[Sim], waiting: IntArray) -> Reservation | None:
+    """Return the reservation of the first waiting job that does not fit."""
+    workload = episode.workload
+    misfits = waiting[workload.processors[waiting] > sim.fields.free]
+    if len(misfits) == 0:
+        return None
+    head = int(misfits[0])
+    entry_points.reserve(episode.jobs.address, sim.address, head)
+    return Reservation(
+        job=head,
+        job_id=int(workload.job_id[head]),
+        shadow_time=int(sim.fields.shadow),
+        extra_processors=int(sim.fields.extra),
+        estimate=int(episode.table.estimate[head]),
+        processors=int(workload.processors[head]),
+    )
+
+
+def _nodes_frame(
+    episode: EnvEpisode,
+    state: State,
+    env: int,
+    sim: Struct[Sim],
+    made: Schedule,
+    waiting: IntArray,
+) -> NodesFrame:
+    """Return what is shown of the nodes; the waiting jobs are given in queue order."""
+    workload = episode.workload
+    machine, partition, chunks = workload.machine, workload.partition, workload.chunks
+    assert machine is not None and partition is not None and chunks is not None
+    heads = _heads(episode, state, env, sim, waiting)  # the kernels clear the nodes after a reset
+    return NodesFrame(
+        machine=machine,
+        free=state.free_on[env, : machine.n_nodes].copy(),
+        held=_held_nodes(made),
+        heads=heads,
+        partition=partition[waiting],
+        chunks=chunks[waiting],
+    )
+
+
+def _held_nodes(made: Schedule) -> HeldNodes:
+    """Return the nodes of the started jobs, with the cpus that each job has there."""
+    workload, placement = made.workload, made.placement
+    machine, chunks, exclusive = workload.machine, workload.chunks, workload.exclusive
+    assert machine is not None and chunks is not None and exclusive is not None
+    assert placement is not None
+    job = np.repeat(np.arange(len(workload)), np.diff(placement.first))
+    cpus = placement.chunks * (workload.processors // chunks)[job]
+    whole = machine.node_cpus[placement.node]
+    return HeldNodes(job, placement.node, np.where(exclusive[job], whole, cpus))
+
+
+def _heads(
+    episode: EnvEpisode, state: State, env: int, sim: Struct[Sim], waiting: IntArray
+) -> tuple[Head, ...]:
+    """Return the head of each component; the waiting jobs are given in queue order."""
+    workload, jobs = episode.workload, episode.jobs
+    assert workload.partition is not None
+    work(jobs.address, sim.address, s.NODES_SHOW, 0)
+    component = episode.table.limit[:, s.LIMIT_COMPONENT]
+    heads: dict[int, Head] = {}
+    for job, partition in zip(waiting.tolist(), workload.partition[waiting].tolist(), strict=True):
+        own = int(component[partition])
+        shadow_time = int(state.component_shadow[env, own])
+        if shadow_time < 0 or own in heads:
+            continue
+        if not work(jobs.address, sim.address, s.NODES_SHOW_JOB, job) & s.NODES_FITS:
+            heads[own] = Head(job, int(workload.job_id[job]), partition, shadow_time)
+    return tuple(heads.values())
+
+
+def _tier_rank(episode: EnvEpisode, waiting: IntArray) -> IntArray:
+    """Return the rank of each waiting job's tier in its component, 0 = the highest."""
+    assert episode.workload.partition is not None
+    rank: IntArray = episode.table.limit[episode.workload.partition[waiting], s.LIMIT_TIER]
+    return rank

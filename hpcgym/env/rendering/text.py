@@ -1,12 +1,20 @@
-"""A frame as text: the machine over time, the head's reservation, the queue."""
+"""A frame as text: the machine over time, the head's reservation, the queue.
+
+On a machine of nodes what is free in each partition and group replaces the machine over time.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 
+from hpcgym.core.nodes import shown_partitions
 from hpcgym.env.rendering.frame import (
+    BoolArray,
     Frame,
     Interval,
+    NodesFrame,
     Placement,
     TimeAxis,
     fit,
@@ -14,6 +22,7 @@ from hpcgym.env.rendering.frame import (
     placed,
     time_axis,
 )
+from hpcgym.env.rendering.rows import RowPlacement
 
 TEXT_WIDTH = 100
 """Columns of the text."""
@@ -21,16 +30,24 @@ TEXT_ROWS = 16
 """Largest number of rows for the machine."""
 TEXT_JOBS = 10
 """Largest number of waiting jobs listed."""
+TEXT_GROUPS = 8
+"""Largest number of groups of nodes listed."""
 _MARGIN = 7
+_BAR = 20
+_COLUMNS = {"nodes": 6, "idle": 6, "cpus free": 18, "GPUs free": 15, "GB free": 20}
+"""Titles and widths of what is shown of partitions and groups."""
 
 
-def ansi(frame: Frame, placement: Placement | None = None) -> str:
+def ansi(frame: Frame, placement: Placement | RowPlacement | None = None) -> str:
     """Return a frame as text of at most 100 columns, readable without colours.
 
     Each row is a share of the processors and each column a stretch of time. A job is a letter,
     upper case until now, lower case from now to its estimated end. `placement` holds the earlier
     frames of the episode.
     """
+    if frame.nodes is not None:
+        return _ansi_of_nodes(frame, frame.nodes)
+    assert not isinstance(placement, RowPlacement)
     placement = placed(frame, placement)
     axis = time_axis(frame)
     n_rows = min(TEXT_ROWS, frame.machine_processors)
@@ -72,6 +89,90 @@ def ansi(frame: Frame, placement: Placement | None = None) -> str:
     lines.append(_head_line(frame))
     lines.extend(_queue_lines(frame))
     return "\n".join(line.rstrip()[:TEXT_WIDTH] for line in lines) + "\n"
+
+
+def _ansi_of_nodes(frame: Frame, nodes: NodesFrame) -> str:
+    """Return a frame of a machine of nodes as text."""
+    lines = [frame.title, _state_line(frame), "", *_free_lines(nodes), ""]
+    lines += _heads_lines(frame, nodes) + _queue_lines(frame)
+    return "\n".join(line.rstrip()[:TEXT_WIDTH] for line in lines) + "\n"
+
+
+def _free_lines(nodes: NodesFrame) -> list[str]:
+    """Return one line for each partition and each group: nodes, and what of them is free."""
+    machine = nodes.machine
+    shown = shown_partitions(machine).tolist()
+    partitions = [(machine.partition_names[one], machine.members[one]) for one in shown]
+    groups = [
+        (name or "(no name)", machine.node_group == number)
+        for number, name in enumerate(machine.group_names[:TEXT_GROUPS])
+    ]
+    return [
+        *_free_table("partition", partitions, nodes),
+        *_left_out(len(machine.partitions) - len(partitions), "partitions"),
+        *_free_table("group", groups, nodes),
+        *_left_out(len(machine.group_names) - len(groups), "groups"),
+    ]
+
+
+def _free_table(title: str, sets: Sequence[tuple[str, BoolArray]], nodes: NodesFrame) -> list[str]:
+    """Return a heading, and a line for each named set of nodes."""
+    lines = [_free_row(title, _COLUMNS) + "  used cpus"]
+    for name, members in sets:
+        total, free = totals_of(nodes, members)
+        idle = int((members & ~is_used(nodes)).sum())
+        cells = (f"{members.sum():,}", f"{idle:,}", *map(free_of, free, total, (1, 1, 1_000)))
+        bar = "#" * round(_BAR * (1 - free[0] / total[0]))
+        lines.append(f"{_free_row(name, cells)}  {bar:.<{_BAR}}")
+    return lines
+
+
+def _free_row(name: str, cells: Iterable[str]) -> str:
+    """Return a row of that table."""
+    columns = zip(cells, _COLUMNS.values(), strict=True)
+    return f"{name[:12]:<12}" + "".join(f"{cell:>{width}}" for cell, width in columns)
+
+
+def totals_of(nodes: NodesFrame, members: BoolArray) -> tuple[list[int], list[int]]:
+    """Return cpus, GPUs and memory, MB, of some nodes, and what of each is free."""
+    machine = nodes.machine
+    columns = (machine.node_cpus, machine.node_gpus, machine.node_memory_mb)
+    return [int(column[members].sum()) for column in columns], nodes.free[members].sum(0).tolist()
+
+
+def is_used(nodes: NodesFrame) -> BoolArray:
+    """Return whether a job has a part of each node, shape (n_nodes,)."""
+    used: BoolArray = nodes.free[:, 0] < nodes.machine.node_cpus
+    return used
+
+
+def free_of(free: int, total: int, unit: int) -> str:
+    """Return how much of a resource is free in text; "-" where there is none.
+
+    Example:
+        >>> free_of(300, 1_200, 1), free_of(0, 0, 1)
+        ('300 of 1,200', '-')
+    """
+    return f"{free // unit:,} of {total // unit:,}" if total else "-"
+
+
+def _left_out(n: int, what: str) -> list[str]:
+    """Return a line that says how many more there are, if any."""
+    return [f"... and {n:,} more {what}"] if n > 0 else []
+
+
+def _heads_lines(frame: Frame, nodes: NodesFrame) -> list[str]:
+    """Return one line for the head of each component; they are at most three."""
+    if not nodes.heads:
+        return ["head: none, no job is held back"]
+    lines = []
+    for head in nodes.heads[:3]:
+        name = nodes.machine.partition_names[head.partition][:20]
+        lines.append(
+            f"head: job {head.job_id} of {name}; reserved in "
+            f"{duration(head.shadow_time - frame.now)}, {clock(head.shadow_time)}"
+        )
+    return lines + _left_out(len(nodes.heads) - 3, "heads")
 
 
 def duration(seconds: float) -> str:
@@ -126,11 +227,12 @@ def _queue_lines(frame: Frame) -> list[str]:
     """Return one line for each of the first waiting jobs."""
     if not len(frame.waiting.job):
         return ["queue: empty"]
-    lines = [f"queue: {'job':>9} {'processors':>11} {'estimate':>10} {'waited':>9}"]
+    asked = _asked_of_nodes(frame)
+    lines = [f"queue: {'job':>9} {'processors':>11}{asked[0]} {'estimate':>10} {'waited':>9}"]
     shown = zip(*(column[:TEXT_JOBS].tolist() for column in frame.waiting), strict=True)
-    for job, job_id, wait, estimate, processors, thresholded in shown:
+    for row, (job, job_id, wait, estimate, processors, thresholded) in enumerate(shown, start=1):
         lines.append(
-            f"{_letter(job):>6} {job_id:>9} {processors:>11,} "
+            f"{_letter(job):>6} {job_id:>9} {processors:>11,}{asked[row]} "
             f"{duration(estimate):>10} {duration(wait):>9}"
             + ("  over the threshold" if thresholded else "")
         )
@@ -138,6 +240,30 @@ def _queue_lines(frame: Frame) -> list[str]:
     if rest > 0:
         lines.append(f"{'':>7}... and {rest:,} more")
     return lines
+
+
+def _asked_of_nodes(frame: Frame) -> list[str]:
+    """Return columns about chunks and partitions: their heading, then those of each listed job."""
+    n = min(len(frame.waiting.job), TEXT_JOBS)
+    if frame.nodes is None:
+        return [""] * (n + 1)
+    rows = [f" {'chunks':>12}  {'partition':<12}"]
+    for row in range(n):
+        rows.append(f" {chunks_of(frame, row):>12}  {partition_of(frame, row)[:12]:<12}")
+    return rows
+
+
+def chunks_of(frame: Frame, row: int) -> str:
+    """Return the chunks and cpus of each that a waiting job asks for, such as "4 x 16"."""
+    assert frame.nodes is not None
+    chunks = int(frame.nodes.chunks[row])
+    return f"{chunks:,} x {int(frame.waiting.processors[row]) // chunks:,}"
+
+
+def partition_of(frame: Frame, row: int) -> str:
+    """Return the name of the partition that a waiting job asks for."""
+    assert frame.nodes is not None
+    return frame.nodes.machine.partition_names[int(frame.nodes.partition[row])]
 
 
 def _letter(job: int) -> str:

@@ -122,7 +122,12 @@ def ratio_of_spreads(rerun: Rerun, experiment: str, variant: str, baseline: str)
 
 
 def widening(
-    rerun: Rerun, experiment: str, variant: str, *, against: str = DEFAULT.name
+    rerun: Rerun,
+    experiment: str,
+    variant: str,
+    layouts: Sequence[str] = PRINTED,
+    *,
+    against: str = DEFAULT.name,
 ) -> Estimate:
     """Compare a variant's gain over basic with its gain on the homogeneous platform.
 
@@ -130,16 +135,15 @@ def widening(
         rerun: The results.
         experiment: `HIGH` or `LOW`.
         variant: The variant.
+        layouts: Those of the experiment.
         against: Reading of the homogeneous platform, by its name.
 
     Returns:
         By which factor basic / variant is larger, on the geometric mean over draws and the factors
         above 0 that both platforms have.
     """
-    ours, other = (
-        gains(rerun, name, variant, reading)
-        for name, reading in ((experiment, DEFAULT.name), (HOMOGENEOUS, against))
-    )
+    ours = gains(rerun, experiment, variant, layouts, DEFAULT.name)
+    other = gains(rerun, HOMOGENEOUS, variant, layouts, against)
     both = [factor for factor in ours.columns if factor > 0 and factor in other.columns]
     found = mean_log_ratio(
         ours[both].to_numpy(), other.loc[ours.index, both].to_numpy(), draw_weeks(len(ours))
@@ -148,9 +152,13 @@ def widening(
     return Estimate(float(np.exp(found.value)), low, high, found.n_weeks)
 
 
-def gains(rerun: Rerun, experiment: str, variant: str, reading: str) -> pd.DataFrame:
+def gains(
+    rerun: Rerun, experiment: str, variant: str, layouts: Sequence[str], reading: str
+) -> pd.DataFrame:
     """Return basic / variant, averaged over layouts: a row per draw, a column per factor."""
-    basic, other = (makespans(rerun, experiment, one, reading=reading) for one in (BASIC, variant))
+    basic, other = (
+        makespans(rerun, experiment, one, layouts, reading=reading) for one in (BASIC, variant)
+    )
     return (basic / other).T.groupby("f_comm").mean().T
 
 

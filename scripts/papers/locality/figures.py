@@ -53,7 +53,7 @@ def _draw_makespans(rerun: Rerun, path: Path) -> Path:
         first = place % len(VARIANTS) == 0
         finish(one, variant if place < len(VARIANTS) else "", name if first else "")
         one.set_ylim(0, 1.05 * _highest(rerun, name) / MAKESPAN_S)
-    axes[len(VARIANTS)].legend(frameon=False, fontsize=7, markerscale=6, loc="upper left")
+    axes[len(VARIANTS)].legend(frameon=False, fontsize=7, markerscale=5, loc="upper left")
     return save(figure, path, dpi=75)
 
 
@@ -64,9 +64,18 @@ def _draw_runs(axes: Axes, rerun: Rerun, name: str, variant: str) -> None:
         wide = makespans(rerun, name, variant, (layout,)) / MAKESPAN_S
         factors = wide.columns.get_level_values("f_comm").to_numpy(dtype=float) / FACTOR
         at = np.tile(factors + ASIDE * place, len(wide))
-        axes.plot(at, wide.to_numpy().ravel(), ".", markersize=1.0, color=colour, label=layout)
+        axes.plot(
+            at,
+            wide.to_numpy().ravel(),
+            "s",
+            color=colour,
+            label=layout,
+            markersize=1.6,
+            markeredgewidth=0.0,
+            antialiased=False,
+        )
     found = trend(rerun, name, variant)
-    ends = np.array([0.0, at.max() * FACTOR])
+    ends = np.array([0.0, factors.max() * FACTOR])
     line = (found.intercept + found.slope * ends) / MAKESPAN_S
     axes.plot(ends / FACTOR, line, color=BLACK, linewidth=1.0)
 

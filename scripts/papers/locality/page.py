@@ -98,9 +98,9 @@ def _what_was_run(rerun: Rerun, command: str) -> str:
         Written by `{command}` in {rerun.processes} processes, on a machine of two cores that others
         used as well. The {len(main):,} runs of the default reading took
         {rerun.seconds / rerun.processes:.0f} s of wall time and {main["cpu_s"].sum():.0f} s of
-        processor time, the {len(others):,} runs of other readings
-        {rerun.seconds_of_others / rerun.processes:.0f} s and {others["cpu_s"].sum():.0f} s. The
-        command also writes every run as CSV, and two pictures.
+        processor time, of which two free cores need half each. The {len(others):,} runs of other
+        readings took {rerun.seconds_of_others / rerun.processes:.0f} s and
+        {others["cpu_s"].sum():.0f} s. The command also writes every run as CSV, and three pictures.
 
         A platform has 8 clusters of 16 hosts. A run schedules {N_JOBS} jobs, all there from the
         beginning, by conservative backfilling whose reservations are made anew at each event. Jobs
@@ -144,7 +144,8 @@ def _view(rerun: Rerun) -> str:
     cost = 100 * (silent / silent[BASIC] - 1)
     worse = _pairs_worse_than_basic(flat)
     levelled = [
-        widening(rerun, name, CLUSTER, against=reading.name) for name, reading in LEVELLED.items()
+        widening(rerun, name, CLUSTER, ("o1", *REORDERED), against=reading.name)
+        for name, reading in LEVELLED.items()
     ]
     wider = [widening(rerun, name, CLUSTER).value for name in (HIGH, LOW)]
     reordered = {
@@ -175,14 +176,14 @@ def _view(rerun: Rerun) -> str:
         Local jobs do not use it; they gain from hosts and switches that are faster on average. The
         gap basic / local is {wider[0]:.2f} times (high) and {wider[1]:.2f} times (low) that on the
         homogeneous platform. Against equal clusters of the same hardware in all, the factors are
-        {levelled[0]} and {levelled[1]}. The paper's table may give the same hardware in all; ours
-        does not.
+        {levelled[0]} and {levelled[1]} (layouts of the same clusters). How much hardware the
+        paper's platforms have, we do not know.
 
         **The order of clusters.** Of {3 * len(reordered)} ratios of makespans to those in o1,
         {noticed} have an interval without 1, where chance alone would give one or two. All of
         local's are between {min(local):.3f} and {max(local):.3f}. The other variants vary too much
-        between draws for ten of these to exclude effects of a tenth. The lowest hosts go first, so
-        a variant computes more on fast clusters where these come first. The printed o2 has three
+        between draws for ten of these to exclude effects of a tenth. We believe that fast clusters
+        in front help, since the lowest hosts go first. The printed o2 has three
         fast clusters where the others have two, so it is not compared with them.
 
         **High and low.** Variants rank alike, and basic's makespans differ by little. Local's are

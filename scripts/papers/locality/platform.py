@@ -79,7 +79,7 @@ def levelled(kind: str) -> Platform:
     """Return a platform of equal clusters, each the mean of those of a kind of `MULTIPLIERS`.
 
     Example:
-        >>> levelled("high").speed[0] / SPEED
+        >>> float(levelled("high").speed[0] / SPEED)
         1.875
     """
     uneven = heterogeneous(kind, "o1")

@@ -213,13 +213,14 @@ def test_hosts_of_a_hole_are_those_of_the_reference(seed: int, variant: str) -> 
     sharing=st.sampled_from(list(SHARING)),
     number=st.integers(0, len(PLATFORMS) - 1),
     limit_factor=st.sampled_from([4, 30, study.F_LIMIT]),
+    n_jobs=st.sampled_from([10, 20, 40]),
 )
 def test_starts_hosts_and_ends_are_those_of_the_reference(
-    seed: int, variant: str, sharing: str, number: int, limit_factor: int
+    seed: int, variant: str, sharing: str, number: int, limit_factor: int, n_jobs: int
 ) -> None:
     """With small factors of the limit, jobs are killed and reservations come true."""
     platform = PLATFORMS[number]
-    jobs = drawn_log(24, seed=seed)
+    jobs = drawn_log(n_jobs, seed=seed)
     jobs = replace(jobs, requested_time=limit_factor * jobs.run_time)
     activities = engine.activities_of(jobs, study.F_COMP, 2e7 * (seed % 20))
     columns = (jobs.processors, activities.flop, activities.traffic, activities.limit)

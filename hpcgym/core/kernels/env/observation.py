@@ -268,6 +268,52 @@ def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -
     show_hidden(jobs, sim, slot, shown)
 
 
+@kernel(inlined=True)
+def show_jobs(
+    jobs: Jobs,
+    sim: Sim,
+    slot: NDArray[np.int64],
+    shown_jobs: Floats,
+    mask: Floats,
+    shown: int,
+    before: int,
+    shadow: int,
+    n_fields: int,
+) -> None:
+    """Write the fields of the jobs in the first `shown` slots, and clear those up to `before`."""
+    for place in range(shown):
+        if mask[place] == 0.0:
+            show_submission(jobs, sim, slot[place], shown_jobs, place * n_fields)
+            mask[place] = np.float32(1.0)
+        show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * n_fields)
+        if sim.show_expected != EXPECT_NOTHING:
+            show_expected(jobs, sim, slot[place], shown_jobs, place * n_fields)
+    if before > shown:
+        shown_jobs[shown * n_fields : before * n_fields] = np.float32(0.0)
+        mask[shown:before] = np.float32(0.0)
+
+
+@kernel
+def show_jobs_on_nodes(
+    jobs: Jobs,
+    sim: Sim,
+    slot: NDArray[np.int64],
+    shown_jobs: Floats,
+    shown_cluster: Floats,
+    mask: Floats,
+    shown: int,
+    before: int,
+) -> None:
+    """Write the fields of the visible jobs on a machine of nodes, and those of `machine`."""
+    n_fields = N_FIELDS + N_NODES_FIELDS
+    show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, -1, n_fields)
+    ask_nodes(jobs.nodes_pass, jobs, sim, NODES_SHOW, 0)
+    for column in range(len(sim.shown_machine)):
+        shown_cluster[N_CLUSTER + column] = sim.shown_machine[column]
+    for place in range(shown):
+        show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
+
+
 @kernel
 def observe(
     jobs: Jobs,
@@ -289,24 +335,10 @@ def observe(
     list_jobs(sim, BASE_ORDER, sim.scratch)
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before)
-    n_fields = len(shown_jobs) // len(slot)
-    shadow = -1
-    if jobs.nodes_pass != 0:
-        ask_nodes(jobs.nodes_pass, jobs, sim, NODES_SHOW, 0)
-        for column in range(len(sim.shown_machine)):
-            shown_cluster[N_CLUSTER + column] = sim.shown_machine[column]
-    else:
+    if jobs.nodes_pass == 0:
         shadow = shadow_of_base(jobs, sim)
-    for place in range(shown):
-        if mask[place] == 0.0:
-            show_submission(jobs, sim, slot[place], shown_jobs, place * n_fields)
-            mask[place] = np.float32(1.0)
-        show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * n_fields)
-        if jobs.nodes_pass != 0:
-            show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
-        if sim.show_expected != EXPECT_NOTHING:
-            show_expected(jobs, sim, slot[place], shown_jobs, place * n_fields)
-    if before > shown:
-        shown_jobs[shown * n_fields : before * n_fields] = np.float32(0.0)
-        mask[shown:before] = np.float32(0.0)
+        # As a constant the width of a row costs nothing.
+        show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
+    else:
+        show_jobs_on_nodes(jobs, sim, slot, shown_jobs, shown_cluster, mask, shown, before)
     show_cluster(jobs, sim, slot, shown_cluster)

@@ -5,7 +5,7 @@ The engine is the same for every machine. Where it works on nodes it calls `work
 all functions that schedule; a machine without nodes never pays for them.
 """
 
-from typing import Any
+from typing import Any, cast
 
 from llvmlite import ir
 from numba import types
@@ -33,7 +33,7 @@ def _call(address: int, jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """Call the kernel where compilation is off."""
     from hpcgym.core.kernels.nodes.work import work
 
-    return work(jobs, sim, task, job)
+    return work(cast(int, jobs), cast(int, sim), task, job)  # no addresses without compilation
 
 
 ask_nodes: Any = intrinsic(_typed) if IS_COMPILED else _call

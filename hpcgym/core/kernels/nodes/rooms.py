@@ -5,7 +5,7 @@ rooms. `room` holds a row for each shape in use, with the total of the row. A ch
 written into a ring. A row reads the changes it has missed when it is next used. So a comparison
 tells whether a job can be placed at all, and an event costs a few steps for each shape that waits.
 
-Rooms in rows leave `spread` aside, totals do not: the rule `tightest` compares rooms without it.
+Rooms in rows leave `spread` aside, totals do not: the rule "tightest" compares rooms without it.
 
 Cost: O(changes missed), or O(nodes) where more nodes changed than there are, and for a new row.
 

@@ -26,11 +26,13 @@ from hpcgym.core.constants import (
     MEMORY,
     N_CURSOR_FIELDS,
     N_RESOURCES,
+    NEED_EXCLUSIVE,
+    NEED_PARTITION,
     NEVER,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.placement import place_chunks
-from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable, use_of
+from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
 from hpcgym.core.kernels.types import Jobs, Sim
 
 TRIAL, WINDOW = 0, 1
@@ -102,13 +104,23 @@ def change_node(
         sim.is_touched[at, node] = 1
         sim.touched_node[at, sim.cursor[at, CURSOR_TOUCHED]] = node
         sim.cursor[at, CURSOR_TOUCHED] += 1
-    for resource in range(N_RESOURCES):
-        sim.later[at, node, resource] += sign * use_of(jobs, shape, node, chunks, resource)
+    if jobs.need[shape, NEED_EXCLUSIVE] == 1:
+        for resource in range(N_RESOURCES):
+            sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
+        return
+    sim.later[at, node, CPUS] += sign * chunks * jobs.need[shape, CPUS]
+    if jobs.need[shape, GPUS] > 0:
+        sim.later[at, node, GPUS] += sign * chunks * jobs.need[shape, GPUS]
+    # Memory that a node does not count is never free: its capacity is 0.
+    if jobs.need[shape, MEMORY] > 0 and jobs.capacity[node, MEMORY] > 0:
+        sim.later[at, node, MEMORY] += sign * chunks * jobs.need[shape, MEMORY]
 
 
 @kernel(inlined=True)
 def show_change(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> None:
     """Write the room of a node at the instant of a cursor into its row."""
+    if jobs.member[jobs.need[shape, NEED_PARTITION], node] == 0:
+        return
     room = room_at(jobs, sim, at, shape, node)
     change = usable(jobs, shape, room) - usable(jobs, shape, sim.row[at, node])
     sim.cursor[at, CURSOR_TOTAL] += change

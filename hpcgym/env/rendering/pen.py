@@ -1,0 +1,159 @@
+"""Shapes, words and colours of a picture, and its chart of the machine over time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
+
+from gymnasium.error import DependencyNotInstalled
+
+from hpcgym.env.rendering.frame import Interval, TimeAxis
+
+if TYPE_CHECKING:
+    import pygame
+
+IMAGE_SIZE = (1120, 640)
+"""Width and height of the image, pixels."""
+CHART = (70, 96, 700, 460)
+"""Left, top, width and height of the machine over time."""
+QUEUE = (804, 96, 286, 460)
+"""Left, top, width and height of the queue."""
+ROW_HEIGHT = 20
+FONT_SMALL, FONT, FONT_LARGE = 17, 19, 28
+
+Color = tuple[int, int, int]
+Point = tuple[int, int]
+Box = tuple[int, int, int, int]
+"""Left, top, width and height, pixels."""
+
+PAPER: Color = (250, 250, 247)
+MACHINE: Color = (255, 255, 255)
+LINE: Color = (226, 226, 220)
+FAINT: Color = (128, 130, 134)
+INK: Color = (38, 42, 50)
+NOW: Color = (196, 40, 40)
+HEAD: Color = (120, 84, 8)
+HEAD_TINT: Color = (252, 240, 205)
+JOBS: tuple[Color, ...] = (
+    (66, 114, 172),
+    (222, 138, 62),
+    (88, 156, 92),
+    (166, 98, 158),
+    (70, 160, 168),
+    (176, 126, 88),
+    (118, 118, 196),
+    (196, 108, 128),
+    (140, 156, 62),
+    (96, 128, 142),
+)
+
+
+def import_pygame() -> ModuleType:
+    """Import pygame when it is needed, without its greeting."""
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
+    try:
+        import pygame
+    except ImportError:
+        raise DependencyNotInstalled(
+            'pygame is not installed; run `pip install "hpcgym[render]"`'
+        ) from None
+    return pygame
+
+
+class Pen:
+    """Draws shapes and words on a surface."""
+
+    def __init__(self, surface: pygame.Surface) -> None:
+        self.pygame = import_pygame()
+        self.surface = surface
+        self.pygame.font.init()
+        self._fonts = {
+            size: self.pygame.font.Font(None, size) for size in (FONT, FONT_SMALL, FONT_LARGE)
+        }
+
+    def rectangle(self, box: Box, color: Color, edge: Color | None = None) -> None:
+        """Fill a box, with a thin edge where it is large enough to show one."""
+        self.pygame.draw.rect(self.surface, color, box)
+        if edge is not None and box[2] > 3 and box[3] > 3:
+            self.pygame.draw.rect(self.surface, edge, box, 1)
+
+    def line(self, start: Point, end: Point, color: Color, width: int = 1) -> None:
+        """Draw a straight line."""
+        self.pygame.draw.line(self.surface, color, start, end, width)
+
+    def hatch(self, box: Box, color: Color, ground: Color) -> None:
+        """Fill a box with slanted lines."""
+        clip = self.surface.get_clip()
+        left, top, width, height = box
+        self.rectangle(box, ground)
+        self.surface.set_clip(clip.clip(self.pygame.Rect(box)))
+        first = left - height - (left - height) % 7
+        for x in range(first, left + width, 7):
+            self.line((x, top + height), (x + height, top), color)
+        self.surface.set_clip(clip)
+        self.pygame.draw.rect(self.surface, color, box, 1)
+
+    @contextmanager
+    def inside(self, box: Box) -> Iterator[None]:
+        """Draw nothing outside a box."""
+        self.surface.set_clip(self.pygame.Rect(box))
+        yield
+        self.surface.set_clip(None)
+
+    def words(
+        self, text: str, at: Point, color: Color = INK, size: int = 0, align: str = "left"
+    ) -> int:
+        """Write a line whose top left, centre or right is at a point; return its width."""
+        image = self._fonts[size or FONT].render(text, True, color)
+        width = image.get_width()
+        shift = {"left": 0, "centre": width // 2, "right": width}[align]
+        self.surface.blit(image, (at[0] - shift, at[1]))
+        return int(width)
+
+    def cut(self, text: str, width: int) -> str:
+        """Return the start of a small text that is no wider than so many pixels."""
+        font = self._fonts[FONT_SMALL]
+        while text and font.size(text)[0] > width:
+            text = text.removesuffix("..")[:-1] + ".."
+            if text == "..":
+                return ""
+        return text
+
+
+class Chart(NamedTuple):
+    """The machine over time: where it is drawn, and what its axes show.
+
+    Attributes:
+        box: Its place in the picture.
+        axis: Time, to the right.
+        processors: Processors, upwards.
+    """
+
+    box: Box
+    axis: TimeAxis
+    processors: int
+
+    def x(self, instant: int) -> int:
+        """Return the column of an instant, clipped near the chart."""
+        left, _, width, _ = self.box
+        share = (instant - self.axis.first) / (self.axis.last - self.axis.first)
+        return left + round(width * min(max(share, -0.1), 1.1))
+
+    def y(self, interval: Interval) -> tuple[int, int]:
+        """Return top and height of some processors."""
+        _, top, _, height = self.box
+        low, high = (round(height * end / self.processors) for end in interval)
+        return top + height - max(high, low + 1), max(high - low, 1)
+
+
+@lru_cache(maxsize=256)
+def mixed(color: Color, other: Color, share: float) -> Color:
+    """Mix a share of one colour with another."""
+    red, green, blue = (
+        round(share * one + (1 - share) * two) for one, two in zip(color, other, strict=True)
+    )
+    return red, green, blue

@@ -1,0 +1,283 @@
+"""Figures of a schedule on a machine of nodes: what each node held, and what no job could use.
+
+Source: Specification, section 13, "Metrics".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import node_metrics
+from hpcgym.errors import HpcgymError
+from hpcgym.report.figures import LINES, blank_figure, format_of, save
+from hpcgym.schedule import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from hpcgym.core.nodes import Placement
+    from hpcgym.machine import Machine
+
+FloatArray = NDArray[np.float64]
+
+N_COLUMNS = 1_000
+"""Columns of the picture of nodes; each shows the mean of its stretch of time."""
+
+N_POINTS = 250
+"""Points of a line over time, each a mean as well."""
+
+UNUSABLE, GRID = "#8a8f98", "0.88"
+
+SHARP_NODES = 400
+"""Nodes at most that are drawn with sharp edges; of more, rows share dots and are averaged."""
+
+NAMED_GROUPS = 30
+"""Groups whose names have room beside the nodes."""
+
+PARTITIONS = (*LINES, "#7f6bb3", "#8c564b", "#5b8c2a", "#444444")
+"""Colours of partitions, in the machine's order; they begin again after the last."""
+
+NAMES = {"cpus": "cpus", "gpus": "GPUs", "memory_mb": "memory"}
+
+_MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
+UNITS = ((1, "seconds"), (_MINUTE, "minutes"), (_HOUR, "hours"), (_DAY, "days"), (_WEEK, "weeks"))
+STEPS = (
+    *(1, 2, 5, 10, 30),
+    *(_MINUTE * n for n in (1, 2, 5, 10, 30)),
+    *(_HOUR * n for n in (1, 2, 3, 6)),
+    *(_DAY * n for n in (1, 2)),
+    *(_WEEK * n for n in (1, 2, 4, 8, 13, 26, 52, 104)),
+)
+"""Distances between marks on the axis of time, s."""
+
+MOST_MARKS = 16
+
+
+class TimeScale(NamedTuple):
+    """How time is written: from first to last, s, in a unit, with a mark every so many of it."""
+
+    first: int
+    last: int
+    unit: int
+    name: str
+    step: float
+
+    def edges(self, n: int) -> FloatArray:
+        """Cut the time into n stretches at most, whole seconds long at least, s."""
+        n = min(n, self.last - self.first)
+        return np.linspace(self.first, self.last, n + 1)
+
+
+def time_scale(first: int, last: int) -> TimeScale:
+    """Choose whole minutes, hours, days or weeks for the marks.
+
+    Example:
+        >>> time_scale(0, 10 * 86_400)[2:]
+        (86400, 'days', 1.0)
+    """
+    last = max(last, first + 1)
+    step = next((step for step in STEPS if (last - first) / step <= MOST_MARKS), STEPS[-1])
+    unit, name = next(one for one in reversed(UNITS) if one[0] <= step)
+    return TimeScale(first, last, unit, name, step / unit)
+
+
+def draw_schedule(schedule: Schedule, path: str | Path, *, force: bool = False) -> None:
+    """Draw a schedule on a machine of nodes into a file.
+
+    Above, one row per node, by group: the share of its cpus held; bars beside them mark the nodes
+    of each partition. In the middle, what is held of each resource. Below, the fragmentation.
+
+    Args:
+        path: A file ending in .png, .pdf or .svg.
+        force: Whether to replace a file that is there.
+
+    Raises:
+        HpcgymError: The schedule counts processors or is unfinished, matplotlib is not installed,
+            or the name ends otherwise.
+        OutputError: The file exists and `force` is False, or it cannot be written.
+    """
+    format_of(path)  # refuse before a long picture is drawn
+    save(schedule_figure(schedule), path, force=force)
+
+
+def schedule_figure(schedule: Schedule) -> Figure:
+    """Return such a figure, to be saved or shown by the caller; see `draw_schedule`.
+
+    Raises:
+        HpcgymError: The schedule counts processors or is unfinished, or matplotlib is not
+            installed.
+    """
+    machine, placement = schedule.workload.machine, schedule.placement
+    if machine is None or placement is None:
+        raise HpcgymError(
+            f"{schedule.workload.name}: this schedule counts processors; nodes are drawn of one on "
+            "a machine of nodes"
+        )
+    usage = node_metrics.usage(*schedule.on_nodes())
+    scale = time_scale(int(usage["time"][0]), int(usage["time"][-1]))
+    bands = 0.14 * len(machine.partitions)
+    nodes_in = min(max(0.06 * machine.n_nodes, 2.2), 5.5)
+    figure = blank_figure(11.0, nodes_in + 4.2)
+    figure.suptitle(_title(schedule), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    axes = figure.subplots(
+        3,
+        2,
+        squeeze=False,
+        sharex="col",
+        height_ratios=(nodes_in, 1.7, 0.9),
+        width_ratios=(9.0, bands),
+    )
+    draw_occupation(axes[0, 0], schedule, machine, placement, scale)
+    draw_partitions(axes[0, 1], machine)
+    draw_utilisation(axes[1, 0], schedule, usage, scale)
+    draw_fragmentation(axes[2, 0], schedule, usage, scale)
+    for empty in axes[1:, 1]:
+        empty.set_axis_off()
+    _finish_time(axes[2, 0], scale)
+    return figure
+
+
+def draw_occupation(
+    axes: Axes, schedule: Schedule, machine: Machine, placement: Placement, scale: TimeScale
+) -> None:
+    """Draw nodes as rows, group by group, darker where more of their cpus are held."""
+    edges = scale.edges(N_COLUMNS)
+    share = node_metrics.occupation(
+        schedule.workload, schedule.start_time, schedule.run_time, placement, edges
+    )
+    order = np.argsort(machine.node_group, kind="stable")
+    extent = (scale.first / scale.unit, scale.last / scale.unit, machine.n_nodes, 0)
+    image = axes.imshow(
+        share[order],
+        cmap="Blues",
+        vmin=0.0,
+        vmax=1.0,
+        aspect="auto",
+        extent=extent,
+        interpolation="nearest" if machine.n_nodes <= SHARP_NODES else "antialiased",
+    )
+    bar = axes.figure.colorbar(
+        image, cax=axes.inset_axes((0.75, 1.02, 0.25, 0.025)), orientation="horizontal"
+    )
+    bar.set_ticks([0.0, 0.5, 1.0], labels=["0 %", "50 %", "100 %"])
+    bar.ax.tick_params(labelsize=8, labeltop=True, labelbottom=False, length=0)
+    axes.set_title("share of each node's cpus held", loc="left", fontsize=9)
+    _mark_groups(axes, machine)
+    axes.tick_params(axis="x", labelbottom=False)
+
+
+def _mark_groups(axes: Axes, machine: Machine) -> None:
+    """Part the groups by lines, and write their names and sizes."""
+    sizes = np.bincount(machine.node_group)
+    ends = np.cumsum(sizes)
+    for end in ends[:-1]:
+        axes.axhline(end, color="black", linewidth=0.7)
+    every = -(-len(sizes) // NAMED_GROUPS)
+    names = [
+        f"{name or 'nodes'} ({size})" for name, size in zip(machine.group_names, sizes, strict=True)
+    ]
+    axes.set_yticks((ends - sizes / 2)[::every], names[::every], fontsize=9)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylabel("nodes by group")
+
+
+def draw_partitions(axes: Axes, machine: Machine) -> None:
+    """Draw one bar for each partition, beside the nodes that it has."""
+    order = np.argsort(machine.node_group, kind="stable")
+    for place, members in enumerate(machine.members[:, order]):
+        change = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0))
+        first, end = change[::2], change[1::2]
+        colour = PARTITIONS[place % len(PARTITIONS)]
+        axes.bar(np.full(len(first), place), end - first, 0.7, first, color=colour, linewidth=0)
+    axes.set_xlim(-0.5, len(machine.partitions) - 0.5)
+    axes.set_ylim(machine.n_nodes, 0)
+    axes.set_xticks(range(len(machine.partitions)), machine.partition_names, rotation=90)
+    axes.tick_params(axis="x", labelsize=9, length=0, labeltop=True, labelbottom=False)
+    axes.set_yticks([])
+    axes.spines[:].set_visible(False)
+
+
+def draw_utilisation(
+    axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: TimeScale
+) -> None:
+    """Draw the share of each resource that is held, and above the cpus those nobody can use."""
+    edges = scale.edges(N_POINTS)
+    table = schedule.metrics("resource")
+    shares = {}
+    for key, colour in zip(node_metrics.RESOURCES, LINES, strict=False):
+        capacity = table["capacity"][key]
+        if capacity:
+            shares[key] = node_metrics.mean_between(usage["time"], usage[key], edges) / capacity
+            label = f"{NAMES[key]} {100 * table['utilisation'][key]:.1f} %"
+            axes.stairs(shares[key], edges / scale.unit, color=colour, linewidth=1.3, label=label)
+    idle = node_metrics.mean_between(usage["time"], usage["unusable_cpus"], edges)
+    axes.stairs(
+        shares["cpus"] + idle / schedule.workload.machine_processors,
+        edges / scale.unit,
+        baseline=shares["cpus"],
+        fill=True,
+        color=UNUSABLE,
+        alpha=0.35,
+        linewidth=0,
+        label="free cpus that no waiting job can use",
+    )
+    _finish_shares(axes, "share held")
+    axes.tick_params(axis="x", labelbottom=False)
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9)
+
+
+def draw_fragmentation(
+    axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: TimeScale
+) -> None:
+    """Draw the share of the free cpus that no waiting job can use; nothing while none waits."""
+    edges = scale.edges(N_POINTS)
+    free, unusable = (
+        node_metrics.mean_between(usage["time"], values, edges)
+        for values in node_metrics.free_while_waiting(schedule.workload, usage)
+    )
+    with np.errstate(invalid="ignore"):
+        share = unusable / free
+    axes.stairs(share, edges / scale.unit, fill=True, color=UNUSABLE, alpha=0.6, linewidth=0)
+    mean = node_metrics.fragmentation(schedule.workload, usage)
+    text = (
+        "no job waited"
+        if np.isnan(mean)
+        else f"{100 * mean:.1f} % of free cpu time while jobs waited"
+    )
+    axes.set_title(
+        f"fragmentation, free cpus that no waiting job can use: {text}", loc="left", fontsize=9
+    )
+    _finish_shares(axes, "share")
+
+
+def _title(schedule: Schedule) -> str:
+    """Return the workload, and what scheduled it."""
+    settings = schedule.settings
+    if settings is None:
+        return schedule.workload.name
+    how = f"{settings.policy}, backfill {settings.backfill}, placement {settings.placement}"
+    return f"{schedule.workload.name}: {how}"
+
+
+def _finish_shares(axes: Axes, label: str) -> None:
+    """Give an axis of shares its scale and label."""
+    axes.set_ylim(0.0, 1.02)
+    axes.set_yticks([0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"], fontsize=9)
+    axes.set_ylabel(label)
+    axes.grid(color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _finish_time(axes: Axes, scale: TimeScale) -> None:
+    """Give the axis of time its marks and label."""
+    from matplotlib.ticker import MultipleLocator
+
+    axes.xaxis.set_major_locator(MultipleLocator(scale.step))
+    axes.set_xlim(scale.first / scale.unit, scale.last / scale.unit)
+    axes.set_xlabel(f"{scale.name} since the start of the log")
