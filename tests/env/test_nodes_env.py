@@ -397,3 +397,8 @@ def test_the_ecosystem_s_checkers_have_nothing_to_say(action: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sb3.check_env(env, warn=True, skip_render_check=True)
+
+
+def test_scenarios_with_and_without_nodes_are_refused_in_one_vector():
+    with pytest.raises(ScenarioError, match="hetero-64-weeks and tiny show different observations"):
+        SchedulingVectorEnv(["hetero-64-weeks", "tiny"], num_envs=2)

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import reference_locality as reference
-from hpcgym import Workload, load_workload
+from hpcgym import Workload, load_workload, simulate
+from hpcgym.machine import Machine, NodeType
 from papers.locality import claims as results
 from papers.locality import engine, page, sharing
 from papers.locality import run as study
@@ -231,6 +232,28 @@ def test_starts_hosts_and_ends_are_those_of_the_reference(
     assert [hosts_of(words) for words in ran.hosts] == [job.hosts for job in plain]
     assert ran.end == pytest.approx([job.end for job in plain], rel=1e-9)
     assert ran.killed.tolist() == [job.left >= 1e-10 for job in plain]
+
+
+@pytest.mark.parametrize("variant", sorted(engine.VARIANTS))
+def test_without_a_network_every_variant_schedules_as_a_machine_of_nodes_does(variant: str) -> None:
+    log = drawn_log(300)
+    jobs = engine.activities_of(log, f_comp=1e6, f_comm=0.0)
+    platform = homogeneous()._replace(speed=np.full(CLUSTERS, 1e6), latency=0.0)  # whole seconds
+    run = engine.simulate(log.processors, jobs, platform, variant)
+    nodes = tuple(NodeType(CLUSTER_HOSTS, cpus=1, group=f"c{k}") for k in range(CLUSTERS))
+    on_nodes = Workload.from_arrays(
+        log.submit_time,
+        log.run_time,
+        log.requested_time,
+        log.processors,
+        machine=Machine(nodes),
+    )
+    placement = "lowest" if variant == "basic" else variant.replace(" ", "-")
+    schedule = simulate(on_nodes, backfill="conservative", placement=placement, kill_at_limit=False)
+    assert schedule.placement is not None
+    assert np.abs(schedule.start_time - run.start).max() < 1e-6
+    for job in range(len(log)):
+        assert list(schedule.placement.of(job)) == hosts_of(run.hosts[job])
 
 
 @pytest.mark.parametrize("module", [engine, sharing], ids=lambda module: module.__name__)
