@@ -387,8 +387,8 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
         PolicyError: An unknown name, key or value; the message names what is allowed.
 
     Example:
-        >>> as_mode("depth:k=3"), as_mode("conservative")
-        (Depth(k=3), Conservative(compress='rebuild'))
+        >>> as_mode("depth:k=3"), as_mode("look-ahead")
+        (Depth(k=3), LookAhead(window=50))
         >>> str(as_mode("multi-queue:delay=2500,bounds=60/3600"))
         'multi-queue:bounds=60/3600,delay=2500'
         >>> as_mode("conservativ")

@@ -87,8 +87,8 @@ def written(log, settings, **extra):
     """
     episode = prepare(log, settings, **extra)
     state = state_for([episode], fields=True)
-    for key, array in state.arrays.items():
-        array.fill(0 if key == "flag" else UNTOUCHED)
+    for array in state.arrays.values():  # a byte is a flag of a job, or is empty without nodes
+        array.fill(0 if array.dtype == np.uint8 else UNTOUCHED)
     row, jobs = sim_of(state, 0), Struct(episode.table)
     entry_points.begin(row.address, episode.initial.address)
     assert entry_points.run(jobs.address, row.address) == s.STATUS_DONE

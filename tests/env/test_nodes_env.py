@@ -26,6 +26,7 @@ from hpcgym import simulate
 from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
 from hpcgym.scenario.episodes import Episodes
 from nodes_of_kernels import settings_of, workload_of

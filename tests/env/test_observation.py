@@ -25,8 +25,8 @@ from env_cases import (
 )
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.observation_fields import ClusterField, JobField
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.core.observation_fields import ClusterField, JobField, NodesField
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 
 BUSY = busy_workload(6, n=400)
@@ -34,7 +34,7 @@ BUSY = busy_workload(6, n=400)
 
 def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
-    shown = env._empty()
+    shown, _ = env._empty()
     jobs, sim = env._episode.jobs.address, env._sim.address
     entry_points.observe(jobs, sim, env._slot.copy(), *shown.values())
     return shown
@@ -350,7 +350,11 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
     shown = [row for row in rows if re.match(r"\| \d+ `", row)]
     assert shown == [
         f"| {field:d} `{name}` | {field.meaning} | {field.formula} | {field.low} | {field.high} |"
-        for field, name in zip((*JobField, *ClusterField), (*FIELDS, *CLUSTER_FIELDS), strict=True)
+        for field, name in zip(
+            (*JobField, *NodesField, *ClusterField),
+            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS),
+            strict=True,
+        )
     ]
     assert [*map(int, JobField), *map(int, ClusterField)] == [*range(18), *range(19)]
     space = SchedulingEnv("tiny").observation_space
