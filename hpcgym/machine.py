@@ -25,6 +25,9 @@ EntryT = TypeVar("EntryT", "NodeType", "Partition")
 SwfField = Literal["partition", "queue"]
 
 MOST_NODES = 1_000_000
+MOST_CPUS = 2**31 - 1
+"""Cpus of a node: kernels count the chunks that a node takes in 32 bits."""
+
 LARGEST_NUMBER = 2**40
 """Numbers of a machine stay below this, so that int64 holds their sums over all nodes."""
 
@@ -50,6 +53,8 @@ class NodeType:
     def __post_init__(self) -> None:
         """Refuse values of another type or out of range."""
         _check_numbers(self, {"count": 1, "cpus": 1, "gpus": 0, "memory_mb": 0})
+        if self.cpus > MOST_CPUS:
+            raise MachineError(f"cpus is {self.cpus}; allowed: 1 to {MOST_CPUS}")
         _check_text(self, "group")
 
 

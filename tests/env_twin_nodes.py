@@ -218,7 +218,7 @@ class NodesTwin(EnvTwin):
             *super().show_job(j, shadow),
             min(job.gpus / max(1, *(node.gpus for node in machine.nodes)), 1.0),
             min(job.memory_mb / max(1, *(node.memory_mb for node in machine.nodes)), 1.0),
-            job.partition / max(len(machine.partitions) - 1, 1),
+            job.partition / len(machine.partitions),
             min(room_now / job.chunks, 1.0),
         ]
 

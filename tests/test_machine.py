@@ -419,3 +419,8 @@ def test_an_unknown_placement_is_refused_with_the_nearest_name(machine: Machine)
     workload = Workload.from_arrays([0], [1], [1], [1], machine=machine)
     with pytest.raises(PolicyError, match="unknown placement 'locale'; did you mean 'local'"):
         unplaceable(workload, "locale")
+
+
+def test_nodes_with_more_cpus_than_kernels_count_are_refused():
+    with pytest.raises(MachineError, match="cpus is 2147483648; allowed: 1 to 2147483647"):
+        NodeType(1, cpus=2**31)

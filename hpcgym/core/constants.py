@@ -110,10 +110,8 @@ CPUS, GPUS, MEMORY = 0, 1, 2
 N_RESOURCES = 3
 # Columns of `Jobs.need`: what a chunk needs of each resource, then how the job may be placed.
 NEED_SPREAD, NEED_EXCLUSIVE, NEED_PARTITION = 3, 4, 5
-N_NEEDS = 6
 # Columns of `Jobs.limit`: most nodes of a job, 0 = no limit; component; rank of the tier, from 0.
 LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER = 0, 1, 2
-N_LIMITS = 3
 (
     PLACE_LOWEST,
     PLACE_TIGHTEST,

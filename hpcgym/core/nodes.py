@@ -6,7 +6,6 @@ Source: Specification, section 13.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -181,6 +180,8 @@ class NodeSizes:
         components: Components.
         shapes: Shapes of requests.
         placements: Nodes of all jobs at most.
+        reservations: Reservations of a pass at most, and one that is tried.
+        planned: Nodes of these at most.
     """
 
     nodes: int = 0
@@ -189,6 +190,8 @@ class NodeSizes:
     components: int = 0
     shapes: int = 0
     placements: int = 0
+    reservations: int = 0
+    planned: int = 0
 
     def fit(self, room: NodeSizes) -> bool:
         """Tell whether a state of other sizes has room for these."""
@@ -200,7 +203,7 @@ class NodeSizes:
 
     def lengths(self) -> dict[str, int]:
         """Return the lengths of the axes that `Sim` names."""
-        rows = min(self.shapes, max(MOST_ROOMS // max(self.nodes, 1), 16))
+        rows = min(self.shapes, max(MOST_ROOMS // max(self.nodes, 1), 1))
         shown = min(self.partitions, s.MOST_PARTITIONS_SHOWN)
         return {
             "nodes of the machine": self.nodes,
@@ -210,30 +213,30 @@ class NodeSizes:
             "shapes": self.shapes,
             "rows of rooms": rows,
             "placements": self.placements,
-            "plan of nodes": self.placements,
+            "plan": self.reservations,
+            "plan of nodes": self.planned,
             "cursors": 2 if self.nodes else 0,
             "fields of nodes": s.N_NODES_FIELDS if self.nodes else 0,
             "fields of the machine": shown * s.N_RESOURCES,
         }
 
 
-def sizes_for(tables: Iterable[Jobs]) -> NodeSizes:
-    """Return sizes that every one of some tables of jobs fits into."""
-    found = [_sizes_of(table) for table in tables]
-    return NodeSizes(*(max(column) for column in zip(*found, strict=True)))
-
-
-def _sizes_of(table: Jobs) -> tuple[int, ...]:
-    """Return the sizes for one table, in the order of `NodeSizes`."""
+def sizes_of(table: Jobs, depth: float) -> NodeSizes:
+    """Return the sizes for a table of jobs under so many reservations of each partition."""
     if not table.nodes_pass:
-        return (0,) * 6
-    limited = np.where(table.limit[:, 0] > 0, table.limit[:, 0], len(table.capacity))
+        return NodeSizes()
+    n_nodes, n_jobs, n_partitions = len(table.capacity), len(table.chunks), len(table.limit)
+    limited = np.where(table.limit[:, s.LIMIT_NODES] > 0, table.limit[:, s.LIMIT_NODES], n_nodes)
     last = table.chunks[-1], limited[table.need[table.shape[-1], s.NEED_PARTITION]]
-    return (
-        len(table.capacity),
-        int(table.group.max()) + 1,
-        len(table.limit),
-        int(table.limit[:, s.LIMIT_COMPONENT].max()) + 1,
-        len(table.need),
-        int(table.placed_first[-1] + min(*last)),
+    placements = int(table.placed_first[-1] + min(*last))
+    reservations = int(min(depth * n_partitions + 1, n_jobs))
+    return NodeSizes(
+        nodes=n_nodes,
+        groups=int(table.group.max()) + 1,
+        partitions=n_partitions,
+        components=int(table.limit[:, s.LIMIT_COMPONENT].max()) + 1,
+        shapes=len(table.need),
+        placements=placements,
+        reservations=reservations,
+        planned=min(placements, reservations * n_nodes),
     )

@@ -98,7 +98,7 @@ class NodesField(ObservationField):
 
     GPUS = "GPUs of a chunk", "by those of the node with most, at most 1", 0, 1
     MEMORY = "memory of a chunk, MB", "by that of the node with most, at most 1", 0, 1
-    PARTITION = "place of the partition in the machine's list, from 0", "by the last place", 0, 1
+    PARTITION = "place of the partition in the machine's list, from 0", "by the partitions", 0, 1
     ROOM = "chunks that free nodes can take now", "by the job's chunks, at most 1", 0, 1
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from hpcgym.core import metrics
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.history import empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
-from hpcgym.core.nodes import columns_of, refuse_on_nodes, sizes_for
+from hpcgym.core.nodes import NodeSizes, columns_of, refuse_on_nodes, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
@@ -78,6 +78,12 @@ class PreparedEpisode:
             and policy.expects & ~self.setting.expect == 0
             and (policy.network is None or np.array_equal(policy.network, self.network))
         )
+
+    @cached_property
+    def sizes(self) -> NodeSizes:
+        """Return how much room its nodes, requests and reservations need in a state."""
+        is_deep = self.setting.backfill == s.BACKFILL_DEPTH
+        return sizes_of(self.table, float(self.backfill_parameter[0]) if is_deep else 1.0)
 
     @cached_property
     def initial(self) -> Struct[InitialState]:
@@ -391,5 +397,5 @@ def state_for(episodes: Sequence[PreparedEpisode], *, fields: bool = False, room
         expectations=any(episode.expects for episode in episodes),
         estimates=any(episode.setting.predict or episode.setting.correct for episode in episodes),
         modes={int(episode.setting.backfill) for episode in episodes},
-        nodes=sizes_for(episode.table for episode in episodes),
+        nodes=reduce(NodeSizes.joined, (episode.sizes for episode in episodes)),
     )

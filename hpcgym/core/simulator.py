@@ -212,11 +212,15 @@ class Simulator:
             Shape (n_candidates,); NaN if no job waits.
 
         Raises:
-            PolicyError: A candidate cannot be planned with.
+            PolicyError: A candidate cannot be planned with, or the machine has nodes.
 
         Source: Streit 2002; specification, section 8, "dynP".
         """
         policies = checked_candidates(candidates)
+        if self.workload.machine is not None:
+            raise PolicyError(
+                f"{self.workload.name} is on a machine of nodes; plans count processors"
+            )
         predicted = np.full(len(policies), np.nan)
         if self.state.n_waiting[0] > 0:
             jobs, plan = self._planned

@@ -131,7 +131,7 @@ def allocate(
         "profile": n_running + 2 * n_jobs + 3,  # an end each, two steps for each reservation
     }
     lengths |= dict.fromkeys(
-        ("jobs", "entries", "planned", "held", "onsets", "trial", "scratch", "walk", "plan"), n_jobs
+        ("jobs", "entries", "planned", "held", "onsets", "trial", "scratch", "walk"), n_jobs
     )
     sizes = NodeSizes() if nodes is None else nodes
     lengths |= sizes.lengths()

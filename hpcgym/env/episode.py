@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.kernels.types import Jobs, RewardPlan
-from hpcgym.core.nodes import NodeSizes, placement_of, sizes_for
+from hpcgym.core.nodes import placement_of
 from hpcgym.core.prepare import PreparedEpisode
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -58,11 +58,6 @@ class EnvEpisode:
     def n_users(self) -> int:
         """Return the number of users."""
         return len(self.workload.history.completed)
-
-    @cached_property
-    def sizes(self) -> NodeSizes:
-        """Return how much room its nodes and requests need in a state."""
-        return sizes_for([self.table])
 
     @cached_property
     def jobs(self) -> Struct[Jobs]:

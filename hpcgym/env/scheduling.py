@@ -418,10 +418,10 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             state is None
             or state.start_time.shape[1] < episode.n_jobs
             or state.history_completed.shape[1] < episode.n_users
-            or not episode.sizes.fit(self._sizes)
+            or not episode.prepared.sizes.fit(self._sizes)
         ):
             self._state = state_for([episode.prepared], fields=True)
-            self._sizes = episode.sizes
+            self._sizes = episode.prepared.sizes
             self._sim = sim_of(self._state, 0)
 
     def _empty(self) -> tuple[Observation, NDArray[np.float32]]:

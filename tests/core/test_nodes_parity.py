@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import hpcgym
 import nodes_of_kernels
 import reference_nodes
 from drawn_machines import Case, draw_case
 from engines import simulator_of
+from hpcgym.core import nodes
 from hpcgym.core.simulator import Simulator
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, PolicyError
 from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
 from strategies import REQUESTED_TIMES_S
 
@@ -59,6 +61,31 @@ def test_a_few_drawn_machines_are_scheduled_as_by_the_reference(seed):
 def test_drawn_machines_are_scheduled_as_by_the_reference(random):
     case = draw_some_case(random)
     assert check(case) == [job.requested_time for job in case.jobs]
+
+
+@pytest.mark.parametrize("rooms", [1, 20])
+def test_shapes_that_share_a_row_of_rooms_are_scheduled_alike(rooms, monkeypatch):
+    monkeypatch.setattr(nodes, "MOST_ROOMS", rooms)  # one row, or a few
+    for seed in range(30):
+        check(draw_some_case(Random(seed)))
+
+
+def test_many_policies_at_once_measure_what_each_simulation_does():
+    case = draw_some_case(Random(5), 8, 40)
+    workload, given = workload_of(case.machine, case.jobs), settings_of(**case.settings)
+    given = {key: value for key, value in given.items() if key != "policy"}
+    many = hpcgym.simulate_many([workload], ["FCFS", "SAF", "wait=-1,area=0.1"], **given)
+    for column, policy in enumerate(("FCFS", "SAF", "wait=-1,area=0.1")):
+        alone = hpcgym.simulate(workload, policy, **given).metrics()
+        assert many["mean_bsld"][0, column] == pytest.approx(alone["mean_bsld"], rel=1e-12)
+        assert many["n_backfilled"][0, column] == alone["n_backfilled"]
+
+
+def test_a_plan_that_counts_processors_is_refused():
+    simulator = simulator_for(draw_some_case(Random(1)), decide="event")
+    simulator.run()
+    with pytest.raises(PolicyError, match="machine of nodes; plans count processors"):
+        simulator.predict(["FCFS"])
 
 
 @pytest.mark.slow

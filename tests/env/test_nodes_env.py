@@ -28,7 +28,10 @@ from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
+from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.scenario.episodes import Episodes
+from hpcgym.scenario.load import parse_scenario
+from hpcgym.scenario.spec import MachineSpec
 from nodes_of_kernels import settings_of, workload_of
 
 HETERO = "hetero-64-weeks"
@@ -403,3 +406,58 @@ def test_the_ecosystem_s_checkers_have_nothing_to_say(action: str) -> None:
 def test_scenarios_with_and_without_nodes_are_refused_in_one_vector():
     with pytest.raises(ScenarioError, match="hetero-64-weeks and tiny show different observations"):
         SchedulingVectorEnv(["hetero-64-weeks", "tiny"], num_envs=2)
+
+
+def ten_partitions() -> Workload:
+    """Return jobs on ten nodes, each node a partition of its own, later ones of a higher tier."""
+    parts = tuple(Partition(f"p{v}", f"{v}", tier=v) for v in range(10))
+    machine = Machine((NodeType(10, cpus=4, gpus=2),), parts)
+    n = 30
+    return Workload.from_arrays(
+        [0] * n, [500 if j % 10 else 50 for j in range(n)], [600] * n, [3] * n, machine=machine,
+        chunks=[1] * n, partition=[j % 10 for j in range(n)],
+    )  # fmt: skip
+
+
+def episodes_of(workload: Workload) -> Episodes:
+    """Return one episode of some jobs, as a scenario's."""
+    assert workload.machine is not None
+    text = (
+        'description = "Drawn."\n[trace]\nname = "tiny"\nmissing_request = "drop"\n[machine]\nprocessors = 1\n'
+        'largest_request_s = 3600\n[episode]\nkind = "whole"\n[scheduler]\npolicy = "SAF"\n'
+    )
+    scenario = parse_scenario(text, name="drawn")
+    size = MachineSpec(workload.machine.cpus, 3600, nodes=workload.machine)
+    return Episodes(replace(scenario, machine=size), workload=workload)
+
+
+def test_of_many_partitions_the_eight_of_the_highest_tiers_are_shown():
+    env = SchedulingEnv(episodes_of(ten_partitions()), decide="event")
+    shown, _ = env.reset()
+    assert shown["machine"].shape == (24,)
+    assert shown["machine"].tolist() == [1, 1, 0] * 8  # nothing runs yet
+    shown, *_ = env.step(np.zeros(6, dtype=np.float32))
+    assert (
+        shown["machine"].tolist() == [0.25, 1, 0] * 8
+    )  # p0 has a free node again, but is not shown
+
+
+def test_an_environment_goes_on_while_another_of_its_vector_needs_more_room():
+    few = ten_partitions().select(np.arange(12))
+    episodes = episodes_of(ten_partitions())
+    alone = SchedulingEnv(episodes, decide="event")
+    envs = SchedulingVectorEnv(episodes, num_envs=2, decide="event")
+    shown, _ = alone.reset(options={"workload": few})
+    together, _ = envs.reset(options={"workload": [few, few]})
+    action = np.array([0, 0, 0, 0, 0, 1], dtype=np.float32)
+    envs.reset(
+        options={"workload": [few, episodes.workload(0)], "reset_mask": np.array([0, 1], bool)}
+    )
+    over = False
+    while not over:
+        shown, _, over, _, _ = alone.step(action)
+        together, _, ended, _, _ = envs.step(np.stack([action, action]))
+        assert bool(ended[0]) == over
+        assert all(np.array_equal(together[key][0], shown[key]) for key in shown)
+    started = envs.envs[0].schedule()
+    assert started.start_time.tolist() == alone.schedule().start_time.tolist()

@@ -368,6 +368,10 @@ class Sim(Columned):
     """`n_vacated` when `unplaced_chunks` was found."""
     unplaced_chunks: IntVector = empty("shapes")
     """Fewest chunks of a shape that were found to have no placement since."""
+    placeable_at: IntVector = empty("shapes")
+    """`n_changes` when `placeable_chunks` was found."""
+    placeable_chunks: IntVector = empty("shapes")
+    """Most chunks of a shape that were found to have a placement at that state of the nodes."""
     refused_at: IntVector = empty("shapes")
     """Number of the state that `refused_chunks` and `refused_reach` are about."""
     refused_chunks: IntVector = empty("shapes")
@@ -379,19 +383,19 @@ class Sim(Columned):
     """The waiting jobs in queue order, within a pass."""
     component_walk: IntVector = empty("walk if nodes")
     """Those of one component, higher tiers first."""
-    plan_job: IntTable = empty(2, "plan if nodes")
+    plan_job: IntTable = empty(2, "plan")
     """Jobs with reservations, in the order these were made; the plan, and one that is tried."""
-    plan_start: IntTable = empty(2, "plan if nodes")
+    plan_start: IntTable = empty(2, "plan")
     """Start of each reservation, s."""
-    plan_end: IntTable = empty(2, "plan if nodes")
+    plan_end: IntTable = empty(2, "plan")
     """Its end, s."""
-    plan_first: IntTable = empty(2, "plan if nodes")
+    plan_first: IntTable = empty(2, "plan")
     """Where its nodes are listed in `planned_node`."""
-    plan_on: IntTable = empty(2, "plan if nodes")
+    plan_on: IntTable = empty(2, "plan")
     """How many nodes it has."""
-    plan_by_start: IntTable = empty(2, "plan if nodes")
+    plan_by_start: IntTable = empty(2, "plan")
     """Reservations by start."""
-    plan_by_end: IntTable = empty(2, "plan if nodes")
+    plan_by_end: IntTable = empty(2, "plan")
     """Reservations by end."""
     planned_node: IntTable = empty(2, "plan of nodes")
     """Nodes of the reservations."""

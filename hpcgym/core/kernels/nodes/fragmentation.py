@@ -34,7 +34,7 @@ class Past(NamedTuple):
 
     member: NDArray[Any]  # shape (n_partitions, n_nodes)
     capacity: NDArray[Any]  # shape (n_nodes, N_RESOURCES)
-    need: NDArray[Any]  # shape (n_shapes, N_NEEDS), as in `Jobs`
+    need: NDArray[Any]  # shape (n_shapes, 6), as in `Jobs`
     family: NDArray[Any]  # of each shape
     family_end: NDArray[Any]  # shape after the last one of each family
     shape: NDArray[Any]  # of each job

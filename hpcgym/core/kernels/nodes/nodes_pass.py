@@ -69,7 +69,7 @@ def mark_submitted(jobs: Jobs, sim: Sim) -> None:
 def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Tell whether the rule has a placement for a job on what is free now.
 
-    Writes `unplaced_*`, the rooms of the shape and the cursor `TRIAL`.
+    Writes `unplaced_*`, `placeable_*`, the rooms of the shape and the cursor `TRIAL`.
     """
     shape, wanted = jobs.shape[job], jobs.chunks[job]
     # What is free only shrinks from one end of a job to the next.
@@ -80,8 +80,14 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     if sim.room_total[row] >= wanted:
         if is_sum_enough(jobs, sim, shape):
             return True
+        # Where more chunks have a placement, fewer have one.
+        known = sim.placeable_at[shape] == sim.n_changes
+        if known and wanted <= sim.placeable_chunks[shape]:
+            return True
         begin_cursor(jobs, sim, TRIAL, shape)
         if place_chunks(jobs, sim, TRIAL, shape, wanted) > 0:
+            sim.placeable_at[shape] = sim.n_changes
+            sim.placeable_chunks[shape] = wanted
             return True
     sim.unplaced_at[shape] = sim.n_vacated
     sim.unplaced_chunks[shape] = wanted
@@ -109,7 +115,6 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
         begin_cursor(jobs, sim, TRIAL, jobs.shape[job])
         placed = place_chunks(jobs, sim, TRIAL, jobs.shape[job], jobs.chunks[job])
         start_chosen(jobs, sim, job, placed, False)
-        sim.checked_head = -1
         if job == sim.pick:
             return -1
     return n

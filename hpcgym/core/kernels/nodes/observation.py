@@ -77,8 +77,7 @@ def show_job(jobs: Jobs, sim: Sim, job: int) -> int:
     shown = sim.shown_job
     shown[NodesField.GPUS] = np.float32(min(jobs.need[shape, GPUS] / most_gpus, 1.0))
     shown[NodesField.MEMORY] = np.float32(min(jobs.need[shape, MEMORY] / most_memory, 1.0))
-    n_partitions = max(len(jobs.limit) - 1, 1)
-    shown[NodesField.PARTITION] = np.float32(jobs.need[shape, NEED_PARTITION] / n_partitions)
+    shown[NodesField.PARTITION] = np.float32(jobs.need[shape, NEED_PARTITION] / len(jobs.limit))
     shown[NodesField.ROOM] = np.float32(min(room / jobs.chunks[job], 1.0))
     bits = NODES_FITS if has_placement(jobs, sim, job) else 0
     shadow = sim.component_shadow[component_of(jobs, job)]

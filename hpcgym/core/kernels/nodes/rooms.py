@@ -79,6 +79,7 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     sim.room_shape[:] = 0
     sim.room_at[:] = 0
     sim.unplaced_at[:] = -1
+    sim.placeable_at[:] = -1
     sim.refused_at[:] = -1
     sim.due[:] = 0
     sim.is_touched[:, :] = 0

@@ -13,7 +13,7 @@ from hpcgym.core.constants import (
     NODES_SHOW_JOB,
     NODES_VACATE,
 )
-from hpcgym.core.jit import kernel, with_our_cache
+from hpcgym.core.jit import CACHE_FOLDER, kernel, with_our_cache
 from hpcgym.core.kernels.nodes.check import find_overuse
 from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
@@ -53,5 +53,7 @@ def _work(jobs_at: int, sim_at: int, task: int, job: int) -> int:
 @cache
 def address() -> int:
     """Compile the kernel, or load it from the cache, and return its address in this process."""
-    compile_now: Any = cfunc("int64(int64, int64, int64, int64)", cache=True, error_model="numpy")
+    is_cached = CACHE_FOLDER is not None
+    signature = "int64(int64, int64, int64, int64)"
+    compile_now: Any = cfunc(signature, cache=is_cached, error_model="numpy")
     return int(with_our_cache(lambda: compile_now(_work)).address)
