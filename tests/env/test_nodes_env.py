@@ -423,8 +423,9 @@ def episodes_of(workload: Workload) -> Episodes:
     """Return one episode of some jobs, as a scenario's."""
     assert workload.machine is not None
     text = (
-        'description = "Drawn."\n[trace]\nname = "tiny"\nmissing_request = "drop"\n[machine]\nprocessors = 1\n'
-        'largest_request_s = 3600\n[episode]\nkind = "whole"\n[scheduler]\npolicy = "SAF"\n'
+        'description = "Drawn."\n[trace]\nname = "tiny"\nmissing_request = "drop"\n'
+        '[machine]\nprocessors = 1\nlargest_request_s = 3600\n[episode]\nkind = "whole"\n'
+        '[scheduler]\npolicy = "SAF"\n'
     )
     scenario = parse_scenario(text, name="drawn")
     size = MachineSpec(workload.machine.cpus, 3600, nodes=workload.machine)
