@@ -455,7 +455,7 @@ def simulate(
             |---|---|
             | "lowest" | by id |
             | "tightest" | those with least room first |
-            | "fewest-groups" | in as few groups as greed finds |
+            | "fewest-groups" | the smallest group that holds the job, else the groups with most room |
             | "contiguous" | with consecutive ids, else none |
             | "local" | of one group, else none |
             | "best-effort-contiguous" | with consecutive ids, else by id |
