@@ -52,8 +52,9 @@ def test_a_machine_of_nodes_has_a_second_table(run: Command, tmp_path: Path) -> 
     printed = run(*command)
     assert "on nodes: mean over weeks" in printed
     runs = pd.read_csv(tmp_path / "runs.csv").set_index("agent")
-    for column in ("utilisation_gpus", "fragmentation", "mean_bsld_in_debug"):
-        assert f"{runs.loc['FCFS', column]:.2f}" in printed
+    second = printed[printed.index("on nodes") :]
+    for column, digits in (("utilisation_gpus", 3), ("fragmentation", 3), ("mean_bsld_in_gpu", 2)):
+        assert f" {runs.loc['FCFS', column]:.{digits}f} " in second
     assert "on nodes" not in run("evaluate", "-s", "tiny", "-a", "FCFS")
 
 
