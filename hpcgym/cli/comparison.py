@@ -104,7 +104,7 @@ def show_and_write(
 
     Console().print(result.table())
     for evaluation in figures.values():
-        if (table := evaluation.table_on_nodes()) is not None:
+        for table in evaluation.tables_on_nodes():
             Console().print("", table)
     if folder is None:
         return

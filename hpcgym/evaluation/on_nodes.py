@@ -1,4 +1,4 @@
-"""Metrics of runs on a machine of nodes, and the table that an evaluation shows of them."""
+"""Metrics of runs on a machine of nodes, and the tables that an evaluation shows of them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ _TITLES = {
     "share_one_group": "in one\ngroup",
 }
 
+_MOST_COLUMNS = 8
+"""Metrics that a table shows whole in 80 columns."""
+
 
 def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
     """Return the metrics of a run that only a machine of nodes has; none on another.
@@ -47,33 +50,44 @@ def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
     return found
 
 
-def table_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> Table | None:
-    """Return a table of the means over each agent's runs; None where no run was on nodes.
+def tables_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> list[Table]:
+    """Return tables of the means over each agent's runs; none where no run was on nodes.
+
+    There is one table, or several where there are many partitions.
 
     Args:
         runs: As `Evaluation.frame`.
         agents: In the order of the rows.
     """
+    shown = [name for name in runs if name in _TITLES or name.startswith(BY_PARTITION)]
+    means = runs.groupby("agent")[shown].mean().loc[list(agents)]
+    parts = [shown[first : first + _MOST_COLUMNS] for first in range(0, len(shown), _MOST_COLUMNS)]
+    return [_table(means[part], title) for part in parts]
+
+
+def _table(means: pd.DataFrame, title: str) -> Table:
+    """Return a table with a row per agent."""
     from rich.table import Table
 
-    shown = [name for name in runs if name in _TITLES or name.startswith(BY_PARTITION)]
-    if not shown:
-        return None
-    means = runs.groupby("agent")[shown].mean()
     caption = (
         "held: share of all there is; fragmentation: of free cpus, those no waiting job can use"
     )
-    table = Table(title=title, caption=caption, box=None, padding=(0, 1, 0, 0))
+    table = Table(
+        title=title,
+        caption=caption if "fragmentation" in means else None,
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("\nagent", overflow="fold")
-    for name in shown:
+    for name in means:
         table.add_column(_title_of(name), justify="right", overflow="fold")
-    for agent in agents:
-        table.add_row(agent, *(_cell(name, means.loc[agent, name]) for name in shown))
+    for agent, row in means.iterrows():
+        table.add_row(agent, *(_cell(name, mean) for name, mean in row.items()))
     return table
 
 
 def _title_of(column: str) -> str:
-    """Return what the table calls a column."""
+    """Return what a table calls a column."""
     from rich.markup import escape
 
     return _TITLES.get(column) or escape("bsld in\n" + column.removeprefix(BY_PARTITION))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.evaluation.on_nodes import table_on_nodes
+from hpcgym.evaluation.on_nodes import tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 from hpcgym.output import writing
 
@@ -222,14 +222,14 @@ class Evaluation:
             )
         return table
 
-    def table_on_nodes(self) -> Table | None:
-        """Return a table of the metrics that only a machine of nodes has; None on another.
+    def tables_on_nodes(self) -> list[Table]:
+        """Return tables of the metrics that only a machine of nodes has; none on another.
 
         Rows are in the order of `table`; each metric is the mean over an agent's runs that have it.
         """
         agents = [one.agent for one in self.ranked()]
         title = f"{self.scenario} on nodes: mean over {self.unit}s"
-        return table_on_nodes(self.frame, agents, title)
+        return tables_on_nodes(self.frame, agents, title)
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:

@@ -1,6 +1,7 @@
 """What an evaluation tells of runs on a machine of nodes."""
 
 import math
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation import Evaluation, cross_validate, evaluate
-from hpcgym.evaluation.on_nodes import metrics_on_nodes, table_on_nodes
+from hpcgym.evaluation.on_nodes import metrics_on_nodes, tables_on_nodes
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
@@ -71,7 +72,8 @@ def test_an_agent_in_the_environment_has_the_same_metrics_as_its_rule(
 def test_the_table_shows_each_mean_whole_and_in_the_order_of_the_comparison(
     evaluation: Evaluation,
 ) -> None:
-    text = text_of(evaluation.table_on_nodes())
+    (table,) = evaluation.tables_on_nodes()
+    text = text_of(table)
     assert "hetero-64-weeks on nodes: mean over weeks" in text
     names = [one.agent for one in evaluation.ranked()]
     lines = [line.split() for line in text.splitlines() if line.split()[:1] != []]
@@ -96,14 +98,14 @@ def test_a_cross_validation_has_them_too() -> None:
     weeks = Episodes(SCENARIO).select("3-4")
     found = cross_validate("SPF", weeks, baselines=["SAF"], jitter=0, replicas=0, progress=False)
     assert set(COLUMNS) <= set(found.runs)
-    assert "SPF" in text_of(found.evaluation.table_on_nodes())
+    assert "SPF" in text_of(found.evaluation.tables_on_nodes()[0])
 
 
 def test_nothing_is_added_where_processors_are_counted() -> None:
     found = evaluate(["FCFS"], "tiny", progress=False)
     assert not [name for name in found.frame if name.startswith(("fragm", "mean_bsld_", "share_o"))]
     assert not [name for name in found.frame if name.startswith("utilisation_")]
-    assert found.table_on_nodes() is None
+    assert found.tables_on_nodes() == []
 
 
 def tiny(*partitions: Partition) -> Workload:
@@ -123,8 +125,22 @@ def test_what_no_run_has_is_an_empty_cell_under_its_partition() -> None:
     found = metrics_on_nodes(schedule)
     assert found["mean_bsld_in_[day]"] == 1.5
     assert math.isnan(found["mean_bsld_in_[/night]"])
-    text = text_of(table_on_nodes(pd.DataFrame([{"agent": "FCFS", **found}]), ["FCFS"], "Title"))
+    (table,) = tables_on_nodes(pd.DataFrame([{"agent": "FCFS", **found}]), ["FCFS"], "Title")
+    text = text_of(table)
     assert "[day]" in text
     assert "[/night]" in text
     (row,) = [line for line in text.splitlines() if line.startswith("FCFS")]
     assert row.split() == ["FCFS", "0.750", "1.000", "1.50"]
+
+
+def test_many_partitions_go_into_further_tables_and_stay_whole() -> None:
+    partitions = [Partition(f"part-{number}", "0") for number in range(20)]
+    found = metrics_on_nodes(simulate(tiny(*partitions)))
+    bsld = {name: 1000.5 + i for i, name in enumerate(found) if name.startswith("mean_bsld_in_")}
+    runs = pd.DataFrame([{"agent": "SMITH-HISTORY", **found, **bsld}])
+    text = "".join(text_of(one) for one in tables_on_nodes(runs, ["SMITH-HISTORY"], "Title"))
+    assert len(bsld) == 20
+    for mean in bsld.values():
+        assert text.count(f" {mean:.2f}") == 1
+    for one in partitions:
+        assert len(re.findall(rf"{one.name}\b", text)) == 1
