@@ -99,10 +99,13 @@ def show_and_write(
     *,
     force: bool,
 ) -> None:
-    """Print the table; write frames and figures to the folder, if there is one, by file name."""
+    """Print the tables; write frames and figures to the folder, if there is one, by file name."""
     from hpcgym.evaluation.results import write_csv
 
     Console().print(result.table())
+    for evaluation in figures.values():
+        for table in evaluation.tables_on_nodes():
+            Console().print("", table)
     if folder is None:
         return
     for name, frame in frames.items():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.evaluation.on_nodes import tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 from hpcgym.output import writing
 
@@ -52,8 +53,9 @@ class Evaluation:
 
     Attributes:
         frame: One row per agent, week and replica (0 = the original): `agent`, `week` (its number),
-            `label`, `replica`, and every metric of `hpcgym.core.metrics.summary`. An agent may lack
-            weeks or replicas, the same replicas in every week; the baseline has all.
+            `label`, `replica`, every metric of `hpcgym.core.metrics.summary`, and on a machine of
+            nodes those of `hpcgym.evaluation.on_nodes`. An agent may lack weeks or replicas, the
+            same replicas in every week; the baseline has all.
         baseline: Agent the ratios are taken to.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
@@ -219,6 +221,15 @@ class Evaluation:
                 style="bold" if one.agent == self.baseline else None,
             )
         return table
+
+    def tables_on_nodes(self) -> list[Table]:
+        """Return tables of the metrics that only a machine of nodes has; none on another.
+
+        Rows are in the order of `table`; each metric is the mean over an agent's runs that have it.
+        """
+        agents = [one.agent for one in self.ranked()]
+        title = f"{self.scenario} on nodes: mean over {self.unit}s"
+        return tables_on_nodes(self.frame, agents, title)
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:

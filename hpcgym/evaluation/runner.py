@@ -18,6 +18,7 @@ from hpcgym.core.nodes import refuse_on_nodes
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, PolicyError
+from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
 from hpcgym.evaluation.workers import refuse_unpicklable, workers
@@ -222,7 +223,8 @@ class Runner:
             workload = self.replica(week, replica)
             schedule = self.schedule(agent, workload)
             key = {"agent": self.agents[agent].name, "week": number, "label": label}
-            rows.append({**key, "replica": replica, **schedule.metrics()})
+            metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
+            rows.append({**key, "replica": replica, **metrics})
         return rows
 
     def key(self, task: Task) -> str:

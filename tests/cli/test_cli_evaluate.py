@@ -47,6 +47,17 @@ def test_agents_stand_side_by_side_with_saf_among_them(run: Command) -> None:
     assert "1.961" in printed
 
 
+def test_a_machine_of_nodes_has_a_second_table(run: Command, tmp_path: Path) -> None:
+    command = ("evaluate", "-s", "hetero-64-weeks", "--weeks", "4", "-a", "FCFS", "-o", tmp_path)
+    printed = run(*command)
+    assert "on nodes: mean over weeks" in printed
+    runs = pd.read_csv(tmp_path / "runs.csv").set_index("agent")
+    second = printed[printed.index("on nodes") :]
+    for column, digits in (("utilisation_gpus", 3), ("fragmentation", 3), ("mean_bsld_in_gpu", 2)):
+        assert f" {runs.loc['FCFS', column]:.{digits}f} " in second
+    assert "on nodes" not in run("evaluate", "-s", "tiny", "-a", "FCFS")
+
+
 def test_weights_are_agents(run: Command) -> None:
     printed = run("evaluate", "-s", "tiny", "-a", "FCFS,q=1,e=2", "-a", "area=1,wait=-1")
     assert "q=0.333333,e=0.666667" in printed or "q=1,e=2" in printed
