@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 MOST_ROOMS = 2**22
 """Rooms kept of shapes by a simulation: 16 MB of them."""
 
-_EMPTY = {"member": (np.uint8, 2), "need": (np.int64, 2), "capacity": (np.int64, 2)} | {
-    "limit": (np.int64, 2)
+_EMPTY = {
+    "member": (np.uint8, 2),
+    "need": (np.int64, 2),
+    "capacity": (np.int64, 2),
+    "limit": (np.int64, 2),
 }
 _VECTORS = ("chunks", "shape", "placed_first", "group", "shown_partition", "largest_node")
 
