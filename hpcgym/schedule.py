@@ -455,7 +455,7 @@ def simulate(
             |---|---|
             | "lowest" | by id |
             | "tightest" | those with least room first |
-            | "fewest-groups" | the smallest group that holds the job, else the groups with most room |
+            | "fewest-groups" | the smallest group that suffices, else the largest first |
             | "contiguous" | with consecutive ids, else none |
             | "local" | of one group, else none |
             | "best-effort-contiguous" | with consecutive ids, else by id |

@@ -6,7 +6,6 @@ Source: Specification, section 13.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -172,8 +171,7 @@ def placement_of(
     return Placement(first, state.placed_node[env, at], state.placed_chunks[env, at])
 
 
-@dataclass(frozen=True)
-class NodeSizes:
+class NodeSizes(NamedTuple):
     """How large the arrays of nodes of a state are.
 
     Attributes:
@@ -198,11 +196,11 @@ class NodeSizes:
 
     def fit(self, room: NodeSizes) -> bool:
         """Tell whether a state of other sizes has room for these."""
-        return all(getattr(self, key) <= getattr(room, key) for key in vars(self))
+        return all(mine <= theirs for mine, theirs in zip(self, room, strict=True))
 
     def joined(self, other: NodeSizes) -> NodeSizes:
         """Return sizes that have room for both."""
-        return NodeSizes(*(max(getattr(self, key), getattr(other, key)) for key in vars(self)))
+        return NodeSizes(*map(max, self, other))
 
     def lengths(self) -> dict[str, int]:
         """Return the lengths of the axes that `Sim` names."""

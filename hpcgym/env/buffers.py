@@ -142,7 +142,8 @@ class EnvBuffers:
         for episode in episodes:
             n_jobs = max(n_jobs, episode.n_jobs)
             n_users = max(n_users, episode.n_users)
-            nodes = nodes.joined(episode.prepared.sizes)
+            if not episode.prepared.sizes.fit(nodes):
+                nodes = nodes.joined(episode.prepared.sizes)
         if (n_jobs, n_users, nodes) == self._room:
             return
         n_jobs, n_users = 2 ** (n_jobs - 1).bit_length(), 2 ** (n_users - 1).bit_length()

@@ -84,6 +84,7 @@ def test_network_begins_at_the_request(samples):
     assert np.array_equal(forward(network, samples.inputs), np.zeros((len(samples), 2)))
 
 
+@pytest.mark.slow
 def test_network_learns_the_mean_of_what_it_cannot_tell_apart():
     generator = np.random.default_rng(0)
     n = 4_000

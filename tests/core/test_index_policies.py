@@ -139,7 +139,8 @@ def test_whole_logs_start_as_the_reference_says(real_log, log):
     assert not first_difference(whole(real_log(log)), policy="SMITH-HISTORY")
 
 
-@pytest.mark.parametrize("log", [KTH, pytest.param(SDSC, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("log", [KTH, SDSC])
 def test_whole_logs_under_the_regression_start_as_the_reference_says(real_log, log):
     assert not first_difference(whole(real_log(log)), policy="SMITH-REGRESSION")
 
