@@ -11,7 +11,8 @@ import pytest
 from hpcgym.core.metrics import WEEK_S
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, PolicyError
-from hpcgym.schedule import CSV_COLUMNS, Schedule, simulate
+from hpcgym.export import CSV_COLUMNS
+from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.clean import clean
 from hpcgym.trace.resample import resample
 from hpcgym.trace.swf import read_swf
