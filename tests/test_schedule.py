@@ -231,7 +231,7 @@ def test_existing_file_is_replaced_only_by_force(schedule: Schedule, tmp_path: P
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.csv.gz", "swf"])
 def test_file_of_another_format_is_refused(schedule: Schedule, tmp_path: Path, name: str) -> None:
-    with pytest.raises(OutputError, match=r"must end in \.csv, \.swf or \.swf\.gz"):
+    with pytest.raises(OutputError, match=r"must end in \.batsim\.csv, \.csv, \.parquet, \.swf or"):
         schedule.write(tmp_path / name)
     assert not (tmp_path / name).exists()
 

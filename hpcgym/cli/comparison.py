@@ -91,8 +91,9 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
         several = [Episodes(name) for name in scenarios]
         for weeks in several:
             report = weeks.report
-            if report is not None and report.jobs < report.records:
-                show_report(report, kill=weeks.settings.kill_at_limit)
+            if report is not None:
+                kill = weeks.settings.kill_at_limit
+                show_report(report, kill=kill, only_warnings=report.jobs == report.records)
         return several
     names = (*MACHINE, *SCHEDULER, *CLEANING)
     options = {name: context.params[name] for name in names if stated(context, name)}
@@ -106,12 +107,13 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
     return [weeks]
 
 
-def show_conditions(episodes: Episodes, **numbers: object) -> None:
+def show_conditions(context: typer.Context, episodes: Episodes, **numbers: object) -> None:
     """Print in one line under which settings the weeks are run."""
     trace = episodes.scenario.trace
+    kind = "scenario" if context.params["log"] is None else "log"
     show_settings(
         episodes.settings,
-        scenario=episodes.scenario.name,
+        f"{kind} {episodes.scenario.name}",
         missing_request=trace.missing_request,
         max_request=trace.max_request_s,
         minimum_run_time=trace.minimum_run_time_s or None,

@@ -137,10 +137,10 @@ def cross_validate_agents(
     logs = weeks_of(context, scenarios or [DEFAULT_SCENARIO])
     figures = _figures([weeks.scenario.name for weeks in logs])
     with results_folder(output, (*FILES[:-1], *figures), resume=resume, force=force) as folder:
+        numbers = {"jitter": jitter, "replicas": replicas, "seed": seed}
+        trained = {"folds": folds, "seeds": seeds} if learns else {}
         for weeks in logs:
-            show_conditions(
-                weeks, folds=folds, seeds=seeds, jitter=jitter, replicas=replicas, seed=seed
-            )
+            show_conditions(context, weeks, **trained, **numbers)
         result = cross_validate(
             chosen,
             logs,

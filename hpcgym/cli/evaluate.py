@@ -101,7 +101,9 @@ def evaluate_agents(
     chosen = [load_agent(name) for given in agents for name in split_agents(given)]
     with results_folder(output, FILES, resume=resume, force=force) as folder:
         (episodes,) = weeks_of(context, [scenario or DEFAULT_SCENARIO])
-        show_conditions(episodes, weeks=weeks or "all", jitter=jitter, replicas=replicas, seed=seed)
+        show_conditions(
+            context, episodes, weeks=weeks or "all", jitter=jitter, replicas=replicas, seed=seed
+        )
         result = evaluate(
             chosen,
             episodes,

@@ -223,9 +223,10 @@ def warn(text: str) -> None:
     typer.echo(f"hpcgym: warning: {text}", err=True)
 
 
-def show_report(report: CleaningReport, *, kill: bool) -> None:
+def show_report(report: CleaningReport, *, kill: bool, only_warnings: bool = False) -> None:
     """Print what the cleaning did; warn of work that is lost where jobs are killed."""
-    typer.echo(report)
+    if not only_warnings:
+        typer.echo(report)
     if kill and report.cut_warning:
         warn(report.cut_warning)
 
@@ -234,8 +235,8 @@ _ONLY_IF_SET = {"correction": "none", "event_semantics": "batch", "placement": "
 """Settings that a line leaves out where they are as usual."""
 
 
-def show_settings(settings: SchedulerSettings, **further: Any) -> None:
-    """Print in one line what a command runs under; what is None is left out."""
+def show_settings(settings: SchedulerSettings, of: str, **further: Any) -> None:
+    """Print in one line under which settings `of` is run; what is None is left out."""
     words: dict[str, Any] = {
         "backfill": settings.backfill,
         "backfill order": settings.backfill_order,
@@ -248,4 +249,4 @@ def show_settings(settings: SchedulerSettings, **further: Any) -> None:
         words[key.replace("_", " ")] = None if value == usual else value
     words |= {key.replace("_", " "): value for key, value in further.items()}
     shown = (f"{key} {value}" for key, value in words.items() if value is not None)
-    typer.echo(f"settings: {', '.join(shown)}")
+    typer.echo(f"settings: {', '.join([of, *shown])}")

@@ -161,7 +161,7 @@ def simulate_log(
     show_report(report, kill=kill_at_limit)
     show_settings(
         chosen,
-        policy=policy,
+        f"policy {policy}",
         missing_request=missing_request,
         seed=seed if missing_request == "tsafrir" else None,
         max_request=max_request,

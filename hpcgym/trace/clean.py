@@ -300,18 +300,16 @@ def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> t
         if stated < 1:
             raise TraceError(f"{log.name}: a machine needs at least 1 processor, got {stated}")
         return int(stated), "stated by the caller"
+    unfit: list[str] = []
     for key in ("MaxProcs", "MaxNodes"):
-        size = log.header_number(key)
+        size, text = log.header_number(key), log.header_value(key)
         if size is not None and size > 0:
-            return size, f"{key} in the header"
-        if size is None and (text := log.header_value(key)):
-            raise TraceError(
-                f"{log.path or log.name}: the header's {key} is {text!r}, which is no number; say "
-                "how many processors the machine has (machine_processors=N, --processors N)"
-            )
+            return size, ", whose ".join([f"{key} in the header", *unfit])
+        unfit += [] if text is None else [f"{key} is {text!r}"]
     raise TraceError(
-        f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes; "
-        "say how many processors the machine has (machine_processors=N, --processors N)"
+        f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes"
+        + (f" as a number above 0 ({', '.join(unfit)})" if unfit else "")
+        + "; say how many processors the machine has (machine_processors=N, --processors N)"
         + ("" if log.requests is None else ", or which nodes (machine=..., --machine FILE)")
     )
 
@@ -497,7 +495,7 @@ class _Table:
                 found["requested memory"] = rows["requested_memory"].to_numpy() > 0
             found["dependencies"] = rows["preceding_job"].to_numpy() > 0
         stated = {what: jobs for what, jobs in found.items() if jobs.any()}
-        counts = ", ".join(f"{what} of {int(jobs.sum())} jobs" for what, jobs in stated.items())
+        counts = ", ".join(f"{what} ({int(jobs.sum())})" for what, jobs in stated.items())
         if machine is None and set(stated) - {"dependencies"}:
             counts += "; a machine of nodes (machine=..., --machine) takes all but dependencies"
         jobs = int(np.any(list(stated.values()), axis=0).sum()) if stated else 0

@@ -163,7 +163,7 @@ def test_figures_by_partition_and_resource_follow(
         (["--by", "usr"], ["did you mean 'user'"]),
         (["--by", "partition"], ["partitions need a machine of nodes", "--machine"]),
         (["--by", "resource"], ["need a machine of nodes", "--machine"]),
-        (["--output", "out.txt"], ["must end in .csv, .swf or .swf.gz"]),
+        (["--output", "out.txt"], ["must end in .batsim.csv, .csv, .parquet, .swf or .swf.gz"]),
         (["--output", "no/such/folder/out.csv"], ["does not exist"]),
     ],
 )
