@@ -93,7 +93,7 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
             report = weeks.report
             if report is not None:
                 kill = weeks.settings.kill_at_limit
-                show_report(report, kill=kill, only_warnings=report.jobs == report.records)
+                show_report(report, kill=kill, brief=report.jobs == report.records)
         return several
     names = (*MACHINE, *SCHEDULER, *CLEANING)
     options = {name: context.params[name] for name in names if stated(context, name)}

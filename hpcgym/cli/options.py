@@ -223,10 +223,16 @@ def warn(text: str) -> None:
     typer.echo(f"hpcgym: warning: {text}", err=True)
 
 
-def show_report(report: CleaningReport, *, kill: bool, only_warnings: bool = False) -> None:
-    """Print what the cleaning did; warn of work that is lost where jobs are killed."""
-    if not only_warnings:
+def show_report(report: CleaningReport, *, kill: bool, brief: bool = False) -> None:
+    """Print what the cleaning did, or only what it ignored; warn of work that is lost by killing.
+
+    `kill` tells whether jobs are killed at their requests.
+    """
+    if not brief:
         typer.echo(report)
+    for step in report.steps:
+        if brief and step.jobs and step.action == "ignored":
+            typer.echo(f"{report.name}: ignored, of {step.jobs} jobs: {step.detail}")
     if kill and report.cut_warning:
         warn(report.cut_warning)
 
