@@ -177,12 +177,14 @@ def idle_on_machine(machine: Path | None) -> dict[str, str | None]:
     }
 
 
-def read_machine(path: Path | None) -> Machine | None:
-    """Return the machine of `--machine`, or None.
+def read_machine(path: Path | None, placement: str = "lowest") -> Machine | None:
+    """Return the machine of `--machine`, or None; refuse another placement without one.
 
     Raises:
-        HpcgymError: The file has an error.
+        HpcgymError: The file has an error, or `--placement` is given without it.
     """
+    if path is None and placement != "lowest":
+        raise HpcgymError("--placement has no effect without --machine")
     if path is None:
         return None
     from hpcgym.machine import Machine
