@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
 from hpcgym.core.nodes import Placement
@@ -272,6 +273,26 @@ class Schedule:
         import pandas as pd
 
         return pd.DataFrame(metrics.weekly(self.per_job()[metric], instants[time]))
+
+    def allocation(self) -> Allocation:
+        """Return the processors that each job holds, chosen where the simulator counts them.
+
+        On a machine of nodes these are cpus, which count on from node to node.
+
+        Raises:
+            HpcgymError: Jobs took turns on the processors, as gang scheduling has them do.
+        """
+        if self.suspended_time is not None:
+            raise HpcgymError(
+                f"{self.workload.name}: jobs took turns on processors, so none has them to itself "
+                "from its start to its end"
+            )
+        if self.placement is not None:
+            return allocate_on_nodes(self.workload, self.start_time, self.end_time, self.placement)
+        jobs = self.workload
+        return allocate_processors(
+            self.start_time, self.end_time, jobs.processors, jobs.machine_processors
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per job, with every metric and how the job was started.

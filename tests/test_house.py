@@ -25,7 +25,7 @@ FLOORS = [
     {"registry", "output", "ranges", "machine"},
     {"core"},
     {"trace"},
-    {"batch", "gang", "moldable", "policies", "schedule", "simulators"},
+    {"allocation", "batch", "gang", "moldable", "policies", "schedule", "simulators"},
     {"scenario"},
     {"env"},
     {"agent"},

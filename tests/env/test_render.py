@@ -9,13 +9,13 @@ from gymnasium.error import DependencyNotInstalled
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgym.allocation import fit
 from hpcgym.env.rendering.frame import (
     Frame,
     Placement,
     Reservation,
     StartedJobs,
     WaitingJobs,
-    fit,
     time_axis,
 )
 from hpcgym.env.rendering.text import TEXT_JOBS, TEXT_WIDTH, ansi

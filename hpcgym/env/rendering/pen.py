@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gymnasium.error import DependencyNotInstalled
 
-from hpcgym.env.rendering.frame import Interval, TimeAxis
+from hpcgym.allocation import Interval
+from hpcgym.env.rendering.frame import TimeAxis
 
 if TYPE_CHECKING:
     import pygame
