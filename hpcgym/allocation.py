@@ -40,7 +40,7 @@ class Allocation(NamedTuple):
     high: IntArray
 
     def of(self, job: int) -> list[Interval]:
-        """Return the intervals of one job; none if it has not started."""
+        """Return the intervals of one job; none where it holds nothing."""
         part = slice(self.first[job], self.first[job + 1])
         return list(zip(self.low[part].tolist(), self.high[part].tolist(), strict=True))
 
@@ -122,8 +122,8 @@ def allocate_processors(
 ) -> Allocation:
     """Choose processors for each job from its start to its end, see `fit`.
 
-    At one instant ends come before starts. A job that lasts 0 s holds nothing after it. A job whose
-    start is -1 gets none. Arrays have shape (n_jobs,).
+    At one instant ends come before starts. A job that lasts 0 s, or has not started (-1), holds
+    nothing. Arrays have shape (n_jobs,).
 
     Example:
         >>> from numpy import array
@@ -131,23 +131,19 @@ def allocate_processors(
         >>> allocate_processors(*columns, machine_processors=4).texts()
         ['0-1', '2', '0-1 3']
     """
-    started = np.flatnonzero(start_time >= 0)
-    lasting = started[end_time[started] > start_time[started]]
-    job = np.concatenate([lasting, started])
-    is_start = np.repeat([False, True], [len(lasting), len(started)])
-    time = np.where(is_start, start_time[job], end_time[job])
-    lasts = is_start & (end_time[job] > start_time[job])
+    lasting = np.flatnonzero((start_time >= 0) & (end_time > start_time))
+    time = np.concatenate([end_time[lasting], start_time[lasting]])
+    order = np.argsort(time, kind="stable")
     free = FreeProcessors(machine_processors)
-    held: list[list[Interval]] = [[] for _ in range(len(start_time))]
-    for at in np.lexsort((lasts, is_start, time)).tolist():
-        one = int(job[at])
-        if is_start[at]:
-            held[one] = free.take(int(processors[one]))
-        if not lasts[at]:
-            free.give_back(held[one])
-    return _joined(
-        [(one, *interval) for one, own in enumerate(held) for interval in own], len(held)
-    )
+    held: dict[int, list[Interval]] = {}
+    for at in order.tolist():
+        is_end, job = at < len(lasting), int(lasting[at % len(lasting)])
+        if is_end:
+            free.give_back(held[job])
+        else:
+            held[job] = free.take(int(processors[job]))
+    rows = [(job, *interval) for job, own in sorted(held.items()) for interval in own]
+    return _joined(rows, len(start_time))
 
 
 def allocate_on_nodes(

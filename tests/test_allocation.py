@@ -20,9 +20,10 @@ def held_at(schedule, allocation, instant):
 def check(schedule):
     """Check sizes, and that no processor is held twice; return the allocation."""
     allocation, size = schedule.allocation(), schedule.workload.machine_processors
-    sizes = np.add.reduceat(allocation.high - allocation.low, allocation.first[:-1])
+    sizes = [sum(high - low for low, high in allocation.of(job)) for job in range(len(schedule))]
     if schedule.placement is None:
-        assert (sizes == schedule.workload.processors).all()
+        lasting = schedule.run_time > 0
+        assert sizes == np.where(lasting, schedule.workload.processors, 0).tolist()
     for instant in np.unique(schedule.start_time).tolist():
         held = held_at(schedule, allocation, instant)
         assert len(held) == len(set(held)) and set(held) <= set(range(size))
@@ -63,9 +64,9 @@ def test_a_job_takes_the_smallest_hole_that_holds_it_whole():
     ]
 
 
-def test_a_job_that_has_not_started_holds_nothing():
-    columns = np.array([0, -1]), np.array([5, -1]), np.array([1, 1])
-    assert allocate_processors(*columns, machine_processors=1).texts() == ["0", ""]
+def test_a_job_that_has_not_started_or_lasts_no_second_holds_nothing():
+    columns = np.array([0, -1, 3]), np.array([5, -1, 3]), np.array([1, 1, 1])
+    assert allocate_processors(*columns, machine_processors=1).texts() == ["0", "", ""]
 
 
 def test_jobs_that_take_turns_have_no_processors_to_themselves():
