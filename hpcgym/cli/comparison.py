@@ -93,7 +93,7 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
             report = weeks.report
             if report is not None:
                 kill = weeks.settings.kill_at_limit
-                show_report(report, kill=kill, brief=report.jobs == report.records)
+                show_report(context, report, kill=kill, brief=report.jobs == report.records)
         return several
     names = (*MACHINE, *SCHEDULER, *CLEANING)
     options = {name: context.params[name] for name in names if stated(context, name)}
@@ -103,7 +103,7 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
     log = log_at(context, context.params["log"])
     weeks, report = episodes_of_log(log, seed=context.params["seed"], **options)
     refuse_idle(context, idle_options(weeks.settings))
-    show_report(report, kill=weeks.settings.kill_at_limit)
+    show_report(context, report, kill=weeks.settings.kill_at_limit)
     return [weeks]
 
 
@@ -112,6 +112,7 @@ def show_conditions(context: typer.Context, episodes: Episodes, **numbers: objec
     trace = episodes.scenario.trace
     kind = "scenario" if context.params["log"] is None else "log"
     show_settings(
+        context,
         episodes.settings,
         f"{kind} {episodes.scenario.name}",
         missing_request=trace.missing_request,

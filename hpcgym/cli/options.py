@@ -225,16 +225,23 @@ def warn(text: str) -> None:
     typer.echo(f"hpcgym: warning: {text}", err=True)
 
 
-def show_report(report: CleaningReport, *, kill: bool, brief: bool = False) -> None:
+def _say(context: typer.Context, text: object) -> None:
+    """Print a line beside a table; on standard error where a program reads the table."""
+    typer.echo(text, err=context.params.get("how", "table") != "table")
+
+
+def show_report(
+    context: typer.Context, report: CleaningReport, *, kill: bool, brief: bool = False
+) -> None:
     """Print what the cleaning did, or only what it ignored; warn of work that is lost by killing.
 
     `kill` tells whether jobs are killed at their requests.
     """
     if not brief:
-        typer.echo(report)
+        _say(context, report)
     for step in report.steps:
         if brief and step.jobs and step.action == "ignored":
-            typer.echo(f"{report.name}: ignored, of {step.jobs} jobs: {step.detail}")
+            _say(context, f"{report.name}: ignored, of {step.jobs} jobs: {step.detail}")
     if kill and report.cut_warning:
         warn(report.cut_warning)
 
@@ -243,7 +250,9 @@ _ONLY_IF_SET = {"correction": "none", "event_semantics": "batch", "placement": "
 """Settings that a line leaves out where they are as usual."""
 
 
-def show_settings(settings: SchedulerSettings, of: str, **further: Any) -> None:
+def show_settings(
+    context: typer.Context, settings: SchedulerSettings, of: str, **further: Any
+) -> None:
     """Print in one line under which settings `of` is run; what is None is left out."""
     words: dict[str, Any] = {
         "backfill": settings.backfill,
@@ -257,4 +266,4 @@ def show_settings(settings: SchedulerSettings, of: str, **further: Any) -> None:
         words[key.replace("_", " ")] = None if value == usual else value
     words |= {key.replace("_", " "): value for key, value in further.items()}
     shown = (f"{key} {value}" for key, value in words.items() if value is not None)
-    typer.echo(f"settings: {', '.join([of, *shown])}")
+    _say(context, f"settings: {', '.join([of, *shown])}")

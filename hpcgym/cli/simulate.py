@@ -158,8 +158,9 @@ def simulate_log(
         placement=placement,
         requested_memory=requested_memory,
     )
-    show_report(report, kill=kill_at_limit)
+    show_report(context, report, kill=kill_at_limit)
     show_settings(
+        context,
         chosen,
         f"policy {policy}",
         missing_request=missing_request,

@@ -84,7 +84,7 @@ def blank_figure(width_in: float, height_in: float) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install matplotlib"
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
         ) from None
     figure = Figure(figsize=(width_in, height_in), layout="constrained")
     FigureCanvasAgg(figure)
@@ -102,7 +102,7 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
         from matplotlib.figure import Figure
     except ImportError:
         raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install matplotlib"
+            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
         ) from None
 
     ranked = evaluation.ranked()

@@ -62,5 +62,5 @@ def test_missing_matplotlib_names_the_extra(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match=r"pip install matplotlib"):
+    with pytest.raises(HpcgymError, match=r"pip install 'hpcgym\[report\]'"):
         draw_evaluation(evaluation, tmp_path / "figure.png")
