@@ -159,8 +159,8 @@ class _PartCompiler(Compiler):
 
     def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
         """Take a library of parts in place of numba's."""
-        library: Any = _PartLibrary(target.codegen(), "part")  # type: ignore[no-untyped-call]
-        super().__init__(typing, target, library, *others)  # type: ignore[no-untyped-call]
+        part: Any = _PartLibrary(target.codegen(), "part")  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, part, *others)  # type: ignore[no-untyped-call]
 
 
 def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
