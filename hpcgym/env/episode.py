@@ -54,11 +54,6 @@ class EnvEpisode:
         """Return the number of jobs."""
         return len(self.workload)
 
-    @property
-    def n_users(self) -> int:
-        """Return the number of users."""
-        return len(self.workload.history.completed)
-
     @cached_property
     def jobs(self) -> Struct[Jobs]:
         """Return the jobs as kernels take them."""

@@ -14,9 +14,8 @@ from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER
-from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.prepare import state_for
-from hpcgym.core.state import State, sim_of
+from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
@@ -215,7 +214,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
-        self._sizes = NodeSizes()
+        self._room = Room()
         self._episode: EnvEpisode | None = None
         self._is_over = True
         self._viewer: Viewer | None = None
@@ -413,15 +412,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
 
     def _make_room(self, episode: EnvEpisode) -> None:
         """Allocate a state if there is none in which the episode fits."""
-        state = self._state
-        if (
-            state is None
-            or state.start_time.shape[1] < episode.n_jobs
-            or state.history_completed.shape[1] < episode.n_users
-            or not episode.prepared.sizes.fit(self._sizes)
-        ):
-            self._state = state_for([episode.prepared], fields=True)
-            self._sizes = episode.prepared.sizes
+        if self._state is None or not self._room.holds(episode.prepared.size):
+            self._room = self._room.grown(episode.prepared.size)
+            self._state = state_for([episode.prepared], fields=True, room=self._room)
             self._sim = sim_of(self._state, 0)
 
     def _empty(self) -> tuple[Observation, NDArray[np.float32]]:
