@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.errors import PolicyError, unknown_name
@@ -23,7 +22,8 @@ class SchedulerSettings:
 
     Attributes:
         policy: Primary order.
-        backfill: Which jobs may start ahead of others, kept as text; see `hpcgym.core.backfill`.
+        backfill: Which jobs may start ahead of others, kept as text, or as an object where it is
+            your own; see `hpcgym.core.backfill`.
         backfill_order: Order of backfill candidates; None = the primary order.
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
@@ -41,9 +41,9 @@ class SchedulerSettings:
     Source: Specification, section 1.
     """
 
-    policy: str | Policy | Sequence[float] = "FCFS"
+    policy: AnyPolicy = "FCFS"
     backfill: str | Mode = "easy"
-    backfill_order: str | Policy | Sequence[float] | None = None
+    backfill_order: AnyPolicy | None = None
     threshold: int | None = None
     kill_at_limit: bool = True
     estimates: Estimates = "requested"
@@ -57,7 +57,7 @@ class SchedulerSettings:
         if self.backfill_order is not None:
             as_policy(self.backfill_order)
         mode = as_mode(self.backfill)
-        object.__setattr__(self, "backfill", str(mode))
+        object.__setattr__(self, "backfill", mode.kept_as)
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)
