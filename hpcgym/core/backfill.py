@@ -402,7 +402,8 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
     """
     if isinstance(mode, (Backfill, OwnSimulator)):
         return mode
-    name, colon, rest = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
+    parts: tuple[Any, str, str] = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
+    name, colon, rest = parts
     made = _class_of(name)
     given = _parameters_of(name, rest, [one.name for one in fields(made)]) if colon else {}
     missing = [one.name for one in fields(made) if one.default is MISSING and one.name not in given]

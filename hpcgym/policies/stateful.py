@@ -158,5 +158,6 @@ class _StatefulRun(ChooserRun):
             int(table.requested_time[job]),
             int(table.submit_time[job]),
             max(int(simulator.state.start_time[0, job]), -1),
-            jobs.machine_processors - self.n_busy,
+            # With `pyss` semantics a job may start before one that ends at this instant is gone.
+            max(jobs.machine_processors - self.n_busy, 0),
         )
