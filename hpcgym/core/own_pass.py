@@ -56,20 +56,22 @@ class OwnPasses:
         rows: set[int] = set()
         free = shown.free_processors
         for job in answer:
-            if not isinstance(job, WaitingJob) or waiting.pop(job.row, None) is None:
-                what = f"job {job.job_id}" if isinstance(job, WaitingJob) else repr(job)
+            is_job = isinstance(job, WaitingJob)
+            mine = waiting.pop(job.row, None) if is_job else None
+            if mine is None:
+                what = f"job {job.job_id}" if is_job else repr(job)
                 raise PolicyError(
                     f"backfill '{self.mode}' must return jobs of the queue, each once; at "
                     f"{shown.now} s it returned {what}"
                 )
-            if job.processors > free:
+            if mine.processors > free:
                 raise PolicyError(
-                    f"backfill '{self.mode}' starts job {job.job_id} at {shown.now} s on "
-                    f"{job.processors} processors, and {free} of {shown.machine_processors} are "
+                    f"backfill '{self.mode}' starts job {mine.job_id} at {shown.now} s on "
+                    f"{mine.processors} processors, and {free} of {shown.machine_processors} are "
                     "left"
                 )
-            rows.add(job.row)
-            free -= job.processors
+            rows.add(mine.row)
+            free -= mine.processors
         return rows
 
 

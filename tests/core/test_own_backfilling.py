@@ -154,14 +154,15 @@ def test_an_answer_that_cannot_be_is_refused_with_the_job(answer, message):
 
 def test_what_a_mode_remembers_is_of_one_run_and_of_its_copies():
     class Alternating(OwnBackfill):
-        """Starts something at every other pass, and at the last one."""
+        """Starts one job at every other pass."""
 
         def __init__(self):
             self.passes = 0
 
         def start(self, now):
             self.passes += 1
-            return now.queue[:1] if self.passes % 2 or not now.running else ()
+            may_start = self.passes % 2 or not now.running
+            return now.queue[:1] if may_start and now.free_processors else ()
 
     mode = Alternating()
     jobs = workload_of([(k, 7, 7, 1) for k in range(9)], 3)
