@@ -73,8 +73,8 @@ class StatefulPolicy(Chooser):
         ...         self.served[job.user] = job.time
         ...     def scores(self, queue):
         ...         return [self.served.get(user, -1) for user in queue.user]
-        >>> hpcgym.simulate(hpcgym.load_workload("tiny"), LastServedLast).complete
-        True
+        >>> hpcgym.simulate(hpcgym.load_workload("tiny"), LastServedLast)
+        Schedule('tiny', 8 jobs, policy=Policy('LastServedLast'))
     """
 
     decide = "event"
