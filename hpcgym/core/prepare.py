@@ -248,14 +248,15 @@ def prepare(
         setting.decide = s.DECIDE_CONTESTED
     if policy.chooser is not None:
         _decide_as(setting, policy.chooser.decide)
+    is_own = setting.backfill == s.BACKFILL_OWN
     shows = keep_history or any(other.needs_history for other in others)
     if shows and setting.keep_history != s.HISTORY_FOR_KEYS:
         setting.keep_history = s.HISTORY_FOR_OBSERVATIONS
     for other in others:
         setting.expect |= other.expects
     setting.keep_reward = int(reward_rate is not None)
-    # Shortcuts around whole passes are about counts of processors.
-    setting.full_passes = int(full_passes or workload.machine is not None)
+    # Shortcuts around whole passes are about counts of processors, and know compiled modes.
+    setting.full_passes = int(full_passes or is_own or workload.machine is not None)
     setting.check = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     parameters = as_backfill(settings.backfill).row()

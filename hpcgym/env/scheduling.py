@@ -14,6 +14,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER
+from hpcgym.core.own_pass import OwnPasses, own_passes
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.struct import Struct
@@ -29,7 +30,7 @@ from hpcgym.env.observation import (
     machine_fields,
     with_field_tables,
 )
-from hpcgym.env.reward import Reward
+from hpcgym.env.reward import OwnReward, Reward
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
@@ -121,6 +122,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         | `"ratio"` | as `"bsld"`, in units of the baseline's mean bsld; needs a baseline |
         | `"log_ratio"` | at the end, -ln(agent / baseline) of the mean bsld |
         | `"relative"` | at the end, (baseline - agent) / max(agent, baseline, 1) |
+        | a function, arrays | as `"bsld"`, for what waiting costs by rates of your own; \
+see `hpcgym.env.reward.as_reward` |
 
         The first three sum to minus the mean bsld. With a `baseline` the rewards sum to baseline
         minus agent: each step subtracts the baseline's own reward over the same interval, and the
@@ -155,7 +158,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
             reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
-            end is a decision, and action `job` is refused.
+            end is a decision, and action `job` is refused. Also an object of your own
+            (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
         backfill_order: Backfill order in place of the scenario's.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
 
@@ -175,7 +179,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         *,
         action: ActionKind = "weights",
         decide: str | int = "contested",
-        reward: Reward = "bsld",
+        reward: Reward | OwnReward = "bsld",
         baseline: str | None = None,
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
@@ -216,6 +220,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self._state: State | None = None
         self._room = Room()
         self._episode: EnvEpisode | None = None
+        self._own_passes: OwnPasses | None = None
         self._is_over = True
         self._viewer: Viewer | None = None
 
@@ -244,7 +249,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self._make_room(self._episode)
         jobs, sim = self._episode.jobs.address, self._sim.address
         entry_points.begin(sim, self._episode.prepared.initial.address)
-        entry_points.run(jobs, sim)
+        self._own_passes = own_passes(self.settings)
+        while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
+            self._make_own_pass()
         self._is_over = False
         shown, cluster = self._empty()
         entry_points.observe(jobs, sim, self._slot, shown["jobs"], cluster, shown["action_mask"])
@@ -269,7 +276,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
         shown, cluster = self._empty()
-        status = entry_points.step(
+        arguments = (
             episode.jobs.address,
             self._sim.address,
             self._action_spec.address,
@@ -281,6 +288,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             cluster,
             shown["action_mask"],
         )
+        while (status := entry_points.step(*arguments)) == s.STATUS_OWN_PASS:
+            self._make_own_pass()
         if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
         self._is_over = status == s.STATUS_DONE
@@ -296,6 +305,12 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         if self.render_mode == "human":
             self.render()
         return shown, reward, self._is_over, False, info
+
+    def _make_own_pass(self) -> None:
+        """Let the mode in Python make the pass that is due."""
+        assert self._own_passes is not None
+        episode = self._begun_episode
+        self._own_passes.make(episode.workload, episode.jobs, self._sim)
 
     def truncate(self) -> tuple[float, dict[str, Any]]:
         """End the episode at this decision, as a time limit does.
