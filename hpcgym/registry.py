@@ -7,6 +7,7 @@ that a user adds extend it. An entry is one `.toml` file and is named by its ste
 from pathlib import Path
 from typing import Literal
 
+from hpcgym import plugins
 from hpcgym.errors import CardError, HpcgymError, ScenarioError, TraceError, unknown_name
 
 Shelf = Literal["agents", "scenarios", "traces"]
@@ -19,6 +20,7 @@ _ERRORS: dict[Shelf, type[HpcgymError]] = {
     "traces": TraceError,
 }
 _NOT_AN_ENTRY = "catalogue"  # traces/catalogue.toml lists the logs that are not bundled
+_PACKED = Path(__file__).resolve().parent / "_data"
 _user_folders: list[Path] = []
 
 
@@ -44,11 +46,14 @@ def add_folder(folder: str | Path) -> None:
 
 def shelf_folders(shelf: Shelf) -> list[Path]:
     """Return the folders of a shelf: hpcgym's own first, then those the user added."""
-    package = Path(__file__).resolve().parent
-    packed = package / "_data" / shelf
-    own = packed if packed.is_dir() else package.parent / shelf
+    own = (clone() or _PACKED) / shelf
     added = [folder / shelf for folder in _user_folders]
     return [own, *(folder for folder in added if folder.is_dir())]
+
+
+def clone() -> Path | None:
+    """Return the root of the clone that hpcgym runs from; None where it was installed."""
+    return None if _PACKED.is_dir() else _PACKED.parents[1]
 
 
 def shelf_entries(shelf: Shelf) -> dict[str, Path]:
@@ -89,5 +94,6 @@ def find_entry(shelf: Shelf, name: str) -> Path:
     entries = shelf_entries(shelf)
     matches = [entry for entry in entries if entry.casefold() == name.casefold()]
     if name not in entries and len(matches) != 1:
-        raise _ERRORS[shelf](unknown_name(shelf.removesuffix("s"), name, entries))
+        known = (*entries, *plugins.offered_names(shelf))
+        raise _ERRORS[shelf](unknown_name(shelf.removesuffix("s"), name, known))
     return entries[name if name in entries else matches[0]]

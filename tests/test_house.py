@@ -22,7 +22,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 
 FLOORS = [
     {"errors"},
-    {"registry", "output", "ranges", "machine"},
+    {"registry", "output", "ranges", "machine", "plugins"},
     {"core"},
     {"trace"},
     {"allocation", "batch", "export", "gang", "moldable", "policies", "schedule", "simulators"},

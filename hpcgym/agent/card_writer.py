@@ -24,7 +24,7 @@ from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.errors import CardError
 from hpcgym.output import ensure_writable, writing
 from hpcgym.ranges import number_ranges
-from hpcgym.registry import shelf_folders
+from hpcgym.registry import clone, shelf_folders
 from hpcgym.scenario.augment import Augmentation
 
 if TYPE_CHECKING:
@@ -92,11 +92,11 @@ def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) ->
     """Refuse a name that an agent cannot be written under, before it is trained.
 
     Raises:
-        CardError: A name that the shelf cannot have.
+        CardError: A name that the shelf cannot have, or hpcgym was not cloned.
         OutputError: A file cannot be written, or is there and `force` is False.
     """
     if shelf:
-        _refuse_trainers_name(name)
+        _refuse_for_shelf(name, folder)
     for place in (folder, shelf_folders("agents")[0]) if shelf else (folder,):
         for suffix in (".toml", ".npz"):
             ensure_writable(place / f"{name.casefold()}{suffix}", force=force)
@@ -108,11 +108,11 @@ def put_on_shelf(card: Path, *, force: bool = False) -> Path:
     Earlier results under that name are removed; `scripts/update_agents.py` writes new ones.
 
     Raises:
-        CardError: A name that the shelf cannot have.
+        CardError: A name that the shelf cannot have, or hpcgym was not cloned.
         OutputError: A file cannot be written, or is there.
     """
     stated = read_card(card)
-    _refuse_trainers_name(stated.name)
+    _refuse_for_shelf(stated.name, card.parent)
     shelf = shelf_folders("agents")[0]
     weights = card.with_suffix(".npz")
     named = weights.name in stated.parameters.values()
@@ -140,8 +140,14 @@ def training_table(training: Training) -> dict[str, Any]:
     return {key: value for key, value in table.items() if value or key != "logs"}
 
 
-def _refuse_trainers_name(name: str) -> None:
-    """Refuse a name by which a cross-validation would train new agents."""
+def _refuse_for_shelf(name: str, folder: Path) -> None:
+    """Refuse a shelf that is not a clone's, and a name that would train new agents."""
+    if clone() is None:
+        card = folder / f"{name.casefold()}.toml"
+        raise CardError(
+            "the shelf can be written to in a clone of hpcgym only, and this is an installed "
+            f"package; without --shelf `hpcgym evaluate --agents {card}` runs the agent"
+        )
     if name.casefold() in TRAINERS:
         raise CardError(
             f"{name} is a trainer, so `hpcgym cross-validate {name}` would train new agents; "
@@ -165,9 +171,7 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
     if not isinstance(agent, NamedAgent):
         return _network(agent, stem, logs)
     if not isinstance(agent.agent, ConstantAction):
-        raise CardError(
-            f"{agent.name} orders by no tuned weights; scripts/train_ppo.py writes networks"
-        )
+        raise CardError(f"{agent.name} orders by no tuned weights; `hpcgym train` writes networks")
     return _Stated(
         {
             "title": "Weights of the six features, in unit scale",

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import Card, read_card
+from hpcgym.agent.own import is_own, offered_agent, own_agent
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.core.policy import as_policy, policy_names
-from hpcgym.errors import CardError, PolicyError, unknown_name
+from hpcgym.core.policy import policy_names
+from hpcgym.errors import CardError, unknown_name
 from hpcgym.registry import shelf_entries
 
 PREFACE = """\
@@ -81,25 +83,37 @@ def load_agent(name: str) -> RuleAgent | NamedAgent:
 
     Args:
         name: Name of an agent on the shelf, path of a card, name of a policy of the user's own,
-            or weights such as "e=1,wait=-0.5".
+            or weights such as "e=1,wait=-0.5". Or what runs code when it is loaded: a name that
+            an installed package offers, `path/to/file.py:Name`, `module:Name`, or the `.zip` of a
+            model of Stable-Baselines3.
 
     Raises:
         CardError: There is no such agent or policy, or its card is not understood.
         PolicyError: Weights that are not understood.
+        HpcgymError: A file, module or package cannot be imported.
 
     Example:
         >>> load_agent("saf").name, load_agent("area=1").name
         ('SAF', 'area=1')
     """
+    if is_own(name):
+        return own_agent(name)
     if "=" in name:
         return RuleAgent(name)
-    if not name.endswith(".toml") and name.casefold() not in shelf_entries("agents"):
-        try:
-            return RuleAgent(as_policy(name))
-        except PolicyError:
-            known = dict.fromkeys((*agent_names(), *policy_names()))
-            raise CardError(unknown_name("agent", name, known)) from None
-    return load_card(name).agent
+    if name.endswith(".toml") or name.casefold() in shelf_entries("agents"):
+        return load_card(name).agent
+    if name.casefold() in map(str.casefold, policy_names()):
+        return RuleAgent(name)
+    found = offered_agent(name)
+    if found is None:
+        raise CardError(unknown_name("agent", name, known_agents()))
+    return found
+
+
+def known_agents() -> tuple[str, ...]:
+    """Return every name that `load_agent` takes: of the shelf, of policies, and of packages."""
+    offered = (*plugins.offered_names("agents"), *plugins.offered_names("policies"))
+    return tuple(dict.fromkeys((*agent_names(), *policy_names(), *offered)))
 
 
 def index_markdown(cards: Mapping[str, Card]) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Protocol
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.own import is_own, own_trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.errors import CardError, unknown_name
@@ -61,13 +62,19 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
 def load_trainer(name: str) -> Trainer:
     """Make a trainer, with its default settings, by a name of `TRAINERS` in any case.
 
+    Args:
+        name: That name, or `path/to/file.py:Name` or `module:Name`, which runs the file.
+
     Raises:
         CardError: There is none of that name.
+        HpcgymError: A file or module cannot be imported.
 
     Example:
         >>> load_trainer("weights").name
         'w*train'
     """
+    if is_own(name):
+        return own_trainer(name)
     if name.casefold() not in TRAINERS:
         raise CardError(unknown_name("trainer", name, TRAINERS))
     return TRAINERS[name.casefold()]()

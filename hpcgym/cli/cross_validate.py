@@ -62,7 +62,8 @@ def cross_validate_agents(
         typer.Argument(
             metavar="NAME...",
             help="Trainers (weights, tuned-weights, network, tuned-history, tuned-network, "
-            "evolved-score, ppo), or agents' names, cards or weights.",
+            "evolved-score, ppo), or agents' names, cards or weights. Or your own: file.py:Name, "
+            "module:Name or a model's .zip, which runs what is in it.",
             show_default=False,
         ),
     ],

@@ -51,7 +51,8 @@ def evaluate_agents(
         typer.Option(
             "--agents",
             "-a",
-            help="Names, cards (.toml) or weights, separated by commas; may be given repeatedly.",
+            help="Names, cards (.toml) or weights, separated by commas; may be given repeatedly. "
+            "Or your own: file.py:Name, module:Name or a model's .zip, which runs what is in it.",
         ),
     ] = ["FCFS,SPF,SAF,SMITH"],  # noqa: B006 - read by typer, never changed
     scenario: Annotated[

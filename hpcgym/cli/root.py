@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hpcgym.cli import cross_validate, evaluate, shelves, simulate, traces
+from hpcgym.cli import cross_validate, evaluate, shelves, simulate, traces, train, tune
 from hpcgym.errors import HpcgymError
 
 EXIT_ERROR = 2
@@ -53,6 +53,8 @@ app = typer.Typer(
 app.command("simulate")(simulate.simulate_log)
 app.command("evaluate")(evaluate.evaluate_agents)
 app.command("cross-validate")(cross_validate.cross_validate_agents)
+app.command("train")(train.train_agent)
+app.command("tune")(tune.tune_agent)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")

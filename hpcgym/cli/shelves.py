@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcgym.cli.show import show_pairs, show_table
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
+    from hpcgym.agent.base import NamedAgent
     from hpcgym.agent.result_table import Result
+    from hpcgym.agent.rule import RuleAgent
     from hpcgym.agent.training_weeks import Training
 
 agents = typer.Typer(help="Agents to evaluate: rules and learned ones.", no_args_is_help=True)
@@ -18,21 +21,39 @@ scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is
 
 @agents.command("list")
 def list_agents() -> None:
-    """List the agents on the shelf."""
+    """List the agents on the shelf, and those that installed packages offer."""
+    from hpcgym import plugins
     from hpcgym.agent.shelf import load_cards
 
     cards = load_cards().values()
     rows = [(card.name, card.kind, card.title) for card in cards]
+    rows += [
+        (entry.name, kind, f"offered by the package {plugins.package_of(entry)}")
+        for shelf, kind in (("agents", "agent"), ("policies", "policy"))
+        for entry in plugins.offered(shelf)
+    ]
     show_table(["agent", "kind", "what it does"], rows, text_columns=3)
 
 
 @agents.command("info")
 def show_agent(
-    name: Annotated[str, typer.Argument(help="An agent's name, or the path of a card.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An agent's name, the path of a card; or file.py:Name, module:Name or a model's "
+            ".zip, which runs what is in it."
+        ),
+    ],
 ) -> None:
     """Show an agent's card: what it is, where it comes from, how good it is."""
-    from hpcgym.agent.shelf import load_card
+    from hpcgym.agent.own import is_own, offered_agent
+    from hpcgym.agent.shelf import agent_names, load_agent, load_card
 
+    on_shelf = name.endswith(".toml") or name.casefold() in map(str.casefold, agent_names())
+    agent = load_agent(name) if is_own(name) else None if on_shelf else offered_agent(name)
+    if agent is not None:
+        show_pairs(_own_pairs(agent, name))
+        return
     card = load_card(name)
     show_pairs(
         {
@@ -55,13 +76,21 @@ def show_agent(
 
 @scenarios.command("list")
 def list_scenarios() -> None:
-    """List the scenarios on the shelf."""
+    """List the scenarios on the shelf, and those that installed packages offer."""
+    from hpcgym import plugins
     from hpcgym.scenario.load import load_scenario, scenario_names
 
-    rows = [
-        (name, load_scenario(name).episode.kind, load_scenario(name).description)
-        for name in scenario_names()
-    ]
+    rows = []
+    offered = plugins.offered_names("scenarios")
+    for name in dict.fromkeys((*scenario_names(), *offered)):
+        try:
+            scenario = load_scenario(name)
+        except HpcgymError as error:
+            if name not in offered:
+                raise
+            typer.echo(f"hpcgym: warning: left out: {error}", err=True)
+            continue
+        rows.append((name, scenario.episode.kind, scenario.description))
     show_table(["scenario", "episodes", "what it is"], rows, text_columns=3)
 
 
@@ -84,6 +113,27 @@ def show_scenario(
                 continue
             pairs[f"{table}.{field.name}"] = getattr(part, field.name)
     show_pairs(pairs)
+
+
+def _own_pairs(agent: RuleAgent | NamedAgent, name: str) -> dict[str, object]:
+    """Return what is known of an agent without a card."""
+    from hpcgym import plugins
+    from hpcgym.agent.rule import RuleAgent
+
+    entry = plugins.find_offered("agents", name) or plugins.find_offered("policies", name)
+    made: object
+    if isinstance(agent, RuleAgent):
+        kind, keywords = "policy", {}
+        made = agent.policy.formula or agent.policy.chooser
+    else:
+        kind, keywords, made = "agent", dict(agent.env_keywords), agent.agent
+    return {
+        "name": agent.name,
+        "kind": kind,
+        "description": " ".join((made.__doc__ or "").partition("\n\n")[0].split()),
+        **{f"environment.{key}": str(value) for key, value in keywords.items()},
+        "from": name if entry is None else f"{entry.value}, package {plugins.package_of(entry)}",
+    }
 
 
 def _training_pairs(training: Training) -> dict[str, str]:

@@ -56,7 +56,10 @@ def simulate_log(
     policy: Annotated[
         str,
         typer.Option(
-            "--policy", "-p", help="Order of the waiting jobs: a policy, or q=..,e=..,wait=.."
+            "--policy",
+            "-p",
+            help="Order of the waiting jobs: a policy, q=..,e=..,wait=.., or one of your own, "
+            "file.py:Name or module:Name, which runs that file.",
         ),
     ] = "FCFS",
     backfill: Annotated[str, BACKFILL] = "easy",
@@ -115,6 +118,7 @@ def simulate_log(
     The output has one row per simulated job, by submit time. Times are on the log's own clock; run
     times are as executed.
     """
+    from hpcgym.agent.own import load_policy
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.export import check_suffix
     from hpcgym.output import ensure_writable
@@ -122,9 +126,9 @@ def simulate_log(
     from hpcgym.trace import load_with_report
 
     settings: dict[str, Any] = {
-        "policy": policy,
+        "policy": load_policy(policy),
         "backfill": backfill,
-        "backfill_order": backfill_order,
+        "backfill_order": None if backfill_order is None else load_policy(backfill_order),
         "threshold": parse_threshold(threshold),
         "kill_at_limit": kill_at_limit,
         "estimates": estimates,

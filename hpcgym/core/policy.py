@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym import plugins
 from hpcgym.core import loaders
 from hpcgym.core.constants import (
     EXPECT_BY_NETWORK,
@@ -383,10 +385,58 @@ def as_policy(policy: AnyPolicy) -> Policy:
     by_folded = {name.casefold(): name for name in policy_names()}
     name = by_folded.get(policy.strip().casefold())
     if name is None:
-        raise PolicyError(unknown_name("policy", policy, policy_names()))
+        return _offered(policy)
     if name not in _POLICIES:
         _POLICIES[name] = loaders.POLICIES[name]()
     return _POLICIES[name]
+
+
+@cache
+def _offered(name: str) -> Policy:
+    """Return the policy that an installed package offers under a name."""
+    entry = plugins.find_offered("policies", name)
+    if entry is None:
+        known = (*policy_names(), *plugins.offered_names("policies"))
+        raise PolicyError(unknown_name("policy", name, known))
+    source = f"package {plugins.package_of(entry)}"
+    return own_policy(plugins.load_offered(entry), entry.name, source)
+
+
+def is_policy(found: object) -> bool:
+    """Tell whether an object is a policy, a chooser or a class of choosers."""
+    return isinstance(found, Policy | Chooser) or (
+        isinstance(found, type) and issubclass(found, Chooser)
+    )
+
+
+def own_policy(found: object, name: str, source: str = "") -> Policy:
+    """Return the policy that a part of somebody's own makes, under a name.
+
+    Args:
+        found: A policy, a chooser, a formula as of `register_policy`, or a class or function
+            without arguments that returns one of these.
+        name: Its name in tables.
+        source: Where it comes from.
+
+    Raises:
+        PolicyError: It is none of these.
+        HpcgymError: It cannot be made.
+
+    Example:
+        >>> own_policy(lambda jobs: -jobs.q, "WIDEST")
+        Policy('WIDEST')
+    """
+    made = plugins.make(found, name)
+    if isinstance(made, Policy):
+        return replace(made, name=name, source=made.source or source)
+    if isinstance(made, Chooser):
+        return chooser_policy(made, name, source)
+    if callable(made) and plugins.takes(made, 1):
+        return Policy(name, RULE_KEYS, _parameters(), source, formula=made)
+    raise PolicyError(
+        f"{name} is no policy: allowed are a function of the waiting jobs' features that returns "
+        f"their scores, a Chooser and a Policy, got {made!r:.80}"
+    )
 
 
 def chooser_policy(chooser: Chooser, name: str | None = None, source: str = "") -> Policy:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.own import is_own, own_agent_or_trainer
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.shelf import agent_names, load_agent
+from hpcgym.agent.shelf import agent_names, known_agents, load_agent
 from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
@@ -52,7 +53,7 @@ Weeks: TypeAlias = str | Path | Scenario | Episodes
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
-    """Return a trainer by its name, or an agent as `hpcgym.agent.shelf.load_agent` does.
+    """Return a trainer by its name, file or module, or an agent as `load_agent` does.
 
     Raises:
         CardError: There is neither, or a card is not understood.
@@ -62,12 +63,16 @@ def load_agent_or_trainer(name: str) -> AgentOrTrainer:
         >>> load_agent_or_trainer("weights").name, load_agent_or_trainer("saf").name
         ('w*train', 'SAF')
     """
+    if is_own(name):
+        return own_agent_or_trainer(name)
     if name.casefold() in TRAINERS:
         return load_trainer(name)
-    known = dict.fromkeys((*TRAINERS, *agent_names(), *policy_names()))
     is_name = "=" not in name and not name.endswith(".toml")
-    if is_name and name.casefold() not in map(str.casefold, known):
-        raise CardError(unknown_name("trainer or agent", name, known))
+    own = (*agent_names(), *policy_names())
+    if is_name and name.casefold() not in map(str.casefold, own):
+        known = (*TRAINERS, *known_agents())
+        if name.casefold() not in map(str.casefold, known):
+            raise CardError(unknown_name("trainer or agent", name, known))
     return load_agent(name)
 
 

@@ -7,6 +7,7 @@ from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from hpcgym import plugins
 from hpcgym.errors import MachineError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.registry import find_entry, shelf_entries
@@ -41,8 +42,8 @@ def scenario_names() -> tuple[str, ...]:
 def load_scenario(scenario: str | Path | Scenario) -> Scenario:
     """Find and check a scenario by name or path, without opening its log.
 
-    A text that ends in `.toml` is a path, any other a name on the shelf; a `Scenario` is returned
-    as it is. The path of the log becomes absolute.
+    A text that ends in `.toml` is a path, any other a name on the shelf or one that an installed
+    package offers; a `Scenario` is returned as it is. The path of the log becomes absolute.
 
     Raises:
         ScenarioError: No such scenario, or a file with an error; the message names the file, the
@@ -51,7 +52,9 @@ def load_scenario(scenario: str | Path | Scenario) -> Scenario:
     if isinstance(scenario, Scenario):
         return scenario
     is_path = isinstance(scenario, Path) or str(scenario).endswith(".toml")
-    path = Path(scenario) if is_path else find_entry("scenarios", str(scenario))
+    path = Path(scenario) if is_path else _of_name(str(scenario))
+    if isinstance(path, Scenario):
+        return path
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -62,6 +65,24 @@ def load_scenario(scenario: str | Path | Scenario) -> Scenario:
         return parse_scenario(text, name=path.stem, folder=path.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from None
+
+
+def _of_name(name: str) -> Path | Scenario:
+    """Return the file of a scenario on the shelf, or the scenario that a package offers."""
+    try:
+        return find_entry("scenarios", name)
+    except ScenarioError:
+        entry = plugins.find_offered("scenarios", name)
+        if entry is None:
+            raise
+    found = plugins.make(plugins.load_offered(entry), entry.name)
+    if not isinstance(found, str | Path | Scenario):
+        raise ScenarioError(
+            f"{entry.name!r} of {plugins.package_of(entry)} is no scenario: allowed are a Scenario,"
+            f" the path of its .toml file and a function that returns one, got {found!r:.80}"
+        )
+    path = found if isinstance(found, Scenario) else Path(found)
+    return replace(load_scenario(path), name=entry.name)
 
 
 def parse_scenario(text: str, *, name: str, folder: Path | None = None) -> Scenario:

@@ -1,0 +1,181 @@
+"""Policies, agents and trainers of your own: by file, by module, or offered by a package.
+
+What an object may be: a policy is a formula (a function of the waiting jobs' `Features`), a
+`Chooser` or a `Policy`; an agent is a policy or has `predict`; a trainer has `train`. A class, or
+a function without arguments, is called first. `hpcgym.plugins` finds the object.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hpcgym import plugins
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.core.policy import Policy, as_policy, is_policy, own_policy
+from hpcgym.errors import CardError, PolicyError, unknown_name
+
+if TYPE_CHECKING:
+    from hpcgym.agent.trainers import Trainer
+
+MODEL = ".zip"
+"""Suffix of the models of Stable-Baselines3."""
+
+Fit = Callable[[object], bool]
+
+
+def load_policy(text: str) -> Policy:
+    """Return the policy that a text on the command line means.
+
+    Args:
+        text: As of `as_policy`, or `path/to/file.py:Name`, `path/to/file.py`, `module:Name`.
+
+    Raises:
+        PolicyError: There is no such policy, or what is there is none.
+        HpcgymError: The file or module cannot be imported.
+    """
+    if text.endswith(MODEL):
+        raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
+    if not plugins.is_reference(text):
+        return as_policy(text)
+    name, found = plugins.load_reference(text, "policy", *_in_turn(is_policy), *FUNCTIONS[:1])
+    return own_policy(found, name, text)
+
+
+def is_own(text: str) -> bool:
+    """Tell whether a text names a file or a module, rather than an entry of a shelf."""
+    return text.endswith(MODEL) or plugins.is_reference(text)
+
+
+def own_agent(text: str) -> RuleAgent | NamedAgent:
+    """Return the agent of a file or module, or of a model of Stable-Baselines3.
+
+    Raises:
+        CardError: What is there is no agent.
+        HpcgymError: It cannot be imported or made.
+    """
+    if text.endswith(MODEL):
+        from hpcgym.agent.sb3_model import load_model
+
+        return load_model(text)
+    name, found = plugins.load_reference(text, "agent", *AGENTS)
+    return agent_of(found, name, text)
+
+
+def own_agent_or_trainer(text: str) -> RuleAgent | NamedAgent | Trainer:
+    """Return the trainer of a file or module, or else its agent.
+
+    Raises:
+        CardError: What is there is neither.
+        HpcgymError: It cannot be imported or made.
+    """
+    if text.endswith(MODEL):
+        return own_agent(text)
+    fits = (*_in_turn(is_trainer), *AGENTS)
+    name, found = plugins.load_reference(text, "trainer or agent", *fits)
+    made = plugins.make(found, text)
+    return _named(made, text) if is_trainer(made) else agent_of(made, name, text)
+
+
+def own_trainer(text: str) -> Trainer:
+    """Return the trainer of a file or module.
+
+    Raises:
+        CardError: What is there is no trainer.
+        HpcgymError: It cannot be imported or made.
+    """
+    fits = (*_in_turn(is_trainer), *FUNCTIONS[1:])
+    _, found = plugins.load_reference(text, "trainer", *fits)
+    made = plugins.make(found, text)
+    if not is_trainer(made):
+        raise CardError(f"{text} is no trainer: it has no train(episodes, seed)")
+    return _named(made, text)
+
+
+def offered_agent(name: str) -> RuleAgent | NamedAgent | None:
+    """Return the agent or policy that a package offers under a name, in any case; None = none.
+
+    Raises:
+        HpcgymError: The package is broken, or offers something else.
+    """
+    entry = plugins.find_offered("agents", name)
+    if entry is not None:
+        found = agent_of(plugins.load_offered(entry), entry.name, plugins.package_of(entry))
+        return replace(found, name=entry.name)
+    return RuleAgent(as_policy(name)) if plugins.find_offered("policies", name) else None
+
+
+def agent_of(found: object, name: str, source: str) -> RuleAgent | NamedAgent:
+    """Make an agent of an object; one with a `name` of its own keeps it.
+
+    An object with `predict` states the keywords of `HPCBatch-v0` that it needs as `env_keywords`.
+    Those of a model of Stable-Baselines3 follow from its spaces.
+
+    Raises:
+        CardError: It is no agent, or needs a keyword that there is not.
+    """
+    made = plugins.make(found, source)
+    if isinstance(made, RuleAgent | NamedAgent):
+        return made
+    if not is_agent(made):
+        return RuleAgent(own_policy(made, name, source))
+    keywords = getattr(made, "env_keywords", None)
+    if keywords is None and hasattr(made, "action_space"):
+        from hpcgym.agent.sb3_model import keywords_of
+
+        keywords = keywords_of(made, source)
+    return NamedAgent(str(getattr(made, "name", name)), made, _checked(keywords or {}, source))
+
+
+def is_agent(found: object) -> bool:
+    """Tell whether an object, or a class of objects, predicts."""
+    return callable(getattr(found, "predict", None))
+
+
+def is_trainer(found: object) -> bool:
+    """Tell whether an object, or a class of objects, trains and does not predict."""
+    return callable(getattr(found, "train", None)) and not is_agent(found)
+
+
+def _in_turn(fit: Fit) -> tuple[Fit, Fit]:
+    """Return tests for objects and for classes that fit, since a file may define both."""
+    return (
+        lambda found: not inspect.isclass(found) and fit(found),
+        lambda found: inspect.isclass(found) and fit(found),
+    )
+
+
+def _is_formula(found: object) -> bool:
+    """Tell whether an object is a function of one argument."""
+    return inspect.isfunction(found) and plugins.takes(found, 1) and not plugins.takes(found, 0)
+
+
+def _is_factory(found: object) -> bool:
+    """Tell whether an object is a function without arguments."""
+    return inspect.isfunction(found) and plugins.takes(found, 0)
+
+
+FUNCTIONS: tuple[Fit, ...] = (_is_formula, _is_factory)
+AGENTS = (*_in_turn(is_agent), *_in_turn(is_policy), *FUNCTIONS)
+
+
+def _checked(keywords: Any, source: str) -> dict[str, Any]:
+    """Return the keywords of an environment; refuse others."""
+    from hpcgym.env.config import Keywords
+
+    allowed = Keywords.__annotations__
+    for key in keywords:
+        if key not in allowed:
+            raise CardError(f"{source}: {unknown_name('keyword of HPCBatch-v0', key, allowed)}")
+    return dict(keywords)
+
+
+def _named(trainer: Any, source: str) -> Trainer:
+    """Return a trainer that has a name; refuse any other."""
+    if not isinstance(getattr(trainer, "name", None), str):
+        raise CardError(f"{source} has no name; a trainer's `name` is what tables call its agents")
+    checked: Trainer = trainer
+    return checked

@@ -1,0 +1,113 @@
+"""Models that Stable-Baselines3 has saved, as agents: the policy of a `.zip`, whatever learned it.
+
+A `.zip` holds pickled Python, which runs when it is loaded. It states the spaces of the environment
+but none of its keywords, so these are worked out from the spaces.
+
+Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gymnasium import spaces
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.core.policy import FEATURES
+from hpcgym.env.action import steppable_policies
+from hpcgym.env.observation import observation_space
+from hpcgym.errors import CardError, HpcgymError
+
+EXPLAIN = (
+    "name the model's own keywords in a .py file: "
+    'NamedAgent("MINE", PPO.load("model.zip"), {"action": ..., ...})'
+)
+
+
+def load_model(path: str | Path) -> NamedAgent:
+    """Load the policy of a saved model; its agent is called after the file.
+
+    Raises:
+        CardError: The file is no model, or was trained in another environment.
+        HpcgymError: Stable-Baselines3 is not installed.
+    """
+    try:
+        from stable_baselines3.common.save_util import load_from_zip_file
+    except ImportError:
+        raise HpcgymError(
+            f"{path} needs Stable-Baselines3, which is not installed: pip install 'hpcgym[train]'"
+        ) from None
+    place = Path(path).expanduser()
+    if not place.is_file():
+        raise CardError(f"{path}: no such file")
+    try:
+        data, parameters, _ = load_from_zip_file(place, device="cpu")
+        policy = _policy_of(data or {}, parameters["policy"])
+    except Exception as error:  # unpickling may raise anything
+        reason = " ".join(str(error).split())
+        raise CardError(
+            f"{path}: no model that Stable-Baselines3 has saved, or one of another version: "
+            f"{type(error).__name__}: {reason:.200}"
+        ) from None
+    return NamedAgent(place.stem, policy, keywords_of(policy, str(path)))
+
+
+def keywords_of(model: Any, where: str) -> dict[str, Any]:
+    """Return the keywords of `HPCBatch-v0` under which it has the spaces of a model.
+
+    Args:
+        model: Has `observation_space` and `action_space`.
+        where: The model's file, for messages.
+
+    Raises:
+        CardError: The spaces are not those of `HPCBatch-v0`, or fit several kinds of action.
+    """
+    n_slots = _n_slots(model.observation_space, where)
+    kinds = _kinds(model.action_space, n_slots)
+    if len(kinds) == 1:
+        return {"action": kinds[0], "n_slots": n_slots}
+    what = f"several kinds of action, {' and '.join(kinds)}" if kinds else "no kind of action"
+    raise CardError(f"{where}: its actions, {model.action_space}, fit {what}; {EXPLAIN}")
+
+
+def _policy_of(data: dict[str, Any], weights: Any) -> Any:
+    """Make the policy that was saved; of its learner nothing is needed to predict."""
+    keywords = dict(data["policy_kwargs"] or {})
+    if data.get("use_sde"):
+        keywords["use_sde"] = True
+    policy = data["policy_class"](
+        data["observation_space"], data["action_space"], _no_learning, **keywords
+    )
+    policy.load_state_dict(weights)
+    policy.set_training_mode(False)
+    return policy
+
+
+def _no_learning(_: float) -> float:
+    """Return the learning rate of a policy that learns no more."""
+    return 0.0
+
+
+def _n_slots(space: Any, where: str) -> int:
+    """Return how many jobs an observation shows."""
+    parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+    if "action_mask" in parts:
+        n_slots = spaces.flatdim(parts["action_mask"])
+        usual = observation_space(n_slots)
+        assert isinstance(usual, spaces.Dict)
+        if "machine" in parts or all(parts[key].shape == usual[key].shape for key in usual):
+            return n_slots
+    raise CardError(
+        f"{where}: was trained on other observations than those of HPCBatch-v0, {space!r:.200}; "
+        "wrap the model in a class with `predict` and name it in a .py file"
+    )
+
+
+def _kinds(space: Any, n_slots: int) -> list[str]:
+    """Return the kinds of action that have this space."""
+    if isinstance(space, spaces.Discrete):
+        sizes = {"job": n_slots, "policy": len(steppable_policies(None))}
+        return [kind for kind, size in sizes.items() if int(space.n) == size]
+    sizes = {"weights": len(FEATURES), "order": n_slots}
+    return [kind for kind, size in sizes.items() if space.shape == (size,)]

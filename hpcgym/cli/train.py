@@ -1,0 +1,232 @@
+"""`hpcgym train`: train a network by PPO; what `hpcgym tune` shares with it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.agent.ppo import Trained
+    from hpcgym.scenario.episodes import Episodes
+
+TrainingScenarios: TypeAlias = Annotated[
+    list[str],
+    typer.Option(
+        "--scenario", "-s", help="A name or a .toml; may be given for several logs.", metavar="NAME"
+    ),
+]
+TrainingWeeks: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weeks",
+        metavar="1-29",
+        help="Weeks to train on, once for each --scenario; default all but the last of five "
+        "blocks and the week before it.",
+    ),
+]
+Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of all chance.")]
+Name: TypeAlias = Annotated[str, typer.Option(help="Name of the agent and of its files.")]
+Output: TypeAlias = Annotated[
+    Path, typer.Option("--output", "-o", help="Folder to write the card and the weights to.")
+]
+OnShelf: TypeAlias = Annotated[
+    bool, typer.Option("--shelf", help="Put the agent on the shelf, too; in a clone only.")
+]
+ReplaceCard: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Replace a card that is there.")
+]
+
+
+def train_agent(
+    context: typer.Context,
+    scenarios: TrainingScenarios,
+    weeks: TrainingWeeks = None,
+    validation_weeks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="31-36",
+            help="Weeks that choose the network and are not played, once for each --scenario; "
+            "default the last fifth.",
+        ),
+    ] = None,
+    action: Annotated[str, typer.Option(help="order, job, policy or weights.")] = "order",
+    network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel",
+    seed: Seed = 0,
+    steps: Annotated[
+        int | None,
+        typer.Option(help="Decisions to end after; alone, it lifts the limit of 9 minutes."),
+    ] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Time to end after; alone, it lifts the limit of steps."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter; may be repeated."),
+    ] = None,
+    augment: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="A change of the weeks that are played; may be repeated."
+        ),
+    ] = None,
+    threads: Annotated[
+        int, typer.Option(help="Threads of torch, and those that step environments.")
+    ] = 1,
+    name: Name = "TRAINED",
+    output: Output = Path("runs/ppo"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
+    ] = False,
+    force: ReplaceCard = False,
+    shelf: OnShelf = False,
+) -> None:
+    """Train a network by PPO; write its card, its weights, a checkpoint and TensorBoard's files.
+
+    The agent is the best network on the validation weeks. `hpcgym evaluate --agents
+    runs/ppo/NAME.toml` runs it, and never on a week of its training.
+
+    Several --scenario make a mixture of logs. The same command with --resume goes on from the
+    checkpoint; only --steps, --minutes and --threads may then change.
+    """
+    trained, card = train_and_write(
+        scenarios,
+        weeks or [],
+        validation_weeks or [],
+        action=action,
+        network=network,
+        seed=seed,
+        steps=steps,
+        minutes=minutes,
+        settings=settings or [],
+        augment=augment or [],
+        threads=threads,
+        name=name,
+        output=output,
+        go_on=resume,
+        force=force,
+        shelf=shelf,
+        command=command_line(context),
+    )
+    for done, ratio, _ in trained.history:
+        typer.echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
+    rate = trained.steps / trained.seconds
+    typer.echo(
+        f"{trained.seconds:.0f} s, {rate:.0f} steps/s, best {trained.ratio:.3f}; wrote {card}"
+    )
+
+
+def train_and_write(
+    scenarios: Sequence[str],
+    weeks: Sequence[str] = (),
+    validation_weeks: Sequence[str] = (),
+    *,
+    action: str = "order",
+    network: str = "kernel",
+    seed: int = 0,
+    steps: int | None = None,
+    minutes: float | None = None,
+    settings: Sequence[str] = (),
+    augment: Sequence[str] = (),
+    threads: int = 1,
+    name: str = "TRAINED",
+    output: Path = Path("runs/ppo"),
+    go_on: bool = False,
+    force: bool = False,
+    shelf: bool = False,
+    command: str = "hpcgym train",
+) -> tuple[Trained, Path]:
+    """Train, or go on with a training; return the result and the card.
+
+    Arguments are the options of `hpcgym train`; `command` is what the card records.
+
+    Raises:
+        HpcgymError: An option that cannot be honoured, before anything is trained.
+    """
+    from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
+    from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
+    from hpcgym.agent.ppo.checkpoint import TrainingSettings
+    from hpcgym.agent.training_weeks import Training, digests_of_logs
+    from hpcgym.output import output_folder
+
+    limits: dict[str, float] = {"threads": threads}
+    if minutes is not None and not minutes > 0:
+        raise HpcgymError(f"--minutes must be above 0, got {minutes:g}")
+    if (steps, minutes) != (None, None):  # what is given alone decides
+        limits |= {"steps": 10**9 if steps is None else steps, "minutes": minutes or 0.0}
+    config = overridden(preset(action, network=network, **limits), settings)
+    augmentation = augmentation_of(augment)
+    playing, kept = chosen_weeks(scenarios, weeks, validation_weeks, config.validation_share)
+    with output_folder(output) as folder:
+        ensure_free(name, folder, shelf=shelf, force=force)
+        logs = digests_of_logs(scenarios)
+        try:
+            if go_on:
+                asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
+                trained = resume(folder, asked=asked, progress=True)
+            else:
+                trained = train(
+                    config,
+                    playing,
+                    validation=kept,
+                    augmentation=augmentation,
+                    seed=seed,
+                    output=folder,
+                    progress=True,
+                )
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(
+                "the same command with --resume goes on from the last checkpoint"
+            ) from None
+        training = Training(
+            trained.weeks, trained.seed, trained.seconds, version_of_code(), command, logs
+        )
+        card = write_agent(trained, name, folder, training, force=force)
+    return trained, put_on_shelf(card, force=force) if shelf else card
+
+
+def chosen_weeks(
+    scenarios: Sequence[str], weeks: Sequence[str], validation_weeks: Sequence[str], share: float
+) -> tuple[list[Episodes], list[Episodes]]:
+    """Return the weeks to play and those to validate on, apart from all others of each log.
+
+    Raises:
+        EvaluationError: One log twice, weeks of some logs only, or too few to hold out a block.
+        ScenarioError: No such scenario or week.
+    """
+    from hpcgym.agent.ppo.validation_split import split_validation
+    from hpcgym.evaluation.folds import left_of_each_log
+
+    left = left_of_each_log(scenarios, weeks, validation_weeks)
+    kept: Sequence[str | None] = validation_weeks or [None] * len(left)
+    parts = [split_validation(one, share, own) for one, own in zip(left, kept, strict=True)]
+    return [playing for playing, _ in parts], [held for _, held in parts]
+
+
+def command_line(context: typer.Context) -> str:
+    """Return the command with the options that were given, as a card records it."""
+    words = ["hpcgym", str(context.info_name)]
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if source is None or source.name != "COMMANDLINE":
+            continue
+        given = context.params[str(parameter.name)]
+        for one in given if isinstance(given, list | tuple) else [given]:
+            words += [parameter.opts[0]] if one is True else [parameter.opts[0], str(one)]
+    return shlex.join(words)
+
+
+def version_of_code() -> str:
+    """Return the commit of the clone that runs, or the version of the installed package."""
+    from hpcgym import __version__
+    from hpcgym.agent.card_writer import commit_at
+    from hpcgym.registry import clone
+
+    folder = clone()
+    return f"hpcgym {__version__}" if folder is None else commit_at(folder)

@@ -1,0 +1,116 @@
+"""`hpcgym tune`: search the numbers of an order, by evolution or by a trainer of your own."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcgym.cli.train import (
+    Name,
+    OnShelf,
+    Output,
+    ReplaceCard,
+    Seed,
+    TrainingScenarios,
+    TrainingWeeks,
+    command_line,
+    version_of_code,
+)
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    from hpcgym.agent.trainers import Trainer
+
+KEYS = ("strategy", "evaluations")
+"""Fields of a trainer that options set."""
+
+
+def tune_agent(
+    context: typer.Context,
+    scenarios: TrainingScenarios,
+    weeks: TrainingWeeks = None,
+    trainer: Annotated[
+        str,
+        typer.Option(
+            help="As of `hpcgym cross-validate`, but ppo; or file.py:Name or module:Name, which "
+            "runs that file."
+        ),
+    ] = "tuned-network",
+    strategy: Annotated[str | None, typer.Option(help="cma or xnes.")] = None,
+    evaluations: Annotated[
+        int | None, typer.Option(help="Vectors of weights that are tried.")
+    ] = None,
+    seed: Seed = 0,
+    name: Name = "TUNED",
+    output: Output = Path("runs/tuned"),
+    force: ReplaceCard = False,
+    shelf: OnShelf = False,
+) -> None:
+    """Search the weights of an order on weeks of one or more logs; write the agent's card.
+
+    `hpcgym evaluate --agents runs/tuned/NAME.toml` runs the agent, and never on a week of its
+    training. A trainer of your own may make a rule, weights of the features or an index; cards
+    state no others.
+    """
+    from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
+    from hpcgym.agent.training_weeks import Training, digests_of_logs
+    from hpcgym.evaluation.folds import left_of_each_log
+    from hpcgym.output import output_folder
+
+    given = {"strategy": strategy, "evaluations": evaluations}
+    chosen = chosen_trainer(trainer, {key: one for key, one in given.items() if one is not None})
+    defaults = {
+        key: getattr(chosen, key) for key in _settable(chosen, trainer) if given[key] is None
+    }
+    words = [word for key, value in defaults.items() for word in (f"--{key}", str(value))]
+    sets = left_of_each_log(scenarios, weeks or [])
+    with output_folder(output) as folder:
+        ensure_free(name, folder, shelf=shelf, force=force)
+        logs = digests_of_logs(scenarios)
+        began = time.monotonic()
+        try:
+            agent = chosen.train(sets, seed)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("nothing was written") from None
+        training = Training(
+            {one.scenario.name: one.numbers for one in sets},
+            seed,
+            time.monotonic() - began,
+            version_of_code(),
+            shlex.join([*shlex.split(command_line(context)), *words]),
+            logs,
+        )
+        card = write_agent(agent, name, folder, training, force=force)
+    typer.echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
+    if shelf:
+        typer.echo(f"wrote {put_on_shelf(card, force=force)}")
+
+
+def chosen_trainer(name: str, given: dict[str, object]) -> Trainer:
+    """Return the trainer with the given settings.
+
+    Raises:
+        HpcgymError: It does not have one of them, or trains no weights of an order.
+    """
+    from hpcgym.agent.trainers import load_trainer
+
+    if name.casefold() == "ppo":
+        raise HpcgymError("ppo tunes no weights of an order: `hpcgym train` trains its networks")
+    trainer: Any = load_trainer(name)
+    for key in given.keys() - set(_settable(trainer, name)):
+        raise HpcgymError(f"the trainer {name} has no --{key}; leave it out")
+    chosen: Trainer = replace(trainer, **given) if given else trainer
+    return chosen
+
+
+def _settable(trainer: Any, name: str) -> tuple[str, ...]:
+    """Return the fields that may be set; w*train is by definition searched by XNES."""
+    if name.casefold() == "weights":
+        return ("evaluations",)
+    own = {field.name for field in fields(trainer)} if is_dataclass(trainer) else set()
+    return tuple(key for key in KEYS if key in own)

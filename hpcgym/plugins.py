@@ -1,0 +1,265 @@
+"""Parts of your own: from a `.py` file, from `module:Name`, or from an installed package.
+
+A package offers parts by entry points of the groups `hpcgym.agents`, `hpcgym.policies` and
+`hpcgym.scenarios`. They are read when a name is not found or a list is printed, and each part is
+loaded when it is used. To load a part is to run the file or the package that holds it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hpcgym.errors import HpcgymError, unknown_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+FILE = re.compile(r"(?P<where>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
+MODULE = re.compile(r"(?P<where>\w+(?:\.\w+)*):(?P<name>.*)")
+
+
+def is_reference(text: str) -> bool:
+    """Tell whether a text names a part by its file or module.
+
+    Example:
+        >>> [is_reference(text) for text in ("mine.py", "a/mine.py:Best", "mine.rules:Best", "SAF")]
+        [True, True, True, False]
+    """
+    return bool(FILE.fullmatch(text) or MODULE.fullmatch(text))
+
+
+def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tuple[str, object]:
+    """Import a file or a module; return the name and the object that a text refers to.
+
+    A module is looked for in the working directory, too.
+
+    Args:
+        text: `path/to/file.py:Name`, `module:Name`, or a file alone, which must define just one
+            part that fits.
+        what: What is wanted, for the message: "policy".
+        fits: Tell whether an object is wanted. The first that any object of the file passes decides
+            which of them is meant.
+
+    Raises:
+        HpcgymError: There is no such file, module or name; the import fails; or a file alone
+            defines none or several.
+    """
+    match = FILE.fullmatch(text) or MODULE.fullmatch(text)
+    assert match is not None, text
+    where, name = match["where"], match["name"]
+    module = _import_file(where) if where.endswith(".py") else _import_module(where)
+    if name is None:
+        return _only_part(module, where, what, fits)
+    try:
+        found: Any = module
+        for part in name.split("."):
+            found = getattr(found, part)
+    except AttributeError:
+        names = [known for known, _ in _public(module)]
+        raise HpcgymError(f"{where}: {unknown_name('name', name, names)}") from None
+    if not any(fit(found) for fit in fits):
+        raise HpcgymError(f"{text} is no {what}: it is {_described(found)}")
+    return name, found
+
+
+def make(found: Any, where: str) -> Any:
+    """Return what a class, or a function without arguments, makes; anything else as it is.
+
+    Raises:
+        HpcgymError: A class needs arguments, or making fails.
+    """
+    import inspect
+
+    if not (inspect.isclass(found) or (inspect.isfunction(found) and takes(found, 0))):
+        return found
+    if not takes(found, 0):
+        raise HpcgymError(
+            f"{where}: {found.__name__} needs arguments; name a function without arguments that "
+            "returns one"
+        )
+    try:
+        return found()
+    except (Exception, SystemExit) as error:
+        raise HpcgymError(f"{where}: cannot be made: {_reason(error)}") from None
+
+
+def takes(function: Callable[..., object], number: int) -> bool:
+    """Tell whether a function can be called with so many positional arguments.
+
+    Example:
+        >>> takes(lambda jobs: jobs, 1), takes(lambda jobs: jobs, 0)
+        (True, False)
+    """
+    import inspect
+
+    try:
+        inspect.signature(function).bind(*[None] * number)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+@cache
+def offered(kind: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of installed packages, by name, for a kind such as "agents"."""
+    from importlib.metadata import entry_points
+
+    found = {(one.name, one.value): one for one in entry_points(group=f"hpcgym.{kind}")}
+    return tuple(found[key] for key in sorted(found))
+
+
+def offered_names(kind: str) -> tuple[str, ...]:
+    """Return the names under which installed packages offer parts of a kind."""
+    return tuple(one.name for one in offered(kind))
+
+
+def find_offered(kind: str, name: str) -> EntryPoint | None:
+    """Return what a package offers under a name in any case, or None.
+
+    Raises:
+        HpcgymError: Two packages offer it.
+    """
+    folded = name.strip().casefold()
+    found = [one for one in offered(kind) if one.name.casefold() == folded]
+    if len(found) > 1:
+        packages = " and ".join(package_of(one) for one in found)
+        raise HpcgymError(f"{name!r} of hpcgym.{kind} is offered by {packages}; uninstall one")
+    return found[0] if found else None
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return name and version of the package that offers something."""
+    return "a package" if entry.dist is None else f"{entry.dist.name} {entry.dist.version}"
+
+
+def load_offered(entry: EntryPoint) -> object:
+    """Load what a package offers.
+
+    Raises:
+        HpcgymError: The package is broken; the message names it.
+    """
+    try:
+        return entry.load()
+    except (Exception, SystemExit) as error:
+        raise HpcgymError(
+            f"{entry.name!r}, which the package {package_of(entry)} offers as {entry.value}, "
+            f"cannot be loaded: {_reason(error)}"
+        ) from None
+
+
+def _import_file(where: str) -> ModuleType:
+    """Import a file as `import` does from its own folder, which other processes then do, too."""
+    from importlib.util import find_spec, module_from_spec
+
+    path = Path(where).expanduser().resolve()
+    if not path.is_file():
+        raise HpcgymError(f"{where}: no such file")
+    _look_in(path.parent)
+    try:
+        spec = find_spec(path.stem)
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or spec.loader is None or Path(spec.origin or "").resolve() != path:
+        raise HpcgymError(
+            f"{where}: cannot be imported as {path.stem!r}, which "
+            + ("is no name of a module" if spec is None else f"is {spec.origin or 'Python'}'s name")
+            + "; rename the file"
+        )
+    if path.stem in sys.modules:
+        return sys.modules[path.stem]
+    module = sys.modules[path.stem] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[path.stem]
+        raise HpcgymError(f"{where} cannot be imported: {_reason(error)}") from None
+    return module
+
+
+def _import_module(where: str) -> ModuleType:
+    """Import a module that is installed, or in the working directory."""
+    from pkgutil import resolve_name
+
+    _look_in(Path.cwd())
+    try:
+        module = resolve_name(f"{where}:")
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{where}.".startswith(f"{error.name}."):
+            raise HpcgymError(f"{where} cannot be imported: {_reason(error)}") from None
+        raise HpcgymError(
+            f"no module called {error.name!r} is installed or in the working directory; allowed "
+            "are module:Name and path/to/file.py:Name"
+        ) from None
+    except (Exception, SystemExit) as error:
+        raise HpcgymError(f"{where} cannot be imported: {_reason(error)}") from None
+    assert isinstance(module, ModuleType)
+    return module
+
+
+def _look_in(folder: Path) -> None:
+    """Let modules of a folder be imported, after all others."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
+def _only_part(
+    module: ModuleType, where: str, what: str, fits: tuple[Callable[[object], bool], ...]
+) -> tuple[str, object]:
+    """Return the one object that is defined in a file and fits."""
+    for fit in fits:
+        found = {id(one): (name, one) for name, one in _public(module) if fit(one)}
+        if len(found) > 1:
+            names = sorted(name for name, _ in found.values())
+            raise HpcgymError(
+                f"{where} defines more than one {what}: {', '.join(names)}; add the name, as in "
+                f"{where}:{names[0]}"
+            )
+        if found:
+            return next(iter(found.values()))
+    raise HpcgymError(f"{where} defines no {what}")
+
+
+def _public(module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Yield what a module defines and does not begin with an underscore, but no import."""
+    for name, found in vars(module).items():
+        home = getattr(found, "__module__", None) if hasattr(found, "__qualname__") else None
+        is_hidden = name.startswith("_") or isinstance(found, ModuleType)
+        if not is_hidden and home in (None, module.__name__):
+            yield name, found
+
+
+def _described(found: object) -> str:
+    """Say briefly what an object is."""
+    if isinstance(found, type):
+        return f"the class {found.__name__}"
+    return f"the function {found.__name__}" if hasattr(found, "__name__") else f"{found!r:.80}"
+
+
+def _reason(error: BaseException) -> str:
+    """Return file, line and message of an error, as far down as its traceback is in one folder."""
+    import traceback
+
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: {error.msg}"
+    ours = _reason.__code__.co_filename
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename != ours
+        and "importlib" not in frame.filename
+        and not frame.filename.endswith("pkgutil.py")
+    ]
+    text = " ".join(str(error).split())
+    if not isinstance(error, HpcgymError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if not frames:
+        return text
+    folder = Path(frames[0].filename).parent
+    last = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)][-1]
+    return f"{last.filename}:{last.lineno}: {text}"
