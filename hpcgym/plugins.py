@@ -42,7 +42,7 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
     Args:
         text: `path/to/file.py:Name`, `module:Name`, or a file alone, which must define just one
             part that fits.
-        what: What is wanted, for the message: "policy".
+        what: What is wanted, for messages, as in "policy, which is a function of the jobs".
         fits: Tell whether an object is wanted. The first that any object of the file passes decides
             which of them is meant.
 
@@ -64,7 +64,7 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
         names = [known for known, _ in _public(module)]
         raise HpcgymError(f"{where}: {unknown_name('name', name, names)}") from None
     if not any(fit(found) for fit in fits):
-        raise HpcgymError(f"{text} is no {what}: it is {_described(found)}")
+        raise HpcgymError(f"{text} is no {what}; it is {_described(found)}")
     return name, found
 
 
@@ -217,12 +217,13 @@ def _only_part(
         if len(found) > 1:
             names = sorted(name for name, _ in found.values())
             raise HpcgymError(
-                f"{where} defines more than one {what}: {', '.join(names)}; add the name, as in "
-                f"{where}:{names[0]}"
+                f"{where} defines more than one {what.partition(',')[0]}: {', '.join(names)}; add "
+                f"the name, as in {where}:{names[0]}"
             )
         if found:
             return next(iter(found.values()))
-    raise HpcgymError(f"{where} defines no {what}")
+    names = [name for name, _ in _public(module)]
+    raise HpcgymError(f"{where} defines no {what}; it defines {', '.join(names) or 'nothing'}")
 
 
 def _public(module: ModuleType) -> Iterator[tuple[str, object]]:

@@ -26,6 +26,14 @@ MODEL = ".zip"
 
 Fit = Callable[[object], bool]
 
+POLICY = "policy, which is a function of the waiting jobs' features, a Chooser or a Policy"
+AGENT = "agent, which has predict(), or is a policy"
+TRAINER = "trainer, which has train(episodes, seed)"
+TRAINER_OR_AGENT = (
+    "trainer or agent, of which one has train(episodes, seed) and the other predict()"
+)
+"""What may be named, for messages."""
+
 
 def load_policy(text: str) -> Policy:
     """Return the policy that a text on the command line means.
@@ -41,7 +49,7 @@ def load_policy(text: str) -> Policy:
         raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
     if not plugins.is_reference(text):
         return as_policy(text)
-    name, found = plugins.load_reference(text, "policy", *_in_turn(is_policy), *FUNCTIONS[:1])
+    name, found = plugins.load_reference(text, POLICY, *_in_turn(is_policy), *FUNCTIONS[:1])
     return own_policy(found, name, text)
 
 
@@ -61,7 +69,7 @@ def own_agent(text: str) -> RuleAgent | NamedAgent:
         from hpcgym.agent.sb3_model import load_model
 
         return load_model(text)
-    name, found = plugins.load_reference(text, "agent", *AGENTS)
+    name, found = plugins.load_reference(text, AGENT, *AGENTS)
     return agent_of(found, name, text)
 
 
@@ -75,7 +83,7 @@ def own_agent_or_trainer(text: str) -> RuleAgent | NamedAgent | Trainer:
     if text.endswith(MODEL):
         return own_agent(text)
     fits = (*_in_turn(is_trainer), *AGENTS)
-    name, found = plugins.load_reference(text, "trainer or agent", *fits)
+    name, found = plugins.load_reference(text, TRAINER_OR_AGENT, *fits)
     made = plugins.make(found, text)
     return _named(made, text) if is_trainer(made) else agent_of(made, name, text)
 
@@ -88,10 +96,10 @@ def own_trainer(text: str) -> Trainer:
         HpcgymError: It cannot be imported or made.
     """
     fits = (*_in_turn(is_trainer), *FUNCTIONS[1:])
-    _, found = plugins.load_reference(text, "trainer", *fits)
+    _, found = plugins.load_reference(text, TRAINER, *fits)
     made = plugins.make(found, text)
     if not is_trainer(made):
-        raise CardError(f"{text} is no trainer: it has no train(episodes, seed)")
+        raise CardError(f"{text} is no {TRAINER}")
     return _named(made, text)
 
 

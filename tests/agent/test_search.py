@@ -1,12 +1,10 @@
 """Trainers that search the numbers of an order, and the cards of their agents."""
 
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from hpcgym import evaluate, simulate
 from hpcgym.agent import NamedAgent, RuleAgent, card_writer
@@ -17,13 +15,12 @@ from hpcgym.agent.shelf import load_agent, load_card
 from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training, digests_of_logs
 from hpcgym.agent.weights import ConstantAction, divisors_of, weights_agent
+from hpcgym.cli import app
 from hpcgym.core.constants import N_LAST
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import as_policy, mixed_policy
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.episodes import Episodes
-
-SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 
 @pytest.fixture(scope="module")
@@ -293,17 +290,16 @@ def test_malformed_cards_of_an_index_are_refused(smith, training, tmp_path, old,
 
 
 def tune(*options, check=True):
-    """Run the script; return what it printed, or what it refused."""
-    command = [sys.executable, str(SCRIPTS / "tune_weights.py"), *map(str, options)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    assert (done.returncode == 0) == check, done.stderr
+    """Run `hpcgym tune`; return what it printed, or what it refused."""
+    done = CliRunner().invoke(app, ["tune", *map(str, options)])
+    assert done.exit_code == (0 if check else 2), done.output
     return done.stdout if check else done.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--trainer", "PPO"], "python scripts/train_ppo.py"),
+        (["--trainer", "PPO"], "`hpcgym train`"),
         (["--trainer", "weights", "--strategy", "cma"], "weights has no --strategy"),
         (["--trainer", "tuned-wieghts"], "did you mean 'tuned-weights'"),
         (["--trainer", "tuned-weights", "--strategy", "cmaes"], "did you mean 'cma'"),
@@ -314,7 +310,7 @@ def tune(*options, check=True):
         (["--name", "Network", "--shelf"], "Network is a trainer"),
     ],
 )
-def test_script_refuses_before_it_works(options, said, tmp_path):
+def test_tuning_refuses_before_it_works(options, said, tmp_path):
     """Nothing is trained: a search would take longer than any test may."""
     folder = tmp_path / "new" / "runs"
     given = ["--scenario", "tiny", "--output", folder, "--evaluations", 10**9, *options]
@@ -323,7 +319,7 @@ def test_script_refuses_before_it_works(options, said, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", ["weights", "tuned-weights"])
-def test_script_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
+def test_tuning_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
     logs = ["--scenario", "tiny", "--scenario", "synthetic-256-weeks", "--weeks", 1, "--weeks", 1]
     printed = tune(*logs, "--trainer", trainer, "--evaluations", 13, "--output", tmp_path)
     assert "tuned.toml" in printed
@@ -333,8 +329,8 @@ def test_script_writes_weights_of_logs_of_several_scales(trainer, tmp_path):
     assert agent.env_keywords == {"action": "weights"}
 
 
-def test_script_leaves_the_last_block_out(tmp_path):
-    """The agent that the script writes may be evaluated on the last block, and nowhere else."""
+def test_tuning_leaves_the_last_block_out(tmp_path):
+    """The agent that is written may be evaluated on the last block, and nowhere else."""
     options = ["--trainer", "tuned-history", "--scenario", "synthetic-256-weeks"]
     options += ["--evaluations", 8, "--name", "BRIEF", "--output", tmp_path]
     tune(*options)

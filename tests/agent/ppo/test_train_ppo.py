@@ -1,20 +1,27 @@
-"""`scripts/train_ppo.py`: what it trains on, what it goes on with, and what its card says."""
+"""`hpcgym train`: what it trains on, what it goes on with, and what its card says."""
 
 from __future__ import annotations
 
-import importlib.util
+import math
+import runpy
+import shlex
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from hpcgym import registry
 from hpcgym.agent import card_writer
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import digests_of_logs
-from hpcgym.errors import HpcgymError, OutputError
+from hpcgym.cli import app
+from hpcgym.cli.train import chosen_weeks, train_agent, train_and_write
+from hpcgym.cli.tune import tune_agent
+from hpcgym.errors import CardError, HpcgymError, OutputError
 
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 
@@ -29,48 +36,28 @@ SETS = {
     "validation_copies": 0,
     "device": "cpu",
 }
-WEEKS = {"scenario": SCENARIO, "weeks": "1-3", "validation_weeks": "5"}
+WEEKS = {"scenarios": SCENARIO, "weeks": "1-3", "validation_weeks": "5"}
 LIMITED = WEEKS | {"steps": 64}
-TINY = {"scenario": "tiny", "weeks": [], "validation_weeks": []}
+TINY = {"scenarios": "tiny", "weeks": [], "validation_weeks": []}
 Run = Callable[..., tuple[Any, Path]]
 
 
 @pytest.fixture
-def script() -> Any:
-    """The script as a module."""
-    path = Path(__file__).parents[3] / "scripts" / "train_ppo.py"
-    spec = importlib.util.spec_from_file_location("train_ppo", path)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
+def run(tmp_path: Path) -> Run:
+    """Return a function that trains under options, each once or in a list."""
+
+    def run(**options: Any) -> Any:
+        given: dict[str, Any] = {"output": tmp_path / "run", "settings": []} | options
+        for key in ("weeks", "validation_weeks", "scenarios", "settings", "augment"):
+            if not isinstance(given.get(key, []), list):
+                given[key] = [given[key]]
+        given["settings"] = [f"{key}={value}" for key, value in SETS.items()] + given["settings"]
+        return train_and_write(**given)
+
+    return run
 
 
-@pytest.fixture
-def read(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Give the script options; those that are True have no value, lists are given once each."""
-
-    def read(**options: Any) -> Any:
-        words = ["train_ppo.py", "--output", str(tmp_path / "run")]
-        words += [f"--set={key}={value}" for key, value in SETS.items()]
-        for key, value in options.items():
-            option = f"--{key.replace('_', '-')}"
-            for one in value if isinstance(value, list) else [value]:
-                words += [option] if one is True else [option, str(one)]
-        monkeypatch.setattr("sys.argv", words)
-        return script.read_arguments()
-
-    return read
-
-
-@pytest.fixture
-def run(script: Any, read: Callable[..., Any]) -> Run:
-    """Let the script run with options."""
-    return lambda **options: script.run(read(**options))
-
-
-def test_weeks_are_set_apart_from_the_last_block_or_from_all_that_are_not_named(
-    script: Any, read: Callable[..., Any]
-) -> None:
+def test_weeks_are_set_apart_from_the_last_block_or_from_all_that_are_not_named() -> None:
     cases: list[tuple[dict[str, str], list[int], list[int]]] = [
         ({}, list(range(1, 13)), [13, 14, 15, 16]),
         ({"weeks": "1-5"}, [1, 2, 3, 4], [5]),
@@ -78,20 +65,21 @@ def test_weeks_are_set_apart_from_the_last_block_or_from_all_that_are_not_named(
         ({"weeks": "1-5", "validation_weeks": "5,9"}, [1, 2, 3, 4], [5, 9]),
     ]
     for options, played, kept in cases:
-        parts = script.chosen_weeks(read(scenario=SCENARIO, **options), 0.2)
+        own = [[options[key]] if key in options else [] for key in ("weeks", "validation_weeks")]
+        parts = chosen_weeks([SCENARIO], *own, 0.2)
         assert [list(one.numbers) for (one,) in parts] == [played, kept]
         for (one,) in parts:
             with pytest.raises(HpcgymError, match="are set apart already"):
                 one.set_apart(played)
     with pytest.raises(HpcgymError, match="1 scenarios, yet weeks are given 2 times"):
-        script.chosen_weeks(read(scenario=SCENARIO, weeks=["1-5", "6"]), 0.2)
+        chosen_weeks([SCENARIO], ["1-5", "6"], [], 0.2)
 
 
 def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path: Path) -> None:
     changes = {"augment": ["jitter=60", "window=86400,86400"], "seed": 3, "action": "job"}
     begun, card = run(**LIMITED | changes)
     assert begun.steps == 64
-    longer = LIMITED | changes | {"steps": 96, "threads": 2, "resume": True, "force": True}
+    longer = LIMITED | changes | {"steps": 96, "threads": 2, "go_on": True, "force": True}
     trained, again = run(**longer)
     assert (trained.steps, again) == (96, card)
     found = load_card(str(card))
@@ -120,7 +108,7 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path
         ({"seed": 1}, "seed: got 1, yet the checkpoint has 0;"),
         ({"action": "job"}, "action: got job, yet the checkpoint has order;"),
         ({"network": "attention"}, "network: got attention, yet the checkpoint has kernel;"),
-        ({"set": "gamma=0.5"}, "gamma: got 0.5, yet the checkpoint has 1.0;"),
+        ({"settings": "gamma=0.5"}, "gamma: got 0.5, yet the checkpoint has 1.0;"),
         ({"augment": "jitter=60"}, "augment jitter: got 60, yet the checkpoint has 0;"),
     ],
 )
@@ -129,7 +117,7 @@ def test_another_training_than_the_one_begun_is_refused(
 ) -> None:
     run(**LIMITED)
     with pytest.raises(HpcgymError, match=message):
-        run(**LIMITED | options | {"resume": True, "force": True})
+        run(**LIMITED | options | {"go_on": True, "force": True})
 
 
 @pytest.mark.parametrize(
@@ -138,13 +126,13 @@ def test_another_training_than_the_one_begun_is_refused(
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"minutes": 0}, "--minutes must be above 0, got 0"),
         ({"steps": 64, "minutes": -1}, "--minutes must be above 0, got -1"),
-        ({"minutes": "nan"}, "--minutes must be above 0, got nan"),
+        ({"minutes": math.nan}, "--minutes must be above 0, got nan"),
         ({"name": "Ppo", "shelf": True}, "Ppo is a trainer, so .* another name than weights, "),
         (
-            {"scenario": [SCENARIO] * 2, "weeks": ["1-3", "2-5"], "validation_weeks": ["5", "1"]},
+            {"scenarios": [SCENARIO] * 2, "weeks": ["1-3", "2-5"], "validation_weeks": ["5", "1"]},
             f"{SCENARIO} and {SCENARIO} cut one log, .* each log may stand once",
         ),
-        ({"steps": 64, "resume": True}, "checkpoint.pt: cannot be read"),
+        ({"steps": 64, "go_on": True}, "checkpoint.pt: cannot be read"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_before_any_training_and_leaves_nothing(
@@ -161,7 +149,7 @@ def test_what_cannot_be_asked_for_is_refused_before_any_training_and_leaves_noth
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
-@pytest.mark.parametrize("more", [{}, {"resume": True}])
+@pytest.mark.parametrize("more", [{}, {"go_on": True}])
 def test_a_seed_that_generators_do_not_take_is_refused(
     seed: int, more: dict[str, Any], run: Run, tmp_path: Path
 ) -> None:
@@ -175,7 +163,7 @@ def test_a_gpu_that_is_not_there_is_refused(
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(HpcgymError, match="torch sees no GPU, so device must be auto or cpu"):
-        run(**LIMITED | {"set": "device=cuda"})
+        run(**LIMITED | {"settings": "device=cuda"})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -185,23 +173,62 @@ def test_weeks_of_one_log_may_not_be_kept_under_one_name_and_played_under_anothe
     text = (registry.shelf_folders("scenarios")[0] / f"{SCENARIO}.toml").read_text()
     other = tmp_path / "my-weeks.toml"
     other.write_text(text)
-    both = {"scenario": [SCENARIO, other], "weeks": ["1-3", "4-6"], "validation_weeks": ["5", "1"]}
+    both = {"scenarios": [SCENARIO, other], "weeks": ["1-3", "4-6"], "validation_weeks": ["5", "1"]}
     with pytest.raises(HpcgymError, match=f"{SCENARIO} and my-weeks cut one log"):
         run(**LIMITED | both)
 
 
-def test_help_says_what_limits_are_lifted(
-    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["train_ppo.py", "--help"])
-    with pytest.raises(SystemExit):
-        script.read_arguments()
-    shown = " ".join(capsys.readouterr().out.split())
+def test_help_says_what_limits_are_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = CliRunner().invoke(app, ["train", "--help"]).stdout
     assert f"alone, it lifts the limit of {ppo.preset('order').minutes:g} minutes" in shown
 
 
-def test_an_agent_without_a_name_may_stand_on_the_shelf(read: Callable[..., Any]) -> None:
-    assert read(scenario=SCENARIO).name.casefold() not in TRAINERS
+@pytest.mark.parametrize(("script", "command"), [("train_ppo", "train"), ("tune_weights", "tune")])
+def test_the_script_is_the_command(
+    script: str,
+    command: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path(__file__).parents[3] / "scripts" / f"{script}.py"
+    monkeypatch.setattr("sys.argv", [path.name, "--help"])
+    with pytest.raises(SystemExit) as left:
+        runpy.run_path(str(path), run_name="__main__")
+    assert left.value.code == 0
+    assert f"hpcgym {command} [OPTIONS]" in capsys.readouterr().out
+
+
+def test_the_card_states_the_options_that_were_given(tmp_path: Path) -> None:
+    sets = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
+    words = ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]
+    done = CliRunner().invoke(app, ["train", *words, *sets, "--output", str(tmp_path / "a b")])
+    assert done.exit_code == 0, done.output
+    card = load_card(str(tmp_path / "a b" / "trained.toml"))
+    assert f"wrote {card.path}" in done.stdout
+    assert card.training is not None
+    told = shlex.split(card.training.command)
+    assert told[:4] == ["hpcgym", "train", "--scenario", SCENARIO]
+    assert told[-2:] == ["--output", str(tmp_path / "a b")]
+    again = CliRunner().invoke(app, [*told[1:], "--force"])
+    assert again.exit_code == 0, again.output
+
+
+def test_an_agent_without_a_name_may_stand_on_the_shelf() -> None:
+    for command in (train_agent, tune_agent):
+        assert signature(command).parameters["name"].default.casefold() not in TRAINERS
+
+
+@pytest.mark.parametrize("write", [card_writer.ensure_free, card_writer.put_on_shelf])
+def test_the_shelf_of_an_installed_package_is_not_written_to(
+    write: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card_writer, "clone", lambda: None)
+    with pytest.raises(CardError, match=r"in a clone of hpcgym only.* --agents .*saf.toml"):
+        if write is card_writer.ensure_free:
+            write("SAF", tmp_path, shelf=True)
+        else:
+            write(load_card("SAF").path)
 
 
 def test_an_agent_goes_to_the_shelf_unless_one_of_its_name_is_there(
