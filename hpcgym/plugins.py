@@ -7,6 +7,7 @@ loaded when it is used. To load a part is to run the file or the package that ho
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -21,15 +22,17 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 FILE = re.compile(r"(?P<where>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
-MODULE = re.compile(r"(?P<where>\w+(?:\.\w+)*):(?P<name>.*)")
+MODULE = re.compile(r"(?P<where>\w+(?:\.\w+)*):(?P<name>\w+(?:\.\w+)*)")
 
 
 def is_reference(text: str) -> bool:
     """Tell whether a text names a part by its file or module.
 
     Example:
-        >>> [is_reference(text) for text in ("mine.py", "a/mine.py:Best", "mine.rules:Best", "SAF")]
-        [True, True, True, False]
+        >>> [is_reference(text) for text in ("mine.py", "a/mine.py:Best", "mine.rules:Best")]
+        [True, True, True]
+        >>> [is_reference(text) for text in ("SAF", "e=1,wait=-0.5", "depth:k=3")]
+        [False, False, False]
     """
     return bool(FILE.fullmatch(text) or MODULE.fullmatch(text))
 
@@ -44,7 +47,7 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
             part that fits.
         what: What is wanted, for messages, as in "policy, which is a function of the jobs".
         fits: Tell whether an object is wanted. The first that any object of the file passes decides
-            which of them is meant.
+            which of them is meant. A function without arguments that makes one must be named.
 
     Raises:
         HpcgymError: There is no such file, module or name; the import fails; or a file alone
@@ -63,7 +66,8 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
     except AttributeError:
         names = [known for known, _ in _public(module)]
         raise HpcgymError(f"{where}: {unknown_name('name', name, names)}") from None
-    if not any(fit(found) for fit in fits):
+    makes_one = inspect.isfunction(found) and takes(found, 0)
+    if not (makes_one or any(fit(found) for fit in fits)):
         raise HpcgymError(f"{text} is no {what}; it is {_described(found)}")
     return name, found
 
@@ -74,8 +78,6 @@ def make(found: Any, where: str) -> Any:
     Raises:
         HpcgymError: A class needs arguments, or making fails.
     """
-    import inspect
-
     if not (inspect.isclass(found) or (inspect.isfunction(found) and takes(found, 0))):
         return found
     if not takes(found, 0):
@@ -96,8 +98,6 @@ def takes(function: Callable[..., object], number: int) -> bool:
         >>> takes(lambda jobs: jobs, 1), takes(lambda jobs: jobs, 0)
         (True, False)
     """
-    import inspect
-
     try:
         inspect.signature(function).bind(*[None] * number)
     except (TypeError, ValueError):

@@ -49,7 +49,7 @@ def load_policy(text: str) -> Policy:
         raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
     if not plugins.is_reference(text):
         return as_policy(text)
-    name, found = plugins.load_reference(text, POLICY, *_in_turn(is_policy), *FUNCTIONS[:1])
+    name, found = plugins.load_reference(text, POLICY, *_in_turn(is_policy), _is_formula)
     return own_policy(found, name, text)
 
 
@@ -95,8 +95,7 @@ def own_trainer(text: str) -> Trainer:
         CardError: What is there is no trainer.
         HpcgymError: It cannot be imported or made.
     """
-    fits = (*_in_turn(is_trainer), *FUNCTIONS[1:])
-    _, found = plugins.load_reference(text, TRAINER, *fits)
+    _, found = plugins.load_reference(text, TRAINER, *_in_turn(is_trainer))
     made = plugins.make(found, text)
     if not is_trainer(made):
         raise CardError(f"{text} is no {TRAINER}")
@@ -161,13 +160,7 @@ def _is_formula(found: object) -> bool:
     return inspect.isfunction(found) and plugins.takes(found, 1) and not plugins.takes(found, 0)
 
 
-def _is_factory(found: object) -> bool:
-    """Tell whether an object is a function without arguments."""
-    return inspect.isfunction(found) and plugins.takes(found, 0)
-
-
-FUNCTIONS: tuple[Fit, ...] = (_is_formula, _is_factory)
-AGENTS = (*_in_turn(is_agent), *_in_turn(is_policy), *FUNCTIONS)
+AGENTS = (*_in_turn(is_agent), *_in_turn(is_policy), _is_formula)
 
 
 def _checked(keywords: Any, source: str) -> dict[str, Any]:

@@ -16,6 +16,8 @@ COMMANDS = [
     ["simulate"],
     ["evaluate"],
     ["cross-validate"],
+    ["train"],
+    ["tune"],
     ["traces"],
     ["traces", "list"],
     ["traces", "info"],

@@ -1,0 +1,98 @@
+"""Models that Stable-Baselines3 has saved, as agents: they act as the model does."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hpcgym.agent.shelf import load_agent
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import CardError
+from hpcgym.evaluation import evaluate
+
+sb3 = pytest.importorskip("stable_baselines3")
+contrib = pytest.importorskip("sb3_contrib")
+HPCBatchVecEnv = pytest.importorskip("hpcgym.agent.sb3").HPCBatchVecEnv
+
+POLICIES = ("SAF", "FCFS", "SPF")
+OFF_POLICY = {"buffer_size": 10}
+
+
+def small(learner: Any, policy: str, env: Any, **options: Any) -> Any:
+    """Make a model with a small network."""
+    return learner(policy, env, policy_kwargs={"net_arch": [8]}, seed=1, device="cpu", **options)
+
+
+@pytest.mark.parametrize(
+    ("learner", "policy", "options", "keywords"),
+    [
+        (sb3.PPO, "MultiInputPolicy", {}, {"action": "weights", "n_slots": 12}),
+        (sb3.A2C, "MultiInputPolicy", {"use_sde": True}, {"action": "order", "n_slots": 8}),
+        (sb3.DQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 8}),
+        (sb3.SAC, "MultiInputPolicy", OFF_POLICY, {"action": "weights", "n_slots": 8}),
+        (contrib.MaskablePPO, "MultiInputPolicy", {}, {"action": "job", "n_slots": 9}),
+        (contrib.RecurrentPPO, "MultiInputLstmPolicy", {}, {"action": "policy", "n_slots": 9}),
+        (contrib.QRDQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 7}),
+    ],
+)
+def test_a_saved_model_acts_as_it_did_and_states_its_keywords(
+    learner: Any, policy: str, options: dict[str, Any], keywords: dict[str, Any], tmp_path: Path
+) -> None:
+    model = small(learner, policy, HPCBatchVecEnv("tiny", num_envs=1, **keywords), **options)
+    model.save(tmp_path / "mine.zip")
+    agent = load_agent(str(tmp_path / "mine.zip"))
+    assert (agent.name, agent.env_keywords) == ("mine", keywords)
+    env = SchedulingEnv("tiny", **agent.env_keywords)
+    observation, _ = env.reset(seed=3)
+    states: list[Any] = [None, None]
+    for step in range(3):
+        start = np.array([step == 0])
+        one, states[0] = agent.predict(observation, states[0], start, True)
+        other, states[1] = model.predict(observation, states[1], start, True)
+        assert np.array_equal(one, other)
+        observation, _, done, _, _ = env.step(one)
+        if done:
+            break
+
+
+def test_a_saved_model_is_evaluated_by_its_file(tmp_path: Path) -> None:
+    model = small(sb3.PPO, "MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=1))
+    model.save(tmp_path / "mine.zip")
+    result = evaluate([str(tmp_path / "mine.zip")], "tiny", progress=False)
+    assert result.frame.agent.tolist() == ["mine", "SAF"]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "message"),
+    [
+        ({"action": "weights", "n_slots": 6}, "fit several kinds of action, weights and order"),
+        ({"action": "policy", "policies": POLICIES}, r"Discrete\(3\), fit no kind of action; name"),
+    ],
+)
+def test_a_model_whose_keywords_cannot_be_told_is_refused(
+    keywords: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    model = small(sb3.PPO, "MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=1, **keywords))
+    model.save(tmp_path / "mine.zip")
+    with pytest.raises(CardError, match=message):
+        load_agent(str(tmp_path / "mine.zip"))
+
+
+def test_what_is_no_model_of_this_environment_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.zip"
+    with pytest.raises(CardError, match=r"mine\.zip: no such file"):
+        load_agent(str(path))
+    path.write_text("no archive")
+    with pytest.raises(CardError, match="no model that Stable-Baselines3 has saved"):
+        load_agent(str(path))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("data", "{}")
+    with pytest.raises(CardError, match="no model that Stable-Baselines3 has saved"):
+        load_agent(str(path))
+    small(sb3.PPO, "MlpPolicy", "CartPole-v1").save(path)
+    with pytest.raises(CardError, match="trained on other observations than those of HPCBatch"):
+        load_agent(str(path))
