@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from hpcgym import plugins
 from hpcgym.agent.shelf import load_agent
+from hpcgym.cli import app
 from hpcgym.core import policy
 from hpcgym.core.policy import as_policy, policy_names
 from hpcgym.errors import HpcgymError, PolicyError, ScenarioError
@@ -213,5 +215,7 @@ def test_packages_are_asked_for_unknown_names_only(monkeypatch):
     load_agent_or_trainer("weights")
     load_scenario("tiny")
     as_policy("DYNP")
+    for words in (["--help"], ["agents", "info", "SAF"], ["scenarios", "info", "tiny"]):
+        assert CliRunner().invoke(app, words).exit_code == 0
     with pytest.raises(AssertionError):
         load_agent("unknown")

@@ -1,11 +1,15 @@
 """`hpcgym agents` and `hpcgym scenarios`: every entry is listed, and each can be shown."""
 
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from hpcgym import plugins
 from hpcgym.agent.shelf import load_cards
+from hpcgym.cli import app
 from hpcgym.scenario.load import scenario_names
 
 Command = Callable[..., str]
@@ -63,3 +67,36 @@ def test_scenario_of_a_person_is_shown_by_its_path(
 
 def test_unknown_scenario_is_answered_with_the_nearest(refuse: Command) -> None:
     assert "did you mean 'kth-sp2-weeks'" in refuse("scenarios", "info", "kth-sp2-week")
+
+
+def test_what_packages_offer_is_listed_and_a_broken_one_is_a_warning(
+    run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    offers = {
+        "agents": ("COIN", "nothing_here:Coin"),
+        "policies": ("NAIL", "textwrap:dedent"),
+        "scenarios": ("demo-weeks", "nothing_here:WEEKS"),
+    }
+    monkeypatch.setattr(
+        plugins, "offered", lambda kind: (EntryPoint(*offers[kind], f"hpcgym.{kind}"),)
+    )
+    listed = run("agents", "list")  # loads none of them
+    assert all(name in listed for name in ("COIN", "NAIL"))
+    shown = run("agents", "info", "nail")
+    assert "Remove any common leading whitespace" in shown
+    assert "textwrap:dedent, package" in shown
+    result = CliRunner().invoke(app, ["scenarios", "list"])
+    assert result.exit_code == 0
+    assert "tiny" in result.stdout
+    assert result.stderr.startswith("hpcgym: warning: left out: 'demo-weeks', which the package")
+
+
+def test_part_of_a_file_shows_what_it_is(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "shown_part.py"
+    path.write_text(
+        'class Coin:\n    """Tosses\n    a coin."""\n    env_keywords = {"action": "job"}\n'
+        "    def predict(self, *_): return 0, None\n"
+    )
+    shown = run("agents", "info", path)
+    assert "Tosses a coin." in shown
+    assert "environment.action  job" in shown

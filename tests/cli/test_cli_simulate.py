@@ -107,6 +107,16 @@ def test_every_option_reaches_the_simulation(
     assert pd.read_csv(tmp_path / "out.csv")["start_time"].tolist() == expected.start_time.tolist()
 
 
+def test_orders_of_a_file_reach_the_simulation(run: Command, tmp_path: Path) -> None:
+    path, output = tmp_path / "two_orders.py", tmp_path / "out.csv"
+    path.write_text("def wide(jobs): return -jobs.q\ndef short(jobs): return jobs.e\n")
+    run("simulate", "tiny", "-p", f"{path}:wide", "--backfill-order", f"{path}:short", "-o", output)
+    tiny = load_workload("tiny")
+    wanted = simulate(tiny, "LQF", backfill_order="SPF").start_time
+    assert (pd.read_csv(output).start_time == wanted).all()
+    assert (wanted != simulate(tiny, "FCFS").start_time).any()
+
+
 def test_options_of_the_cleaning_reach_it(run: Command, log: Path, tmp_path: Path) -> None:
     log.write_text(LOG.replace("2  10 -1", "2  -1 -1") + "a line that is none\n")
     out = tmp_path / "out.csv"
