@@ -10,7 +10,7 @@ evaluated on these weeks or on weeks adjacent to them:
     seed = 0
     seconds = 512.3
     commit = "863cff6"
-    command = "python scripts/train_ppo.py --scenario kth-sp2-weeks"
+    command = "hpcgym train --scenario kth-sp2-weeks"
     logs = { kth-sp2-weeks = "<sha256 of the log's text>" }
 """
 
