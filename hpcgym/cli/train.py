@@ -95,25 +95,7 @@ def train_agent(
     Several --scenario make a mixture of logs. The same command with --resume goes on from the
     checkpoint; only --steps, --minutes and --threads may then change.
     """
-    trained, card = train_and_write(
-        scenarios,
-        weeks or [],
-        validation_weeks or [],
-        action=action,
-        network=network,
-        seed=seed,
-        steps=steps,
-        minutes=minutes,
-        settings=settings or [],
-        augment=augment or [],
-        threads=threads,
-        name=name,
-        output=output,
-        go_on=resume,
-        force=force,
-        shelf=shelf,
-        command=command_line(context),
-    )
+    trained, card = train_and_write(**context.params, command=command_line(context))
     for done, ratio, _ in trained.history:
         typer.echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds
@@ -124,33 +106,33 @@ def train_agent(
 
 def train_and_write(
     scenarios: Sequence[str],
-    weeks: Sequence[str] = (),
-    validation_weeks: Sequence[str] = (),
+    weeks: Sequence[str] | None = None,
+    validation_weeks: Sequence[str] | None = None,
     *,
     action: str = "order",
     network: str = "kernel",
     seed: int = 0,
     steps: int | None = None,
     minutes: float | None = None,
-    settings: Sequence[str] = (),
-    augment: Sequence[str] = (),
+    settings: Sequence[str] | None = None,
+    augment: Sequence[str] | None = None,
     threads: int = 1,
     name: str = "TRAINED",
     output: Path = Path("runs/ppo"),
-    go_on: bool = False,
+    resume: bool = False,
     force: bool = False,
     shelf: bool = False,
     command: str = "hpcgym train",
 ) -> tuple[Trained, Path]:
     """Train, or go on with a training; return the result and the card.
 
-    Arguments are the options of `hpcgym train`; `command` is what the card records.
+    Arguments are the options of `hpcgym train`, and the command that the card records.
 
     Raises:
         HpcgymError: An option that cannot be honoured, before anything is trained.
     """
+    from hpcgym.agent import ppo
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
-    from hpcgym.agent.ppo import augmentation_of, overridden, preset, resume, train
     from hpcgym.agent.ppo.checkpoint import TrainingSettings
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.output import output_folder
@@ -160,18 +142,20 @@ def train_and_write(
         raise HpcgymError(f"--minutes must be above 0, got {minutes:g}")
     if (steps, minutes) != (None, None):  # what is given alone decides
         limits |= {"steps": 10**9 if steps is None else steps, "minutes": minutes or 0.0}
-    config = overridden(preset(action, network=network, **limits), settings)
-    augmentation = augmentation_of(augment)
-    playing, kept = chosen_weeks(scenarios, weeks, validation_weeks, config.validation_share)
+    config = ppo.overridden(ppo.preset(action, network=network, **limits), settings or ())
+    augmentation = ppo.augmentation_of(augment or ())
+    playing, kept = chosen_weeks(
+        scenarios, weeks or (), validation_weeks or (), config.validation_share
+    )
     with output_folder(output) as folder:
         ensure_free(name, folder, shelf=shelf, force=force)
         logs = digests_of_logs(scenarios)
         try:
-            if go_on:
+            if resume:
                 asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
-                trained = resume(folder, asked=asked, progress=True)
+                trained = ppo.resume(folder, asked=asked, progress=True)
             else:
-                trained = train(
+                trained = ppo.train(
                     config,
                     playing,
                     validation=kept,

@@ -79,7 +79,7 @@ def test_a_training_goes_on_as_it_began_and_its_card_says_how(run: Run, tmp_path
     changes = {"augment": ["jitter=60", "window=86400,86400"], "seed": 3, "action": "job"}
     begun, card = run(**LIMITED | changes)
     assert begun.steps == 64
-    longer = LIMITED | changes | {"steps": 96, "threads": 2, "go_on": True, "force": True}
+    longer = LIMITED | changes | {"steps": 96, "threads": 2, "resume": True, "force": True}
     trained, again = run(**longer)
     assert (trained.steps, again) == (96, card)
     found = load_card(str(card))
@@ -117,7 +117,7 @@ def test_another_training_than_the_one_begun_is_refused(
 ) -> None:
     run(**LIMITED)
     with pytest.raises(HpcgymError, match=message):
-        run(**LIMITED | options | {"go_on": True, "force": True})
+        run(**LIMITED | options | {"resume": True, "force": True})
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_another_training_than_the_one_begun_is_refused(
             {"scenarios": [SCENARIO] * 2, "weeks": ["1-3", "2-5"], "validation_weeks": ["5", "1"]},
             f"{SCENARIO} and {SCENARIO} cut one log, .* each log may stand once",
         ),
-        ({"steps": 64, "go_on": True}, "checkpoint.pt: cannot be read"),
+        ({"steps": 64, "resume": True}, "checkpoint.pt: cannot be read"),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused_before_any_training_and_leaves_nothing(
@@ -149,7 +149,7 @@ def test_what_cannot_be_asked_for_is_refused_before_any_training_and_leaves_noth
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32])
-@pytest.mark.parametrize("more", [{}, {"go_on": True}])
+@pytest.mark.parametrize("more", [{}, {"resume": True}])
 def test_a_seed_that_generators_do_not_take_is_refused(
     seed: int, more: dict[str, Any], run: Run, tmp_path: Path
 ) -> None:
