@@ -35,20 +35,20 @@ TRAINER_OR_AGENT = (
 """What may be named, for messages."""
 
 
-def load_policy(text: str) -> Policy:
-    """Return the policy that a text on the command line means.
+def load_policy(text: str) -> str | Policy:
+    """Return the policy of a file or module; any other text as it is, for `as_policy`.
 
     Args:
-        text: As of `as_policy`, or `path/to/file.py:Name`, `path/to/file.py`, `module:Name`.
+        text: `path/to/file.py:Name`, `path/to/file.py`, `module:Name`, or what `as_policy` takes.
 
     Raises:
-        PolicyError: There is no such policy, or what is there is none.
+        PolicyError: What is there is no policy.
         HpcgymError: The file or module cannot be imported.
     """
     if text.endswith(MODEL):
         raise PolicyError(f"{text} is a model, hence an agent: `hpcgym evaluate --agents` runs it")
     if not plugins.is_reference(text):
-        return as_policy(text)
+        return text
     name, found = plugins.load_reference(text, POLICY, *_in_turn(is_policy), _is_formula)
     return own_policy(found, name, text)
 
