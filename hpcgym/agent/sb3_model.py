@@ -8,12 +8,15 @@ Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
 
-from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.base import NamedAgent, Observation
 from hpcgym.core.policy import FEATURES
 from hpcgym.env.action import steppable_policies
 from hpcgym.env.observation import observation_space
@@ -23,6 +26,38 @@ EXPLAIN = (
     "name the model's own keywords in a .py file: "
     'NamedAgent("MINE", PPO.load("model.zip"), {"action": ..., ...})'
 )
+
+
+@dataclass(frozen=True)
+class SavedPolicy:
+    """The policy of a saved model, and the file it is from."""
+
+    policy: Any
+    file: str
+
+    def predict(
+        self,
+        observation: Observation,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose as the model does; arguments and results as of `Agent.predict`.
+
+        Raises:
+            CardError: It learned from other observations, such as those of a machine of nodes.
+        """
+        shown = {key: np.shape(one)[-1:] for key, one in dict(observation).items()}
+        known = {key: one.shape for key, one in self.policy.observation_space.spaces.items()}
+        if shown != known:
+            raise CardError(
+                f"{self.file}: was trained on observations of shapes {known}, and these are "
+                f"{shown}; a model fits machines of nodes, or machines of processors, as it was "
+                "trained on"
+            )
+        chosen: tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]
+        chosen = self.policy.predict(observation, state, episode_start, deterministic)
+        return chosen
 
 
 def load_model(path: str | Path) -> NamedAgent:
@@ -50,7 +85,8 @@ def load_model(path: str | Path) -> NamedAgent:
             f"{path}: no model that Stable-Baselines3 has saved, or one of another version: "
             f"{type(error).__name__}: {reason:.200}"
         ) from None
-    return NamedAgent(place.stem, policy, keywords_of(policy, str(path)))
+    keywords = keywords_of(policy, str(path))
+    return NamedAgent(place.stem, SavedPolicy(policy, str(path)), keywords)
 
 
 def keywords_of(model: Any, where: str) -> dict[str, Any]:

@@ -66,6 +66,13 @@ def test_a_saved_model_is_evaluated_by_its_file(tmp_path: Path) -> None:
     assert result.frame.agent.tolist() == ["mine", "SAF"]
 
 
+def test_a_model_of_another_kind_of_machine_is_refused(tmp_path: Path) -> None:
+    envs = HPCBatchVecEnv("hetero-64-weeks", num_envs=1)
+    small(sb3.PPO, "MultiInputPolicy", envs).save(tmp_path / "mine.zip")
+    with pytest.raises(CardError, match=r"mine.zip: was trained on observations .* 'machine'"):
+        evaluate([str(tmp_path / "mine.zip")], "tiny", progress=False)
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
