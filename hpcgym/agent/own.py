@@ -8,7 +8,7 @@ a function without arguments, is called first. `hpcgym.plugins` finds the object
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -168,6 +168,8 @@ def _checked(keywords: Any, source: str) -> dict[str, Any]:
     from hpcgym.env.config import Keywords
 
     allowed = Keywords.__annotations__
+    if not isinstance(keywords, Mapping):
+        raise CardError(f"{source}: env_keywords must be a dict, got {keywords!r:.80}")
     for key in keywords:
         if key not in allowed:
             raise CardError(f"{source}: {unknown_name('keyword of HPCBatch-v0', key, allowed)}")

@@ -134,6 +134,7 @@ def test_agent_of_a_file_is_cross_validated_where_there_is_no_trainer(file):
         (load_agent, TRAINER, r"defines no agent, which has predict\(\), .*; it defines Best"),
         (load_trainer, AGENT, r"defines no trainer, which has train\(.*; it defines Mine"),
         (load_agent, AGENT.replace('"action"', '"acton"'), "'acton'; did you mean 'action'"),
+        (load_agent, AGENT.replace("{", "[{").replace("}", "}]"), "env_keywords must be a dict,"),
         (load_agent, FORMULA + "def other(jobs): pass", "more than one agent: other, widest;"),
         (load_trainer, TRAINER.replace("name:", "title:"), "has no name; a trainer's `name` is"),
     ],
