@@ -427,12 +427,9 @@ def own_policy(found: object, name: str, source: str = "") -> Policy:
         Policy('WIDEST')
     """
     made = plugins.make(found, name)
-    if isinstance(made, Policy):
-        return replace(made, name=name, source=made.source or source)
-    if isinstance(made, Chooser):
-        return chooser_policy(made, name, source)
-    if callable(made) and plugins.takes(made, 1):
-        return Policy(name, RULE_KEYS, _parameters(), source, formula=made)
+    if isinstance(made, Policy | Chooser) or (callable(made) and plugins.takes(made, 1)):
+        policy = as_policy(made)
+        return replace(policy, name=name, source=policy.source or source)
     raise PolicyError(
         f"{name} is no policy: allowed are a function of the waiting jobs' features that returns "
         f"their scores, a Chooser and a Policy, got {made!r:.80}"
