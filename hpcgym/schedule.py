@@ -19,6 +19,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.output import writing
+from hpcgym.progress import steps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -498,7 +499,7 @@ def simulate(
         schedule: Schedule = mode.simulate(workload, settings)
         return schedule
     simulator = Simulator(workload, settings)
-    simulator.run()
+    run_to_end(simulator)
     return Schedule(
         workload,
         simulator.start_time,
@@ -508,6 +509,17 @@ def simulate(
         settings,
         placement=simulator.placement,
     )
+
+
+def run_to_end(simulator: Simulator) -> None:
+    """Run a simulation to its end, and say meanwhile how many jobs have started."""
+
+    def n_started() -> float:
+        return float(np.count_nonzero(simulator.start_time >= 0))
+
+    n_jobs = len(simulator.workload)
+    with steps(n_jobs, f"scheduling {simulator.workload.name}", "jobs", count=n_started):
+        simulator.run()
 
 
 def check_suffix(path: str | Path) -> str:

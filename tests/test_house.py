@@ -22,7 +22,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 
 FLOORS = [
     {"errors"},
-    {"registry", "output", "ranges", "machine"},
+    {"registry", "output", "ranges", "machine", "progress", "text_table"},
     {"core"},
     {"trace"},
     {"batch", "gang", "moldable", "policies", "schedule", "simulators"},

@@ -130,6 +130,7 @@ def simulate_log(
     """
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.output import ensure_writable
+    from hpcgym.progress import shown
     from hpcgym.schedule import check_suffix, simulate
     from hpcgym.trace import load_with_report
 
@@ -162,10 +163,11 @@ def simulate_log(
         requested_memory=requested_memory,
     )
     typer.echo(report)
-    if shapes is None:
-        schedule = simulate(workload, **settings)
-    else:
-        schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings))
+    with shown():
+        if shapes is None:
+            schedule = simulate(workload, **settings)
+        else:
+            schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings))
     title = f"{workload.name}: {policy}, backfill {backfill}"
     show_metrics(schedule.metrics(), title)
     if by is not None:
