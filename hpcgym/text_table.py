@@ -9,11 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console, ConsoleOptions, RenderResult
+
+Kind: TypeAlias = Literal["number", "name", "word", "prose"]
+"""What a column holds: a "number" stands to the right, a "name" may be shortened, "prose" may be
+wrapped."""
 
 LEAST_NAME = 14
 """Names are shortened to this before a column goes."""
@@ -24,8 +28,6 @@ LEAST_PROSE = 24
 DEFAULT_WIDTH = 80
 """Width where there is no terminal and no COLUMNS."""
 
-GAP = "  "
-
 
 @dataclass(frozen=True)
 class Column:
@@ -34,19 +36,18 @@ class Column:
     Attributes:
         title: Its head; lines are split at line feeds.
         cells: Texts.
-        kind: "number" stands to the right; "name" may be shortened; "prose" may be wrapped.
         rank: Those of the highest rank go first; 0 stays.
     """
 
     title: str
     cells: Sequence[str]
-    kind: Literal["number", "name", "word", "prose"] = "number"
+    kind: Kind = "number"
     rank: int = 0
 
     @property
     def width(self) -> int:
         """Return the width of the widest line."""
-        return max(map(len, (*self.title.split("\n"), *self.cells)))
+        return max(len(line) for text in (self.title, *self.cells) for line in text.split("\n"))
 
     @property
     def label(self) -> str:
@@ -70,7 +71,7 @@ class TextTable:
     title: str = ""
     notes: Sequence[str] = ()
     bold: Sequence[int] = ()
-    elsewhere: str = "--format csv shows all"
+    elsewhere: str = "--format csv has all"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines for rich."""
@@ -88,17 +89,17 @@ class TextTable:
 
         Example:
             >>> names = Column("agent", ["clairvoyant SPF"], "name")
-            >>> for line, _ in TextTable([names, Column("ratio", ["1.000"])]).lines(16):
+            >>> for line, _ in TextTable([names, Column("ratio", ["1.000"])]).lines(20):
             ...     print(line)
-            agent    ratio
-            clai…PF  1.000
+            agent          ratio
+            clairvoy…SPF   1.000
         """
-        kept = list(fitting(self.columns, width))
-        left_out = [one.label for one in self.columns if not any(k is one for k in kept)]
+        kept = fitting(self.columns, width)
+        left_out = [one.label for one in self.columns if one not in kept]
         kept = _narrowed(kept, width)
         if self.title:
             yield from ((line, "bold") for line in wrapped(self.title, width))
-        yield from _body(kept, self.bold)
+        yield from _body(kept, self.bold, width)
         for note in self.notes:
             yield from ((line, "dim") for line in wrapped(note, width))
         if left_out:
@@ -126,17 +127,21 @@ def _least_width(columns: Sequence[Column]) -> int:
     """Return the width of a table whose names and prose are as short as they may be."""
     least = {"name": LEAST_NAME, "prose": LEAST_PROSE}
     widths = [min(one.width, least.get(one.kind, one.width)) for one in columns]
-    return sum(widths) + len(GAP) * (len(columns) - 1)
+    return sum(widths) + len(columns) - 1
+
+
+def _width(columns: Sequence[Column]) -> int:
+    """Return the width of a table with a space between columns."""
+    return sum(one.width for one in columns) + len(columns) - 1
 
 
 def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
-    """Shorten names, then wrap prose, as far as a width asks for it."""
+    """Wrap prose, then shorten names, as far as a width asks for it."""
     made = list(columns)
-    for kind in ("prose", "name"):
+    for kind, least in (("prose", LEAST_PROSE), ("name", LEAST_NAME)):
         for place, one in enumerate(made):
-            over = sum(other.width for other in made) + len(GAP) * (len(made) - 1) - width
+            over = _width(made) - width
             if one.kind == kind and over > 0:
-                least = LEAST_PROSE if kind == "prose" else 4
                 made[place] = _cut(one, max(one.width - over, least))
     return made
 
@@ -154,26 +159,22 @@ def _cut(column: Column, width: int) -> Column:
         width += 1
 
 
-def _body(columns: Sequence[Column], bold: Sequence[int]) -> Iterator[tuple[str, str]]:
+def _body(columns: Sequence[Column], bold: Sequence[int], width: int) -> Iterator[tuple[str, str]]:
     """Yield the lines of heads and rows, and their styles."""
+    gap = "  " if _width(columns) + len(columns) - 1 <= width else " "
     heads = [one.title.split("\n") for one in columns]
     depth = max(map(len, heads))
-    widths = [
-        max(len(line) for cell in (one.title, *one.cells) for line in cell.split("\n"))
-        for one in columns
-    ]
     rows = [[[""] * (depth - len(head)) + head for head in heads]]
-    rows += [
-        [one.cells[row].split("\n") for one in columns] for row in range(len(columns[0].cells))
-    ]
+    cells = zip(*(one.cells for one in columns), strict=True)
+    rows += [[cell.split("\n") for cell in row] for row in cells]
     for number, row in enumerate(rows):
         style = "bold" if number == 0 or number - 1 in bold else ""
-        for line in range(max(map(len, row))):
+        for line in zip(*_levelled(row), strict=True):
             parts = [
-                cell[line].rjust(width) if one.kind == "number" else cell[line].ljust(width)
-                for one, cell, width in zip(columns, _levelled(row), widths, strict=True)
+                text.rjust(one.width) if one.kind == "number" else text.ljust(one.width)
+                for one, text in zip(columns, line, strict=True)
             ]
-            yield GAP.join(parts).rstrip(), style
+            yield gap.join(parts).rstrip(), style
 
 
 def _levelled(row: Sequence[Sequence[str]]) -> list[list[str]]:

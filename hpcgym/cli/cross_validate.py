@@ -18,6 +18,7 @@ from hpcgym.cli.comparison import (
     run_cache_in,
     show_and_write,
 )
+from hpcgym.cli.show import Format
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
@@ -69,6 +70,7 @@ def cross_validate_agents(
     processes: Annotated[
         int, typer.Option(help="Processes to spread trainings and runs over.")
     ] = 1,
+    how: Format = "table",
     output: Annotated[Path | None, output_option(FILES)] = None,
     resume: Resume = False,
     force: Force = False,
@@ -107,7 +109,7 @@ def cross_validate_agents(
             resume=run_cache_in(folder, resume=resume),
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
-        show_and_write(result, folder, result.frames(), by_figure, force=force)
+        show_and_write(result, folder, result.frames(), by_figure, how=how, force=force)
 
 
 def _figures(scenarios: Sequence[str]) -> list[str]:

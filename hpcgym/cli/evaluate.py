@@ -24,6 +24,7 @@ from hpcgym.cli.options import (
     parse_threshold,
     read_machine,
 )
+from hpcgym.cli.show import Format, say
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
@@ -84,6 +85,7 @@ def evaluate_agents(
             help="With --log: what to do with malformed lines; default raise.",
         ),
     ] = None,
+    how: Format = "table",
     output: Annotated[Path | None, output_option(FILES)] = None,
     resume: Resume = False,
     force: Force = False,
@@ -132,7 +134,7 @@ def evaluate_agents(
                 requested_memory=requested_memory,
             )
         if report is not None and (log is not None or report.jobs < report.records):
-            typer.echo(report)
+            say(report, how)
         result = evaluate(
             chosen,
             episodes,
@@ -144,7 +146,7 @@ def evaluate_agents(
             resume=run_cache_in(folder, resume=resume),
         )
         frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
-        show_and_write(result, folder, frames, {"comparison.png": result}, force=force)
+        show_and_write(result, folder, frames, {"comparison.png": result}, how=how, force=force)
 
 
 def split_agents(text: str) -> list[str]:

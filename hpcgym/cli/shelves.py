@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcgym.cli.show import show_pairs, show_table
+from hpcgym.cli.show import Format, show_pairs, show_rows
+from hpcgym.text_table import Kind, duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hpcgym.agent.result_table import Result
     from hpcgym.agent.training_weeks import Training
 
@@ -17,23 +20,26 @@ scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is
 
 
 @agents.command("list")
-def list_agents() -> None:
+def list_agents(how: Format = "table") -> None:
     """List the agents on the shelf."""
     from hpcgym.agent.shelf import load_cards
 
     cards = load_cards().values()
-    rows = [(card.name, card.kind, card.title) for card in cards]
-    show_table(["agent", "kind", "what it does"], rows, text_columns=3)
+    rows = [{"agent": card.name, "kind": card.kind, "what_it_does": card.title} for card in cards]
+    kinds: dict[str, Kind] = {"agent": "name", "kind": "word", "what_it_does": "prose"}
+    show_rows(rows, how, kinds=kinds, ranks={"kind": 1})
 
 
 @agents.command("info")
 def show_agent(
     name: Annotated[str, typer.Argument(help="An agent's name, or the path of a card.")],
+    how: Format = "table",
 ) -> None:
     """Show an agent's card: what it is, where it comes from, how good it is."""
     from hpcgym.agent.shelf import load_card
 
     card = load_card(name)
+    results = card.results
     show_pairs(
         {
             "name": card.name,
@@ -45,29 +51,33 @@ def show_agent(
             **{f"environment.{key}": str(value) for key, value in card.environment.items()},
             **(_training_pairs(card.training) if card.training else {}),
             "card": str(card.path),
-        }
+            **({} if how == "table" else _result_pairs(results)),
+        },
+        how,
     )
-    results = card.results
-    if results:
-        columns = ["scenario", "weeks", "mean bsld", "ratio to SAF", "pp-bsld", "max wait, s"]
-        show_table(columns, [_result_row(result) for result in results], title="Results")
+    if results and how == "table":
+        ranks = {"weeks": 2, "mean_bsld": 1, "pp-bsld": 3, "max_wait": 4}
+        rows = [_result_row(result) for result in results]
+        show_rows(rows, how, kinds={"scenario": "name"}, ranks=ranks, title="Results")
 
 
 @scenarios.command("list")
-def list_scenarios() -> None:
+def list_scenarios(how: Format = "table") -> None:
     """List the scenarios on the shelf."""
     from hpcgym.scenario.load import load_scenario, scenario_names
 
     rows = [
-        (name, load_scenario(name).episode.kind, load_scenario(name).description)
-        for name in scenario_names()
+        {"scenario": one.name, "episodes": one.episode.kind, "what_it_is": one.description}
+        for one in map(load_scenario, scenario_names())
     ]
-    show_table(["scenario", "episodes", "what it is"], rows, text_columns=3)
+    kinds: dict[str, Kind] = {"scenario": "name", "episodes": "word", "what_it_is": "prose"}
+    show_rows(rows, how, kinds=kinds, ranks={"episodes": 1})
 
 
 @scenarios.command("info")
 def show_scenario(
     name: Annotated[str, typer.Argument(help="A scenario's name, or the path of its file.")],
+    how: Format = "table",
 ) -> None:
     """Show everything a scenario states."""
     from dataclasses import fields
@@ -83,7 +93,7 @@ def show_scenario(
             if field.name in NODE_KEYS and scenario.machine.nodes is None:
                 continue
             pairs[f"{table}.{field.name}"] = getattr(part, field.name)
-    show_pairs(pairs)
+    show_pairs(pairs, how)
 
 
 def _training_pairs(training: Training) -> dict[str, str]:
@@ -95,13 +105,23 @@ def _training_pairs(training: Training) -> dict[str, str]:
     return {f"training.{key}": value for key, value in (weeks | stated).items()}
 
 
-def _result_row(result: Result) -> list[object]:
+def _result_row(result: Result) -> dict[str, object]:
     """Return the cells of one of a card's results."""
-    return [
-        result.scenario,
-        result.n_weeks,
-        result.mean_bsld,
-        result.ratio_text,
-        result.mean_pp_bsld,
-        result.max_wait_time,
-    ]
+    return {
+        "scenario": result.scenario,
+        "weeks": result.n_weeks,
+        "mean_bsld": result.mean_bsld,
+        "ratio_to_SAF": result.ratio_text,
+        "pp-bsld": result.mean_pp_bsld,
+        "max_wait": duration(result.max_wait_time),
+    }
+
+
+def _result_pairs(results: Sequence[Result]) -> dict[str, object]:
+    """Return what a card's results hold, each value by the scenario and its own name."""
+    return {
+        f"results.{one.scenario}.{key}": value
+        for one in results
+        for key, value in vars(one).items()
+        if key != "scenario"
+    }

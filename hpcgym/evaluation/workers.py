@@ -71,7 +71,8 @@ def refuse_unpicklable(one: object, what: str, advice: str) -> None:
 
 def no_shares(n_tasks: int) -> MutableSequence[float]:
     """Return an array that processes share, with what each of some tasks has done of its work."""
-    return RawArray("d", n_tasks)
+    shares: MutableSequence[float] = RawArray("d", n_tasks)
+    return shares
 
 
 def sharing(function: Callable[[TaskT], ResultT], place: int, task: TaskT) -> ResultT:
@@ -83,9 +84,7 @@ def sharing(function: Callable[[TaskT], ResultT], place: int, task: TaskT) -> Re
 _shares: MutableSequence[float] = []
 
 
-def _begin(
-    shares: MutableSequence[float] | None, begin: Callable[..., None], *given: Any
-) -> None:
+def _begin(shares: MutableSequence[float] | None, begin: Callable[..., None], *given: Any) -> None:
     """Let Ctrl-C end a process without a traceback, then begin."""
     global _shares
     _shares = [] if shares is None else shares

@@ -38,9 +38,7 @@ class ValidationCallback(BaseCallback):
     Source: Specification, section 10; averages of iterates: Polyak and Juditsky 1992.
     """
 
-    def __init__(
-        self, config: PPOConfig, validation: Validation, save: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: PPOConfig, validation: Validation, save: Callable[[], None]) -> None:
         super().__init__()
         self._config, self._validation, self._save = config, validation, save
         self.average: Weights = {}
