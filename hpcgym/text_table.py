@@ -51,8 +51,13 @@ class Column:
 
     @property
     def label(self) -> str:
-        """Return the title in one line."""
-        return self.title.replace("-\n", "").replace("\n", " ").strip()
+        r"""Return the title in one line, without the hyphen of a word that goes over two.
+
+        Example:
+            >>> Column("utili-\nsation", []).label, Column("pp-\nbsld", []).label
+            ('utilisation', 'pp-bsld')
+        """
+        return re.sub(r"(\w{4,})-\n", r"\1", self.title).replace("-\n", "-").replace("\n", " ")
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class TextTable:
             >>> for line, _ in TextTable([names, Column("ratio", ["1.000"])]).lines(20):
             ...     print(line)
             agent          ratio
-            clairvoy…SPF   1.000
+            clairvoya…SPF  1.000
         """
         kept = fitting(self.columns, width)
         left_out = [one.label for one in self.columns if one not in kept]
@@ -193,7 +198,7 @@ def shortened(text: str, width: int) -> str:
     if len(text) <= width:
         return text
     end = max((width - 1) // 3, 1)
-    return f"{text[: width - 1 - end]}…{text[-end:]}"
+    return f"{text[: width - 1 - end].rstrip()}…{text[-end:].lstrip()}"
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -129,7 +129,7 @@ def test_figures_by_group_follow(run: Command, log: Path, by: str) -> None:
 
 @pytest.mark.parametrize(
     ("by", "row"),
-    [("partition", "all +3 "), ("resource", r"cpus +4 +3.78 +94.44% *\n *gpus +0 +0.00 +- ")],
+    [("partition", "all +3 "), ("resource", r"cpus +4 +3.78 +94.44% *\n *gpus +0 +0.00 +-\n")],
 )
 def test_figures_by_partition_and_resource_follow(
     run: Command, log: Path, tmp_path: Path, by: str, row: str
