@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, MutableSequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -42,6 +42,7 @@ class Steps:
         unit: What a step is, in the plural.
         notice: Printed soon where there is no terminal; "" = nothing.
         count: Returns how many are done, parts of steps included; None = those advanced.
+        shares: What other processes have done of the last steps, as of `sent`.
         n_done: How many were advanced.
     """
 
@@ -50,6 +51,7 @@ class Steps:
     unit: str = ""
     notice: str = ""
     count: Callable[[], float] | None = None
+    shares: Sequence[float] | None = None
     n_done: float = 0.0
     begun: float = field(default_factory=time.monotonic)
     samples: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=600))
@@ -61,6 +63,8 @@ class Steps:
     def share(self, within: float) -> float:
         """Return the share that is done; `within` is that of the step that is under way."""
         done = self.n_done + within if self.count is None else self.count()
+        if self.shares is not None:
+            done = self.total - len(self.shares) + sum(max(one, 0.0) for one in self.shares)
         return min(done / self.total, 1.0) if self.total > 0 else 0.0
 
     def text(self, share: float) -> str:
@@ -78,6 +82,8 @@ class Steps:
         told += f", {_clock(now - self.begun)}"
         if last - first > 2 and after > before + 0.002 and share < 0.99:
             told += f", {_clock((1 - share) * (last - first) / (after - before))} left"
+        if self.shares is not None and min(self.shares, default=0.0) < 0:
+            told += f", compiling kernels: {-min(self.shares):.0%}"
         return told
 
 
@@ -96,6 +102,7 @@ def steps(
     *,
     notice: str = "",
     count: Callable[[], float] | None = None,
+    shares: Sequence[float] | None = None,
 ) -> Iterator[Steps]:
     """Say what is being done, and yield what is told of each step that is done.
 
@@ -106,7 +113,7 @@ def steps(
         >>> with shown(), steps(2, "two weeks", "weeks") as work:
         ...     work.advance()
     """
-    own = Steps(total, name, unit, notice, count)
+    own = Steps(total, name, unit, notice, count, shares)
     if _display is None:
         yield own
         return
@@ -134,7 +141,10 @@ def shown(asked: bool = True) -> Iterator[None]:
 
 @contextmanager
 def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
-    """Write the share that is done to a place of an array, which another process may read."""
+    """Write the share that is done to a place of an array, which another process may read.
+
+    While kernels are compiled it is the share of them that is ready, below 0.
+    """
     global _display
     _display = _Sender(shares, place)
     try:
@@ -290,4 +300,6 @@ class _Sender(_Watcher):
 
     def look(self) -> None:
         """Write the share; 1 is written at the end only."""
-        self._shares[self._place] = min(_share(_under_way.copy()), 0.999)
+        under_way = _under_way.copy()
+        ready = [own.share(0) for own in under_way if own.notice]
+        self._shares[self._place] = -ready[0] if ready else min(_share(under_way), 0.999)

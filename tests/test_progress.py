@@ -92,7 +92,7 @@ def test_a_search_says_how_many_vectors_are_tried(monkeypatch: pytest.MonkeyPatc
     assert (whole.total, search.total, search.share(0.0)) == (1, 20, 1.0)
 
 
-class Noting(list):
+class Noting(list[progress.Steps]):
     """A list of what is under way that notes all that ever was."""
 
     def __init__(self, seen: list[progress.Steps]) -> None:
@@ -109,4 +109,13 @@ def test_a_worker_writes_its_share_where_another_process_reads_it() -> None:
     with sent(shares, 1), steps(4) as work:
         work.advance()
         wait_for(lambda: shares == [0.0, 0.25])
+        with steps(2, notice="compiling") as kernels:
+            kernels.advance()
+            wait_for(lambda: shares == [0.0, -0.5])
     assert shares == [0.0, 1.0]
+
+
+def test_shares_of_workers_add_up_behind_what_was_kept() -> None:
+    work = progress.Steps(4, unit="runs", shares=[1.0, 0.5, -0.25])
+    assert work.share(0.0) == 2.5 / 4
+    assert work.text(0.625).endswith("of 4 runs, 0:00, compiling kernels: 25%")

@@ -68,12 +68,11 @@ def train_all(
     trained = {} if cache is None else _kept(tasks, cache)
     todo = [one for one in tasks if one.key not in trained]
     shares = None if processes == 1 else no_shares(len(todo))
-    count = None if shares is None else lambda: len(tasks) - len(todo) + sum(shares)
     fresh = _train_here(todo) if shares is None else _train_in_workers(todo, processes, shares)
     with (
         closing(fresh),
         shown(progress),
-        steps(len(tasks), "training and searching", "trainings", count=count) as work,
+        steps(len(tasks), "training and searching", "trainings", shares=shares) as work,
     ):
         for _ in trained:
             work.advance()

@@ -289,11 +289,10 @@ def run_tasks(
     todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
     rows: list[list[Row]] = []
     shares = None if processes == 1 else no_shares(len(todo))
-    count = None if shares is None else lambda: len(tasks) - len(todo) + sum(shares)
     with (
         closing(_run_all(runner, todo, processes, shares)) as fresh,
         shown(progress),
-        steps(len(tasks), runner.episodes.scenario.name, "runs", count=count) as work,
+        steps(len(tasks), runner.episodes.scenario.name, "runs", shares=shares) as work,
     ):
         for key, found in zip(keys, kept, strict=True):
             some = next(fresh) if found is None else found

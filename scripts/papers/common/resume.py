@@ -71,9 +71,8 @@ def run_parts(
         n_kept = len(parts) - len(todo)
         print(f"{title}: {n_kept} of {len(parts)} parts are kept in {journal}", file=sys.stderr)
     shares = None if processes == 1 else no_shares(len(todo))
-    count = None if shares is None else lambda: sum(shares)
     made = _made(todo, processes, shares)
-    with shown(), steps(len(todo), title, "parts", count=count) as work:
+    with shown(), steps(len(todo), title, "parts", shares=shares) as work:
         for part in todo:
             work.name = f"{title}: {part.label}"
             kept.keep(part.key, next(made))
