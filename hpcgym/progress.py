@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Steps:
     Attributes:
         total: How many steps there are.
         name: What is done; "" counts for the work around it only.
-        unit: What a step is, in the plural.
+        unit: What a step is, in the plural; "" where how many are done cannot be known.
         notice: Printed soon where there is no terminal; "" = nothing.
         count: Returns how many are done, parts of steps included; None = those advanced.
         shares: What other processes have done of the last steps, as of `sent`.
@@ -78,8 +78,8 @@ class Steps:
         if not self.samples or now - self.samples[-1][0] >= 1:
             self.samples.append((now, share))
         (first, before), (last, after) = self.samples[0], self.samples[-1]
-        told = f"{share:.0%}".replace("%", " %") + f" of {self.total:,.0f} {self.unit}"
-        told += f", {_clock(now - self.begun)}"
+        done = f"{share:.0%}".replace("%", " %") + f" of {self.total:,.0f} {self.unit}, "
+        told = (done if self.unit else "") + _clock(now - self.begun)
         if last - first > 2 and after > before + 0.002 and share < 0.99:
             told += f", {_clock((1 - share) * (last - first) / (after - before))} left"
         if self.shares is not None and min(self.shares, default=0.0) < 0:
@@ -122,6 +122,8 @@ def steps(
         yield own
     finally:
         _under_way.remove(own)
+        if _display is not None and not _under_way:
+            _display.clear()  # what is printed next begins on a line of its own
 
 
 @contextmanager
@@ -131,7 +133,7 @@ def shown(asked: bool = True) -> Iterator[None]:
     if _display is not None or not asked:
         yield
         return
-    _display = _Terminal() if _is_terminal() else _Lines()
+    _display = _Terminal() if sys.stderr.isatty() else _Lines()
     try:
         with _display:
             yield
@@ -153,13 +155,6 @@ def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
         shares[place] = 1.0
     finally:
         _display = None
-
-
-def _is_terminal() -> bool:
-    """Tell whether a person watches standard error."""
-    from rich.console import Console
-
-    return Console(stderr=True).is_terminal
 
 
 def _clock(seconds: float) -> str:
@@ -202,7 +197,7 @@ class _Watcher:
         """Look no more."""
         self._over.set()
         self._thread.join()
-        self.close()
+        self.clear()
 
     def _watch(self) -> None:
         """Look from time to time."""
@@ -212,7 +207,7 @@ class _Watcher:
     def look(self) -> None:
         """Show what is being done."""
 
-    def close(self) -> None:
+    def clear(self) -> None:
         """Remove what is shown."""
 
 
@@ -221,11 +216,16 @@ class _Terminal(_Watcher):
 
     def __init__(self) -> None:
         super().__init__()
+        self._lock = Lock()
         self._live: Any = None
 
     def look(self) -> None:
         """Draw a bar for what has gone on for a while."""
-        now = time.monotonic()
+        with self._lock:
+            self._draw(time.monotonic())
+
+    def _draw(self, now: float) -> None:
+        """Draw the bars, from the first on that is due."""
         measured = [one for one in _measured() if now - one[0].begun > FIRST_S]
         if self._live is None and measured:
             from rich.console import Console
@@ -242,10 +242,12 @@ class _Terminal(_Watcher):
         if self._live is not None:
             self._live.update(_bars(measured), refresh=True)
 
-    def close(self) -> None:
+    def clear(self) -> None:
         """Wipe the bars."""
-        if self._live is not None:
-            self._live.stop()
+        with self._lock:
+            if self._live is not None:
+                self._live.stop()
+            self._live = None
 
 
 def _bars(measured: list[tuple[Steps, float]]) -> Table:

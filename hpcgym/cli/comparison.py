@@ -11,6 +11,7 @@ import typer
 
 from hpcgym.cli.show import say, show, show_frame
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import steps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,5 +133,6 @@ def _draw(evaluation: Evaluation, path: Path, *, how: str, force: bool) -> None:
     if find_spec("matplotlib") is None:
         say("no figure: matplotlib is not installed (pip install 'hpcgym[report]')", how)
         return
-    draw_evaluation(evaluation, path, force=force)
+    with steps(1, f"drawing {path.name}"):
+        draw_evaluation(evaluation, path, force=force)
     say(f"wrote {path}", how)

@@ -144,7 +144,7 @@ def simulate_log(
     """
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.output import ensure_writable
-    from hpcgym.progress import shown
+    from hpcgym.progress import steps
     from hpcgym.schedule import check_suffix, simulate
     from hpcgym.trace import load_with_report
 
@@ -179,14 +179,14 @@ def simulate_log(
         requested_memory=requested_memory,
     )
     say(report, how)
-    with shown():
-        if shapes is None:
-            schedule = simulate(workload, **settings)
-        else:
-            schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings), how)
+    if shapes is None:
+        schedule = simulate(workload, **settings)
+    else:
+        schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings), how)
     _show(schedule, how, (workload.name, policy, backfill), by, top)
     if output is not None:
-        schedule.write(output, force=force)
+        with steps(1, f"writing {output}"):
+            schedule.write(output, force=force)
         say(f"wrote {output}", how)
 
 
@@ -200,8 +200,11 @@ def _show(
     """
     import pandas as pd
 
-    whole = schedule.metrics()
-    frame = None if by is None else schedule.metrics(cast(Any, by))
+    from hpcgym.progress import steps
+
+    with steps(1, "measuring"):
+        whole = schedule.metrics()
+        frame = None if by is None else schedule.metrics(cast(Any, by))
     groups, left_out = (None, "") if frame is None or by == "resource" else groups_of(frame, top)
     if how == "table":
         log, policy, backfill = names
