@@ -39,7 +39,7 @@ class Steps:
     Attributes:
         total: How many steps there are.
         name: What is done; "" counts for the work around it only.
-        unit: What a step is, in the plural; "" where how many are done cannot be known.
+        unit: What a step is, in the plural; "" = steps are not counted aloud.
         notice: Printed soon where there is no terminal; "" = nothing.
         count: Returns how many are done, parts of steps included; None = those advanced.
         shares: What other processes have done of the last steps, as of `sent`.
@@ -78,8 +78,9 @@ class Steps:
         if not self.samples or now - self.samples[-1][0] >= 1:
             self.samples.append((now, share))
         (first, before), (last, after) = self.samples[0], self.samples[-1]
-        done = f"{share:.0%}".replace("%", " %") + f" of {self.total:,.0f} {self.unit}, "
-        told = (done if self.unit else "") + _clock(now - self.begun)
+        of_all = f" of {self.total:,.0f} {self.unit}" if self.unit else ""
+        done = f"{100 * share:.0f} %{of_all}, " if self.unit or share else ""
+        told = done + _clock(now - self.begun)
         if last - first > 2 and after > before + 0.002 and share < 0.99:
             told += f", {_clock((1 - share) * (last - first) / (after - before))} left"
         if self.shares is not None and min(self.shares, default=0.0) < 0:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from hpcgym.errors import HpcgymError
 from hpcgym.output import output_folder
+from hpcgym.progress import shown
 
 KEYS = ("strategy", "evaluations")
 """Fields of a trainer that options set."""
@@ -46,7 +47,8 @@ def run(options: argparse.Namespace) -> None:
         ensure_free(options.name, folder, shelf=options.shelf, force=options.force)
         logs = digests_of_logs(options.scenario)
         began = time.monotonic()
-        agent = trainer.train(sets, options.seed)
+        with shown():
+            agent = trainer.train(sets, options.seed)
         training = Training(
             {one.scenario.name: one.numbers for one in sets},
             options.seed,

@@ -110,7 +110,7 @@ class SearchTrainer:
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
         """Make the agent; arguments and result as of `hpcgym.agent.trainers.Trainer`."""
         refuse_seed(seed)
-        with steps(len(episodes) + 2 if self.network else 1) as work:
+        with steps(len(episodes) + 2 if self.network else 1, f"training {self.name}") as work:
             network, samples = None, []
             for one in episodes if self.network else ():
                 samples.append(samples_of(one))
