@@ -32,7 +32,7 @@ NOTICE_S = 2.0
 """After how long a notice is printed there, s."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Steps:
     """Work in equal steps.
 

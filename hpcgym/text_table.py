@@ -99,7 +99,7 @@ class TextTable:
             agent          ratio
             clairvoya…SPF  1.000
         """
-        kept = fitting(self.columns, width)
+        kept = _fitting(self.columns, width)
         left_out = [one.label for one in self.columns if one not in kept]
         kept = _narrowed(kept, width)
         if self.title:
@@ -113,7 +113,7 @@ class TextTable:
             yield from ((line, "dim") for line in wrapped(f"{what}; {self.elsewhere}", width))
 
 
-def fitting(columns: Sequence[Column], width: int) -> Sequence[Column]:
+def _fitting(columns: Sequence[Column], width: int) -> Sequence[Column]:
     """Return the columns that remain in a width, the least important of the others left out.
 
     Of equals, the rightmost goes first.
@@ -204,6 +204,8 @@ def shortened(text: str, width: int) -> str:
 def wrapped(text: str, width: int) -> list[str]:
     """Break a text at spaces and behind slashes; a longer word stands over the width.
 
+    No-break spaces (U+00A0) stay.
+
     Example:
         >>> wrapped("see logs/of/KTH-SP2.swf.gz", 12)
         ['see logs/of/', 'KTH-SP2.swf.gz']
@@ -211,7 +213,7 @@ def wrapped(text: str, width: int) -> list[str]:
     lines = []
     for paragraph in text.split("\n"):
         line = ""
-        for part in re.findall(r"[^\s/]*/+|[^\s/]+\s*|\s+", paragraph):
+        for part in re.findall(r"[^ /]*/+|[^ /]+ *| +", paragraph):
             if line and len((line + part).rstrip()) > width:
                 lines.append(line.rstrip())
                 line = part.lstrip()

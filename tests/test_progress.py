@@ -41,7 +41,7 @@ def test_without_a_terminal_lines_say_how_far_the_outermost_work_is(
     with shown(), steps(4, "six weeks", "runs") as runs:
         runs.advance()
         wait_for(lambda: has_said("hpcgym: six weeks: 25 % of 4 runs, 0:0"))
-        with steps(2) as halves:
+        with steps(2) as halves, steps(2):  # alike, and still told apart
             halves.advance()
             wait_for(lambda: has_said("six weeks: 38 % of 4 runs"))
         with steps(10, "compiling", "kernels", notice="kept here", count=lambda: 5):

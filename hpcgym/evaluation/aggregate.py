@@ -121,9 +121,9 @@ def aggregate_table(
         Column("agent", [one.agent for one in ranked], "name"),
         Column("kind", [kinds[one.agent] for one in ranked], "word", rank=2),
         Column(f"ratio\nto {baseline}", fixed([one.ratio.value for one in ranked], 3)),
-        Column("95 %\ninterval", [interval_text(one.ratio, ".3f") for one in ranked], rank=1),
+        Column("95\u00a0%\ninterval", [interval_text(one.ratio, ".3f") for one in ranked], rank=1),
         Column("log\nratio", fixed([one.log_ratio.value for one in ranked], 3, sign="+"), rank=3),
-        Column("95 %\ninterval", log_intervals, rank=4),
+        Column("95\u00a0%\ninterval", log_intervals, rank=4),
     ]
     bold = [place for place, one in enumerate(ranked) if one.agent == baseline]
     title = f"{len(evaluations)} logs: {names}"

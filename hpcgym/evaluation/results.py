@@ -242,7 +242,7 @@ def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:
         Column("mean\nbsld", fixed([one.mean_bsld for one in ranked], 2), rank=2),
         Column("sum\nbsld", fixed([one.sum_bsld for one in ranked], 2), rank=4),
         Column(f"ratio\nto {baseline}", fixed([one.ratio.value for one in ranked], 3)),
-        Column("95 %\ninterval", intervals, rank=1),
+        Column("95\u00a0%\ninterval", intervals, rank=1),
         Column("log\nratio", fixed([one.log_ratio.value for one in ranked], 3, sign="+"), rank=7),
         Column("pp-\nbsld", fixed([one.mean_pp_bsld for one in ranked], 2), rank=6),
         Column("p99\nbsld", fixed([one.p99_bsld for one in ranked], 1), rank=8),
