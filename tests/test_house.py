@@ -25,7 +25,7 @@ FLOORS = [
     {"registry", "output", "ranges", "machine", "progress", "text_table"},
     {"core"},
     {"trace"},
-    {"batch", "gang", "moldable", "policies", "schedule", "simulators"},
+    {"allocation", "batch", "export", "gang", "moldable", "policies", "schedule", "simulators"},
     {"scenario"},
     {"env"},
     {"agent"},

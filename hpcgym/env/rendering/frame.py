@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from bisect import insort
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.allocation import FreeProcessors, Interval
 from hpcgym.machine import Machine
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-
-Interval = tuple[int, int]
-"""Processors from the first up to the second, which is not included."""
 
 RECENT_JOBS = 64
 """Number of jobs, the last to start, whose lengths set the scale of time."""
@@ -231,7 +228,7 @@ class Placement:
 
     def __init__(self, machine_processors: int) -> None:
         self.intervals: dict[int, list[Interval]] = {}
-        self._free: list[Interval] = [(0, machine_processors)]
+        self._free = FreeProcessors(machine_processors)
         self._holding: set[int] = set()
 
     def update(self, started: StartedJobs) -> None:
@@ -249,75 +246,23 @@ class Placement:
                 events.append((end, 0, job, processors))
         for _, starts, job, processors in sorted(events):
             if starts:
-                self.intervals[job] = self._take(processors)
+                self.intervals[job] = self._free.take(processors)
                 self._holding.add(job)
             else:
-                self._give_back(self.intervals[job])
+                self._free.give_back(self.intervals[job])
                 self._holding.remove(job)
-
-    def _take(self, processors: int) -> list[Interval]:
-        """Take processors from the free ones."""
-        taken = fit(self._free, processors)
-        self._free = without(self._free, taken)
-        return taken
-
-    def _give_back(self, intervals: list[Interval]) -> None:
-        """Return processors to the free ones and join neighbours."""
-        for interval in intervals:
-            insort(self._free, interval)
-        joined: list[Interval] = []
-        for low, high in self._free:
-            if joined and joined[-1][1] == low:
-                joined[-1] = (joined[-1][0], high)
-            else:
-                joined.append((low, high))
-        self._free = joined
 
     def free_at(self, started: StartedJobs, instant: int) -> list[Interval]:
         """Return the processors that are free at a later instant, by the estimated ends.
 
         `started` is what `update` got last; the intervals are ascending.
         """
-        free = Placement(0)
-        free._free = list(self._free)
+        free = FreeProcessors(0)
+        free.intervals = list(self._free.intervals)
         ending = started.running & (started.end_time <= instant)
         for job in started.job[ending].tolist():
-            free._give_back(self.intervals[job])
-        return free._free
-
-
-def fit(free: list[Interval], processors: int) -> list[Interval]:
-    """Return the smallest hole that holds all processors, else holes from the lowest up.
-
-    Free intervals and results are ascending. Where fewer are free than wanted, all are returned.
-
-    Example:
-        >>> fit([(0, 4), (6, 8)], 2), fit([(0, 4), (6, 8)], 5)
-        ([(6, 8)], [(0, 4), (6, 7)])
-    """
-    whole = [hole for hole in free if hole[1] - hole[0] >= processors]
-    if whole:
-        low, _ = min(whole, key=lambda hole: hole[1] - hole[0])
-        return [(low, low + processors)]
-    chosen = []
-    for low, high in free:
-        taken = min(processors, high - low)
-        if taken:
-            chosen.append((low, low + taken))
-        processors -= taken
-    return chosen
-
-
-def without(free: list[Interval], taken: list[Interval]) -> list[Interval]:
-    """Return free intervals less those that `fit` chose, which begin where a free one begins.
-
-    Example:
-        >>> without([(0, 4), (6, 8)], [(6, 7)])
-        [(0, 4), (7, 8)]
-    """
-    end_of = dict(taken)
-    left = [(end_of.get(low, low), high) for low, high in free]
-    return [(low, high) for low, high in left if low < high]
+            free.give_back(self.intervals[job])
+        return free.intervals
 
 
 def placed(frame: Frame, placement: Placement | None) -> Placement:

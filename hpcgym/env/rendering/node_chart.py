@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hpcgym.allocation import Interval
 from hpcgym.core.nodes import shown_partitions
-from hpcgym.env.rendering.frame import BoolArray, Frame, Interval, NodesFrame
+from hpcgym.env.rendering.frame import BoolArray, Frame, NodesFrame
 from hpcgym.env.rendering.pen import (
     CHART,
     FAINT,

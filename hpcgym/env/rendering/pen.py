@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gymnasium.error import DependencyNotInstalled
 
-from hpcgym.env.rendering.frame import Interval, TimeAxis
+from hpcgym.allocation import Interval
+from hpcgym.env.rendering.frame import TimeAxis
 
 if TYPE_CHECKING:
     import pygame
@@ -59,7 +60,7 @@ def import_pygame() -> ModuleType:
         import pygame
     except ImportError:
         raise DependencyNotInstalled(
-            'pygame is not installed; run `pip install "hpcgym[render]"`'
+            "pygame is not installed; run `pip install pygame-ce`"
         ) from None
     return pygame
 

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcgym.allocation import Interval
 from hpcgym.env.rendering.frame import (
     Frame,
     HeldNodes,
     IntArray,
-    Interval,
     Placement,
     StartedJobs,
 )

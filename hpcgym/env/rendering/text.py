@@ -9,15 +9,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from hpcgym.allocation import Interval, fit
 from hpcgym.core.nodes import shown_partitions
 from hpcgym.env.rendering.frame import (
     BoolArray,
     Frame,
-    Interval,
     NodesFrame,
     Placement,
     TimeAxis,
-    fit,
     jobs_in_view,
     placed,
     time_axis,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.env.rendering.frame import Frame, Placement, fit, jobs_in_view, placed, time_axis
+from hpcgym.allocation import fit
+from hpcgym.env.rendering.frame import Frame, Placement, jobs_in_view, placed, time_axis
 from hpcgym.env.rendering.node_chart import (
     NODES_CHART,
     draw_heads,
