@@ -20,6 +20,7 @@ from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
+from hpcgym.progress import steps
 from hpcgym.schedule import Schedule
 
 
@@ -137,19 +138,22 @@ def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -
     start_time, end_time = np.zeros(n_jobs, np.int64), np.zeros(n_jobs, np.int64)
     waiting: list[int] = []
     submitted = 0
-    while submitted < n_jobs or matrix.ends:
-        submission = submit_time[submitted] if submitted < n_jobs else math.inf
-        matrix.advance(int(min(submission, matrix.next_end())))
-        ended = matrix.remove_ended()
-        end_time[ended] = matrix.now
-        arrived = []
-        while submitted < n_jobs and submit_time[submitted] == matrix.now:
-            arrived.append(submitted)
-            submitted += 1
-        tried = waiting + arrived if ended else arrived
-        placed = {job for job in tried if matrix.place(job, processors[job], int(run_time[job]))}
-        start_time[list(placed)] = matrix.now
-        waiting = [job for job in waiting + arrived if job not in placed]
+    with steps(n_jobs, f"scheduling {workload.name}", "jobs", count=lambda: submitted):
+        while submitted < n_jobs or matrix.ends:
+            submission = submit_time[submitted] if submitted < n_jobs else math.inf
+            matrix.advance(int(min(submission, matrix.next_end())))
+            ended = matrix.remove_ended()
+            end_time[ended] = matrix.now
+            arrived = []
+            while submitted < n_jobs and submit_time[submitted] == matrix.now:
+                arrived.append(submitted)
+                submitted += 1
+            tried = waiting + arrived if ended else arrived
+            placed = {
+                job for job in tried if matrix.place(job, processors[job], int(run_time[job]))
+            }
+            start_time[list(placed)] = matrix.now
+            waiting = [job for job in waiting + arrived if job not in placed]
     return GangTimes(start_time, end_time, matrix.utilisation)
 
 

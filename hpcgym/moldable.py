@@ -22,7 +22,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
-from hpcgym.schedule import Schedule
+from hpcgym.schedule import Schedule, run_to_end
 
 COLUMNS = ("job_id", "processors", "requested_time", "run_time")
 """Columns of a file of shapes."""
@@ -169,7 +169,7 @@ def simulate_moldable(
     given = [[Shape(*shape) for shape in options] for options in shapes]
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)
-    simulator.run()
+    run_to_end(simulator)
     table = simulator._table
     jobs = replace(
         workload,

@@ -29,6 +29,7 @@ from hpcgym.export import (
     write_csv,
     write_parquet,
 )
+from hpcgym.progress import steps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -547,7 +548,7 @@ def simulate(
         schedule: Schedule = mode.simulate(workload, settings)
         return schedule
     simulator = Simulator(workload, settings)
-    simulator.run()
+    run_to_end(simulator)
     return Schedule(
         workload,
         simulator.start_time,
@@ -557,3 +558,14 @@ def simulate(
         settings,
         placement=simulator.placement,
     )
+
+
+def run_to_end(simulator: Simulator) -> None:
+    """Run a simulation to its end, and say meanwhile how many jobs have started."""
+
+    def n_started() -> float:
+        return float(np.count_nonzero(simulator.start_time >= 0))
+
+    n_jobs = len(simulator.workload)
+    with steps(n_jobs, f"scheduling {simulator.workload.name}", "jobs", count=n_started):
+        simulator.run()

@@ -24,6 +24,7 @@ from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import CardError, HpcgymError
 from hpcgym.output import writing
+from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -88,18 +89,20 @@ def samples_of(episodes: Episodes) -> Samples:
     """
     settings = replace(episodes.settings, policy=BEHAVIOUR)
     parts = []
-    for week in range(len(episodes)):
-        workload = episodes.workload(week)
-        simulator = Simulator(workload, settings, decide="event")
-        first = np.full((len(workload), N_NETWORK_INPUTS), np.nan)
-        last = first.copy()
-        while simulator.run():
-            waiting, inputs = simulator.network_inputs()
-            last[waiting] = inputs
-            is_new = np.isnan(first[waiting, 0])
-            first[waiting[is_new]] = inputs[is_new]
-        executed = executed_run_time(workload, settings.kill_at_limit)
-        parts.append(_samples_of_week(simulator.predicted_time, executed, first, last))
+    with steps(len(episodes)) as work:
+        for week in range(len(episodes)):
+            workload = episodes.workload(week)
+            simulator = Simulator(workload, settings, decide="event")
+            first = np.full((len(workload), N_NETWORK_INPUTS), np.nan)
+            last = first.copy()
+            while simulator.run():
+                waiting, inputs = simulator.network_inputs()
+                last[waiting] = inputs
+                is_new = np.isnan(first[waiting, 0])
+                first[waiting[is_new]] = inputs[is_new]
+            executed = executed_run_time(workload, settings.kill_at_limit)
+            parts.append(_samples_of_week(simulator.predicted_time, executed, first, last))
+            work.advance()
     return _concatenated(parts)
 
 
@@ -150,23 +153,25 @@ def fit_network(
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, fitting.learning_rate, total_steps=n_steps + 1
     )
-    for _ in range(fitting.epochs):
-        order = torch.randperm(len(every), generator=generator)
-        for first in range(0, len(order) - batch + 1, batch):
-            part = order[first : first + batch]
-            output = _forward(layers, inputs[part])
-            log_run_time_ratio = output[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
-            log_speed = (output[:, 1] - log_bound[part]).clamp(SMALLEST_LOG, LARGEST_LOG)
-            losses = (
-                log_run_time_ratio.exp()
-                - run_time_ratio[part] * log_run_time_ratio
-                + log_speed.exp()
-                - speed[part] * log_speed
-            )
-            optimizer.zero_grad()
-            (losses * scale[part]).mean().backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            schedule.step()
+    with steps(n_steps) as work:
+        for _ in range(fitting.epochs):
+            order = torch.randperm(len(every), generator=generator)
+            for first in range(0, len(order) - batch + 1, batch):
+                part = order[first : first + batch]
+                output = _forward(layers, inputs[part])
+                log_run_time_ratio = output[:, 0].clamp(SMALLEST_LOG, LARGEST_LOG)
+                log_speed = (output[:, 1] - log_bound[part]).clamp(SMALLEST_LOG, LARGEST_LOG)
+                losses = (
+                    log_run_time_ratio.exp()
+                    - run_time_ratio[part] * log_run_time_ratio
+                    + log_speed.exp()
+                    - speed[part] * log_speed
+                )
+                optimizer.zero_grad()
+                (losses * scale[part]).mean().backward()  # type: ignore[no-untyped-call]
+                optimizer.step()
+                schedule.step()
+                work.advance()
     network = np.concatenate([parameter.detach().numpy().ravel() for parameter in parameters])
     assert len(network) == N_NETWORK
     return network.astype(np.float64)

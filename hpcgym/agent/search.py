@@ -30,6 +30,7 @@ from hpcgym.core.constants import N_LAST, N_NETWORK
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import FEATURES, Policy
 from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
+from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
 FloatArray = NDArray[np.float64]
@@ -109,8 +110,15 @@ class SearchTrainer:
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
         """Make the agent; arguments and result as of `hpcgym.agent.trainers.Trainer`."""
         refuse_seed(seed)
-        network = fit_network([samples_of(one) for one in episodes], seed) if self.network else None
-        found = self.search(episodes, np.random.default_rng(seed), network)
+        with steps(len(episodes) + 2 if self.network else 1, f"training {self.name}") as work:
+            network, samples = None, []
+            for one in episodes if self.network else ():
+                samples.append(samples_of(one))
+                work.advance()
+            if self.network:
+                network = fit_network(samples, seed)
+                work.advance()
+            found = self.search(episodes, np.random.default_rng(seed), network)
         if self.searched == "features":
             return weights_agent(found, episodes, name=self.name)
         return RuleAgent(self._policy(found, network), name=self.name)
@@ -152,16 +160,17 @@ class SearchTrainer:
             best, least, n_done = pure[values.argmin()], float(values.min()), len(pure)
         step_size = STEP_SIZE[self.searched] if self.step_size is None else self.step_size
         search = STRATEGIES[self.strategy](best, step_size, generator, candidates=self.candidates)
-        while n_done < self.evaluations:
-            asked = search.ask()
-            values = values_of(asked)
-            if values.min() < least:
-                best, least = asked[values.argmin()], float(values.min())
-            if self.gives == "best":
-                norm = np.abs(asked).sum(axis=1)
-                values = values + KAPPA * (norm + 1 / norm)
-            search.tell(values)
-            n_done += len(asked)
+        with steps(self.evaluations, count=lambda: n_done):
+            while n_done < self.evaluations:
+                asked = search.ask()
+                values = values_of(asked)
+                if values.min() < least:
+                    best, least = asked[values.argmin()], float(values.min())
+                if self.gives == "best":
+                    norm = np.abs(asked).sum(axis=1)
+                    values = values + KAPPA * (norm + 1 / norm)
+                search.tell(values)
+                n_done += len(asked)
         return best if self.gives == "best" else search.mean
 
     def _start(self) -> FloatArray:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
-from rich.console import Console
 
 from hpcgym.cli.options import (
     idle_on_machine,
@@ -22,7 +21,9 @@ from hpcgym.cli.options import (
     stated,
     warn,
 )
+from hpcgym.cli.show import say, show, show_frame
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import steps
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,34 +190,43 @@ def show_and_write(
     frames: Mapping[str, pd.DataFrame],
     figures: Mapping[str, Evaluation],
     *,
+    how: str,
     force: bool,
 ) -> None:
-    """Print the tables; write frames and figures to the folder, if there is one, by file name."""
+    """Print the tables, or the summary for a program; write to the folder, if there is one.
+
+    Writes the frames and the figures, by file name.
+    """
     from hpcgym.evaluation.results import write_csv
 
-    Console().print(result.table())
+    if how == "table":
+        show(result.table())
+    else:
+        show_frame(frames["summary.csv"], how)
     for evaluation in figures.values():
         if evaluation.interval_warning:
             warn(evaluation.interval_warning)
-        for table in evaluation.tables_on_nodes():
-            Console().print("", table)
+        for table in evaluation.tables_on_nodes() if how == "table" else ():
+            show("")
+            show(table)
     if folder is None:
         return
     for name, frame in frames.items():
         write_csv(frame, folder / name, force=force)
-        typer.echo(f"wrote {folder / name}")
+        say(f"wrote {folder / name}", how)
     for name, evaluation in figures.items():
-        _draw(evaluation, folder / name, force=force)
+        _draw(evaluation, folder / name, how=how, force=force)
 
 
-def _draw(evaluation: Evaluation, path: Path, *, force: bool) -> None:
+def _draw(evaluation: Evaluation, path: Path, *, how: str, force: bool) -> None:
     """Draw a comparison and say where it is, or why there is none."""
     from importlib.util import find_spec
 
     from hpcgym.report import draw_evaluation
 
     if find_spec("matplotlib") is None:
-        typer.echo("no figure: matplotlib is not installed (pip install matplotlib)")
+        say("no figure: matplotlib is not installed (pip install matplotlib)", how)
         return
-    draw_evaluation(evaluation, path, force=force)
-    typer.echo(f"wrote {path}")
+    with steps(1, f"drawing {path.name}"):
+        draw_evaluation(evaluation, path, force=force)
+    say(f"wrote {path}", how)

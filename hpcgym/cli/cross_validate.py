@@ -40,6 +40,7 @@ from hpcgym.cli.options import (
     RequestedMemory,
     refuse_idle,
 )
+from hpcgym.cli.show import Format
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
@@ -109,6 +110,7 @@ def cross_validate_agents(
     max_request: Annotated[int | None, MAX_REQUEST] = None,
     minimum_run_time: Annotated[int | None, MINIMUM_RUN_TIME] = None,
     on_bad_line: Annotated[str | None, ON_BAD_LINE] = None,
+    how: Format = "table",
     output: Annotated[Path | None, output_option(FILES)] = None,
     resume: Resume = False,
     force: Force = False,
@@ -155,7 +157,7 @@ def cross_validate_agents(
             resume=run_cache_in(folder, resume=resume),
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
-        show_and_write(result, folder, result.frames(), by_figure, force=force)
+        show_and_write(result, folder, result.frames(), by_figure, how=how, force=force)
 
 
 def _figures(scenarios: Sequence[str]) -> list[str]:

@@ -38,6 +38,7 @@ from hpcgym.cli.options import (
     Processors,
     RequestedMemory,
 )
+from hpcgym.cli.show import Format
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
@@ -84,6 +85,7 @@ def evaluate_agents(
     max_request: Annotated[int | None, MAX_REQUEST] = None,
     minimum_run_time: Annotated[int | None, MINIMUM_RUN_TIME] = None,
     on_bad_line: Annotated[str | None, ON_BAD_LINE] = None,
+    how: Format = "table",
     output: Annotated[Path | None, output_option(FILES)] = None,
     resume: Resume = False,
     force: Force = False,
@@ -116,7 +118,7 @@ def evaluate_agents(
             resume=run_cache_in(folder, resume=resume),
         )
         frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
-        show_and_write(result, folder, frames, {"comparison.png": result}, force=force)
+        show_and_write(result, folder, frames, {"comparison.png": result}, how=how, force=force)
 
 
 def split_agents(text: str) -> list[str]:

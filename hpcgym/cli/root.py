@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from hpcgym.cli import cross_validate, evaluate, shelves, simulate, traces, train, tune
 from hpcgym.errors import HpcgymError
+from hpcgym.progress import shown
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
@@ -27,14 +28,15 @@ class HouseGroup(TyperGroup):
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand.
+        """Run the subcommand, and show progress of what lasts.
 
         Raises:
             typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after the message of
                 the `KeyboardInterrupt`, in which a subcommand says what is kept.
         """
         try:
-            return super().invoke(ctx)
+            with shown():
+                return super().invoke(ctx)
         except HpcgymError as error:
             typer.echo(f"hpcgym: {error}", err=True)
             raise typer.Exit(EXIT_ERROR) from error

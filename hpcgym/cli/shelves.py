@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcgym.cli.show import show_pairs, show_table
+from hpcgym.cli.show import Format, show_pairs, show_rows
 from hpcgym.errors import HpcgymError
+from hpcgym.text_table import Kind, duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hpcgym.agent.base import NamedAgent
     from hpcgym.agent.result_table import Result
     from hpcgym.agent.rule import RuleAgent
@@ -20,19 +23,24 @@ scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is
 
 
 @agents.command("list")
-def list_agents() -> None:
+def list_agents(how: Format = "table") -> None:
     """List the agents on the shelf, and those that installed packages offer."""
     from hpcgym import plugins
     from hpcgym.agent.shelf import load_cards
 
     cards = load_cards().values()
-    rows = [(card.name, card.kind, card.title) for card in cards]
+    rows = [{"agent": card.name, "kind": card.kind, "what_it_does": card.title} for card in cards]
     rows += [
-        (entry.name, kind, f"offered by the package {plugins.package_of(entry)}")
+        {
+            "agent": entry.name,
+            "kind": kind,
+            "what_it_does": f"offered by the package {plugins.package_of(entry)}",
+        }
         for shelf, kind in (("agents", "agent"), ("policies", "policy"))
         for entry in plugins.offered(shelf)
     ]
-    show_table(["agent", "kind", "what it does"], rows, text_columns=3)
+    kinds: dict[str, Kind] = {"agent": "name", "kind": "word", "what_it_does": "prose"}
+    show_rows(rows, how, kinds=kinds, ranks={"kind": 1})
 
 
 @agents.command("info")
@@ -44,6 +52,7 @@ def show_agent(
             ".zip, which runs what is in it."
         ),
     ],
+    how: Format = "table",
 ) -> None:
     """Show an agent's card: what it is, where it comes from, how good it is."""
     from hpcgym.agent.own import is_own, offered_agent
@@ -52,9 +61,10 @@ def show_agent(
     on_shelf = name.endswith(".toml") or name.casefold() in map(str.casefold, agent_names())
     agent = load_agent(name) if is_own(name) else None if on_shelf else offered_agent(name)
     if agent is not None:
-        show_pairs(_own_pairs(agent, name))
+        show_pairs(_own_pairs(agent, name), how)
         return
     card = load_card(name)
+    results = card.results
     show_pairs(
         {
             "name": card.name,
@@ -66,16 +76,18 @@ def show_agent(
             **{f"environment.{key}": str(value) for key, value in card.environment.items()},
             **(_training_pairs(card.training) if card.training else {}),
             "card": str(card.path),
-        }
+            **({} if how == "table" else _result_pairs(results)),
+        },
+        how,
     )
-    results = card.results
-    if results:
-        columns = ["scenario", "weeks", "mean bsld", "ratio to SAF", "pp-bsld", "max wait, s"]
-        show_table(columns, [_result_row(result) for result in results], title="Results")
+    if results and how == "table":
+        ranks = {"weeks": 2, "mean_bsld": 1, "pp-bsld": 3, "max_wait": 4}
+        rows = [_result_row(result) for result in results]
+        show_rows(rows, how, kinds={"scenario": "name"}, ranks=ranks, title="Results")
 
 
 @scenarios.command("list")
-def list_scenarios() -> None:
+def list_scenarios(how: Format = "table") -> None:
     """List the scenarios on the shelf, and those that installed packages offer."""
     from hpcgym import plugins
     from hpcgym.scenario.load import load_scenario, scenario_names
@@ -84,19 +96,23 @@ def list_scenarios() -> None:
     offered = plugins.offered_names("scenarios")
     for name in dict.fromkeys((*scenario_names(), *offered)):
         try:
-            scenario = load_scenario(name)
+            one = load_scenario(name)
         except HpcgymError as error:
             if name not in offered:
                 raise
             typer.echo(f"hpcgym: warning: left out: {error}", err=True)
             continue
-        rows.append((name, scenario.episode.kind, scenario.description))
-    show_table(["scenario", "episodes", "what it is"], rows, text_columns=3)
+        rows.append(
+            {"scenario": name, "episodes": one.episode.kind, "what_it_is": one.description}
+        )
+    kinds: dict[str, Kind] = {"scenario": "name", "episodes": "word", "what_it_is": "prose"}
+    show_rows(rows, how, kinds=kinds, ranks={"episodes": 1})
 
 
 @scenarios.command("info")
 def show_scenario(
     name: Annotated[str, typer.Argument(help="A scenario's name, or the path of its file.")],
+    how: Format = "table",
 ) -> None:
     """Show everything a scenario states."""
     from dataclasses import fields
@@ -112,7 +128,7 @@ def show_scenario(
             if field.name in NODE_KEYS and scenario.machine.nodes is None:
                 continue
             pairs[f"{table}.{field.name}"] = getattr(part, field.name)
-    show_pairs(pairs)
+    show_pairs(pairs, how)
 
 
 def _own_pairs(agent: RuleAgent | NamedAgent, name: str) -> dict[str, object]:
@@ -145,13 +161,23 @@ def _training_pairs(training: Training) -> dict[str, str]:
     return {f"training.{key}": value for key, value in (weeks | stated).items()}
 
 
-def _result_row(result: Result) -> list[object]:
+def _result_row(result: Result) -> dict[str, object]:
     """Return the cells of one of a card's results."""
-    return [
-        result.scenario,
-        result.n_weeks,
-        result.mean_bsld,
-        result.ratio_text,
-        result.mean_pp_bsld,
-        result.max_wait_time,
-    ]
+    return {
+        "scenario": result.scenario,
+        "weeks": result.n_weeks,
+        "mean_bsld": result.mean_bsld,
+        "ratio_to_SAF": result.ratio_text,
+        "pp-bsld": result.mean_pp_bsld,
+        "max_wait": duration(result.max_wait_time),
+    }
+
+
+def _result_pairs(results: Sequence[Result]) -> dict[str, object]:
+    """Return what a card's results hold, each value by the scenario and its own name."""
+    return {
+        f"results.{one.scenario}.{key}": value
+        for one in results
+        for key, value in vars(one).items()
+        if key != "scenario"
+    }

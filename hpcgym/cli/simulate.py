@@ -35,7 +35,16 @@ from hpcgym.cli.options import (
     show_report,
     show_settings,
 )
-from hpcgym.cli.show import show_groups, show_metrics, show_resources
+from hpcgym.cli.show import (
+    Format,
+    groups_of,
+    say,
+    show_frame,
+    show_groups,
+    show_metrics,
+    show_resources,
+)
+from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -99,6 +108,11 @@ def simulate_log(
             help="Show the metrics by class, user, partition or resource, too.",
         ),
     ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="With --by: the first N groups only; users by their work."),
+    ] = None,
+    how: Format = "table",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -122,6 +136,7 @@ def simulate_log(
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.export import check_suffix
     from hpcgym.output import ensure_writable
+    from hpcgym.progress import steps
     from hpcgym.schedule import simulate
     from hpcgym.trace import load_with_report
 
@@ -137,6 +152,8 @@ def simulate_log(
         "placement": placement,
     }
     chosen = SchedulerSettings(**settings)  # refuse before the log is read
+    if top is not None and (top < 1 or by in (None, "resource")):
+        raise HpcgymError(f"--top {top}: give at least 1, with --by class, user or partition")
     idle = {
         **idle_options(chosen),
         **idle_on_machine(machine),
@@ -175,18 +192,49 @@ def simulate_log(
     if shapes is None:
         schedule = simulate(workload, **settings)
     else:
-        schedule = _molded(workload, shapes, alpha, chosen)
-    title = f"{workload.name}: {policy}, backfill {backfill}"
-    show_metrics(schedule.metrics(), title)
-    if by is not None:
-        show = show_resources if by == "resource" else show_groups
-        show(schedule.metrics(cast(Any, by)), f"By {by}")
+        schedule = _molded(workload, shapes, alpha, chosen, how)
+    _show(schedule, how, (workload.name, policy, backfill), by, top)
     if output is not None:
-        schedule.write(output, columns=cast(Any, columns), force=force)
-        typer.echo(f"wrote {output}")
+        with steps(1, f"writing {output}"):
+            schedule.write(output, columns=cast(Any, columns), force=force)
+        say(f"wrote {output}", how)
 
 
-def _molded(workload: Workload, path: Path, alpha: float, settings: SchedulerSettings) -> Schedule:
+def _show(
+    schedule: Schedule, how: str, names: tuple[str, str, str], by: str | None, top: int | None
+) -> None:
+    """Print the metrics of a schedule, and by group; for a program the last of them only.
+
+    Args:
+        names: Of the log, the policy and the backfilling.
+    """
+    import pandas as pd
+
+    from hpcgym.progress import steps
+
+    with steps(1, "measuring"):
+        whole = schedule.metrics()
+        frame = None if by is None else schedule.metrics(cast(Any, by))
+    groups, left_out = (None, "") if frame is None or by == "resource" else groups_of(frame, top)
+    if how == "table":
+        log, policy, backfill = names
+        show_metrics(whole, f"{log}: {policy}, backfill {backfill}")
+        if groups is not None:
+            show_groups(groups, left_out, f"By {by}")
+        elif frame is not None:
+            show_resources(frame, f"By {by}")
+    elif groups is not None:
+        show_frame(groups, how)
+    elif frame is not None:
+        show_frame(frame.reset_index(), how)
+    else:
+        named = dict(zip(("log", "policy", "backfill"), names, strict=True))
+        show_frame(pd.DataFrame([named | whole]), how)
+
+
+def _molded(
+    workload: Workload, path: Path, alpha: float, settings: SchedulerSettings, how: str
+) -> Schedule:
     """Schedule jobs that choose among the shapes of a file, and print how many chose another."""
     from hpcgym.moldable import read_shapes, simulate_moldable
 
@@ -195,5 +243,5 @@ def _molded(workload: Workload, path: Path, alpha: float, settings: SchedulerSet
     )
     jobs = molded.schedule.workload
     n_other = int((jobs.processors != workload.processors).sum())
-    typer.echo(f"{n_other} of {len(workload)} jobs chose other processors than the log's")
+    say(f"{n_other} of {len(workload)} jobs chose other processors than the log's", how)
     return molded.schedule

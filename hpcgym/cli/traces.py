@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli.options import log_at
-from hpcgym.cli.show import show_pairs, show_table
+from hpcgym.cli.show import Format, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
+from hpcgym.text_table import Kind
 
 _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
@@ -18,7 +19,7 @@ app = typer.Typer(help="Logs: list, download, verify, check.", no_args_is_help=T
 
 
 @app.command("list")
-def list_traces() -> None:
+def list_traces(how: Format = "table") -> None:
     """List the logs known by name, and whether each is here."""
     from hpcgym.trace.catalogue import catalogue
 
@@ -26,13 +27,16 @@ def list_traces() -> None:
     for log in catalogue().values():
         here = "bundled" if log.folder else "yes" if _place(log.name) else ""
         states = " ".join(_SHORT[key] for key in log.states)
-        rows.append((log.name, here, states, log.jobs, log.processors))
-    show_table(["log", "here", "states", "jobs", "processors"], rows, text_columns=3)
+        sizes = {"jobs": log.jobs, "processors": log.processors}
+        rows.append({"log": log.name, "here": here, "states": states, **sizes})
+    kinds: dict[str, Kind] = {"log": "name", "here": "word", "states": "word"}
+    show_rows(rows, how, kinds=kinds, ranks={"states": 3, "processors": 2, "jobs": 1})
 
 
 @app.command("info")
 def show_trace(
     name: Annotated[str, typer.Argument(help="A log's name; see `hpcgym traces list`.")],
+    how: Format = "table",
 ) -> None:
     """Show what is recorded about a log, and whom to acknowledge for it."""
     from hpcgym.trace.catalogue import ARCHIVE_REQUEST, entry
@@ -54,7 +58,8 @@ def show_trace(
             "also": ARCHIVE_REQUEST if known.url else None,
             "notes": known.notes.strip(),
             "here": _place(known.name),
-        }
+        },
+        how,
     )
 
 
@@ -90,14 +95,14 @@ def verify_traces(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="[NAME...]", help="Default all that are here.")
     ] = None,
+    how: Format = "table",
 ) -> None:
     """Compare the logs that are here with the digests on record; a difference exits with 2."""
     from hpcgym.trace.catalogue import verify
 
     found = verify(names or None)
-    show_table(
-        ["log", "status", "file"], [(v.name, v.status, str(v.path)) for v in found], text_columns=3
-    )
+    rows = [{"log": one.name, "status": one.status, "file": str(one.path)} for one in found]
+    show_rows(rows, how, kinds={"log": "name", "status": "word", "file": "prose"})
     differing = [one.name for one in found if one.status == "differs"]
     if differing:
         raise TraceError(f"not the logs on record: {', '.join(differing)}")
@@ -113,12 +118,18 @@ def check_trace(
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
+    how: Format = "table",
 ) -> None:
     """Show what a log has and lacks, and which jobs a simulation would drop or change."""
     from hpcgym.trace import check_log, find_trace, read_log
 
     log = read_log(find_trace(log_at(context, file)), on_bad_line="drop")
-    typer.echo(check_log(log, machine_processors=processors))
+    found = check_log(log, machine_processors=processors)
+    say(found, how)
+    if how != "table":
+        import pandas as pd
+
+        show_frame(pd.DataFrame(map(vars, found.fields)), how)
 
 
 def _place(name: str) -> str:

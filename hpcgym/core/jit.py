@@ -7,7 +7,6 @@ it silently returns the old code. So the cache folder is named by a digest of ev
 
 import hashlib
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,6 +22,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
+
+from hpcgym.core.compiling import Compilations
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 ResultT = TypeVar("ResultT")
@@ -251,29 +252,12 @@ def _remove_unused(root: Path) -> None:
                 shutil.rmtree(folder)
 
 
-class _Announcement(event.Listener):
-    """Say once, on standard error, that kernels are being compiled and where they are kept."""
-
-    is_made = False
-
-    def on_start(self, compile_event: Any) -> None:
-        """Announce the first compilation of a kernel of this package."""
-        module = str(compile_event.data["dispatcher"].py_func.__module__)
-        if self.is_made or module.partition(".")[0] != __name__.partition(".")[0]:
-            return
-        self.is_made = True
-        again = (
-            f"kept in {CACHE_FOLDER}"
-            if CACHE_FOLDER
-            else "in every process: no cache folder can be written; set NUMBA_CACHE_DIR to one"
-        )
-        print(f"hpcgym: compiling its kernels ({again}) ...", file=sys.stderr, flush=True)
-
-    def on_end(self, compile_event: Any) -> None:
-        """Do nothing; numba requires the method."""
-
-
 CACHE_FOLDER = _cache_folder()
 """Where compiled kernels are kept, or None where no folder can be written."""
 
-event.register("numba:compile", _Announcement())
+_KEPT = (
+    f"kept in {CACHE_FOLDER}"
+    if CACHE_FOLDER
+    else "in every process: no cache folder can be written; set NUMBA_CACHE_DIR to one"
+)
+event.register("numba:compile", Compilations(__name__.partition(".")[0], _KEPT))

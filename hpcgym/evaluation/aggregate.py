@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hpcgym.evaluation.results import Evaluation
+from hpcgym.evaluation.results import Evaluation, interval_text
 from hpcgym.evaluation.statistics import (
     Estimate,
     FloatArray,
@@ -14,10 +14,10 @@ from hpcgym.evaluation.statistics import (
     log_ratio_over_logs,
     ratio_over_logs,
 )
+from hpcgym.text_table import Column, TextTable, fixed
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
 ALL_LOGS = "all logs"
 """The scenario's name in rows that are over all logs."""
@@ -98,8 +98,8 @@ def aggregate_table(
     aggregates: Sequence[Aggregate],
     kinds: Mapping[str, str],
     notes: Sequence[str],
-) -> Table:
-    """Return a table for a terminal, best ratio first.
+) -> TextTable:
+    """Return a table for a person, best ratio first.
 
     Args:
         evaluations: The logs.
@@ -109,34 +109,22 @@ def aggregate_table(
 
     Source: Specification, section 10, "Evaluation protocol", step 5.
     """
-    from rich.table import Table
-
     baseline = evaluations[0].baseline
     names = ", ".join(one.scenario for one in evaluations)
     what = (
         f"ratio: geometric mean over the logs of the ratio to {baseline}, lower is better; log "
         "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
     )
-    table = Table(
-        title=f"{len(evaluations)} logs: {names}",
-        caption="\n".join((what, *notes)),
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
-    table.add_column("\nagent", overflow="fold")
-    table.add_column("\nkind", no_wrap=True)
-    for title in (f"ratio\nto {baseline}", "95 %\ninterval", "log\nratio", "95 %\ninterval"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for one in sorted(aggregates, key=lambda one: one.ratio.value):
-        cells = (*_cells(one.ratio, ".3f"), *_cells(one.log_ratio, "+.3f"))
-        style = "bold" if one.agent == baseline else None
-        table.add_row(one.agent, kinds[one.agent], *cells, style=style)
-    return table
-
-
-def _cells(estimate: Estimate, digits: str) -> tuple[str, str]:
-    """Format a metric and its interval."""
-    low, high = estimate.low, estimate.high
-    by = "-" if digits == ".3f" else " to "
-    interval = "" if low is None or high is None else f"{low:{digits}}{by}{high:{digits}}"
-    return f"{estimate.value:{digits}}", interval
+    ranked = sorted(aggregates, key=lambda one: one.ratio.value)
+    log_intervals = [interval_text(one.log_ratio, "+.3f", " to ") for one in ranked]
+    columns = [
+        Column("agent", [one.agent for one in ranked], "name"),
+        Column("kind", [kinds[one.agent] for one in ranked], "word", rank=2),
+        Column(f"ratio\nto {baseline}", fixed([one.ratio.value for one in ranked], 3)),
+        Column("95\u00a0%\ninterval", [interval_text(one.ratio, ".3f") for one in ranked], rank=1),
+        Column("log\nratio", fixed([one.log_ratio.value for one in ranked], 3, sign="+"), rank=3),
+        Column("95\u00a0%\ninterval", log_intervals, rank=4),
+    ]
+    bold = [place for place, one in enumerate(ranked) if one.agent == baseline]
+    title = f"{len(evaluations)} logs: {names}"
+    return TextTable(columns, title=title, notes=(what, *notes), bold=bold)

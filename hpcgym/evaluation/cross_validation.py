@@ -118,7 +118,7 @@ def cross_validate(
             processors are left out where a machine has nodes; the evaluations name them.
         resume: File that keeps finished trainings and runs, and from which a cross-validation that
             was interrupted goes on. It is unpickled: use no one else's.
-        progress: Whether to show progress bars, on a terminal.
+        progress: Whether to show progress: bars on a terminal, elsewhere a line a minute.
 
     Raises:
         EvaluationError: A number out of range, too few weeks for so many folds, an unknown

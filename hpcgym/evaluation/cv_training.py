@@ -6,7 +6,7 @@ import base64
 import os
 import pickle
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, MutableSequence, Sequence
 from concurrent.futures import as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,8 +16,15 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.run_cache import RunCache
-from hpcgym.evaluation.runner import AnyAgent, progress_bar
-from hpcgym.evaluation.workers import UNPICKLABLE, refuse_unpicklable, workers
+from hpcgym.evaluation.runner import AnyAgent
+from hpcgym.evaluation.workers import (
+    UNPICKLABLE,
+    no_shares,
+    refuse_unpicklable,
+    sharing,
+    workers,
+)
+from hpcgym.progress import shown, steps
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Where numerical libraries read how many threads to start."""
@@ -60,18 +67,20 @@ def train_all(
     """
     trained = {} if cache is None else _kept(tasks, cache)
     todo = [one for one in tasks if one.key not in trained]
-    fresh = _train_here(todo) if processes == 1 else _train_in_workers(todo, processes)
+    shares = None if processes == 1 else no_shares(len(todo))
+    fresh = _train_here(todo) if shares is None else _train_in_workers(todo, processes, shares)
     with (
         closing(fresh),
-        progress_bar(len(tasks), "training and searching", shown=progress) as advance,
+        shown(progress),
+        steps(len(tasks), "training and searching", "trainings", shares=shares) as work,
     ):
         for _ in trained:
-            advance()
+            work.advance()
         for task, found in fresh:
             if cache is not None:
                 _keep(task, found, cache)
             trained[task.key] = found
-            advance()
+            work.advance()
     return trained
 
 
@@ -101,14 +110,17 @@ def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, 
 
 
 def _train_in_workers(
-    tasks: Sequence[TrainingTask], processes: int
+    tasks: Sequence[TrainingTask], processes: int, shares: MutableSequence[float]
 ) -> Generator[tuple[TrainingTask, TrainedAgent]]:
     """Yield agents that are trained in workers, as they finish."""
     for task in {one.name: one for one in tasks}.values():
         refuse_unpicklable(task, task.name, "cross-validate it")
-    with workers(processes, keep_to_threads, 1) as pool:
+    with workers(processes, keep_to_threads, 1, shares=shares) as pool:
         with _one_thread_each():
-            futures = {pool.submit(_train_in_worker, task): task for task in tasks}
+            futures = {
+                pool.submit(sharing, _train_in_worker, place, task): task
+                for place, task in enumerate(tasks)
+            }
         for future in as_completed(futures):
             pickled, seconds = future.result()
             yield futures[future], TrainedAgent(pickle.loads(pickled), seconds)

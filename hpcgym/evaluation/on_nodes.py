@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hpcgym.schedule import Schedule
+from hpcgym.text_table import Column, TextTable, fixed, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
 BY_PARTITION = "mean_bsld_in_"
 """What a partition's name follows in the column of its mean bounded slowdown."""
@@ -25,7 +23,10 @@ _TITLES = {
 }
 
 _MOST_COLUMNS = 8
-"""Metrics that a table shows whole in 80 columns."""
+"""Metrics of one table."""
+
+_LONGEST_PARTITION = 16
+"""Longer names of partitions are shortened in heads of columns."""
 
 
 def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
@@ -50,7 +51,17 @@ def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
     return found
 
 
-def tables_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> list[Table]:
+def means_on_nodes(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the means over each agent's runs, by agent; no column where no run was on nodes.
+
+    Args:
+        runs: As `Evaluation.frame`.
+    """
+    shown = [name for name in runs if name in _TITLES or name.startswith(BY_PARTITION)]
+    return runs.groupby("agent")[shown].mean()
+
+
+def tables_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> list[TextTable]:
     """Return tables of the means over each agent's runs; none where no run was on nodes.
 
     There is one table, or several where there are many partitions.
@@ -59,42 +70,28 @@ def tables_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> li
         runs: As `Evaluation.frame`.
         agents: In the order of the rows.
     """
-    shown = [name for name in runs if name in _TITLES or name.startswith(BY_PARTITION)]
-    means = runs.groupby("agent")[shown].mean().loc[list(agents)]
-    parts = [shown[first : first + _MOST_COLUMNS] for first in range(0, len(shown), _MOST_COLUMNS)]
-    return [_table(means[part], title) for part in parts]
+    means = means_on_nodes(runs).loc[list(agents)]
+    parts = [
+        means.iloc[:, at : at + _MOST_COLUMNS] for at in range(0, means.shape[1], _MOST_COLUMNS)
+    ]
+    return [_table(part, title) for part in parts]
 
 
-def _table(means: pd.DataFrame, title: str) -> Table:
+def _table(means: pd.DataFrame, title: str) -> TextTable:
     """Return a table with a row per agent."""
-    from rich.table import Table
-
-    caption = (
-        "held: share of all there is; fragmentation: of free cpus, those no waiting job can use"
-    )
-    table = Table(
+    note = "held: share of all there is; fragmentation: of free cpus, those no waiting job can use"
+    columns = [
+        Column(_title_of(name), fixed(means[name].tolist(), 3 if name in _TITLES else 2), rank=rank)
+        for rank, name in enumerate(means, 1)
+    ]
+    return TextTable(
+        [Column("agent", list(means.index), "name"), *columns],
         title=title,
-        caption=caption if "fragmentation" in means else None,
-        box=None,
-        padding=(0, 1, 0, 0),
+        notes=[note] if "fragmentation" in means else [],
     )
-    table.add_column("\nagent", overflow="fold")
-    for name in means:
-        table.add_column(_title_of(name), justify="right", overflow="fold")
-    for agent, row in means.iterrows():
-        table.add_row(agent, *(_cell(name, mean) for name, mean in row.items()))
-    return table
 
 
 def _title_of(column: str) -> str:
     """Return what a table calls a column."""
-    from rich.markup import escape
-
-    return _TITLES.get(column) or escape("bsld in\n" + column.removeprefix(BY_PARTITION))
-
-
-def _cell(column: str, mean: float) -> str:
-    """Format a mean; empty where no run has the metric."""
-    if np.isnan(mean):
-        return ""
-    return f"{mean:.3f}" if column in _TITLES else f"{mean:.2f}"
+    partition = shortened(column.removeprefix(BY_PARTITION), _LONGEST_PARTITION)
+    return _TITLES.get(column) or f"bsld in\n{partition}"

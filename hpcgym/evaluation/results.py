@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.evaluation.on_nodes import tables_on_nodes
+from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 from hpcgym.output import writing
+from hpcgym.text_table import Column, TextTable, duration, fixed
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
 
 FEWEST_WEEKS = 5
@@ -159,7 +159,8 @@ class Evaluation:
         Returns:
             Columns agent, n_weeks, mean_bsld, sum_bsld, ratio, ratio_low, ratio_high, log_ratio,
             log_ratio_low, log_ratio_high (intervals are NaN where there is one week),
-            mean_pp_bsld, p99_bsld, max_wait_time (s) and utilisation; see `Summary`.
+            mean_pp_bsld, p99_bsld, max_wait_time (s) and utilisation; see `Summary`. On a machine
+            of nodes the means of `hpcgym.evaluation.on_nodes` follow.
         """
         import pandas as pd
 
@@ -178,7 +179,7 @@ class Evaluation:
             }
             for one in self.summaries
         ]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
 
     def to_csv(self, path: str | Path, *, force: bool = False) -> None:
         """Write `frame`, one row per run.
@@ -197,47 +198,34 @@ class Evaluation:
         copies = f"{self.replicas} cop{'y' if self.replicas == 1 else 'ies'}"
         return f"{self.scenario}: {weeks}, each with {copies} jittered by ±{self.jitter} s"
 
-    def table(self, *, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> Table:
-        """Return a table for a terminal, best ratio first.
+    def table(
+        self, *, kinds: Mapping[str, str] | None = None, notes: Sequence[str] = ()
+    ) -> TextTable:
+        """Return a table for a person, best ratio first; rich prints it in the width there is.
 
         Args:
-            kinds: Kind of each agent, shown in a column of its own; the mean, which is the sum
-                divided by the number of weeks, is then left out.
+            kinds: Kind of each agent, shown in a column of its own.
             notes: Lines to add below.
 
         Source: Specification, section 10, "Evaluation protocol", step 5.
         """
-        from rich.table import Table
-
         if len(self.weeks) > 1:
             how = f"95 % interval by paired bootstrap over {self.unit}s"
         else:
             how = f"one {self.unit}: no interval"
         without = [f"left out {agent}: {why}" for agent, why in self.left_out.items()]
         what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
-        table = Table(
+        ranked = self.ranked()
+        agents = Column("agent", [one.agent for one in ranked], "name")
+        own = [agents] if kinds is None else [agents, _kind_column(kinds, ranked)]
+        return TextTable(
+            [*own, *_columns(ranked, self.baseline)],
             title=self.conditions,
-            caption="\n".join((what, *notes, *without)),
-            box=None,  # whole numbers in 80 columns
-            padding=(0, 1, 0, 0),
+            notes=(what, *notes, *without),
+            bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
         )
-        table.add_column("\nagent", overflow="fold")  # weights may go over two lines
-        if kinds is not None:
-            table.add_column("\nkind", no_wrap=True)
-        titles = ("mean\nbsld", "sum\nbsld", f"ratio\nto {self.baseline}", "95 %\ninterval")
-        more = ("log\nratio", "pp-\nbsld", "p99\nbsld", "max\nwait s", "utili-\nsation")
-        for title in (*titles, *more)[0 if kinds is None else 1 :]:
-            table.add_column(title, justify="right", no_wrap=True)
-        for one in self.ranked():
-            cells = _cells(one)
-            table.add_row(
-                one.agent,
-                *(cells if kinds is None else (kinds[one.agent], *cells[1:])),
-                style="bold" if one.agent == self.baseline else None,
-            )
-        return table
 
-    def tables_on_nodes(self) -> list[Table]:
+    def tables_on_nodes(self) -> list[TextTable]:
         """Return tables of the metrics that only a machine of nodes has; none on another.
 
         Rows are in the order of `table`; each metric is the mean over an agent's runs that have it.
@@ -257,17 +245,28 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
         frame.to_csv(file, index=False, lineterminator="\n")
 
 
-def _cells(one: Summary) -> Sequence[str]:
-    """Format an agent's metrics, to the digits that cards quote."""
-    low, high = one.ratio.low, one.ratio.high
-    return (
-        f"{one.mean_bsld:.2f}",
-        f"{one.sum_bsld:.2f}",
-        f"{one.ratio.value:.3f}",
-        "" if low is None or high is None else f"{low:.3f}-{high:.3f}",
-        f"{one.log_ratio.value:+.3f}",
-        f"{one.mean_pp_bsld:.2f}",
-        f"{one.p99_bsld:.1f}",
-        f"{one.max_wait_time}",
-        f"{one.utilisation:.3f}",
-    )
+def _kind_column(kinds: Mapping[str, str], ranked: Sequence[Summary]) -> Column:
+    """Return the column of the kinds of agents."""
+    return Column("kind", [kinds[one.agent] for one in ranked], "word", rank=3)
+
+
+def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:
+    """Format the metrics of agents, to the digits that cards quote unless they are large."""
+    intervals = [interval_text(one.ratio, ".3f") for one in ranked]
+    return [
+        Column("mean\nbsld", fixed([one.mean_bsld for one in ranked], 2), rank=2),
+        Column("sum\nbsld", fixed([one.sum_bsld for one in ranked], 2), rank=4),
+        Column(f"ratio\nto {baseline}", fixed([one.ratio.value for one in ranked], 3)),
+        Column("95\u00a0%\ninterval", intervals, rank=1),
+        Column("log\nratio", fixed([one.log_ratio.value for one in ranked], 3, sign="+"), rank=7),
+        Column("pp-\nbsld", fixed([one.mean_pp_bsld for one in ranked], 2), rank=6),
+        Column("p99\nbsld", fixed([one.p99_bsld for one in ranked], 1), rank=8),
+        Column("max\nwait", [duration(one.max_wait_time) for one in ranked], rank=5),
+        Column("utili-\nsation", fixed([one.utilisation for one in ranked], 3), rank=9),
+    ]
+
+
+def interval_text(estimate: Estimate, digits: str, between: str = "-") -> str:
+    """Format the ends of an interval; "" where there are none."""
+    low, high = estimate.low, estimate.high
+    return "" if low is None or high is None else f"{low:{digits}}{between}{high:{digits}}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, MutableSequence, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -21,7 +22,8 @@ from hpcgym.errors import EvaluationError, PolicyError
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
-from hpcgym.evaluation.workers import refuse_unpicklable, workers
+from hpcgym.evaluation.workers import no_shares, refuse_unpicklable, sharing, workers
+from hpcgym.progress import shown, steps
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
@@ -76,7 +78,7 @@ def evaluate(
             a script must guard its entry with `if __name__ == "__main__"`.
         resume: File that keeps finished weeks, and from which an interrupted run goes on; see
             `hpcgym.evaluation.run_cache`.
-        progress: Whether to show a progress bar, on a terminal.
+        progress: Whether to show progress: a bar on a terminal, elsewhere a line a minute.
 
     Raises:
         EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
@@ -219,12 +221,14 @@ class Runner:
         week, agent = task
         number, label = self.episodes.numbers[week], self.episodes.labels[week]
         rows = []
-        for replica in range(self.replicas + 1):
-            workload = self.replica(week, replica)
-            schedule = self.schedule(agent, workload)
-            key = {"agent": self.agents[agent].name, "week": number, "label": label}
-            metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
-            rows.append({**key, "replica": replica, **metrics})
+        with steps(self.replicas + 1) as work:
+            for replica in range(self.replicas + 1):
+                workload = self.replica(week, replica)
+                schedule = self.schedule(agent, workload)
+                key = {"agent": self.agents[agent].name, "week": number, "label": label}
+                metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
+                rows.append({**key, "replica": replica, **metrics})
+                work.advance()
         return rows
 
     def key(self, task: Task) -> str:
@@ -284,16 +288,18 @@ def run_tasks(
     kept = [None if cache is None else cache.find(key) for key in keys]
     todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
     rows: list[list[Row]] = []
+    shares = None if processes == 1 else no_shares(len(todo))
     with (
-        closing(_run_all(runner, todo, processes)) as fresh,
-        progress_bar(len(tasks), runner.episodes.scenario.name, shown=progress) as advance,
+        closing(_run_all(runner, todo, processes, shares)) as fresh,
+        shown(progress),
+        steps(len(tasks), runner.episodes.scenario.name, "runs", shares=shares) as work,
     ):
         for key, found in zip(keys, kept, strict=True):
             some = next(fresh) if found is None else found
             if cache is not None and found is None:
                 cache.keep(key, some)
             rows.append(some)
-            advance()
+            work.advance()
     return rows
 
 
@@ -339,14 +345,16 @@ def _what_it_is(policy: AnyPolicy | None) -> object:
     return own.rule, own.keys, own.formula, own.chooser, numbers
 
 
-def _run_all(runner: Runner, tasks: list[Task], processes: int) -> Generator[list[Row]]:
+def _run_all(
+    runner: Runner, tasks: list[Task], processes: int, shares: MutableSequence[float] | None
+) -> Generator[list[Row]]:
     """Yield the rows of every task, in order."""
-    if processes == 1:
+    if shares is None:
         yield from map(runner.run, tasks)
         return
     refuse_unpicklable(runner, "an agent", "evaluate it")
-    with workers(processes, _begin_worker, runner) as pool:
-        yield from pool.map(_run_in_worker, tasks)
+    with workers(processes, _begin_worker, runner, shares=shares) as pool:
+        yield from pool.map(partial(sharing, _run_in_worker), range(len(tasks)), tasks)
 
 
 _worker: Runner
@@ -361,28 +369,3 @@ def _begin_worker(runner: Runner) -> None:
 def _run_in_worker(task: Task) -> list[Row]:
     """Run one task in a worker."""
     return _worker.run(task)
-
-
-@contextmanager
-def progress_bar(total: int, name: str, *, shown: bool) -> Iterator[Callable[[], None]]:
-    """Show a progress bar on a terminal's error stream, and yield what advances it by one step."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    disable = not (shown and console.is_terminal)
-    with Progress(*columns, console=console, transient=True, disable=disable) as bar:
-        task = bar.add_task(name, total=total)
-        yield lambda: bar.advance(task)

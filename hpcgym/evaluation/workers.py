@@ -5,15 +5,20 @@ from __future__ import annotations
 import pickle
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableSequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
-from typing import Any
+from multiprocessing.sharedctypes import RawArray
+from typing import Any, TypeVar
 
 from hpcgym.errors import EvaluationError
+from hpcgym.progress import sent
+
+TaskT = TypeVar("TaskT")
+ResultT = TypeVar("ResultT")
 
 INTERRUPT_S = 0.5
 """How long to wait for a Ctrl-C that has ended the workers before this process, s."""
@@ -24,17 +29,23 @@ UNPICKLABLE = (pickle.PicklingError, AttributeError, TypeError)
 
 @contextmanager
 def workers(
-    processes: int, begin: Callable[..., None], *given: object
+    processes: int,
+    begin: Callable[..., None],
+    *given: object,
+    shares: MutableSequence[float] | None = None,
 ) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of processes that first call `begin(*given)`; both must be picklable.
 
     The pool ends with the block, which drops tasks that no process has begun.
 
+    Args:
+        shares: Where `sharing` writes, as of `no_shares`.
+
     Raises:
         EvaluationError: A process was killed from outside, as systems do when memory runs out.
     """
     context = get_context("spawn")  # a forked child dies of its parent's threads
-    pool = ProcessPoolExecutor(processes, context, partial(_begin, begin, *given))
+    pool = ProcessPoolExecutor(processes, context, partial(_begin, shares, begin, *given))
     try:
         yield pool
     except BrokenProcessPool:
@@ -58,7 +69,24 @@ def refuse_unpicklable(one: object, what: str, advice: str) -> None:
         ) from None
 
 
-def _begin(begin: Callable[..., None], *given: Any) -> None:
+def no_shares(n_tasks: int) -> MutableSequence[float]:
+    """Return an array that processes share, with what each of some tasks has done of its work."""
+    shares: MutableSequence[float] = RawArray("d", n_tasks)
+    return shares
+
+
+def sharing(function: Callable[[TaskT], ResultT], place: int, task: TaskT) -> ResultT:
+    """Do a task in a worker, and write meanwhile to a place of `shares` how far it is."""
+    with sent(_shares, place):
+        return function(task)
+
+
+_shares: MutableSequence[float] = []
+
+
+def _begin(shares: MutableSequence[float] | None, begin: Callable[..., None], *given: Any) -> None:
     """Let Ctrl-C end a process without a traceback, then begin."""
+    global _shares
+    _shares = [] if shares is None else shares
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     begin(*given)

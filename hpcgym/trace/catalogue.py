@@ -22,6 +22,7 @@ import numpy as np
 from hpcgym import registry
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.output import make_folder, writing
+from hpcgym.progress import steps
 from hpcgym.trace.swf import PACKINGS, SwfLog, read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
@@ -276,7 +277,13 @@ def verify(names: Iterable[str] | None = None) -> list[Verification]:
     if names is not None:
         return [_status(entry(name), find_trace(name)) for name in names]
     here = {known.name: _here(known.name) for known in catalogue().values()}
-    return [_status(entry(name), path) for name, path in here.items() if path is not None]
+    found = []
+    with steps(len(here), "verifying logs", "logs") as work:
+        for name, path in here.items():
+            if path is not None:
+                found.append(_status(entry(name), path))
+            work.advance()
+    return found
 
 
 def name_without_version(name_or_path: str | Path) -> str | None:
@@ -393,7 +400,8 @@ def _fetch(url: str, target: Path) -> Path:
 
     pooch.get_logger().setLevel("WARNING")
     try:
-        pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent)
+        with steps(1, f"downloading {target.name}"):
+            pooch.retrieve(url, known_hash=None, fname=target.name, path=target.parent)
     except (OSError, ValueError) as error:
         raise TraceError(f"{url}: cannot be fetched: {error}") from None
     return target

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import TraceError, unknown_name
+from hpcgym.progress import steps
 from hpcgym.trace.swf import (
     FIELDS,
     LARGEST_NUMBER,
@@ -69,9 +70,10 @@ def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     Raises:
         TraceError: As `read_table` and `hpcgym.trace.swf.read_swf`.
     """
-    if str(path).endswith(SUFFIXES):
-        return read_table(path, on_bad_line=on_bad_line)
-    return read_swf(path, on_bad_line=on_bad_line)
+    with steps(1, f"reading {Path(path).name}"):
+        if str(path).endswith(SUFFIXES):
+            return read_table(path, on_bad_line=on_bad_line)
+        return read_swf(path, on_bad_line=on_bad_line)
 
 
 def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:

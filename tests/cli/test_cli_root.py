@@ -1,5 +1,7 @@
 """The command as a whole: what starts it, what an error and an interruption look like."""
 
+import csv
+import json
 import subprocess
 import sys
 
@@ -109,3 +111,51 @@ def test_package_runs_as_a_module() -> None:
         [sys.executable, "-m", "hpcgym", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout == f"hpcgym {hpcgym.__version__}\n"
+
+
+TABLES = [
+    ["simulate", "tiny"],
+    ["evaluate", "-s", "tiny", "-a", "FCFS"],
+    ["cross-validate", "SPF", "-s", "tiny", "--replicas", "1", "--no-baselines"],
+    ["agents", "list"],
+    ["agents", "info", "SAF"],
+    ["scenarios", "list"],
+    ["scenarios", "info", "tiny"],
+    ["traces", "list"],
+    ["traces", "info", "tiny"],
+    ["traces", "verify", "tiny"],
+    ["traces", "check", "tiny"],
+]
+
+
+@pytest.mark.parametrize("command", TABLES, ids=" ".join)
+def test_every_table_can_be_read_by_programs(command: list[str]) -> None:
+    as_json = CliRunner().invoke(app, [*command, "--format", "json"])
+    found = json.loads(as_json.stdout)
+    as_csv = CliRunner().invoke(app, [*command, "--format", "csv"])
+    lines = list(csv.reader(as_csv.stdout.splitlines()))
+    assert len({len(line) for line in lines}) == 1
+    if isinstance(found, list):
+        assert lines[0] == list(found[0])
+        assert len(lines) == 1 + len(found)
+    else:
+        assert [line[0] for line in lines] == ["key", *found]
+    markdown = CliRunner().invoke(app, [*command, "--format", "markdown"]).stdout.splitlines()
+    assert len(markdown) == len(lines) + 1
+    assert markdown[1] == "|" + "---|" * len(lines[0])
+
+
+REPORTS = (["simulate", "tiny"], ["traces", "check", "tiny"])
+"""What prints a report of the log besides."""
+
+
+@pytest.mark.parametrize("command", [one for one in TABLES if one not in REPORTS], ids=" ".join)
+@pytest.mark.parametrize("columns", [40, 80])
+def test_no_table_is_wider_than_the_terminal(
+    command: list[str], columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    printed = CliRunner().invoke(app, command).stdout.splitlines()
+    whole = ("/", "settings: ")  # a path is never broken in a name, settings are in one line
+    tables = [line for line in printed if not any(one in line for one in whole)]
+    assert max(map(len, tables)) <= columns

@@ -1,6 +1,8 @@
 """`hpcgym simulate`: what it prints and writes, and that bad input loses nothing."""
 
 import gzip
+import io
+import json
 import re
 import resource
 import signal
@@ -9,8 +11,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
+from hpcgym.cli import app
 from hpcgym.trace import read_swf
 
 Command = Callable[..., str]
@@ -137,9 +141,59 @@ def test_figures_by_group_follow(run: Command, log: Path, by: str) -> None:
     assert f"By {by}" in run("simulate", log, "--by", by)
 
 
+def test_users_are_sorted_by_work_and_can_be_cut(run: Command, log: Path) -> None:
+    """User 2 has 10 cpu-seconds, user 1 has 160."""
+    log.write_text(LOG.replace("-1  1  1 -1", "-1  1  7 -1"))  # users 7, 7, 2
+    shown = run("simulate", log, "--by", "user").partition("By user")[2]
+    assert [line.split()[0] for line in shown.splitlines()[3:5]] == ["7", "2"]
+    cut = run("simulate", log, "--by", "user", "--top", 1).partition("By user")[2]
+    assert [line.split()[0] for line in cut.splitlines()[3:]] == ["7", "1"]
+    assert "1 of 2 users shown, with 94.1% of the work" in cut
+    frame = pd.read_csv(io.StringIO(run("simulate", log, "--by", "user", "--format", "csv")))
+    assert frame["user"].tolist() == [7, 2]
+    assert frame["max_wait_time"].tolist() == [5.0, 28.0]
+
+
+def test_classes_state_their_bounds_and_waits_are_in_hours_too(run: Command, log: Path) -> None:
+    log.write_text(LOG.replace("-1 -1  4  30", "-1 -1  4  9999"))
+    shown = run("simulate", log, "--by", "class")
+    assert re.search(r"^1 +0-100 s +2 ", shown, re.MULTILINE)
+    assert re.search(r"^3 +1001-10000 s +1 ", shown, re.MULTILINE)
+    frame = pd.read_csv(io.StringIO(run("simulate", log, "--by", "class", "--format", "csv")))
+    assert frame["requested_time"].tolist() == ["0-100", "1001-10000"]
+
+
+@pytest.mark.parametrize("how", ["csv", "json", "markdown"])
+def test_programs_get_the_table_alone_on_standard_output(
+    run: Command, log: Path, tmp_path: Path, how: str
+) -> None:
+    printed = run("simulate", log, "--format", how, "--output", tmp_path / "out.csv")
+    if how == "csv":
+        frame = pd.read_csv(io.StringIO(printed))
+    elif how == "json":
+        frame = pd.DataFrame(json.loads(printed))
+    else:
+        heads, _, values = printed.splitlines()
+        frame = pd.DataFrame([values.split(" | ")], columns=heads.strip("| ").split(" | "))
+    assert len(frame) == 1
+    assert float(frame["mean_wait_time"][0]) == 11.0
+    assert float(frame["max_wait_time"][0]) == 28
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_tables_for_a_person_fit_the_width_there_is(
+    log: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    printed = CliRunner().invoke(app, ["simulate", str(log), "--by", "user"]).stdout
+    table = printed[printed.index("mine: FCFS") :].splitlines()
+    assert max(map(len, table)) <= columns
+    assert any("left out" in line for line in table) is (columns < 80)
+
+
 @pytest.mark.parametrize(
     ("by", "row"),
-    [("partition", "all +3 "), ("resource", r"cpus +4 +3.78 +94.44% *\n *gpus +0 +0.00 +- ")],
+    [("partition", "all +3 "), ("resource", r"cpus +4 +3.78 +94.44% *\n *gpus +0 +0.00 +-\n")],
 )
 def test_figures_by_partition_and_resource_follow(
     run: Command, log: Path, tmp_path: Path, by: str, row: str
@@ -170,6 +224,9 @@ def test_figures_by_partition_and_resource_follow(
         (["--processors", "-4"], ["at least 1 processor"]),
         (["--processors", "1"], ["no job remains"]),
         (["--max-request", "0"], ["max_request"]),
+        (["--top", "3"], ["--top 3", "with --by"]),
+        (["--by", "user", "--top", "0"], ["--top 0", "at least 1"]),
+        (["--format", "tabel"], ["did you mean 'table'", "markdown"]),
         (["--by", "usr"], ["did you mean 'user'"]),
         (["--by", "partition"], ["partitions need a machine of nodes", "--machine"]),
         (["--by", "resource"], ["need a machine of nodes", "--machine"]),

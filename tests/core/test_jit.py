@@ -4,11 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hpcgym.core import jit
+
+ROOT = Path(__file__).parents[2]
 
 CALLER = """
 from copied.core.jit import kernel
@@ -45,15 +48,19 @@ def package(tmp_path):
     return core
 
 
+AT_ONCE = "import hpcgym.progress as p; p.NOTICE_S = 0.0; p.TICK_S = 0.001\n"
+"""Makes a compilation be announced however short it is."""
+
+
 def run(package, program=PROGRAM, **variables):
     """Run a program in a new process; return what it printed, and what it said meanwhile."""
     root = package.parent.parent
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", AT_ONCE + program],
         cwd=root,
         env={
             **os.environ,
-            "PYTHONPATH": str(root),
+            "PYTHONPATH": os.pathsep.join((str(root), str(ROOT))),
             "NUMBA_CACHE_DIR": str(root / "cache"),
             "NUMBA_BOUNDSCHECK": "0",
             "NUMBA_DISABLE_JIT": "0",
@@ -75,7 +82,7 @@ def test_edited_callee_in_another_file_changes_the_answer_of_its_caller(package)
 def test_second_process_takes_the_kernel_from_the_cache_and_says_nothing(package):
     _, first = run(package)
     printed, second = run(package)
-    assert first.count("compiling its kernels") == 1
+    assert first.count("hpcgym: compiling kernels for plus one: 2 kernels (kept in ") == 1
     assert printed == ["7", "1"]
     assert second == ""
 

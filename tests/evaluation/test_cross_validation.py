@@ -2,6 +2,7 @@
 
 import gc
 import pickle
+import re
 import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -244,8 +245,8 @@ def test_printed_table_names_kinds_and_seeds(table: CrossValidationResult) -> No
     with console.capture() as captured:
         console.print(table.table())
     text = captured.get()
-    assert "clairvoyant SMITH          clairvoyant" in text
-    assert "w*                         hindsight" in text
+    assert re.search("clairvoyant SMITH +clairvoyant ", text)
+    assert re.search(r"w\* +hindsight ", text)
     assert "w*train: trained without the block; ratio by training seed" in text
 
 

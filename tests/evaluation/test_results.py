@@ -35,11 +35,17 @@ def test_table_shows_every_figure_whole_in_80_columns(evaluation: Evaluation) ->
     assert "each with 1 copy jittered by ±600 s" in text
 
 
-def test_long_name_goes_over_two_lines_and_leaves_the_figures_whole() -> None:
+@pytest.mark.parametrize("width", [30, 40, 80, 120])
+def test_long_name_stays_on_one_line_and_leaves_the_figures_whole(width: int) -> None:
     found = evaluate(["q=1,e=-0.123456,wait=0.5"], weeks="1-2", progress=False)
-    text = printed(found, 80)
-    assert "…" not in text
-    assert f"{found.summaries[0].sum_bsld:.2f}" in text
+    text = printed(found, width)
+    rows = [line for line in text.splitlines() if line.startswith(("q=", "SAF "))]
+    assert len(rows) == 2
+    assert all(len(row) <= width for row in rows)
+    assert f"{found.summaries[0].ratio.value:.3f}" in text
+    assert ("…" in text) is (width < 120)
+    assert ("left out" in text) is (width < 80)
+    assert (f"{found.summaries[0].sum_bsld:.2f}" in text) is (width >= 80)
 
 
 def test_table_stands_best_first(evaluation: Evaluation) -> None:
@@ -69,4 +75,4 @@ def test_file_that_exists_is_kept_unless_forced(evaluation: Evaluation, tmp_path
 def test_episodes_that_are_no_weeks_are_called_episodes() -> None:
     found = evaluate(["FCFS"], "tiny", progress=False)
     assert found.conditions == "tiny: 1 episode"
-    assert "one episode: no interval" in str(found.table().caption)
+    assert "one episode: no interval" in str(found.table())

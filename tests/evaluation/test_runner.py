@@ -263,7 +263,7 @@ def test_summary_is_the_statistics_of_the_frame(evaluation: Evaluation) -> None:
 def test_single_week_has_no_interval_and_says_so(episodes: Episodes) -> None:
     found = evaluate(["FCFS"], episodes, weeks="2", progress=False)
     assert found.summary()["ratio_low"].isna().all()
-    assert "one week: no interval" in str(found.table().caption)
+    assert "one week: no interval" in str(found.table())
 
 
 @pytest.mark.parametrize(

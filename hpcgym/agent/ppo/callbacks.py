@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from stable_baselines3.common.callbacks import BaseCallback
 
 from hpcgym.agent.network import NetworkAgent, Weights
 from hpcgym.agent.ppo.build import grow_windows
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.validation import Validation
+from hpcgym.progress import Steps
 
 
 class ValidationCallback(BaseCallback):
@@ -27,9 +26,9 @@ class ValidationCallback(BaseCallback):
         config: Hyper-parameters of the training.
         validation: Weeks held back.
         save: Called to write a checkpoint, after each validation that is due and at the end.
-        shown: Whether to show a progress bar, on a terminal.
 
     Attributes:
+        work: What is told of the training's progress.
         average: Weights of the average of the networks so far.
         best: Weights of the best average by validation.
         best_ratio: Its ratio to SAF.
@@ -39,9 +38,7 @@ class ValidationCallback(BaseCallback):
     Source: Specification, section 10; averages of iterates: Polyak and Juditsky 1992.
     """
 
-    def __init__(
-        self, config: PPOConfig, validation: Validation, save: Callable[[], None], *, shown: bool
-    ) -> None:
+    def __init__(self, config: PPOConfig, validation: Validation, save: Callable[[], None]) -> None:
         super().__init__()
         self._config, self._validation, self._save = config, validation, save
         self.average: Weights = {}
@@ -49,19 +46,11 @@ class ValidationCallback(BaseCallback):
         self.best_ratio = np.inf
         self.history: list[tuple[int, float, float]] = []
         self.seconds = 0.0
+        self.work = Steps(config.steps, "PPO", "decisions")
         self._since = time.perf_counter()
         self._n_rollouts, self._stale, self._validated, self._averaged = 0, 0, -1, -1
         self._returns = np.zeros(config.n_envs)
         self._stops = False
-        console = Console(stderr=True)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[shown]}"),
-        )
-        hidden = not (shown and console.is_terminal)
-        self._bar = Progress(*columns, TimeElapsedColumn(), console=console, disable=hidden)
-        self._task = self._bar.add_task("PPO", total=1.0, shown="")
 
     _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "history", "_returns")
     _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged")
@@ -76,11 +65,6 @@ class ValidationCallback(BaseCallback):
         for key, value in state.items():
             setattr(self, key, value)
         self._since = time.perf_counter()
-
-    def _on_training_start(self) -> None:
-        """Show the progress bar, at where the training was left."""
-        self._bar.update(self._task, completed=self._done)
-        self._bar.start()
 
     def _on_rollout_start(self) -> None:
         """Average; grow windows; validate and save when due; decide whether to stop."""
@@ -110,7 +94,7 @@ class ValidationCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         """Count the rollout."""
         self._n_rollouts += 1
-        self._bar.update(self._task, completed=self._done)
+        self.work.n_done = self._config.steps * self._done
 
     def _on_training_end(self) -> None:
         """Save what a longer training would go on from; validate the last average, too."""
@@ -121,7 +105,6 @@ class ValidationCallback(BaseCallback):
             self._save()
         self._validate()
         self.logger.dump(self.num_timesteps)
-        self._bar.stop()
 
     def _add_network(self) -> None:
         """Add the network to the average, once per rollout."""
@@ -145,8 +128,7 @@ class ValidationCallback(BaseCallback):
             self.best, self.best_ratio, self._stale = agent.weights, score.ratio, 0
         for key, value in score._asdict().items():
             self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
-        text = f"ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
-        self._bar.update(self._task, shown=text)
+        self.work.name = f"PPO, ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
         return True
 
     @property

@@ -33,6 +33,7 @@ from hpcgym.agent.ppo.checkpoint import (
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.validation_split import split_validation
+from hpcgym.progress import shown, steps
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes
 
@@ -198,8 +199,8 @@ class _Run:
     output: str | Path | None
     progress: dict[str, Any] | None = None
 
-    def learn(self, shown: bool) -> Trained:
-        """Learn to the end."""
+    def learn(self, asked: bool) -> Trained:
+        """Learn to the end, and show progress where that is asked for."""
         config, model = self.settings.config, self.model
         validation = Validation(
             self.validation,
@@ -207,13 +208,14 @@ class _Run:
             copies=config.validation_copies,
             threads=config.threads,
         )
-        self.callback = ValidationCallback(config, validation, self._save, shown=shown)
+        self.callback = ValidationCallback(config, validation, self._save)
         if self.progress is not None:
             self.callback.set_state(self.progress)
         left = max(config.steps - model.num_timesteps, 0)
         is_new = self.progress is None
-        model.learn(left, callback=self.callback, reset_num_timesteps=is_new)
         callback = self.callback
+        with shown(asked), steps(config.steps, "PPO", "decisions") as callback.work:
+            model.learn(left, callback=callback, reset_num_timesteps=is_new)
         callback.state()
         is_last = config.gives == "last"
         return Trained(

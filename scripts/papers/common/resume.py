@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from hpcgym.evaluation.run_cache import Row, RunCache
-from hpcgym.evaluation.workers import workers
+from hpcgym.evaluation.workers import no_shares, sharing, workers
+from hpcgym.progress import shown, steps
 
 
 class Part(NamedTuple):
@@ -66,35 +66,31 @@ def run_parts(
         (True, [[{'bsld': 2.5}]])
     """
     kept = RunCache(journal)
-    console = Console(stderr=True)
     todo = [part for part in parts if kept.find(part.key) is None]
     if len(todo) < len(parts):
         n_kept = len(parts) - len(todo)
-        console.print(f"{title}: {n_kept} of {len(parts)} parts are kept in {journal}")
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task(title, total=len(parts), completed=len(parts) - len(todo))
-        made = _made(todo, processes)
+        print(f"{title}: {n_kept} of {len(parts)} parts are kept in {journal}", file=sys.stderr)
+    shares = None if processes == 1 else no_shares(len(todo))
+    made = _made(todo, processes, shares)
+    with shown(), steps(len(todo), title, "parts", shares=shares) as work:
         for part in todo:
-            bar.update(task, description=f"{title}: {part.label}")
+            work.name = f"{title}: {part.label}"
             kept.keep(part.key, next(made))
-            bar.advance(task)
+            work.advance()
     found = [kept.find(part.key) or [] for part in parts]
     return Finished([rows[1:] for rows in found], sum(rows[0]["seconds"] for rows in found))
 
 
-def _made(parts: Sequence[Part], processes: int) -> Iterator[list[Row]]:
+def _made(
+    parts: Sequence[Part], processes: int, shares: MutableSequence[float] | None
+) -> Iterator[list[Row]]:
     """Yield the rows of every part, in order."""
-    if processes == 1 or not parts:
+    if shares is None or not parts:
         yield from (_timed(part.work) for part in parts)
         return
-    with workers(processes, _nothing) as pool:
-        yield from pool.map(_timed, [part.work for part in parts])
+    with workers(processes, _nothing, shares=shares) as pool:
+        works = [part.work for part in parts]
+        yield from pool.map(partial(sharing, _timed), range(len(parts)), works)
 
 
 def _timed(work: Callable[[], list[Row]]) -> list[Row]:

@@ -258,10 +258,10 @@ def test_the_bar_shows_the_share_of_the_nearer_limit(
     steps: int, minutes: float, share: float
 ) -> None:
     config = ppo.preset("order", **SMALL | {"steps": steps, "minutes": minutes})
-    callback = callbacks.ValidationCallback(config, None, lambda: None, shown=False)
+    callback = callbacks.ValidationCallback(config, None, lambda: None)
     callback.set_state(callback.state() | {"seconds": 30.0, "_n_rollouts": 1})
     callback._on_rollout_end()
-    assert callback._bar.tasks[0].percentage == pytest.approx(share, rel=0.01)
+    assert 100 * callback.work.share(0.0) == pytest.approx(share, rel=0.01)
 
 
 def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:

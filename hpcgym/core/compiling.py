@@ -1,0 +1,102 @@
+"""What is shown while kernels are compiled: what for, and how many there are to compile.
+
+All that a kernel calls is found by the names in its code before it is compiled.
+"""
+
+from contextlib import ExitStack
+from types import CodeType, ModuleType
+from typing import Any
+
+from numba.core import event
+
+from hpcgym.progress import shown, steps
+
+_PURPOSES = {
+    "begin": "the start of a simulation",
+    "run": "simulations",
+    "work": "machines of nodes",
+    "count_unusable": "fragmentation",
+    "sweep_policies": "many simulations at once",
+    "cost_of_plan": "plans",
+    "predict_each": "plans",
+    "step": "the environment",
+    "begin_batch": "the start of vectors of environments",
+    "step_batch": "vectors of environments",
+    "step_batch_in_parallel": "vectors of environments, in threads",
+}
+"""What a kernel that Python calls is for, where its name does not say so."""
+
+TRANSLATED = 0.78
+"""Share of the time until all kernels are translated; then all are optimised as one."""
+
+
+class Compilations(event.Listener):
+    """Shows the progress of each compilation that Python begins.
+
+    Args:
+        package: Whose kernels count.
+        kept: Where compiled kernels are kept, in words.
+    """
+
+    def __init__(self, package: str, kept: str) -> None:
+        self._package, self._kept = package, kept
+        self._begun: list[Any] = []  # one within another
+        self._ended: set[Any] = set()
+        self._display = ExitStack()
+
+    def on_start(self, compile_event: Any) -> None:
+        """Show the progress, if this kernel is not compiled for another."""
+        dispatcher = compile_event.data["dispatcher"]
+        self._begun.append(dispatcher)
+        if len(self._begun) > 1 or not _is_of(self._package, dispatcher):
+            return
+        kernels = kernels_called(dispatcher, self._package)
+        name = dispatcher.py_func.__name__
+        what = f"compiling kernels for {_PURPOSES.get(name, name.replace('_', ' '))}"
+        self._display.enter_context(shown())
+        self._display.enter_context(
+            steps(
+                len(kernels),
+                what,
+                "kernels",
+                notice=self._kept,
+                count=lambda: TRANSLATED * sum(one.py_func in self._ended for one in kernels),
+            )
+        )
+
+    def on_end(self, compile_event: Any) -> None:
+        """Show it no longer."""
+        self._ended.add(self._begun.pop().py_func)
+        if not self._begun:
+            self._display.close()
+
+
+def kernels_called(dispatcher: Any, package: str) -> list[Any]:
+    """Return a kernel and all kernels of a package that it calls, directly or through others."""
+    found: dict[int, Any] = {}
+    unread = [dispatcher]
+    while unread:
+        one = unread.pop()
+        if id(one) not in found and _is_of(package, one):
+            found[id(one)] = one
+            unread += _named_in(one.py_func)
+    return list(found.values())
+
+
+def _named_in(function: Any) -> list[Any]:
+    """Return the kernels that the code of a function names."""
+    codes: list[CodeType] = [function.__code__]
+    names = set[str]()
+    while codes:
+        code = codes.pop()
+        names |= set(code.co_names)
+        codes += [one for one in code.co_consts if isinstance(one, CodeType)]
+    named = [function.__globals__.get(name) for name in names]
+    modules = [one for one in named if isinstance(one, ModuleType)]
+    named += [getattr(module, name, None) for module in modules for name in names]
+    return [one for one in named if hasattr(one, "py_func")]
+
+
+def _is_of(package: str, dispatcher: Any) -> bool:
+    """Tell whether a kernel is of a package."""
+    return str(dispatcher.py_func.__module__).partition(".")[0] == package

@@ -1,0 +1,308 @@
+"""Progress of long work: a bar on a terminal, elsewhere a line a minute, on standard error.
+
+Work says by `steps` how far it is; what goes on inside a step counts as a part of it. Nothing is
+drawn unless a caller asks for it by `shown`. A thread looks at the counts, so that one long call
+of a kernel moves the bar, too. Without a display `steps` costs a microsecond.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, MutableSequence, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+TICK_S = 0.2
+"""How often the counts are looked at, s."""
+
+FIRST_S = 1.0
+"""Work that is done sooner draws no bar, s."""
+
+LINE_S = 60.0
+"""How often a line is printed where there is no terminal, s."""
+
+NOTICE_S = 2.0
+"""After how long a notice is printed there, s."""
+
+
+@dataclass(eq=False)
+class Steps:
+    """Work in equal steps.
+
+    Attributes:
+        total: How many steps there are.
+        name: What is done; "" counts for the work around it only.
+        unit: What a step is, in the plural; "" = steps are not counted aloud.
+        notice: Printed soon where there is no terminal; "" = nothing.
+        count: Returns how many are done, parts of steps included; None = those advanced.
+        shares: What other processes have done of the last steps, as of `sent`.
+        n_done: How many were advanced.
+    """
+
+    total: float
+    name: str = ""
+    unit: str = ""
+    notice: str = ""
+    count: Callable[[], float] | None = None
+    shares: Sequence[float] | None = None
+    n_done: float = 0.0
+    begun: float = field(default_factory=time.monotonic)
+    samples: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=600))
+
+    def advance(self) -> None:
+        """Note that a step is done."""
+        self.n_done += 1
+
+    def share(self, within: float) -> float:
+        """Return the share that is done; `within` is that of the step that is under way."""
+        done = self.n_done + within if self.count is None else self.count()
+        if self.shares is not None:
+            done = self.total - len(self.shares) + sum(max(one, 0.0) for one in self.shares)
+        return min(done / self.total, 1.0) if self.total > 0 else 0.0
+
+    def text(self, share: float) -> str:
+        """Return how far the work is, since when, and how long it may still take.
+
+        Example:
+            >>> Steps(23, unit="trainings", begun=time.monotonic() - 61).text(0.5)
+            '50 % of 23 trainings, 1:01'
+        """
+        now = time.monotonic()
+        if not self.samples or now - self.samples[-1][0] >= 1:
+            self.samples.append((now, share))
+        (first, before), (last, after) = self.samples[0], self.samples[-1]
+        of_all = f" of {self.total:,.0f} {self.unit}" if self.unit else ""
+        done = f"{100 * share:.0f} %{of_all}, " if self.unit or share else ""
+        told = done + _clock(now - self.begun)
+        if last - first > 2 and after > before + 0.002 and share < 0.99:
+            told += f", {_clock((1 - share) * (last - first) / (after - before))} left"
+        if self.shares is not None and min(self.shares, default=0.0) < 0:
+            told += f", compiling kernels: {-min(self.shares):.0%}"
+        return told
+
+
+_under_way: list[Steps] = []
+"""What is being done, the outermost first."""
+
+_display: _Watcher | None = None
+"""What looks at it."""
+
+
+@contextmanager
+def steps(
+    total: float,
+    name: str = "",
+    unit: str = "",
+    *,
+    notice: str = "",
+    count: Callable[[], float] | None = None,
+    shares: Sequence[float] | None = None,
+) -> Iterator[Steps]:
+    """Say what is being done, and yield what is told of each step that is done.
+
+    Args:
+        total: As the other arguments, an attribute of `Steps`.
+
+    Example:
+        >>> with shown(), steps(2, "two weeks", "weeks") as work:
+        ...     work.advance()
+    """
+    own = Steps(total, name, unit, notice, count, shares)
+    if _display is None:
+        yield own
+        return
+    _under_way.append(own)
+    try:
+        yield own
+    finally:
+        _under_way.remove(own)
+        if _display is not None and not _under_way:
+            _display.clear()  # what is printed next begins on a line of its own
+
+
+@contextmanager
+def shown(asked: bool = True) -> Iterator[None]:
+    """Show progress inside the block, unless that is done already or not asked for."""
+    global _display
+    if _display is not None or not asked:
+        yield
+        return
+    _display = _Terminal() if sys.stderr.isatty() else _Lines()
+    try:
+        with _display:
+            yield
+    finally:
+        _display = None
+
+
+@contextmanager
+def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
+    """Write the share that is done to a place of an array, which another process may read.
+
+    While kernels are compiled it is the share of them that is ready, below 0.
+    """
+    global _display
+    _display = _Sender(shares, place)
+    try:
+        with _display:
+            yield
+        shares[place] = 1.0
+    finally:
+        _display = None
+
+
+def _clock(seconds: float) -> str:
+    """Format a duration as minutes or hours with two digits each."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _share(under_way: list[Steps]) -> float:
+    """Return the share of the outermost work; what has a notice is no part of what is around it."""
+    within = 0.0
+    for own in reversed(under_way):
+        within = within if own.notice else own.share(within)
+    return within
+
+
+def _measured() -> list[tuple[Steps, float]]:
+    """Return what is shown, with its share: the outermost work, and what has a notice."""
+    under_way = _under_way.copy()
+    outermost = [own for own in under_way if not own.notice][:1]
+    noted = [own for own in under_way if own.notice]
+    for own in outermost if noted else ():
+        own.samples.clear()  # its speed is unknown meanwhile
+    return [(own, _share(under_way)) for own in outermost] + [(own, own.share(0)) for own in noted]
+
+
+class _Watcher:
+    """A thread that looks at what is being done."""
+
+    def __init__(self) -> None:
+        self._over = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        """Look no more."""
+        self._over.set()
+        self._thread.join()
+        self.clear()
+
+    def _watch(self) -> None:
+        """Look from time to time."""
+        while not self._over.wait(TICK_S):
+            self.look()
+
+    def look(self) -> None:
+        """Show what is being done."""
+
+    def clear(self) -> None:
+        """Remove what is shown."""
+
+
+class _Terminal(_Watcher):
+    """Draws bars that vanish when all is done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._lock = Lock()
+        self._live: Any = None
+
+    def look(self) -> None:
+        """Draw a bar for what has gone on for a while."""
+        with self._lock:
+            self._draw(time.monotonic())
+
+    def _draw(self, now: float) -> None:
+        """Draw the bars, from the first on that is due."""
+        measured = [one for one in _measured() if now - one[0].begun > FIRST_S]
+        if self._live is None and measured:
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(
+                console=Console(stderr=True),
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,
+                redirect_stderr=False,
+            )
+            self._live.start()
+        if self._live is not None:
+            self._live.update(_bars(measured), refresh=True)
+
+    def clear(self) -> None:
+        """Wipe the bars."""
+        with self._lock:
+            if self._live is not None:
+                self._live.stop()
+            self._live = None
+
+
+def _bars(measured: list[tuple[Steps, float]]) -> Table:
+    """Return a line for each work: its name, a bar, and how far it is."""
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    grid.add_column()
+    grid.add_column(no_wrap=True, overflow="ellipsis")
+    for own, share in measured:
+        bar = ProgressBar(1.0, share, width=12)
+        grid.add_row(Text(own.name), bar, Text(own.text(share)))
+    return grid
+
+
+class _Lines(_Watcher):
+    """Prints a line a minute, and a notice soon where there is one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._printed = time.monotonic()
+        self._noticed: list[Steps] = []
+
+    def look(self) -> None:
+        """Print what is due."""
+        now = time.monotonic()
+        is_due = now - self._printed >= LINE_S
+        for own, share in _measured():
+            text = own.text(share)  # measured each time, so that the time left is known
+            if own.notice and own not in self._noticed and now - own.begun >= NOTICE_S:
+                self._noticed.append(own)
+                _say(f"{own.name}: {own.total:,.0f} {own.unit} ({own.notice})")
+            elif is_due:
+                self._printed = now
+                _say(f"{own.name}: {text}")
+
+
+def _say(text: str) -> None:
+    """Print a line on standard error."""
+    print(f"hpcgym: {text}", file=sys.stderr, flush=True)
+
+
+class _Sender(_Watcher):
+    """Writes the share of the outermost work to an array."""
+
+    def __init__(self, shares: MutableSequence[float], place: int) -> None:
+        super().__init__()
+        self._shares, self._place = shares, place
+
+    def look(self) -> None:
+        """Write the share; 1 is written at the end only."""
+        under_way = _under_way.copy()
+        ready = [own.share(0) for own in under_way if own.notice]
+        self._shares[self._place] = -ready[0] if ready else min(_share(under_way), 0.999)

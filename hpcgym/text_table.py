@@ -1,0 +1,296 @@
+"""Tables as text that fits a width: no name wraps, no number breaks.
+
+Where a table is too wide, long names are shortened in the middle and the least important columns
+go; a last line says which. Prose is wrapped, in the last column only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+Kind: TypeAlias = Literal["number", "name", "word", "prose"]
+"""What a column holds: a "number" stands to the right, a "name" may be shortened, "prose" may be
+wrapped."""
+
+LEAST_NAME = 14
+"""Names are shortened to this before a column goes."""
+
+LEAST_PROSE = 24
+"""Prose is made narrower, down to this, before a column goes."""
+
+DEFAULT_WIDTH = 80
+"""Width where there is no terminal and no COLUMNS."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes:
+        title: Its head; lines are split at line feeds.
+        cells: Texts.
+        rank: Those of the highest rank go first; 0 stays.
+    """
+
+    title: str
+    cells: Sequence[str]
+    kind: Kind = "number"
+    rank: int = 0
+
+    @property
+    def width(self) -> int:
+        """Return the width of the widest line."""
+        return max(len(line) for text in (self.title, *self.cells) for line in text.split("\n"))
+
+    @property
+    def label(self) -> str:
+        r"""Return the title in one line, without the hyphen of a word that goes over two.
+
+        Example:
+            >>> Column("utili-\nsation", []).label, Column("pp-\nbsld", []).label
+            ('utilisation', 'pp-bsld')
+        """
+        return re.sub(r"(\w{4,})-\n", r"\1", self.title).replace("-\n", "-").replace("\n", " ")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table that rich prints in the width there is.
+
+    Attributes:
+        columns: Its columns, all of one length.
+        title: A line above.
+        notes: Lines below, wrapped.
+        bold: Positions of rows to print bold.
+        elsewhere: How to see columns that were left out.
+    """
+
+    columns: Sequence[Column]
+    title: str = ""
+    notes: Sequence[str] = ()
+    bold: Sequence[int] = ()
+    elsewhere: str = "--format csv has all"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines for rich."""
+        from rich.text import Text
+
+        for line, style in self.lines(options.max_width):
+            yield Text(line, style=style, no_wrap=True, overflow="ignore")
+
+    def __str__(self) -> str:
+        """Return the table in the default width."""
+        return "\n".join(line for line, _ in self.lines(DEFAULT_WIDTH))
+
+    def lines(self, width: int) -> Iterator[tuple[str, str]]:
+        """Yield the lines and their styles.
+
+        Example:
+            >>> names = Column("agent", ["clairvoyant SPF"], "name")
+            >>> for line, _ in TextTable([names, Column("ratio", ["1.000"])]).lines(20):
+            ...     print(line)
+            agent          ratio
+            clairvoya…SPF  1.000
+        """
+        kept = _fitting(self.columns, width)
+        left_out = [one.label for one in self.columns if one not in kept]
+        kept = _narrowed(kept, width)
+        if self.title:
+            yield from ((line, "bold") for line in wrapped(self.title, width))
+        yield from _body(kept, self.bold, width)
+        for note in self.notes:
+            yield from ((line, "dim") for line in wrapped(note, width))
+        if left_out:
+            plural = "s" if len(left_out) > 1 else ""
+            what = f"{len(left_out)} column{plural} left out ({', '.join(left_out)})"
+            yield from ((line, "dim") for line in wrapped(f"{what}; {self.elsewhere}", width))
+
+
+def _fitting(columns: Sequence[Column], width: int) -> Sequence[Column]:
+    """Return the columns that remain in a width, the least important of the others left out.
+
+    Of equals, the rightmost goes first.
+    """
+    kept = list(columns)
+    while _least_width(kept) > width:
+        lowest = max(one.rank for one in kept)
+        if lowest == 0:
+            break
+        place = max(place for place, one in enumerate(kept) if one.rank == lowest)
+        del kept[place]
+    return kept
+
+
+def _least_width(columns: Sequence[Column]) -> int:
+    """Return the width of a table whose names and prose are as short as they may be."""
+    least = {"name": LEAST_NAME, "prose": LEAST_PROSE}
+    widths = [min(one.width, least.get(one.kind, one.width)) for one in columns]
+    return sum(widths) + len(columns) - 1
+
+
+def _width(columns: Sequence[Column]) -> int:
+    """Return the width of a table with a space between columns."""
+    return sum(one.width for one in columns) + len(columns) - 1
+
+
+def _narrowed(columns: Sequence[Column], width: int) -> list[Column]:
+    """Wrap prose, then shorten names, as far as a width asks for it."""
+    made = list(columns)
+    for kind, least in (("prose", LEAST_PROSE), ("name", LEAST_NAME)):
+        for place, one in enumerate(made):
+            over = _width(made) - width
+            if one.kind == kind and over > 0:
+                made[place] = _cut(one, max(one.width - over, least))
+    return made
+
+
+def _cut(column: Column, width: int) -> Column:
+    """Return a column whose cells are narrower; names stay apart from each other."""
+    if column.kind == "prose":
+        cells = ["\n".join(wrapped(cell, width)) for cell in column.cells]
+        return Column(column.title, cells, "word", column.rank)
+    distinct = len(set(column.cells))
+    while True:
+        cells = [shortened(cell, width) for cell in column.cells]
+        if len(set(cells)) == distinct:
+            return Column(column.title, cells, "word", column.rank)
+        width += 1
+
+
+def _body(columns: Sequence[Column], bold: Sequence[int], width: int) -> Iterator[tuple[str, str]]:
+    """Yield the lines of heads and rows, and their styles."""
+    gap = "  " if _width(columns) + len(columns) - 1 <= width else " "
+    heads = [one.title.split("\n") for one in columns]
+    depth = max(map(len, heads))
+    rows = [[[""] * (depth - len(head)) + head for head in heads]]
+    cells = zip(*(one.cells for one in columns), strict=True)
+    rows += [[cell.split("\n") for cell in row] for row in cells]
+    for number, row in enumerate(rows):
+        style = "bold" if number == 0 or number - 1 in bold else ""
+        for line in zip(*_levelled(row), strict=True):
+            parts = [
+                text.rjust(one.width) if one.kind == "number" else text.ljust(one.width)
+                for one, text in zip(columns, line, strict=True)
+            ]
+            yield gap.join(parts).rstrip(), style
+
+
+def _levelled(row: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Return the cells of a row with as many lines each."""
+    depth = max(map(len, row))
+    return [[*cell, *[""] * (depth - len(cell))] for cell in row]
+
+
+def shortened(text: str, width: int) -> str:
+    """Shorten a text in the middle.
+
+    Example:
+        >>> shortened("clairvoyant SPF", 10), shortened("SAF", 10)
+        ('clairv…SPF', 'SAF')
+    """
+    if len(text) <= width:
+        return text
+    end = max((width - 1) // 3, 1)
+    return f"{text[: width - 1 - end].rstrip()}…{text[-end:].lstrip()}"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Break a text at spaces and behind slashes; a longer word stands over the width.
+
+    No-break spaces (U+00A0) stay.
+
+    Example:
+        >>> wrapped("see logs/of/KTH-SP2.swf.gz", 12)
+        ['see logs/of/', 'KTH-SP2.swf.gz']
+    """
+    lines = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for part in re.findall(r"[^ /]*/+|[^ /]+ *| +", paragraph):
+            if line and len((line + part).rstrip()) > width:
+                lines.append(line.rstrip())
+                line = part.lstrip()
+            else:
+                line += part
+        lines.append(line.rstrip())
+    return lines
+
+
+def fixed(values: Sequence[float | None], decimals: int, *, sign: str = "") -> list[str]:
+    """Format the numbers of a column alike: fewer decimals where some are large.
+
+    Empty for None and NaN.
+
+    Example:
+        >>> fixed([92.577, 1.0], 2), fixed([12_345_678.9, 1.0], 2), fixed([3.4e12], 2)
+        (['92.58', '1.00'], ['12,345,679', '1'], ['3.40e+12'])
+    """
+    known = [value for value in values if value is not None and value == value]
+    largest = max(map(abs, known), default=0.0)
+    if largest >= 1e9:
+        how = f"{sign}.2e"
+    elif largest >= 10_000:
+        how = f"{sign},.0f"
+    else:
+        how = f"{sign}.{decimals}f"
+    return ["" if one is None or one != one else format(one, how) for one in values]
+
+
+def duration(seconds: float) -> str:
+    """Format a duration in hours and minutes, or in minutes and seconds where it is short.
+
+    Example:
+        >>> duration(390_113), duration(95), duration(7.4), duration(0), duration(float("nan"))
+        ('108h22m', '1m35s', '7.4s', '0s', '')
+    """
+    if seconds != seconds:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f}s".replace(".0s", "s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02}s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours:,}h{minutes:02}m"
+
+
+FORMATS = ("table", "csv", "json", "markdown")
+"""How a table is printed: for a person, or for programs with all columns."""
+
+
+def machine_text(frame: pd.DataFrame, how: str) -> str:
+    """Return a frame as "csv", "json" (a list of records) or "markdown".
+
+    Example:
+        >>> import pandas as pd
+        >>> print(machine_text(pd.DataFrame({"agent": ["SAF"], "ratio": [0.1 + 0.2]}), "markdown"))
+        | agent | ratio |
+        |---|---|
+        | SAF | 0.3 |
+    """
+    if how == "csv":
+        return str(frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
+    if how == "json":
+        return str(
+            frame.to_json(orient="records", indent=2, double_precision=15, force_ascii=False)
+        )
+    heads = [str(name) for name in frame.columns]
+    rows = [heads, heads, *([_mark(one) for one in row] for row in frame.to_numpy(object))]
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines[1] = "|" + "---|" * len(heads)
+    return "\n".join(lines)
+
+
+def _mark(value: Any) -> str:
+    """Format a cell for Markdown."""
+    if value is None or value != value:
+        return ""
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")
