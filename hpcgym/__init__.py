@@ -7,6 +7,8 @@ use, so that the import stays fast.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from hpcgym import registry
+
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
@@ -83,3 +85,4 @@ def __dir__() -> list[str]:
 importlib.import_module("hpcgym.simulators")  # registers the mode "gang"
 importlib.import_module("hpcgym.policies.registration")  # registers DYNP, PLANNER, BANDIT-*
 importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0
+registry.PICTURES["schedule"] = lambda: importlib.import_module("hpcgym.report").plot_schedules
