@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hpcgym.cli import cross_validate, evaluate, shelves, simulate, traces
+from hpcgym.cli import cross_validate, evaluate, plot, shelves, simulate, traces
 from hpcgym.errors import HpcgymError
 
 EXIT_ERROR = 2
@@ -51,6 +51,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("simulate")(simulate.simulate_log)
+app.command("plot")(plot.plot_log)
 app.command("evaluate")(evaluate.evaluate_agents)
 app.command("cross-validate")(cross_validate.cross_validate_agents)
 app.add_typer(traces.app, name="traces")
