@@ -11,6 +11,7 @@ from hpcgym import registry
 
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
+    from hpcgym.core.own_backfill import OwnBackfill, register_backfill
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.simulator import Simulator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from hpcgym.errors import HpcgymError
     from hpcgym.evaluation import evaluate
     from hpcgym.machine import Machine
+    from hpcgym.policies.stateful import StatefulPolicy
     from hpcgym.registry import add_folder
     from hpcgym.scenario import Scenario, load_scenario, scenario_names
     from hpcgym.schedule import Schedule, simulate
@@ -28,11 +30,13 @@ __version__ = "0.1.0"
 _HOMES = {
     "HpcgymError": "hpcgym.errors",
     "Machine": "hpcgym.machine",
+    "OwnBackfill": "hpcgym.core.own_backfill",
     "Policy": "hpcgym.core.policy",
     "Scenario": "hpcgym.scenario",
     "Schedule": "hpcgym.schedule",
     "SchedulerSettings": "hpcgym.core.settings",
     "Simulator": "hpcgym.core.simulator",
+    "StatefulPolicy": "hpcgym.policies.stateful",
     "Workload": "hpcgym.core.workload",
     "add_folder": "hpcgym.registry",
     "as_policy": "hpcgym.core.policy",
@@ -40,6 +44,7 @@ _HOMES = {
     "load_scenario": "hpcgym.scenario",
     "load_workload": "hpcgym.trace",
     "policy_names": "hpcgym.core.policy",
+    "register_backfill": "hpcgym.core.own_backfill",
     "register_policy": "hpcgym.core.policy",
     "scenario_names": "hpcgym.scenario",
     "simulate": "hpcgym.schedule",
@@ -49,11 +54,13 @@ _HOMES = {
 __all__ = [
     "HpcgymError",
     "Machine",
+    "OwnBackfill",
     "Policy",
     "Scenario",
     "Schedule",
     "SchedulerSettings",
     "Simulator",
+    "StatefulPolicy",
     "Workload",
     "add_folder",
     "as_policy",
@@ -61,6 +68,7 @@ __all__ = [
     "load_scenario",
     "load_workload",
     "policy_names",
+    "register_backfill",
     "register_policy",
     "scenario_names",
     "simulate",

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill
+from hpcgym.core.backfill import Backfill, as_backfill
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
+from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
 from hpcgym.core.predictor import Correction, Predictor
 from hpcgym.core.prepare import (
@@ -351,6 +352,7 @@ def _many_settings(
             )
         every = list(estimates)
     many = [SchedulerSettings(estimates=own, **others) for own in every]
+    refuse_own(as_backfill(many[0].backfill), "simulate_many", "use hpcgym.simulate")
     online = {one.predictor.kind for one in many if one.predictor and one.predictor.online}
     if "asked" in online:
         raise PolicyError(

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels import entry_points
+from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.prepare import size_classes
 from hpcgym.core.settings import SchedulerSettings
@@ -159,6 +161,7 @@ def simulate_moldable(
         )
     if not 0 <= alpha < np.inf:
         raise PolicyError(f"alpha must be a number >= 0, got {alpha!r}")
+    refuse_own(as_backfill(settings.backfill), "the planning of shapes", "choose a compiled mode")
     if workload.machine is not None:
         raise WorkloadError(
             f"{workload.name}: jobs with shapes need a machine of counted processors, not of nodes"

@@ -13,7 +13,7 @@ from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
 from hpcgym.core.nodes import Placement
-from hpcgym.core.policy import Policy
+from hpcgym.core.policy import AnyPolicy
 from hpcgym.core.predictor import Correction, Estimates
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -23,8 +23,6 @@ from hpcgym.output import writing
 from hpcgym.registry import PICTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
     from matplotlib.figure import Figure
 
@@ -437,10 +435,10 @@ class Schedule:
 
 def simulate(
     workload: Workload,
-    policy: str | Policy | Sequence[float] = "FCFS",
+    policy: AnyPolicy = "FCFS",
     *,
     backfill: str | Mode = "easy",
-    backfill_order: str | Policy | Sequence[float] | None = None,
+    backfill_order: AnyPolicy | None = None,
     threshold: int | None = None,
     kill_at_limit: bool = True,
     estimates: Estimates = "requested",
@@ -453,9 +451,10 @@ def simulate(
     Args:
         workload: The jobs and the machine.
         policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as text
-            ("q=1,e=0.5") or as six numbers, or a `Policy`.
+            ("q=1,e=0.5") or as six numbers, or a `Policy`; of your own, a function of
+            `hpcgym.core.policy.Features`, or a `hpcgym.StatefulPolicy`.
         backfill: Which jobs may start ahead of others, as text or an object of
-            `hpcgym.core.backfill`.
+            `hpcgym.core.backfill`; of your own, an `hpcgym.OwnBackfill`.
 
             | text | jobs that may start ahead |
             |---|---|

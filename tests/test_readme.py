@@ -19,7 +19,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/machines.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/machines.md", "docs/extending.md"]
 ROOMS = [f"{room}/README.md" for room in ("agents", "hpcgym", "scenarios", "scripts", "traces")]
 ROOMS += [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 CHECK = "scripts/check.py"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import Observation, batch_size
 from hpcgym.agent.training_weeks import Training
 from hpcgym.core.backfill import Mode, as_mode
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import AnyPolicy, Policy, as_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, unknown_name
 
@@ -45,7 +45,7 @@ class RuleAgent:
     name: str
     policy: Policy
     policies: tuple[Policy, ...]
-    backfill: str | None
+    backfill: str | Mode | None
     backfill_order: Policy | None
     estimates: str | None
     correction: str | None
@@ -53,11 +53,11 @@ class RuleAgent:
 
     def __init__(
         self,
-        policy: str | Policy | Sequence[float],
+        policy: AnyPolicy,
         *,
-        policies: Sequence[str | Policy | Sequence[float]] | None = None,
+        policies: Sequence[AnyPolicy] | None = None,
         backfill: str | Mode | None = None,
-        backfill_order: str | Policy | Sequence[float] | None = None,
+        backfill_order: AnyPolicy | None = None,
         estimates: str | None = None,
         correction: str | None = None,
         name: str | None = None,
@@ -72,7 +72,7 @@ class RuleAgent:
         object.__setattr__(self, "name", chosen.name if name is None else name)
         object.__setattr__(self, "policy", offered[names.index(chosen.name)])
         object.__setattr__(self, "policies", offered)
-        mode = None if backfill is None else str(as_mode(backfill))
+        mode = None if backfill is None else as_mode(backfill).kept_as
         object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "backfill_order", order)
         object.__setattr__(self, "estimates", estimates)

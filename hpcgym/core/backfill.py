@@ -49,6 +49,11 @@ class Mode:
     def check_policy(self, name: str) -> None:
         """Raise a PolicyError where the mode cannot run a policy."""
 
+    @property
+    def kept_as(self) -> str | Mode:
+        """Return what settings keep of it: its text, or the mode itself where it is your own."""
+        return str(self)
+
     def __str__(self) -> str:
         """Return the text of the mode, which `as_mode` reads back."""
         stated = [
@@ -377,11 +382,11 @@ class Slack(Backfill):
 
 _CLASSES = (NoBackfill, Easy, Depth, Conservative, MultiQueue, LookAhead, Relaxed, Slack)
 MODES: dict[str, type[Backfill]] = {mode.NAME: mode for mode in _CLASSES}
-"""Backfilling modes by the name their text begins with; `loaders.SIMULATORS` has the others."""
+"""Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""
 
 
 def as_mode(mode: object) -> Backfill | OwnSimulator:
-    """Read a mode from its text; a mode is returned as it is.
+    """Read a mode from its text; a mode is returned as it is, and a class is called.
 
     Raises:
         PolicyError: An unknown name, key or value; the message names what is allowed.
@@ -397,17 +402,29 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
     """
     if isinstance(mode, (Backfill, OwnSimulator)):
         return mode
-    name, colon, rest = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
-    known = (*MODES, *loaders.SIMULATORS)
-    if not isinstance(name, str) or name not in known:
-        raise PolicyError(unknown_name("backfill", name, known))
-    made: type[Backfill | OwnSimulator]
-    made = MODES[name] if name in MODES else loaders.SIMULATORS[name]()
+    parts: tuple[Any, str, str] = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
+    name, colon, rest = parts
+    made = _class_of(name)
     given = _parameters_of(name, rest, [one.name for one in fields(made)]) if colon else {}
     missing = [one.name for one in fields(made) if one.default is MISSING and one.name not in given]
     if missing:
-        raise PolicyError(f"backfill {name!r} needs {missing[0]}: '{name}:{missing[0]}=...'")
+        raise PolicyError(
+            f"backfill {made.NAME!r} needs {missing[0]}: '{made.NAME}:{missing[0]}=...'"
+        )
     return made(**given)
+
+
+def _class_of(name: Any) -> type[Backfill | OwnSimulator]:
+    """Return the class of a mode by its name; a class is returned as it is."""
+    if isinstance(name, type) and issubclass(name, (Backfill, OwnSimulator)):
+        return name
+    known = (*MODES, *loaders.SIMULATORS, *loaders.BACKFILLS)
+    if not isinstance(name, str) or name not in known:
+        raise PolicyError(unknown_name("backfill", name, known))
+    if name in loaders.SIMULATORS:
+        own_simulator: type[OwnSimulator] = loaders.SIMULATORS[name]()
+        return own_simulator
+    return MODES[name] if name in MODES else loaders.BACKFILLS[name]
 
 
 def as_backfill(mode: object) -> Backfill:

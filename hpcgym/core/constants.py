@@ -17,6 +17,7 @@ four an octave; the last has no bound."""
 # make one reservation at most; decisions beyond `DECIDE_CONTESTED` come at uncontested passes, too.
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BACKFILL_MULTI_QUEUE, BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 4, 5, 6, 7
+BACKFILL_OWN = 8  # Python makes the passes
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
@@ -28,8 +29,9 @@ ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
 # Where a run of the clock stops, and where it goes on.
-STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_BAD_ACTION = 0, 1, 2, -100
-PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS = 0, 1, 2
+STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_OWN_PASS = 0, 1, 2, 3
+STATUS_BAD_ACTION = -100
+PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS = 0, 1, 2, 3
 
 # What a pass returns instead of a head: no job waits or fits, or the picked job has started.
 NO_HEAD, PICK_STARTED = -1, -2

@@ -13,10 +13,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 import numba
+from llvmlite.binding import Linkage
 from numba.core import event, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 ResultT = TypeVar("ResultT")
@@ -64,33 +67,115 @@ def kernel(
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
     """Give the function to numba."""
     is_cached = CACHE_FOLDER is not None and Path(function.__code__.co_filename).is_file()
-    compile_lazily: Any = numba.njit(
-        nogil=True,
-        error_model="numpy",
-        parallel=parallel,
-        forceinline=inlined,
-        cache=is_cached,
-    )
-    compiled: KernelT = with_our_cache(lambda: compile_lazily(function))
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
+    compile_lazily: Any = numba.njit(**options, cache=is_cached)
+    compiled: Any = with_our_cache(lambda: compile_lazily(function))
     if hasattr(compiled, "get_call_template"):  # not where compilation is off
-        _share_versions(compiled)
-    return compiled
+        options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inlined}
+        part: Any = numba.njit(**options, pipeline_class=_PartCompiler)(function)
+        compiled.get_call_template = _without_constants(part.get_call_template)
+        compiled.get_overload = part.get_overload
+    return cast(KernelT, compiled)
 
 
-def _share_versions(compiled: Any) -> None:
+class _PartLibrary(JITCodeLibrary):
+    """The code of a kernel as part of those that call it.
+
+    Numba optimises the code of each function together with all that it calls, and makes machine
+    code of it, at every level anew. But Python calls few kernels. So the others are kept as they
+    were translated, until a kernel that Python calls takes them in with all that they call.
+    """
+
+    @property
+    def codegen(self) -> Any:
+        """Return numba's code generator, but for the call that needs machine code."""
+        return _WithoutEnvironments(self._codegen)
+
+    def add_linking_library(self, library: Any) -> None:
+        """Note that the code calls another library's."""
+        self._linking_libraries.append(library)
+
+    def finalize(self) -> None:
+        """Leave the code as it is."""
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return that there is no machine code."""
+        return 0
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the code with all that it calls."""
+        if self._shared_module is None:
+            own = self._own_module()
+            whole = own.clone()
+            for library in self._called():
+                self._reload_init.update(library._reload_init)
+                is_part = isinstance(library, _PartLibrary)
+                module = library._own_module() if is_part else library._get_module_for_linking()
+                whole.link_in(module, preserve=True)
+            self._shared_module = whole
+        return self._shared_module
+
+    def _own_module(self) -> Any:
+        """Return the code of the kernel alone, of which a program may have several copies."""
+        module = self._final_module
+        for function in module.functions:
+            if not function.is_declaration and function.linkage == Linkage.external:
+                function.linkage = "linkonce_odr"
+        return module
+
+    def _called(self) -> list[Any]:
+        """Return the libraries of all that the code calls, each once."""
+        found: dict[Any, None] = {}
+        pending = list(self._linking_libraries)
+        while pending:
+            library = pending.pop()
+            if library not in found and library is not self:
+                found[library] = None
+                if isinstance(library, _PartLibrary):
+                    pending += library._linking_libraries
+        return list(found)
+
+
+class _WithoutEnvironments:
+    """A code generator that gives no function its environment: objects of Python, for errors.
+
+    Kernels raise nothing, so they never look at theirs.
+    """
+
+    def __init__(self, codegen: Any) -> None:
+        self._codegen = codegen
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what numba's code generator has."""
+        return getattr(self._codegen, name)
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing."""
+
+
+class _PartCompiler(Compiler):
+    """Numba's compiler, but what it makes is part of other kernels."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
+        """Take a library of parts in place of numba's."""
+        part: Any = _PartLibrary(target.codegen(), "part")  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, part, *others)  # type: ignore[no-untyped-call]
+
+
+def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
     """Have calls with different constants share one compiled version of a function.
 
     Numba compiles a function anew for every constant that a caller passes, and whatever it calls
     with it. Inlined code knows its constants all the same.
     """
-    find = compiled.get_call_template
 
     def find_without_constants(arguments: Any, keywords: Any) -> Any:
         plain = tuple(types.unliteral(one) for one in arguments)
         named = {key: types.unliteral(one) for key, one in dict(keywords).items()}
         return find(plain, named)
 
-    compiled.get_call_template = find_without_constants
+    return find_without_constants
 
 
 def with_our_cache(make: Callable[[], ResultT]) -> ResultT:

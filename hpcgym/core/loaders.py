@@ -1,4 +1,4 @@
-"""Names of policies and simulators that other rooms of hpcgym add, and how each is loaded.
+"""Names of policies and modes that other rooms or a user add, and how each is loaded.
 
 `hpcgym/simulators.py` and `hpcgym/policies/registration.py` fill the tables when hpcgym is
 imported. An object is loaded when its name is first used, so that the import stays quick.
@@ -12,3 +12,6 @@ POLICIES: dict[str, Callable[[], Any]] = {}
 
 SIMULATORS: dict[str, Callable[[], Any]] = {}
 """Subclasses of `hpcgym.core.backfill.OwnSimulator`."""
+
+BACKFILLS: dict[str, type[Any]] = {}
+"""Subclasses of `hpcgym.core.own_backfill.OwnBackfill` that a user has registered."""

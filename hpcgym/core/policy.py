@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -169,6 +169,12 @@ class Policy:
     def __repr__(self) -> str:
         """Show the name."""
         return f"Policy({self.name!r})"
+
+
+AnyPolicy: TypeAlias = (
+    str | Policy | Chooser | type[Chooser] | Formula | Sequence[float] | NDArray[np.float64]
+)
+"""Whatever `as_policy` takes."""
 
 
 def _parameters(*values: float) -> NDArray[np.float64]:
@@ -346,8 +352,11 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
     return Policy(name, RULE_WEIGHTS, _parameters(*(w / d)), "RR-9212, equation 3")
 
 
-def as_policy(policy: str | Policy | Chooser | Sequence[float] | NDArray[np.float64]) -> Policy:
-    """Return the policy that a name, six weights, text with weights, or a chooser means.
+def as_policy(policy: AnyPolicy) -> Policy:
+    """Return the policy that a name, six weights, text with weights, or an object of yours means.
+
+    Yours may be a function, which is a formula as `register_policy` takes it, or a `Chooser` such
+    as a `hpcgym.StatefulPolicy`, as an object or as a class that needs no arguments.
 
     Raises:
         PolicyError: Unknown name or feature, or a weight that is not a number.
@@ -358,8 +367,15 @@ def as_policy(policy: str | Policy | Chooser | Sequence[float] | NDArray[np.floa
     """
     if isinstance(policy, Policy):
         return policy
+    if isinstance(policy, type):
+        if not issubclass(policy, Chooser):
+            raise PolicyError(f"class {policy.__name__} is no policy; a StatefulPolicy is one")
+        policy = policy()
     if isinstance(policy, Chooser):
         return chooser_policy(policy)
+    if callable(policy):
+        name = getattr(policy, "__name__", type(policy).__name__)
+        return Policy(name, RULE_KEYS, _parameters(), formula=policy)
     if not isinstance(policy, str):
         return mixed_policy(policy)
     if "=" in policy:

@@ -27,7 +27,7 @@ from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import SettingRows, State, allocate
+from hpcgym.core.state import Room, SettingRows, State, allocate
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError, unknown_name
@@ -80,10 +80,12 @@ class PreparedEpisode:
         )
 
     @cached_property
-    def sizes(self) -> NodeSizes:
-        """Return how much room its nodes, requests and reservations need in a state."""
+    def size(self) -> Room:
+        """Return how much room its jobs, users, nodes and reservations need in a state."""
         is_deep = self.setting.backfill == s.BACKFILL_DEPTH
-        return sizes_of(self.table, float(self.backfill_parameter[0]) if is_deep else 1.0)
+        depth = float(self.backfill_parameter[0]) if is_deep else 1.0
+        n_users = len(self.workload.history.completed)
+        return Room(len(self.workload), n_users, sizes_of(self.table, depth))
 
     @cached_property
     def initial(self) -> Struct[InitialState]:
@@ -246,14 +248,15 @@ def prepare(
         setting.decide = s.DECIDE_CONTESTED
     if policy.chooser is not None:
         _decide_as(setting, policy.chooser.decide)
+    is_own = setting.backfill == s.BACKFILL_OWN
     shows = keep_history or any(other.needs_history for other in others)
     if shows and setting.keep_history != s.HISTORY_FOR_KEYS:
         setting.keep_history = s.HISTORY_FOR_OBSERVATIONS
     for other in others:
         setting.expect |= other.expects
     setting.keep_reward = int(reward_rate is not None)
-    # Shortcuts around whole passes are about counts of processors.
-    setting.full_passes = int(full_passes or workload.machine is not None)
+    # Shortcuts around whole passes are about counts of processors, and know compiled modes.
+    setting.full_passes = int(full_passes or is_own or workload.machine is not None)
     setting.check = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
     parameters = as_backfill(settings.backfill).row()
@@ -378,18 +381,31 @@ def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDA
     return np.stack([q, e, e / q, e * q], axis=1)
 
 
-def state_for(episodes: Sequence[PreparedEpisode], *, fields: bool = False, room: int = 0) -> State:
+def state_for(
+    episodes: Sequence[PreparedEpisode],
+    *,
+    fields: bool = False,
+    more_jobs: int = 0,
+    room: Room | None = None,
+) -> State:
     """Allocate a state of one simulation that any of the episodes fits into.
 
     Args:
         episodes: The episodes.
         fields: Whether to hold observation fields.
-        room: Further jobs to hold, beyond those of the longest episode.
+        more_jobs: Further jobs to hold, beyond those of the longest episode.
+        room: How large an episode it has room for; default the largest given.
     """
+    if room is None:
+        sizes = [episode.size for episode in episodes]
+        room = Room(
+            max(size.jobs for size in sizes) + more_jobs,
+            max(size.users for size in sizes),
+            reduce(NodeSizes.joined, (size.nodes for size in sizes)),
+        )
     return allocate(
         1,
-        max(len(episode.workload) for episode in episodes) + room,
-        max(len(episode.workload.history.completed) for episode in episodes),
+        room,
         max(episode.workload.machine_processors for episode in episodes),
         history=any(episode.setting.keep_history for episode in episodes),
         reward=any(episode.setting.keep_reward for episode in episodes),
@@ -397,5 +413,4 @@ def state_for(episodes: Sequence[PreparedEpisode], *, fields: bool = False, room
         expectations=any(episode.expects for episode in episodes),
         estimates=any(episode.setting.predict or episode.setting.correct for episode in episodes),
         modes={int(episode.setting.backfill) for episode in episodes},
-        nodes=reduce(NodeSizes.joined, (episode.sizes for episode in episodes)),
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import AnyPolicy, Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.errors import PolicyError, unknown_name
@@ -22,8 +21,9 @@ class SchedulerSettings:
     """How the scheduler works; an agent and the baselines it is compared with share them.
 
     Attributes:
-        policy: Primary order.
-        backfill: Which jobs may start ahead of others, kept as text; see `hpcgym.core.backfill`.
+        policy: Primary order; your own, such as a function, is kept as a `Policy`.
+        backfill: Which jobs may start ahead of others, kept as text, or as an object where it is
+            your own; see `hpcgym.core.backfill`.
         backfill_order: Order of backfill candidates; None = the primary order.
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
@@ -41,9 +41,9 @@ class SchedulerSettings:
     Source: Specification, section 1.
     """
 
-    policy: str | Policy | Sequence[float] = "FCFS"
+    policy: AnyPolicy = "FCFS"
     backfill: str | Mode = "easy"
-    backfill_order: str | Policy | Sequence[float] | None = None
+    backfill_order: AnyPolicy | None = None
     threshold: int | None = None
     kill_at_limit: bool = True
     estimates: Estimates = "requested"
@@ -53,11 +53,13 @@ class SchedulerSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming what is allowed."""
-        as_policy(self.policy)
-        if self.backfill_order is not None:
-            as_policy(self.backfill_order)
+        for key in ("policy", "backfill_order"):
+            given = getattr(self, key)
+            chosen = None if given is None else as_policy(given)
+            if isinstance(given, Chooser) or callable(given):
+                object.__setattr__(self, key, chosen)  # so that it shows its name
         mode = as_mode(self.backfill)
-        object.__setattr__(self, "backfill", str(mode))
+        object.__setattr__(self, "backfill", mode.kept_as)
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)

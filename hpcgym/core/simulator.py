@@ -20,6 +20,8 @@ from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points, invariants
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import Placement, placement_of
+from hpcgym.core.own_backfill import refuse_own
+from hpcgym.core.own_pass import own_passes
 from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
@@ -110,6 +112,7 @@ class Simulator:
         entry_points.begin(self._sim.address, self.episode.initial.address)
         chooser = self.episode.policy.chooser
         self._chooser_run: ChooserRun | None = None if chooser is None else chooser.begin()
+        self._own_passes = own_passes(self.settings)
 
     def run(self) -> bool:
         """Run to the next decision, or until every job has started.
@@ -119,7 +122,7 @@ class Simulator:
 
         Raises:
             HpcgymError: An invariant was found broken (only with `check_invariants`).
-            PolicyError: A predictor or a formula gives what cannot be used.
+            PolicyError: A predictor, a formula or a mode of your own gives what cannot be used.
         """
         while True:
             status = entry_points.run(self._jobs.address, self._sim.address)
@@ -127,6 +130,10 @@ class Simulator:
                 raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
             if status == s.STATUS_PREDICTION:
                 self._take_predictions()
+                continue
+            if status == s.STATUS_OWN_PASS:
+                assert self._own_passes is not None
+                self._own_passes.make(self.workload, self._jobs, self._sim)
                 continue
             formulas = [
                 (which, policy.formula)
@@ -212,7 +219,8 @@ class Simulator:
             Shape (n_candidates,); NaN if no job waits.
 
         Raises:
-            PolicyError: A candidate cannot be planned with, or the machine has nodes.
+            PolicyError: A candidate cannot be planned with, or the machine has nodes, or a mode in
+                Python makes the passes.
 
         Source: Streit 2002; specification, section 8, "dynP".
         """
@@ -221,6 +229,8 @@ class Simulator:
             raise PolicyError(
                 f"{self.workload.name} is on a machine of nodes; plans count processors"
             )
+        mode = as_backfill(self.settings.backfill)
+        refuse_own(mode, "a rollout", "plan with a mode that keeps nothing, such as easy")
         predicted = np.full(len(policies), np.nan)
         if self.state.n_waiting[0] > 0:
             jobs, plan = self._planned
@@ -375,6 +385,14 @@ class Simulator:
         return self.state.release_job[0, :n][::-1].copy()
 
     @property
+    def table(self) -> Jobs:
+        """Return the jobs as this simulation has them: with estimates as predicted and corrected.
+
+        Arrays have shape (n_jobs,). `run_time` is the executed one, s.
+        """
+        return self._table
+
+    @property
     def predicted_time(self) -> NDArray[np.int64]:
         """Return what each job was predicted to run at its submission, shape (n_jobs,), s.
 
@@ -430,8 +448,13 @@ class Simulator:
         twin.settings, twin.episode = self.settings, self.episode
         twin._open()
         copy_into(twin.state, self.state)
-        twin._chooser_run = deepcopy(self._chooser_run)
+        twin._take_memory_of(self)
         return twin
+
+    def _take_memory_of(self, other: Simulator) -> None:
+        """Copy what the policy and the mode of another simulation remember in Python."""
+        self._chooser_run = deepcopy(other._chooser_run)
+        self._own_passes = deepcopy(other._own_passes)
 
     def __getstate__(self) -> dict[str, Any]:
         """Keep only what of the state is in use; no addresses, which hold in this process."""
@@ -440,6 +463,7 @@ class Simulator:
             "settings": self.settings,
             "episode": self.episode,
             "_chooser_run": self._chooser_run,
+            "_own_passes": self._own_passes,
         }
         return kept | {"state": state}
 
@@ -459,4 +483,4 @@ class Simulator:
         if not self.episode.is_same_as(other.episode):
             raise PolicyError("restore needs a copy of this simulator")
         copy_into(self.state, other.state)
-        self._chooser_run = deepcopy(other._chooser_run)
+        self._take_memory_of(other)

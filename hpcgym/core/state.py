@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,10 +79,30 @@ class State:
         raise AttributeError(f"State has no attribute {name!r}")
 
 
+class Room(NamedTuple):
+    """How large an episode is, or an episode that a state has room for."""
+
+    jobs: int = 0
+    users: int = 0
+    nodes: NodeSizes = NodeSizes()
+
+    def holds(self, other: Room) -> bool:
+        """Tell whether a state with this room has room for an episode of another size."""
+        return other.jobs <= self.jobs and other.users <= self.users and other.nodes.fit(self.nodes)
+
+    def grown(self, other: Room) -> Room:
+        """Return room for both, rounded up to powers of two, so that a state grows seldom."""
+        jobs, users = max(self.jobs, other.jobs), max(self.users, other.users)
+        return Room(
+            2 ** (jobs - 1).bit_length() if jobs else 0,
+            2 ** (users - 1).bit_length() if users else 0,
+            self.nodes.joined(other.nodes),
+        )
+
+
 def allocate(
     n_envs: int,
-    n_jobs: int,
-    n_users: int,
+    room: Room,
     machine_processors: int,
     *,
     history: bool,
@@ -91,17 +111,15 @@ def allocate(
     estimates: bool,
     expectations: bool,
     modes: Collection[int] = (),
-    nodes: NodeSizes | None = None,
 ) -> State:
-    """Allocate the state of `n_envs` simulations of at most `n_jobs` jobs each, before their reset.
+    """Allocate the state of `n_envs` simulations, before their reset.
 
     Arrays have room for the worst case, but the operating system provides a page of memory only
     when it is first written. Queues and lists are written no further than they were ever long.
 
     Args:
         n_envs: Simulations side by side.
-        n_jobs: Most jobs of an episode.
-        n_users: Most users of an episode.
+        room: Most jobs and users of an episode; sizes of the machine's nodes and requests.
         machine_processors: Processors of the largest machine; it bounds the running jobs.
         history: Whether users' completed jobs are recorded.
         reward: Whether a reward is kept.
@@ -109,8 +127,8 @@ def allocate(
         estimates: Whether estimates are predicted or corrected.
         expectations: Whether a rule or an observation reads expected run times.
         modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
-        nodes: Sizes of the machine's nodes and requests; default none.
     """
+    n_jobs, n_users, sizes = room
     n_running = min(2 * machine_processors, n_jobs)  # pyss: ends of one instant overlap starts
     half = NODE_CHILDREN // 2
     n_blocks = 2 * n_jobs // half + 1  # a new one takes half a node, each job comes at most twice
@@ -133,7 +151,6 @@ def allocate(
     lengths |= dict.fromkeys(
         ("jobs", "entries", "planned", "held", "onsets", "trial", "scratch", "walk"), n_jobs
     )
-    sizes = NodeSizes() if nodes is None else nodes
     lengths |= sizes.lengths()
     is_kept = {
         "history": history,

@@ -17,8 +17,10 @@ A class declares the fields of a struct, each by its annotation:
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 import numba
@@ -43,8 +45,8 @@ FieldsT = TypeVar("FieldsT")
 
 IS_COMPILED = not cast(Any, numba.config).DISABLE_JIT
 
-DATA = 4
-"""Member of an array's descriptor that says where its elements lie."""
+NITEMS, ITEMSIZE, DATA, SHAPE, STRIDES = 2, 3, 4, 5, 6
+"""Members of an array's descriptor, behind two that say who owns it."""
 
 
 class UncountedArray(types.Array):
@@ -169,6 +171,38 @@ class Layout(NamedTuple):
         return [name for name, column in self.columns.items() if column.array == array]
 
 
+class Words(NamedTuple):
+    """Where a table holds what is known of an array, as numbers of words.
+
+    A length that is declared as a number is no word: the negative of it stands there, or 0.
+    """
+
+    data: int
+    lengths: tuple[int, ...]
+
+
+@functools.cache
+def words_of(fields: type[Any]) -> dict[str, Words]:
+    """Lay out the table of a struct: the data of all arrays, then lengths.
+
+    So what nearly every use of an array needs lies close together.
+    """
+    arrays = layout_of(fields).arrays
+    next_word = len(arrays)
+    words = {}
+    for place, (name, array) in enumerate(arrays.items()):
+        lengths: list[int] = []
+        declared = getattr(getattr(fields, name, None), "lengths", None)
+        for axis in range(array.n_axes):
+            if declared is not None and isinstance(declared[axis], int):
+                lengths.append(-declared[axis])
+            else:
+                lengths.append(next_word)
+                next_word += 1
+        words[name] = Words(place, tuple(lengths))
+    return words
+
+
 _layouts: dict[Any, Layout] = {}
 
 
@@ -188,7 +222,14 @@ def layout_of(fields: type[Any]) -> Layout:
 
 
 class StructType(types.Type):
-    """Type of a struct: the types of its arrays and numbers by name."""
+    """Type of a struct: the types of its arrays and numbers by name.
+
+    Attributes:
+        arrays: Type of each array.
+        columns: Array and place of each number.
+        words: Where the table holds each array's data, and each of its lengths: the number of a
+            word. A length that the class declares is no word but known: a negative number.
+    """
 
     def __init__(self, fields: type) -> None:
         """Name the type by its fields, so that kernels of one layout are compiled once."""
@@ -197,11 +238,16 @@ class StructType(types.Type):
             name: UncountedArray(getattr(types, array.element), array.n_axes, "C")
             for name, array in arrays.items()
         }
-        typed = ", ".join(f"{name}: {kind}" for name, kind in self.arrays.items())
+        self.words = words_of(cast(Any, fields))
+        typed = ", ".join(
+            f"{name}: {kind} {self.words[name]}" for name, kind in self.arrays.items()
+        )
         numbers = ", ".join(
             f"{name}: {column.array}[{column.place}]" for name, column in self.columns.items()
         )
-        super().__init__(name=f"{fields.__name__}({typed}, {numbers})")
+        # The name is part of the symbol of every kernel, so it is a digest and not the fields.
+        digest = hashlib.sha256(f"{typed} {numbers}".encode()).hexdigest()[:8]
+        super().__init__(name=f"{fields.__name__}_{digest}")
 
     def place_of(self, name: str) -> tuple[UncountedArray, int | None]:
         """Return the array that holds a field, and the place of a number in it."""
@@ -236,7 +282,7 @@ def _load_field(context: Any, builder: Any, struct: StructType, pointer: Any, na
     """Load a number, or the descriptor of an array."""
     array, place = struct.place_of(name)
     if place is None:
-        return _load_from_table(context, builder, struct, pointer, name)
+        return _load_descriptor(context, builder, struct, pointer, name)
     address = _address_of_number(context, builder, struct, pointer, name)
     return load_item(context, builder, array, address)
 
@@ -257,43 +303,57 @@ def _address_of_number(
 ) -> Any:
     """Return where a number lies."""
     block = struct.columns[name].array if name in struct.columns else name
-    data = _load_from_table(context, builder, struct, pointer, block, [DATA])
+    data = _data_of(context, builder, struct, pointer, block)
     _, place = struct.place_of(name)
     return builder.gep(data, [ir.Constant(ir.IntType(64), place)], inbounds=True)
 
 
-def _load_from_table(
-    context: Any,
-    builder: Any,
-    struct: StructType,
-    pointer: Any,
-    name: str,
-    member: Sequence[int] = (),
+def _word(builder: Any, pointer: Any, place: int, kind: Any) -> Any:
+    """Load a word of the table."""
+    table = builder.bitcast(pointer, kind.as_pointer())
+    word = builder.load(builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True))
+    # The table never changes while a struct lives, so the compiler may keep what it has loaded,
+    # whatever is stored in between.
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
+
+
+def _data_of(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
+    """Return where the elements of an array lie; a number without axes lies in the table."""
+    array = struct.arrays[name]
+    kind = context.get_data_type(array.dtype).as_pointer()
+    place = struct.words[name].data
+    if array.ndim:
+        return _word(builder, pointer, place, kind)
+    table = builder.bitcast(pointer, kind)
+    return builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+
+
+def _load_descriptor(
+    context: Any, builder: Any, struct: StructType, pointer: Any, name: str
 ) -> Any:
-    """Load the descriptor of an array, or one member of it, out of the table."""
-    types_in_table = [context.get_value_type(array) for array in struct.arrays.values()]
-    table = builder.bitcast(pointer, ir.LiteralStructType(types_in_table).as_pointer())
-    unchanging = builder.module.add_metadata([])
-
-    def loaded(place: list[int], kind: Any) -> Any:
-        if not isinstance(kind, (ir.LiteralStructType, ir.ArrayType)):
-            steps = [ir.Constant(ir.IntType(32), step) for step in (0, *place)]
-            number = builder.load(builder.gep(table, steps))
-            # The table never changes while a struct lives, so the compiler may keep what it has
-            # loaded, whatever is stored in between.
-            number.set_metadata("invariant.load", unchanging)
-            return number
-        whole = ir.Constant(kind, ir.Undefined)
-        parts = [kind.element] * kind.count if isinstance(kind, ir.ArrayType) else kind.elements
-        for step, part in enumerate(parts):
-            whole = builder.insert_value(whole, loaded([*place, step], part), step)
-        return whole
-
-    which = list(struct.arrays).index(name)
-    kind = types_in_table[which]
-    for step in member:
-        kind = kind.elements[step]
-    return loaded([which, *member], kind)
+    """Return the descriptor of an array, made of its words; what is not used costs nothing."""
+    array = struct.arrays[name]
+    number = ir.IntType(64)
+    lengths = [
+        ir.Constant(number, -word) if word <= 0 else _word(builder, pointer, word, number)
+        for word in struct.words[name].lengths
+    ]
+    itemsize = ir.Constant(number, context.get_abi_sizeof(context.get_data_type(array.dtype)))
+    strides = [itemsize]
+    for length in reversed(lengths[1:]):
+        strides.insert(0, builder.mul(strides[0], length))
+    parts = {
+        NITEMS: functools.reduce(builder.mul, lengths),
+        ITEMSIZE: itemsize,
+        DATA: _data_of(context, builder, struct, pointer, name),
+        SHAPE: cgutils.pack_array(builder, lengths, number),
+        STRIDES: cgutils.pack_array(builder, strides, number),
+    }
+    descriptor = ir.Constant(context.get_value_type(array), None)  # zeros: nobody owns it
+    for member, value in parts.items():
+        descriptor = builder.insert_value(descriptor, value, member)
+    return descriptor
 
 
 class Columned:
@@ -343,21 +403,35 @@ class Struct(Generic[FieldsT]):
         self.fields = fields
         self.address: Any = fields
         if IS_COMPILED:
-            declared = layout_of(type(fields)).arrays.values()
-            self._arrays = []
-            for field, each in zip(cast("Iterable[Any]", fields), declared, strict=True):
-                # Another type would be copied, and kernels would write into the copy unseen.
-                assert each.n_axes == 0 or field.dtype == each.element
-                if isinstance(each, Address) and field:
-                    field = ADDRESS_OF[each.kernel]()
-                self._arrays.append(np.asarray(field, dtype=each.element))
-            words: list[int] = []
-            for array in self._arrays:
-                assert array.flags.c_contiguous
-                words += [0, 0, array.size, array.itemsize, array.ctypes.data]
-                words += [*array.shape, *array.strides]
-            self._table = np.array(words, dtype=np.int64)
-            self.address = self._table.ctypes.data
+            self._keep(type(fields))
+
+    def _keep(self, kind: type[Any]) -> None:
+        """Write the table, and keep the arrays that it points to."""
+        declared, words = layout_of(kind).arrays, words_of(cast(Any, kind))
+        self._arrays = []
+        table = [0] * (1 + max(max((each.data, *each.lengths)) for each in words.values()))
+        for field, (name, each) in zip(
+            cast("Iterable[Any]", self.fields), declared.items(), strict=True
+        ):
+            # Another type would be copied, and kernels would write into the copy unseen.
+            assert each.n_axes == 0 or field.dtype == each.element
+            if isinstance(each, Address) and field:
+                field = ADDRESS_OF[each.kernel]()
+            array = np.asarray(field, dtype=each.element)
+            assert array.flags.c_contiguous
+            place = words[name]
+            if each.n_axes == 0:
+                table[place.data] = int(array.view(np.int64))
+                continue
+            self._arrays.append(array)
+            table[place.data] = array.__array_interface__["data"][0]
+            for word, length in zip(place.lengths, array.shape, strict=True):
+                if word > 0:
+                    table[word] = length
+                else:
+                    assert length == -word, f"{name} is declared with {-word}"
+        self._table = np.array(table, dtype=np.int64)
+        self.address = self._table.ctypes.data
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:

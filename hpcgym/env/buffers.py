@@ -13,8 +13,7 @@ from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER
 from hpcgym.core.kernels.types import Batch
-from hpcgym.core.nodes import NodeSizes
-from hpcgym.core.state import State, allocate, copy_into, sim_of
+from hpcgym.core.state import Room, State, allocate, copy_into, sim_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
@@ -67,7 +66,7 @@ class EnvBuffers:
         self._configs = list(configs)
         self.threads = min(threads, n_envs)
         self._state: State | None = None
-        self._room = (0, 0, NodeSizes())  # jobs, users and nodes that fit
+        self._room = Room()
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
@@ -138,19 +137,15 @@ class EnvBuffers:
 
     def _make_room(self, episodes: Sequence[EnvEpisode]) -> None:
         """Allocate a larger state if the episodes do not fit, and copy the simulations."""
-        before, (n_jobs, n_users, nodes) = self._state, self._room
+        before, room = self._state, self._room
         for episode in episodes:
-            n_jobs = max(n_jobs, episode.n_jobs)
-            n_users = max(n_users, episode.n_users)
-            if not episode.prepared.sizes.fit(nodes):
-                nodes = nodes.joined(episode.prepared.sizes)
-        if (n_jobs, n_users, nodes) == self._room:
+            if not room.holds(episode.prepared.size):
+                room = room.grown(episode.prepared.size)
+        if before is not None and room is self._room:
             return
-        n_jobs, n_users = 2 ** (n_jobs - 1).bit_length(), 2 ** (n_users - 1).bit_length()
         larger = allocate(
             len(self.episodes),
-            n_jobs,
-            n_users,
+            room,
             max(config.episodes.scenario.machine.processors for config in self._configs),
             history=True,
             reward=True,
@@ -158,11 +153,10 @@ class EnvBuffers:
             estimates=False,
             expectations=any(config.expects for config in self._configs),
             modes={as_backfill(config.settings.backfill).number for config in self._configs},
-            nodes=nodes,
         )
         if before is not None:
             copy_into(larger, before)
-        self._state, self._room = larger, (n_jobs, n_users, nodes)
+        self._state, self._room = larger, room
         self._bind()
 
     def _bind(self) -> None:

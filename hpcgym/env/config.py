@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
+from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
@@ -33,7 +34,16 @@ from hpcgym.env.observation import (
     observation_space,
     static_fields,
 )
-from hpcgym.env.reward import COMPARING_REWARDS, TERMINAL_REWARDS, Reward, cost_of, in_units_of
+from hpcgym.env.reward import (
+    COMPARING_REWARDS,
+    TERMINAL_REWARDS,
+    OwnReward,
+    Reward,
+    as_reward,
+    cost_of,
+    in_units_of,
+    own_cost_of,
+)
 from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
@@ -52,7 +62,7 @@ class Keywords(TypedDict, total=False):
 
     action: ActionKind
     decide: str | int
-    reward: Reward
+    reward: Reward | OwnReward
     baseline: str | None
     policies: Sequence[str] | None
     scale: Scale
@@ -87,7 +97,7 @@ class EnvConfig:
     _: KW_ONLY
     action: ActionKind = "weights"
     decide: str | int = "contested"
-    reward: Reward = "bsld"
+    reward: Reward | OwnReward = "bsld"
     baseline: str | None = None
     policies: Sequence[str] | None = None
     scale: Scale = "unit"
@@ -98,6 +108,7 @@ class EnvConfig:
 
     def __post_init__(self, scenario: AnyScenario) -> None:
         """Check everything, so that nothing is refused once an episode has begun."""
+        self.reward = as_reward(self.reward)
         self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
         self.settings = _overridden(self.episodes.settings, self.backfill, self.backfill_order)
@@ -144,8 +155,6 @@ class EnvConfig:
 
     def _baseline_settings(self) -> SchedulerSettings | None:
         """Return the baseline's scheduler, None without one; refuse a reward that lacks it."""
-        if self.reward not in get_args(Reward):
-            raise ScenarioError(unknown_name("reward", self.reward, get_args(Reward)))
         if self.baseline is not None:
             return replace(self.settings, policy=as_policy(self.baseline))
         if self.reward in COMPARING_REWARDS:
@@ -221,7 +230,10 @@ class EnvConfig:
             )
         settings, largest = self._shown, self.episodes.largest_request
         run_time = executed_run_time(workload, settings.kill_at_limit)
-        cost = cost_of(self.reward, workload.submit_time, run_time, workload.processors)
+        if isinstance(self.reward, str):
+            cost = cost_of(self.reward, workload.submit_time, run_time, workload.processors)
+        else:
+            cost = own_cost_of(self.reward, workload, run_time)
         if self.reward == "ratio" and self._baseline is not None:
             cost = in_units_of(cost, starts_under(self._baseline, workload))
         estimate = estimates_of(workload, settings)
@@ -265,7 +277,10 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
 
 def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
     """Refuse actions that a backfilling mode excludes, and estimates that change in an episode."""
-    if action == "job" and as_backfill(settings.backfill).keeps_reservations:
+    mode = as_backfill(settings.backfill)
+    if action == "job":
+        refuse_own(mode, "action 'job'", "choose action 'order', 'policy' or 'weights'")
+    if action == "job" and mode.keeps_reservations:
         raise ScenarioError(
             f"action 'job' starts or reserves one job at a time, but backfill "
             f"{settings.backfill!r} keeps every reservation; choose action 'order', "

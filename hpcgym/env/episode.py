@@ -19,7 +19,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import State
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
-from hpcgym.env.reward import Cost, Reward, reward_plan_of
+from hpcgym.env.reward import Cost, OwnReward, Reward, reward_plan_of
 from hpcgym.schedule import Schedule
 
 
@@ -29,13 +29,13 @@ class EnvEpisode:
 
     Attributes:
         prepared: Jobs, what a second of waiting costs each, and scheduler.
-        reward: Name of the reward.
+        reward: Name of the reward, or the rate of your own.
         cost: What waiting costs each job.
         baseline: Scheduler of the paired baseline, None without one.
     """
 
     prepared: PreparedEpisode
-    reward: Reward
+    reward: Reward | OwnReward
     cost: Cost
     baseline: SchedulerSettings | None
 
@@ -53,11 +53,6 @@ class EnvEpisode:
     def n_jobs(self) -> int:
         """Return the number of jobs."""
         return len(self.workload)
-
-    @property
-    def n_users(self) -> int:
-        """Return the number of users."""
-        return len(self.workload.history.completed)
 
     @cached_property
     def jobs(self) -> Struct[Jobs]:

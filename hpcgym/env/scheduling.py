@@ -14,9 +14,9 @@ from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER
-from hpcgym.core.nodes import NodeSizes
+from hpcgym.core.own_pass import OwnPasses, own_passes
 from hpcgym.core.prepare import state_for
-from hpcgym.core.state import State, sim_of
+from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale, masks_of
@@ -30,7 +30,7 @@ from hpcgym.env.observation import (
     machine_fields,
     with_field_tables,
 )
-from hpcgym.env.reward import Reward
+from hpcgym.env.reward import OwnReward, Reward
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
@@ -122,6 +122,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         | `"ratio"` | as `"bsld"`, in units of the baseline's mean bsld; needs a baseline |
         | `"log_ratio"` | at the end, -ln(agent / baseline) of the mean bsld |
         | `"relative"` | at the end, (baseline - agent) / max(agent, baseline, 1) |
+        | a function, arrays | as `"bsld"`, for what waiting costs by rates of your own; \
+see `hpcgym.env.reward.as_reward` |
 
         The first three sum to minus the mean bsld. With a `baseline` the rewards sum to baseline
         minus agent: each step subtracts the baseline's own reward over the same interval, and the
@@ -156,7 +158,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
             reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
-            end is a decision, and action `job` is refused.
+            end is a decision, and action `job` is refused. Also an object of your own
+            (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
         backfill_order: Backfill order in place of the scenario's.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
 
@@ -176,7 +179,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         *,
         action: ActionKind = "weights",
         decide: str | int = "contested",
-        reward: Reward = "bsld",
+        reward: Reward | OwnReward = "bsld",
         baseline: str | None = None,
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
@@ -215,8 +218,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
-        self._sizes = NodeSizes()
+        self._room = Room()
         self._episode: EnvEpisode | None = None
+        self._own_passes: OwnPasses | None = None
         self._is_over = True
         self._viewer: Viewer | None = None
 
@@ -245,7 +249,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         self._make_room(self._episode)
         jobs, sim = self._episode.jobs.address, self._sim.address
         entry_points.begin(sim, self._episode.prepared.initial.address)
-        entry_points.run(jobs, sim)
+        self._own_passes = own_passes(self.settings)
+        while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
+            self._make_own_pass()
         self._is_over = False
         shown, cluster = self._empty()
         entry_points.observe(jobs, sim, self._slot, shown["jobs"], cluster, shown["action_mask"])
@@ -270,7 +276,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
         shown, cluster = self._empty()
-        status = entry_points.step(
+        arguments = (
             episode.jobs.address,
             self._sim.address,
             self._action_spec.address,
@@ -282,6 +288,8 @@ pass. An empty slot means the first job of the base order and counts in `info["i
             cluster,
             shown["action_mask"],
         )
+        while (status := entry_points.step(*arguments)) == s.STATUS_OWN_PASS:
+            self._make_own_pass()
         if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
         self._is_over = status == s.STATUS_DONE
@@ -297,6 +305,12 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         if self.render_mode == "human":
             self.render()
         return shown, reward, self._is_over, False, info
+
+    def _make_own_pass(self) -> None:
+        """Let the mode in Python make the pass that is due."""
+        assert self._own_passes is not None
+        episode = self._begun_episode
+        self._own_passes.make(episode.workload, episode.jobs, self._sim)
 
     def truncate(self) -> tuple[float, dict[str, Any]]:
         """End the episode at this decision, as a time limit does.
@@ -413,15 +427,9 @@ pass. An empty slot means the first job of the base order and counts in `info["i
 
     def _make_room(self, episode: EnvEpisode) -> None:
         """Allocate a state if there is none in which the episode fits."""
-        state = self._state
-        if (
-            state is None
-            or state.start_time.shape[1] < episode.n_jobs
-            or state.history_completed.shape[1] < episode.n_users
-            or not episode.prepared.sizes.fit(self._sizes)
-        ):
-            self._state = state_for([episode.prepared], fields=True)
-            self._sizes = episode.prepared.sizes
+        if self._state is None or not self._room.holds(episode.prepared.size):
+            self._room = self._room.grown(episode.prepared.size)
+            self._state = state_for([episode.prepared], fields=True, room=self._room)
             self._sim = sim_of(self._state, 0)
 
     def _empty(self) -> tuple[Observation, NDArray[np.float32]]:

@@ -15,6 +15,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from hpcgym.core.backfill import as_backfill
+from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
 from hpcgym.env.action import masks_of
 from hpcgym.env.buffers import AGENT_TERM, N_INVALID, NOW, REWARD, EnvBuffers
@@ -108,6 +110,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self.configs = _configs_of(scenario, num_envs, keywords)
         first = self.configs[0]
         for config in self.configs:
+            refuse_own(
+                as_backfill(config.settings.backfill),
+                "this vector environment",
+                "gymnasium.make_vec takes vectorization_mode='sync', which steps single ones",
+            )
             if config.observation_space != first.observation_space:
                 one, other = (each.episodes.scenario.name for each in (first, config))
                 raise ScenarioError(

@@ -15,7 +15,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training_weeks import refuse_training_weeks
 from hpcgym.core.nodes import refuse_on_nodes
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, PolicyError
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
@@ -330,7 +330,7 @@ def _chosen(agent: RuleAgent, settings: SchedulerSettings) -> dict[str, object]:
     return chosen | {key: _what_it_is(chosen[key]) for key in ("policy", "backfill_order")}
 
 
-def _what_it_is(policy: str | Policy | Sequence[float] | None) -> object:
+def _what_it_is(policy: AnyPolicy | None) -> object:
     """Return what a policy orders by, without its name."""
     if policy is None:
         return None

@@ -55,7 +55,7 @@ class Plans:
             _table_for(n_jobs, FIRST_ORDER + self.trial + 1) for _ in range(max(n_samples, 1))
         ]
         self._planned = [Struct(table) for table in self._tables]
-        self._plan = sim_of(state_for([simulator.episode], room=room), 0)
+        self._plan = sim_of(state_for([simulator.episode], more_jobs=room), 0)
         self._rule = np.array([policy.rule for policy in policies], dtype=np.int64)
         self._weight = np.stack([policy.parameters for policy in policies])
         self._column = np.zeros((self.trial + 1, s.N_WEIGHTS))

@@ -1,8 +1,8 @@
 """The clock: go from event to event, and make one scheduling pass at each instant.
 
 An instant is handled in this order: completions, submissions, ends of delays, one pass. With `pyss`
-semantics each event has its own pass. `run` stops for a decision of an agent and for
-predictions made in Python; the next call goes on from there.
+semantics each event has its own pass. `run` stops for a decision of an agent, and for
+predictions and passes made in Python; the next call goes on from there.
 
 Three shortcuts save work. A full pass would start the same jobs:
 
@@ -26,6 +26,7 @@ from hpcgym.core.constants import (
     BACKFILL_EASY,
     BACKFILL_MULTI_QUEUE,
     BACKFILL_ORDER,
+    BACKFILL_OWN,
     BASE_ORDER,
     CORRECT_NOT,
     DECIDE_CONTESTED,
@@ -35,12 +36,14 @@ from hpcgym.core.constants import (
     HISTORY_FOR_OBSERVATIONS,
     NEVER,
     PHASE_BETWEEN,
+    PHASE_OWN_PASS,
     PHASE_PASS,
     PHASE_SUBMISSIONS,
     PREDICT_RECENT,
     SEMANTICS_BATCH,
     STATUS_DECISION,
     STATUS_DONE,
+    STATUS_OWN_PASS,
     STATUS_PREDICTION,
 )
 from hpcgym.core.jit import kernel
@@ -273,12 +276,24 @@ def decision_due(jobs: Jobs, sim: Sim) -> bool:
 
 
 @kernel
+def asks_for_pass(sim: Sim) -> bool:
+    """Tell whether Python must make a pass now; write `phase`, `pass_due` and counts of passes."""
+    if sim.pass_due == 0 or sim.n_waiting == 0:
+        return False
+    count_pass(sim)
+    sim.phase = PHASE_OWN_PASS
+    sim.pass_due = 0
+    return True
+
+
+@kernel
 def run(jobs: Jobs, sim: Sim) -> int:
     """Run to the next decision, or until every job has started.
 
     Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
-    submitted now, or a negative number that names a broken invariant. After a decision, the caller
-    sets the order of this pass before it calls again.
+    submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, or a negative number
+    that names a broken invariant. After a decision, the caller sets the order of this pass before
+    it calls again.
     """
     while sim.n_started < sim.n_jobs:
         if sim.phase == PHASE_BETWEEN:
@@ -292,6 +307,8 @@ def run(jobs: Jobs, sim: Sim) -> int:
             sim.phase = PHASE_PASS
             if decision_due(jobs, sim):
                 return STATUS_DECISION
+        if sim.backfill == BACKFILL_OWN and sim.phase == PHASE_PASS and asks_for_pass(sim):
+            return STATUS_OWN_PASS
         finished = sim.pass_due == 0 or make_pass(jobs, sim)
         sim.ordered = 0
         sim.pick = -1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels import clock, reset
+from hpcgym.core.kernels import clock, reset, running_jobs
 from hpcgym.core.kernels.env import actions, metrics, observation, reward
 from hpcgym.core.kernels.env import step as env_step
 from hpcgym.core.kernels.passes import easy
@@ -53,6 +53,12 @@ def give_predictions(jobs: int, sim: int, predicted: Int) -> None:
 def list_waiting(sim: int, listed: Int) -> int:
     """List the waiting jobs in base order: `ordered_queue.list_jobs`."""
     return ordered_queue.list_jobs(open_sim(sim), BASE_ORDER, listed)
+
+
+@kernel
+def start_waiting(jobs: int, sim: int, job: int, backfilled: bool) -> None:
+    """Start a waiting job that fits: `running_jobs.start_waiting`."""
+    running_jobs.start_waiting(open_jobs(jobs), open_sim(sim), job, backfilled)
 
 
 @kernel

@@ -17,6 +17,7 @@ from hpcgym.core.constants import (
     BACKFILL_EASY,
     BACKFILL_LOOK_AHEAD,
     BACKFILL_MULTI_QUEUE,
+    BACKFILL_OWN,
     BACKFILL_RELAXED,
     BACKFILL_SHIFT,
     BACKFILL_SLACK,
@@ -62,11 +63,13 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
     if jobs.nodes_pass != 0:
         return ask_nodes(jobs.nodes_pass, jobs, sim, NODES_CONTESTED, 0) == 1
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
-    # none fits and nothing is to be planned.
-    return (
-        sim.n_waiting - sim.n_overdue >= 2
-        and sim.waiting_processors > sim.free
-        and (least_processors(sim, BASE_ORDER) <= sim.free or must_plan(sim))
+    # none fits and nothing is to be planned. What a mode in Python does is not known.
+    if sim.n_waiting - sim.n_overdue < 2:
+        return False
+    if sim.backfill == BACKFILL_OWN:
+        return True
+    return sim.waiting_processors > sim.free and (
+        least_processors(sim, BASE_ORDER) <= sim.free or must_plan(sim)
     )
 
 

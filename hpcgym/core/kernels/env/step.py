@@ -12,11 +12,13 @@ from hpcgym.core.constants import (
     ACTION_WEIGHTS,
     DECIDE_INTERVAL,
     PASS_ORDER,
+    PHASE_OWN_PASS,
     PHASE_PASS,
     RULE_SUBMIT,
     RULE_WEIGHTS,
     STATUS_BAD_ACTION,
     STATUS_DONE,
+    STATUS_OWN_PASS,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
@@ -98,17 +100,21 @@ def step(
 
     Return what `hpcgym.core.kernels.clock.run` returns. If a value is NaN or beyond [-1, 1], return
     `STATUS_BAD_ACTION`, with nothing done. An episode without a decision ends in its first step,
-    whatever the action. Writes the simulation and, as `observe`, the observation.
+    whatever the action. With `STATUS_OWN_PASS` the step is not over: the caller makes the pass and
+    calls again. Writes the simulation and, as `observe`, the observation.
     """
-    for value in values:
-        if not abs(value) <= 1.0:  # also where the value is NaN
-            return STATUS_BAD_ACTION
-    sim.n_steps += 1
-    if action_spec.kind == ACTION_JOB and slot[index] < 0:
-        sim.n_invalid += 1
-    if sim.phase == PHASE_PASS:
-        take_action(jobs, sim, action_spec, slot, index, values)
+    if sim.phase != PHASE_OWN_PASS:
+        for value in values:
+            if not abs(value) <= 1.0:  # also where the value is NaN
+                return STATUS_BAD_ACTION
+        sim.n_steps += 1
+        if action_spec.kind == ACTION_JOB and slot[index] < 0:
+            sim.n_invalid += 1
+        if sim.phase == PHASE_PASS:
+            take_action(jobs, sim, action_spec, slot, index, values)
     status = run(jobs, sim)
+    if status == STATUS_OWN_PASS:
+        return status
     observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
     pay(sim, reward_plan, status == STATUS_DONE, False)
     return status
