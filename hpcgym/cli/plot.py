@@ -39,7 +39,10 @@ def plot_log(
         Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
     ],
     kind: Annotated[
-        str, typer.Option("--kind", "-k", metavar="gantt|usage|distribution|hours|sizes")
+        str,
+        typer.Option(
+            "--kind", "-k", metavar="KIND", help="gantt, usage, distribution, hours or sizes."
+        ),
     ] = "gantt",
     policy: Annotated[
         list[str],
