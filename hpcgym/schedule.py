@@ -18,8 +18,17 @@ from hpcgym.core.predictor import Correction, Estimates
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError, OutputError, unknown_name
-from hpcgym.output import writing
+from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.export import (
+    NODE_COLUMNS,
+    Columns,
+    batsim_frame,
+    check_suffix,
+    job_set,
+    table_of,
+    write_csv,
+    write_parquet,
+)
 from hpcgym.registry import PICTURES
 
 if TYPE_CHECKING:
@@ -31,25 +40,8 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-CSV_COLUMNS = (
-    "job_id",
-    "submit_time",
-    "start_time",
-    "run_time",
-    "requested_time",
-    "processors",
-    "backfilled",
-)
-"""Columns of the CSV file."""
-
-NODE_COLUMNS = ("partition", "n_nodes", "n_groups", "nodes")
-"""Its further columns on a machine of nodes."""
-
 Group = Literal["class", "user", "partition", "resource"]
 """What `Schedule.metrics` can be asked by."""
-
-SUFFIXES = (".csv", ".swf", ".swf.gz")
-"""Endings of a file name that `Schedule.write` knows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +163,7 @@ class Schedule:
             rows: dict[Any, dict[str, float]] = node_metrics.by_resource(*self.on_nodes())
         else:
             labels, names = self._labels(by)
-            self._refuse_unfinished("metrics by group")
+            self.refuse_unfinished("metrics by group")
             groups = metrics.summary_by(labels, self.workload, *columns)
             rows = {names.get(label, label): record for label, record in groups.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
@@ -237,7 +229,7 @@ class Schedule:
         """
         if self.placement is None:
             raise self._needs_nodes("resources and placements")
-        self._refuse_unfinished("a metric of nodes")
+        self.refuse_unfinished("a metric of nodes")
         return self.workload, self.start_time, self.run_time, self.placement
 
     def _needs_nodes(self, what: str) -> HpcgymError:
@@ -260,7 +252,7 @@ class Schedule:
 
         Source: Carastan-Santos et al. 2019, figure 1.
         """
-        self._refuse_unfinished("a weekly series")
+        self.refuse_unfinished("a weekly series")
         if metric not in metrics.JOB_METRICS:
             raise HpcgymError(unknown_name("metric", metric, metrics.JOB_METRICS))
         instants = {
@@ -358,36 +350,72 @@ class Schedule:
         )
         return dict(zip(NODE_COLUMNS, columns, strict=True))
 
-    def write(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a .csv file (`to_csv`), or a .swf or .swf.gz file (`to_swf`), by the name's ending.
+    def write(self, path: str | Path, *, columns: Columns = "default", force: bool = False) -> None:
+        """Write a file in the format that its name's ending says.
+
+        | ending | written as by |
+        |---|---|
+        | `.csv` | `to_csv` |
+        | `.parquet` | `to_parquet` |
+        | `.batsim.csv` | `to_batsim` |
+        | `.swf`, `.swf.gz` | `to_swf` |
 
         Raises:
-            OutputError: The name ends otherwise, the file exists and `force` is False, or it cannot
-                be written.
+            OutputError: The name ends otherwise, the file exists and `force` is False, it cannot be
+                written, or has fixed columns where all are asked for.
         """
-        if check_suffix(path) == ".csv":
-            self.to_csv(path, force=force)
+        suffix = check_suffix(path, columns)
+        if suffix == ".csv":
+            self.to_csv(path, columns=columns, force=force)
+        elif suffix == ".parquet":
+            self.to_parquet(path, columns=columns, force=force)
+        elif suffix == ".batsim.csv":
+            self.to_batsim(path, force=force)
         else:
             self.to_swf(path, force=force)
 
-    def to_csv(self, path: str | Path, *, force: bool = False) -> None:
+    def to_csv(
+        self, path: str | Path, *, columns: Columns = "default", force: bool = False
+    ) -> None:
         """Write one row per job, by submit time, then position, with the columns `CSV_COLUMNS`.
 
-        On a machine of nodes the columns `NODE_COLUMNS` follow.
-
-        Times are in the log's own base, the run time is the executed one, `backfilled` is 0 or 1.
+        On a machine of nodes the columns `NODE_COLUMNS` follow. `columns="all"` writes those of
+        `to_frame`. Times are in the log's own base, the run time is the executed one, and
+        `backfilled` and `thresholded` are 0 or 1.
 
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
         """
-        further = () if self.placement is None else NODE_COLUMNS
-        frame = self.to_frame()[[*CSV_COLUMNS, *further]]
-        offset = self.workload.time_offset
-        frame["submit_time"] += offset
-        frame["start_time"] = np.where(self.start_time >= 0, self.start_time + offset, -1)
-        frame["backfilled"] = frame["backfilled"].astype(np.int64)
-        with writing(path, force=force) as file:
-            frame.to_csv(file, index=False, lineterminator="\n")
+        write_csv(path, table_of(self, columns), force=force)
+
+    def to_parquet(
+        self, path: str | Path, *, columns: Columns = "default", force: bool = False
+    ) -> None:
+        """Write the table of `to_csv` as a Parquet file, where truths stay truths.
+
+        Raises:
+            OutputError: pyarrow is not installed, the file exists and `force` is False, or it
+                cannot be written.
+        """
+        write_parquet(path, table_of(self, columns), force=force)
+
+    def to_batsim(self, path: str | Path, *, force: bool = False) -> None:
+        """Write Batsim's table of jobs as CSV, see `hpcgym.export.batsim_frame`; evalys reads it.
+
+        Raises:
+            HpcgymError: The schedule is unfinished, or its jobs took turns on processors.
+            OutputError: The file exists and `force` is False, or it cannot be written.
+        """
+        write_csv(path, batsim_frame(self), force=force)
+
+    def to_evalys(self) -> Any:
+        """Return the schedule as an `evalys.jobset.JobSet`, which draws a Gantt chart of it.
+
+        Raises:
+            HpcgymError: evalys is not installed, the schedule is unfinished, or its jobs took turns
+                on processors.
+        """
+        return job_set(self)
 
     def to_swf(self, path: str | Path, *, force: bool = False) -> None:
         """Write the simulated jobs as a log in the Standard Workload Format, gzipped as .gz.
@@ -423,8 +451,8 @@ class Schedule:
         records = log.records.assign(**changed, allocated_processors=jobs.processors)
         return replace(log, records=records)
 
-    def _refuse_unfinished(self, what: str) -> None:
-        """Refuse what only a finished schedule has."""
+    def refuse_unfinished(self, what: str) -> None:
+        """Raise an HpcgymError unless every job has started."""
         if not self.complete:
             waiting = int((self.start_time < 0).sum())
             raise HpcgymError(
@@ -552,19 +580,3 @@ def simulate(
         settings,
         placement=simulator.placement,
     )
-
-
-def check_suffix(path: str | Path) -> str:
-    """Return which of `SUFFIXES` a file name ends in.
-
-    Raises:
-        OutputError: The name ends otherwise.
-
-    Example:
-        >>> check_suffix("run.swf.gz")
-        '.swf.gz'
-    """
-    for suffix in SUFFIXES:
-        if str(path).endswith(suffix):
-            return suffix
-    raise OutputError(f"{path}: the name must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")

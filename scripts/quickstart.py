@@ -17,7 +17,7 @@ SCENARIO = "synthetic-256-weeks"
 
 def main():
     """Install hpcgym if needed, and evaluate in the environment that has it."""
-    install = [sys.executable, os.path.join(ROOT, "scripts", "install.py"), "report"]
+    install = [sys.executable, os.path.join(ROOT, "scripts", "install.py"), "report,render"]
     ready = subprocess.run(install, stdout=subprocess.PIPE)
     if ready.returncode:
         return ready.returncode

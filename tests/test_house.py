@@ -25,7 +25,7 @@ FLOORS = [
     {"registry", "output", "ranges", "machine"},
     {"core"},
     {"trace"},
-    {"allocation", "batch", "gang", "moldable", "policies", "schedule", "simulators"},
+    {"allocation", "batch", "export", "gang", "moldable", "policies", "schedule", "simulators"},
     {"scenario"},
     {"env"},
     {"agent"},

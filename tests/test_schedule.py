@@ -11,7 +11,8 @@ import pytest
 from hpcgym.core.metrics import WEEK_S
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError, PolicyError
-from hpcgym.schedule import CSV_COLUMNS, Schedule, simulate
+from hpcgym.export import CSV_COLUMNS
+from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.clean import clean
 from hpcgym.trace.resample import resample
 from hpcgym.trace.swf import read_swf
@@ -230,7 +231,7 @@ def test_existing_file_is_replaced_only_by_force(schedule: Schedule, tmp_path: P
 
 @pytest.mark.parametrize("name", ["out", "out.txt", "out.csv.gz", "swf"])
 def test_file_of_another_format_is_refused(schedule: Schedule, tmp_path: Path, name: str) -> None:
-    with pytest.raises(OutputError, match=r"must end in \.csv, \.swf or \.swf\.gz"):
+    with pytest.raises(OutputError, match=r"must end in \.batsim\.csv, \.csv, \.parquet, \.swf or"):
         schedule.write(tmp_path / name)
     assert not (tmp_path / name).exists()
 

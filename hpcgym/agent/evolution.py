@@ -132,7 +132,7 @@ class CMAES:
             import cma
         except ImportError:
             raise HpcgymError(
-                "CMAES needs the package cma, which is not installed: pip install 'hpcgym[train]'"
+                "CMAES needs the package cma, which is not installed: pip install cma"
             ) from None
         first = _beginning(mean, step_size, candidates)
         own = np.random.RandomState(int(generator.integers(1, 2**31)))  # not numpy's shared one

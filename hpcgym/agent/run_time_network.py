@@ -124,7 +124,7 @@ def fit_network(
         import torch
     except ImportError:
         raise HpcgymError(
-            "fitting a network needs torch, which is not installed: pip install 'hpcgym[train]'"
+            "fitting a network needs torch, which is not installed: pip install torch"
         ) from None
     if not any(len(one) for one in samples):
         raise HpcgymError("no job ever waited in the weeks to learn from: nothing to fit")

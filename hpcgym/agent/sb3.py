@@ -20,7 +20,7 @@ try:
 except ImportError:
     raise HpcgymError(
         "HPCBatchVecEnv needs Stable-Baselines3, which is not installed: pip install "
-        "'hpcgym[train]'"
+        "stable-baselines3"
     ) from None
 
 

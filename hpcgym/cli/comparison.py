@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 from rich.console import Console
 
+from hpcgym.cli.options import (
+    idle_on_machine,
+    idle_options,
+    log_at,
+    parse_threshold,
+    read_machine,
+    refuse_idle,
+    show_report,
+    show_settings,
+    stated,
+    warn,
+)
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from hpcgym.evaluation import CrossValidationResult, Evaluation
+    from hpcgym.scenario.episodes import Episodes
 
 UNFINISHED = "unfinished.jsonl"
 """Run cache in the output folder until all is done; see `hpcgym.evaluation.run_cache`."""
@@ -28,7 +41,86 @@ Resume: TypeAlias = Annotated[
     bool,
     typer.Option("--resume", help="With --output: go on from what an interrupted run kept there."),
 ]
+LogOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="A log of your own, a table of jobs, or - for standard input, in place of a "
+        "scenario. The options of the machine, the scheduler and the cleaning go with it.",
+    ),
+]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+
+MACHINE = ("processors", "machine", "placement", "requested_memory")
+SCHEDULER = (
+    *("backfill", "backfill_order", "threshold", "estimates", "correction", "kill_at_limit"),
+    "event_semantics",
+)
+CLEANING = ("missing_request", "max_request", "minimum_run_time", "on_bad_line")
+"""Parameters that go with a log only, since a scenario states its own."""
+
+
+def refuse_idle_options(context: typer.Context) -> None:
+    """Refuse options of a log where none is given, and others that have no effect.
+
+    Raises:
+        HpcgymError: One of them is given.
+    """
+    given = context.params
+    if given["log"] is not None:
+        if given.get("scenario") or given.get("scenarios"):
+            raise HpcgymError("--log and --scenario are both given; give one of them")
+        refuse_idle(context, idle_on_machine(given["machine"]))
+    flags = {one.name: one.opts[0] for one in context.command.params}
+    for name in (*MACHINE, *SCHEDULER, *CLEANING):
+        if given["log"] is None and stated(context, name):
+            raise HpcgymError(f"{flags[name]} goes with --log only; a scenario states its own")
+    refuse_idle(context, {"force": None if given["output"] else "without --output"})
+
+
+def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]:
+    """Return the weeks of `--log`, or of scenarios, and print what the cleaning did.
+
+    Raises:
+        HpcgymError: One of them cannot be found or read, or an option has no effect.
+    """
+    from hpcgym.scenario.episodes import Episodes
+    from hpcgym.scenario.from_log import episodes_of_log
+
+    if context.params["log"] is None:
+        several = [Episodes(name) for name in scenarios]
+        for weeks in several:
+            report = weeks.report
+            if report is not None:
+                kill = weeks.settings.kill_at_limit
+                show_report(context, report, kill=kill, brief=report.jobs == report.records)
+        return several
+    names = (*MACHINE, *SCHEDULER, *CLEANING)
+    options = {name: context.params[name] for name in names if stated(context, name)}
+    if "threshold" in options:
+        options["threshold"] = parse_threshold(options["threshold"])
+    options["machine"] = read_machine(context.params["machine"])
+    log = log_at(context, context.params["log"])
+    weeks, report = episodes_of_log(log, seed=context.params["seed"], **options)
+    refuse_idle(context, idle_options(weeks.settings))
+    show_report(context, report, kill=weeks.settings.kill_at_limit)
+    return [weeks]
+
+
+def show_conditions(context: typer.Context, episodes: Episodes, **numbers: object) -> None:
+    """Print in one line under which settings the weeks are run."""
+    trace = episodes.scenario.trace
+    kind = "scenario" if context.params["log"] is None else "log"
+    show_settings(
+        context,
+        episodes.settings,
+        f"{kind} {episodes.scenario.name}",
+        missing_request=trace.missing_request,
+        max_request=trace.max_request_s,
+        minimum_run_time=trace.minimum_run_time_s or None,
+        processors=episodes.scenario.machine.processors,
+        **numbers,
+    )
 
 
 def output_option(files: Sequence[str]) -> Any:
@@ -104,6 +196,8 @@ def show_and_write(
 
     Console().print(result.table())
     for evaluation in figures.values():
+        if evaluation.interval_warning:
+            warn(evaluation.interval_warning)
         for table in evaluation.tables_on_nodes():
             Console().print("", table)
     if folder is None:
@@ -122,7 +216,7 @@ def _draw(evaluation: Evaluation, path: Path, *, force: bool) -> None:
     from hpcgym.report import draw_evaluation
 
     if find_spec("matplotlib") is None:
-        typer.echo("no figure: matplotlib is not installed (pip install 'hpcgym[report]')")
+        typer.echo("no figure: matplotlib is not installed (pip install matplotlib)")
         return
     draw_evaluation(evaluation, path, force=force)
     typer.echo(f"wrote {path}")

@@ -11,12 +11,34 @@ import typer
 from hpcgym.cli.comparison import (
     Force,
     Jitter,
+    LogOption,
     Replicas,
     Resume,
     output_option,
+    refuse_idle_options,
     results_folder,
     run_cache_in,
     show_and_write,
+    show_conditions,
+    weeks_of,
+)
+from hpcgym.cli.options import (
+    BACKFILL,
+    BACKFILL_ORDER,
+    CORRECTION,
+    ESTIMATES,
+    EVENT_SEMANTICS,
+    KILL,
+    MAX_REQUEST,
+    MINIMUM_RUN_TIME,
+    MISSING_REQUEST,
+    ON_BAD_LINE,
+    THRESHOLD,
+    MachineFile,
+    Placement,
+    Processors,
+    RequestedMemory,
+    refuse_idle,
 )
 from hpcgym.errors import HpcgymError
 
@@ -34,6 +56,7 @@ def refuse_references(given: bool | None) -> None:
 
 
 def cross_validate_agents(
+    context: typer.Context,
     names: Annotated[
         list[str],
         typer.Argument(
@@ -69,6 +92,22 @@ def cross_validate_agents(
     processes: Annotated[
         int, typer.Option(help="Processes to spread trainings and runs over.")
     ] = 1,
+    log: LogOption = None,
+    processors: Processors = None,
+    machine: MachineFile = None,
+    placement: Placement = "lowest",
+    requested_memory: RequestedMemory = False,
+    backfill: Annotated[str | None, BACKFILL] = None,
+    backfill_order: Annotated[str | None, BACKFILL_ORDER] = None,
+    threshold: Annotated[str | None, THRESHOLD] = None,
+    estimates: Annotated[str | None, ESTIMATES] = None,
+    correction: Annotated[str | None, CORRECTION] = None,
+    kill_at_limit: Annotated[bool | None, KILL] = None,
+    event_semantics: Annotated[str | None, EVENT_SEMANTICS] = None,
+    missing_request: Annotated[str | None, MISSING_REQUEST] = None,
+    max_request: Annotated[int | None, MAX_REQUEST] = None,
+    minimum_run_time: Annotated[int | None, MINIMUM_RUN_TIME] = None,
+    on_bad_line: Annotated[str | None, ON_BAD_LINE] = None,
     output: Annotated[Path | None, output_option(FILES)] = None,
     resume: Resume = False,
     force: Force = False,
@@ -83,20 +122,28 @@ def cross_validate_agents(
     are to SAF on the same weeks and jittered copies, in pairs. Baselines show what is achieved
     today, and what hindsight and clairvoyance would give.
     """
+    from hpcgym.agent.base import NamedAgent
+    from hpcgym.agent.rule import RuleAgent
     from hpcgym.evaluation import cross_validate
     from hpcgym.evaluation.baselines import BASELINES
     from hpcgym.evaluation.cross_validation import load_agent_or_trainer
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
-    from hpcgym.scenario.episodes import Episodes
-    from hpcgym.scenario.load import load_scenario
 
+    refuse_idle_options(context)
     chosen = [load_agent_or_trainer(name) for name in names]
-    logs = [load_scenario(name) for name in scenarios or [DEFAULT_SCENARIO]]
-    figures = _figures([log.name for log in logs])
+    learns = baselines or not all(isinstance(one, RuleAgent | NamedAgent) for one in chosen)
+    why = None if learns else "with --no-baselines and no trainer"
+    refuse_idle(context, {"folds": why, "seeds": why})
+    logs = weeks_of(context, scenarios or [DEFAULT_SCENARIO])
+    figures = _figures([weeks.scenario.name for weeks in logs])
     with results_folder(output, (*FILES[:-1], *figures), resume=resume, force=force) as folder:
+        numbers = {"jitter": jitter, "replicas": replicas, "seed": seed}
+        trained = {"folds": folds, "seeds": seeds} if learns else {}
+        for weeks in logs:
+            show_conditions(context, weeks, **trained, **numbers)
         result = cross_validate(
             chosen,
-            [Episodes(log) for log in logs],
+            logs,
             folds=folds,
             seeds=seeds,
             jitter=jitter,

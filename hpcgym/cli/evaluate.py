@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated
 
 import typer
 
 from hpcgym.cli.comparison import (
     Force,
     Jitter,
+    LogOption,
     Replicas,
     Resume,
     output_option,
+    refuse_idle_options,
     results_folder,
     run_cache_in,
     show_and_write,
+    show_conditions,
+    weeks_of,
 )
 from hpcgym.cli.options import (
+    BACKFILL,
+    BACKFILL_ORDER,
+    CORRECTION,
+    ESTIMATES,
+    EVENT_SEMANTICS,
+    KILL,
+    MAX_REQUEST,
+    MINIMUM_RUN_TIME,
+    MISSING_REQUEST,
+    ON_BAD_LINE,
+    THRESHOLD,
     MachineFile,
     Placement,
+    Processors,
     RequestedMemory,
-    parse_threshold,
-    read_machine,
 )
 from hpcgym.errors import HpcgymError
 
@@ -31,6 +45,7 @@ FILES = ("runs.csv", "summary.csv", "comparison.png")
 
 
 def evaluate_agents(
+    context: typer.Context,
     agents: Annotated[
         list[str],
         typer.Option(
@@ -52,38 +67,22 @@ def evaluate_agents(
         int, typer.Option(help="Seed of copies, intervals and synthetic requests.")
     ] = 0,
     processes: Annotated[int, typer.Option(help="Processes to spread the weeks over.")] = 1,
-    log: Annotated[
-        str | None,
-        typer.Option(help="A log of your own, or a table of jobs, in place of a scenario."),
-    ] = None,
-    processors: Annotated[
-        int | None,
-        typer.Option(help="With --log: size of the machine; default as its header says."),
-    ] = None,
+    log: LogOption = None,
+    processors: Processors = None,
     machine: MachineFile = None,
     placement: Placement = "lowest",
     requested_memory: RequestedMemory = False,
-    threshold: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SECONDS|none",
-            help="With --log: wait beyond which a job goes first; default 200000.",
-        ),
-    ] = None,
-    missing_request: Annotated[
-        str | None,
-        typer.Option(
-            metavar="max|tsafrir|drop",
-            help="With --log: what replaces requested times it lacks; default max.",
-        ),
-    ] = None,
-    on_bad_line: Annotated[
-        str | None,
-        typer.Option(
-            metavar="raise|drop",
-            help="With --log: what to do with malformed lines; default raise.",
-        ),
-    ] = None,
+    backfill: Annotated[str | None, BACKFILL] = None,
+    backfill_order: Annotated[str | None, BACKFILL_ORDER] = None,
+    threshold: Annotated[str | None, THRESHOLD] = None,
+    estimates: Annotated[str | None, ESTIMATES] = None,
+    correction: Annotated[str | None, CORRECTION] = None,
+    kill_at_limit: Annotated[bool | None, KILL] = None,
+    event_semantics: Annotated[str | None, EVENT_SEMANTICS] = None,
+    missing_request: Annotated[str | None, MISSING_REQUEST] = None,
+    max_request: Annotated[int | None, MAX_REQUEST] = None,
+    minimum_run_time: Annotated[int | None, MINIMUM_RUN_TIME] = None,
+    on_bad_line: Annotated[str | None, ON_BAD_LINE] = None,
     output: Annotated[Path | None, output_option(FILES)] = None,
     resume: Resume = False,
     force: Force = False,
@@ -97,42 +96,14 @@ def evaluate_agents(
     from hpcgym.agent.shelf import load_agent
     from hpcgym.evaluation import evaluate
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
-    from hpcgym.scenario.episodes import Episodes
-    from hpcgym.scenario.from_log import THRESHOLD_S, episodes_of_log
 
-    needs_log = {
-        "--processors": processors,
-        "--machine": machine,
-        "--placement": None if placement == "lowest" else placement,
-        "--requested-memory": requested_memory or None,
-        "--threshold": threshold,
-        "--missing-request": missing_request,
-        "--on-bad-line": on_bad_line,
-    }
-    for option, value in needs_log.items():
-        if value is not None and log is None:
-            raise HpcgymError(f"{option} goes with --log only; a scenario states its own")
-    if log is not None and scenario is not None:
-        raise HpcgymError("--log and --scenario are both given; give one of them")
+    refuse_idle_options(context)
     chosen = [load_agent(name) for given in agents for name in split_agents(given)]
     with results_folder(output, FILES, resume=resume, force=force) as folder:
-        if log is None:
-            episodes = Episodes(scenario or DEFAULT_SCENARIO)
-            report = episodes.report
-        else:
-            episodes, report = episodes_of_log(
-                log,
-                processors=processors,
-                missing_request=cast(Any, missing_request or "max"),
-                threshold=THRESHOLD_S if threshold is None else parse_threshold(threshold),
-                seed=seed,
-                on_bad_line=cast(Any, on_bad_line or "raise"),
-                machine=read_machine(machine, placement),
-                placement=placement,
-                requested_memory=requested_memory,
-            )
-        if report is not None and (log is not None or report.jobs < report.records):
-            typer.echo(report)
+        (episodes,) = weeks_of(context, [scenario or DEFAULT_SCENARIO])
+        show_conditions(
+            context, episodes, weeks=weeks or "all", jitter=jitter, replicas=replicas, seed=seed
+        )
         result = evaluate(
             chosen,
             episodes,

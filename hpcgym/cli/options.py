@@ -1,49 +1,190 @@
-"""Options that several subcommands have."""
+"""Options of the scheduler and of the cleaning, under one name in every subcommand.
+
+`hpcgym simulate` shows their defaults. In `hpcgym evaluate` and `hpcgym cross-validate` they go
+with `--log`, and None stands for the default there (docs/commands.md).
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
+    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.machine import Machine
+    from hpcgym.trace.clean import CleaningReport
 
-MachineFile = Annotated[
-    Path | None,
-    typer.Option("--machine", metavar="TOML", help="A machine of nodes, in place of --processors."),
+SCHEDULER, LOG = "Scheduler", "Log and machine"
+"""Headings of the options in `--help`."""
+
+Processors: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        rich_help_panel=LOG, help="Size of the machine; default as the log's header says."
+    ),
 ]
-Placement = Annotated[
+MachineFile: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--machine",
+        rich_help_panel=LOG,
+        metavar="TOML",
+        help="A machine of nodes, in place of --processors.",
+    ),
+]
+Placement: TypeAlias = Annotated[
     str,
     typer.Option(
+        rich_help_panel=SCHEDULER,
         metavar="RULE",
         help="With --machine: which nodes a job gets: lowest, tightest, fewest-groups, contiguous, "
         "local, best-effort-contiguous, best-effort-local.",
     ),
 ]
-RequestedMemory = Annotated[
+RequestedMemory: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--requested-memory",
+        rich_help_panel=LOG,
         help="With --machine: jobs of an SWF log need the memory of its field 10.",
     ),
+]
+BACKFILL = typer.Option(
+    rich_help_panel=SCHEDULER,
+    metavar="MODE",
+    help="Backfilling mode: none, easy, conservative, depth:k=3, multi-queue, look-ahead, "
+    "relaxed, slack:c=1, gang. Parameters follow a colon: multi-queue:delay=2500.",
+)
+BACKFILL_ORDER = typer.Option(
+    rich_help_panel=SCHEDULER, help="Order of backfill candidates; default as the policy's."
+)
+THRESHOLD = typer.Option(
+    rich_help_panel=SCHEDULER,
+    metavar="SECONDS|none",
+    help="Wait beyond which a job goes first: by default none in simulate, 200000 with --log.",
+)
+ESTIMATES = typer.Option(
+    rich_help_panel=SCHEDULER,
+    metavar="KIND",
+    help="Estimates of run times that the scheduler plans with: requested, exact, doubled, "
+    "recent, f-model:f=3.",
+)
+CORRECTION = typer.Option(
+    rich_help_panel=SCHEDULER,
+    metavar="KIND",
+    help="New estimate of a job that runs longer than its estimate: none, reqtime, tsafrir, "
+    "doubling.",
+)
+KILL = typer.Option(
+    "--kill/--no-kill",
+    rich_help_panel=SCHEDULER,
+    help="Whether a job is killed at its requested time.",
+)
+EVENT_SEMANTICS = typer.Option(
+    rich_help_panel=SCHEDULER,
+    metavar="KIND",
+    help="Order of events at one instant: batch, or pyss.",
+)
+MISSING_REQUEST = typer.Option(
+    rich_help_panel=LOG,
+    metavar="KIND",
+    help="What replaces requested times that the log lacks: run, max, tsafrir, drop; by default "
+    "run in simulate, max with --log.",
+)
+MAX_REQUEST = typer.Option(
+    rich_help_panel=LOG, metavar="SECONDS", help="Cut longer requests to this."
+)
+MINIMUM_RUN_TIME = typer.Option(
+    rich_help_panel=LOG, metavar="SECONDS", help="Drop jobs that ran shorter."
+)
+ON_BAD_LINE = typer.Option(
+    rich_help_panel=LOG, metavar="KIND", help="Malformed lines: raise, or drop."
+)
+
+
+def refuse_former_kill(given: bool | None) -> None:
+    """Refuse the former name of `--kill`, where it is given."""
+    if given is not None:
+        raise HpcgymError(
+            "--kill-at-limit and --no-kill-at-limit are now called --kill and --no-kill"
+        )
+
+
+FormerKill: TypeAlias = Annotated[
+    bool | None,
+    typer.Option("--kill-at-limit/--no-kill-at-limit", hidden=True, callback=refuse_former_kill),
 ]
 
 NO_THRESHOLD = "none"
 """Value of `--threshold` where no job goes first for its wait."""
 
+STDIN = "-"
+"""In place of a log's file: read it from standard input."""
 
-def read_machine(path: Path | None, placement: str) -> Machine | None:
-    """Return the machine of `--machine`, or None; refuse a placement without one.
+
+def stated(context: typer.Context, name: str) -> bool:
+    """Tell whether a parameter was given on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def refuse_idle(context: typer.Context, idle: Mapping[str, str | None]) -> None:
+    """Refuse options that are given, yet have no effect.
+
+    Args:
+        idle: Why a parameter has none, such as "without --output"; None where it has one.
+
+    Raises:
+        HpcgymError: One of them is given.
+    """
+    flags = {one.name: one.opts[0] for one in context.command.params}
+    for name, why in idle.items():
+        if why is not None and stated(context, name):
+            raise HpcgymError(f"{flags[name]} has no effect {why}")
+
+
+def idle_options(settings: SchedulerSettings) -> dict[str, str | None]:
+    """Return why options of the scheduler have no effect under some settings, see `refuse_idle`."""
+    from hpcgym.core.backfill import OwnSimulator, as_mode
+
+    mode, predictor = as_mode(settings.backfill), settings.predictor
+    takes_turns = isinstance(mode, OwnSimulator)
+    idle: dict[str, str | None] = dict.fromkeys(
+        ("threshold", "estimates", "correction", "event_semantics"),
+        f"with --backfill {mode}" if takes_turns else None,
+    )
+    requests = predictor is not None and predictor.kind in ("requested", "doubled")
+    outlives = predictor is None or predictor.online or (requests and not settings.kill_at_limit)
+    if settings.correction != "none" and not outlives:
+        idle["correction"] = f"with --estimates {settings.estimates}: no job outlives its estimate"
+    return idle
+
+
+def idle_on_machine(machine: Path | None) -> dict[str, str | None]:
+    """Return why options of the machine have no effect, see `refuse_idle`."""
+    without = "without --machine" if machine is None else None
+    return {
+        "placement": without,
+        "requested_memory": without,
+        "processors": None if machine is None else "beside --machine",
+    }
+
+
+def read_machine(path: Path | None, placement: str = "lowest") -> Machine | None:
+    """Return the machine of `--machine`, or None; refuse another placement without one.
 
     Raises:
         HpcgymError: The file has an error, or `--placement` is given without it.
     """
     if path is None and placement != "lowest":
-        raise HpcgymError("--placement goes with --machine only; counted processors have no place")
+        raise HpcgymError("--placement has no effect without --machine")
     if path is None:
         return None
     from hpcgym.machine import Machine
@@ -68,3 +209,61 @@ def parse_threshold(text: str) -> int | None:
             f"--threshold {text!r}: allowed are whole seconds, at least 0, and {NO_THRESHOLD!r}"
         )
     return int(text)
+
+
+def log_at(context: typer.Context, log: str) -> str:
+    """Return a log's name or file; standard input is kept in a file until the command ends."""
+    if log != STDIN:
+        return log
+    file = Path(context.with_resource(TemporaryDirectory(prefix="hpcgym-")), "stdin.swf")
+    file.write_bytes(sys.stdin.buffer.read())
+    return str(file)
+
+
+def warn(text: str) -> None:
+    """Print a warning, one line on standard error."""
+    typer.echo(f"hpcgym: warning: {text}", err=True)
+
+
+def _say(context: typer.Context, text: object) -> None:
+    """Print a line beside a table; on standard error where a program reads the table."""
+    typer.echo(text, err=context.params.get("how", "table") != "table")
+
+
+def show_report(
+    context: typer.Context, report: CleaningReport, *, kill: bool, brief: bool = False
+) -> None:
+    """Print what the cleaning did, or only what it ignored; warn of work that is lost by killing.
+
+    `kill` tells whether jobs are killed at their requests.
+    """
+    if not brief:
+        _say(context, report)
+    for step in report.steps:
+        if brief and step.jobs and step.action == "ignored":
+            _say(context, f"{report.name}: ignored, of {step.jobs} jobs: {step.detail}")
+    if kill and report.cut_warning:
+        warn(report.cut_warning)
+
+
+_ONLY_IF_SET = {"correction": "none", "event_semantics": "batch", "placement": "lowest"}
+"""Settings that a line leaves out where they are as usual."""
+
+
+def show_settings(
+    context: typer.Context, settings: SchedulerSettings, of: str, **further: Any
+) -> None:
+    """Print in one line under which settings `of` is run; what is None is left out."""
+    words: dict[str, Any] = {
+        "backfill": settings.backfill,
+        "backfill order": settings.backfill_order,
+        "threshold": NO_THRESHOLD if settings.threshold is None else settings.threshold,
+        "kill": "yes" if settings.kill_at_limit else "no",
+        "estimates": settings.estimates,
+    }
+    for key, usual in _ONLY_IF_SET.items():
+        value = getattr(settings, key)
+        words[key.replace("_", " ")] = None if value == usual else value
+    words |= {key.replace("_", " "): value for key, value in further.items()}
+    shown = (f"{key} {value}" for key, value in words.items() if value is not None)
+    _say(context, f"settings: {', '.join([of, *shown])}")

@@ -9,12 +9,22 @@ import typer
 
 from hpcgym.cli.evaluate import split_agents
 from hpcgym.cli.options import (
+    BACKFILL,
+    ESTIMATES,
     NO_THRESHOLD,
+    SCHEDULER,
+    THRESHOLD,
     MachineFile,
     Placement,
+    Processors,
     RequestedMemory,
+    idle_on_machine,
+    log_at,
     parse_threshold,
     read_machine,
+    refuse_idle,
+    show_report,
+    show_settings,
 )
 from hpcgym.errors import HpcgymError
 
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
 
 
 def plot_log(
+    context: typer.Context,
     logs: Annotated[
         list[str],
         typer.Argument(
@@ -46,22 +57,17 @@ def plot_log(
     ] = "gantt",
     policy: Annotated[
         list[str],
-        typer.Option("--policy", "-p", help="Policies of a log, separated by commas."),
+        typer.Option(
+            "--policy",
+            "-p",
+            rich_help_panel=SCHEDULER,
+            help="Policies of a log, separated by commas.",
+        ),
     ] = ["FCFS"],  # noqa: B006 - read by typer, never changed
-    backfill: Annotated[
-        list[str],
-        typer.Option(metavar="MODE", help="Backfilling mode; may be given repeatedly."),
-    ] = ["easy"],  # noqa: B006
-    threshold: Annotated[
-        str,
-        typer.Option(metavar="SECONDS|none", help="Wait beyond which a job goes first."),
-    ] = NO_THRESHOLD,
-    estimates: Annotated[
-        str, typer.Option(help="Estimates of run times that the scheduler plans with.")
-    ] = "requested",
-    processors: Annotated[
-        int | None, typer.Option(help="Size of the machine; default as the log's header says.")
-    ] = None,
+    backfill: Annotated[list[str], BACKFILL] = ["easy"],  # noqa: B006
+    threshold: Annotated[str, THRESHOLD] = NO_THRESHOLD,
+    estimates: Annotated[str, ESTIMATES] = "requested",
+    processors: Processors = None,
     machine: MachineFile = None,
     placement: Placement = "lowest",
     requested_memory: RequestedMemory = False,
@@ -76,7 +82,7 @@ def plot_log(
 ) -> None:
     """Draw schedules: over time, as distributions, or as heat maps.
 
-    Several policies, modes or files come into one picture. For other settings of the scheduler,
+    Several policies, modes (--backfill, repeatedly) or files come into one picture. For other settings of the scheduler,
     write a schedule with `hpcgym simulate --output` and draw that.
     """
     from hpcgym.core.settings import SchedulerSettings
@@ -89,7 +95,10 @@ def plot_log(
     ensure_writable(output, force=force)
     blank_figure(1, 1)  # refuse before a long run where matplotlib is missing
     shown = None if days is None else parse_days(days)
-    nodes = read_machine(machine, placement)
+    is_made = any(map(_is_schedule, logs))
+    idle = idle_on_machine(machine) | (dict.fromkeys(_OF_A_LOG, _AS_IT_IS) if is_made else {})
+    refuse_idle(context, idle)
+    nodes = read_machine(machine)
     runs = [
         SchedulerSettings(
             policy=one,
@@ -102,11 +111,10 @@ def plot_log(
         for one in split_agents(given)
         for mode in backfill
     ]
-    if any(map(_is_schedule, logs)):
-        _refuse_settings(policy, backfill, threshold, estimates, machine)
+    if is_made:
         schedules = _read_all(logs, processors)
     elif len(logs) == 1:
-        schedules = _simulated(logs[0], runs, processors, nodes, requested_memory)
+        schedules = _simulated(context, logs[0], runs, processors, nodes, requested_memory)
     else:
         raise HpcgymError(f"{len(logs)} logs are given; one is scheduled and drawn at a time")
     plot_schedules(schedules, kind, output, days=shown, jobs=jobs, force=force)
@@ -133,7 +141,12 @@ def parse_days(text: str) -> tuple[float, float]:
     return days
 
 
+_OF_A_LOG = ("policy", "backfill", "threshold", "estimates", "machine")
+_AS_IT_IS = "on a schedule, which is drawn as it is"
+
+
 def _simulated(
+    context: typer.Context,
     log: str,
     runs: list[SchedulerSettings],
     processors: int | None,
@@ -145,13 +158,16 @@ def _simulated(
     from hpcgym.trace import load_with_report
 
     workload, report = load_with_report(
-        log,
+        log_at(context, log),
         machine_processors=processors,
         machine=machine,
         placement=runs[0].placement,
         requested_memory=requested_memory,
     )
-    typer.echo(report)
+    show_report(context, report, kill=True)
+    for mode in {one.backfill: one for one in runs}.values():
+        policies = dict.fromkeys(str(one.policy) for one in runs)
+        show_settings(context, mode, f"policy {', '.join(policies)}", missing_request="run")
     return {
         label: simulate(workload, **vars(one))
         for label, one in zip(_labels(runs), runs, strict=True)
@@ -176,22 +192,6 @@ def _is_schedule(path: str) -> bool:
         return {"start_time", "backfilled"} <= set(file.readline().strip().split(","))
 
 
-def _refuse_settings(
-    policy: list[str], backfill: list[str], threshold: str, estimates: str, machine: Path | None
-) -> None:
-    """Raise HpcgymError for options that make a schedule where one is given."""
-    changed = {
-        "--policy": policy != ["FCFS"],
-        "--backfill": backfill != ["easy"],
-        "--threshold": threshold != NO_THRESHOLD,
-        "--estimates": estimates != "requested",
-        "--machine": machine is not None,
-    }
-    for option, is_changed in changed.items():
-        if is_changed:
-            raise HpcgymError(f"{option} goes with a log only; a schedule is drawn as it is")
-
-
 def _read_all(paths: list[str], processors: int | None) -> dict[str, Schedule]:
     """Read schedules by the stems of their names, or by whole names where stems are equal."""
     logs = [path for path in paths if not _is_schedule(path)]
@@ -212,7 +212,8 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     import pandas as pd
 
     from hpcgym.core.workload import Workload
-    from hpcgym.schedule import CSV_COLUMNS, Schedule
+    from hpcgym.export import CSV_COLUMNS
+    from hpcgym.schedule import Schedule
 
     try:
         table = pd.read_csv(path, usecols=list(CSV_COLUMNS)).astype(np.int64)

@@ -8,12 +8,32 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from hpcgym.cli.options import (
+    BACKFILL,
+    BACKFILL_ORDER,
+    CORRECTION,
+    ESTIMATES,
+    EVENT_SEMANTICS,
+    KILL,
+    LOG,
+    MAX_REQUEST,
+    MINIMUM_RUN_TIME,
+    MISSING_REQUEST,
     NO_THRESHOLD,
+    ON_BAD_LINE,
+    THRESHOLD,
+    FormerKill,
     MachineFile,
     Placement,
+    Processors,
     RequestedMemory,
+    idle_on_machine,
+    idle_options,
+    log_at,
     parse_threshold,
     read_machine,
+    refuse_idle,
+    show_report,
+    show_settings,
 )
 from hpcgym.cli.show import show_groups, show_metrics, show_resources
 
@@ -24,11 +44,13 @@ if TYPE_CHECKING:
 
 
 def simulate_log(
+    context: typer.Context,
     log: Annotated[
         str,
         typer.Argument(
             metavar="LOG",
-            help="A file in SWF (.swf, .swf.gz), a table of jobs (.csv, .parquet) or a log's name.",
+            help="A file in SWF (.swf, or packed: .gz, .bz2, .xz), a table of jobs (.csv, "
+            ".parquet), a log's name, or - for standard input.",
         ),
     ],
     policy: Annotated[
@@ -37,68 +59,25 @@ def simulate_log(
             "--policy", "-p", help="Order of the waiting jobs: a policy, or q=..,e=..,wait=.."
         ),
     ] = "FCFS",
-    backfill: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE",
-            help="Backfilling mode: none, easy, conservative, conservative:compress=shift, "
-            "depth:k=3, multi-queue, multi-queue:delay=2500.",
-        ),
-    ] = "easy",
-    backfill_order: Annotated[
-        str | None, typer.Option(help="Order of backfill candidates; default as --policy.")
-    ] = None,
-    threshold: Annotated[
-        str,
-        typer.Option(metavar="SECONDS|none", help="Wait beyond which a job goes first."),
-    ] = NO_THRESHOLD,
-    processors: Annotated[
-        int | None, typer.Option(help="Size of the machine; default as the log's header says.")
-    ] = None,
+    backfill: Annotated[str, BACKFILL] = "easy",
+    backfill_order: Annotated[str | None, BACKFILL_ORDER] = None,
+    threshold: Annotated[str, THRESHOLD] = NO_THRESHOLD,
+    processors: Processors = None,
     machine: MachineFile = None,
     placement: Placement = "lowest",
     requested_memory: RequestedMemory = False,
-    estimates: Annotated[
-        str,
-        typer.Option(
-            metavar="requested|exact|doubled|recent|f-model:f=F",
-            help="Estimates of run times that the scheduler plans with.",
-        ),
-    ] = "requested",
-    correction: Annotated[
-        str,
-        typer.Option(
-            metavar="none|reqtime|tsafrir|doubling",
-            help="New estimate of a job that runs longer than its estimate.",
-        ),
-    ] = "none",
-    kill_at_limit: Annotated[
-        bool,
-        typer.Option(
-            "--kill-at-limit/--no-kill-at-limit",
-            help="Whether a job is killed at its requested time.",
-        ),
-    ] = True,
-    event_semantics: Annotated[
-        str, typer.Option(metavar="batch|pyss", help="Order of events at one instant.")
-    ] = "batch",
-    missing_request: Annotated[
-        str,
-        typer.Option(
-            metavar="run|max|tsafrir|drop",
-            help="What replaces requested times the log lacks.",
-        ),
-    ] = "run",
-    max_request: Annotated[
-        int | None, typer.Option(metavar="SECONDS", help="Cut longer requests to this.")
-    ] = None,
-    minimum_run_time: Annotated[
-        int, typer.Option(metavar="SECONDS", help="Drop jobs that ran shorter.")
+    estimates: Annotated[str, ESTIMATES] = "requested",
+    correction: Annotated[str, CORRECTION] = "none",
+    kill_at_limit: Annotated[bool, KILL] = True,
+    former_kill: FormerKill = None,
+    event_semantics: Annotated[str, EVENT_SEMANTICS] = "batch",
+    missing_request: Annotated[str, MISSING_REQUEST] = "run",
+    max_request: Annotated[int | None, MAX_REQUEST] = None,
+    minimum_run_time: Annotated[int, MINIMUM_RUN_TIME] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Seed of --missing-request tsafrir.", rich_help_panel=LOG)
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of --missing-request tsafrir.")] = 0,
-    on_bad_line: Annotated[
-        str, typer.Option(metavar="raise|drop", help="What to do with malformed lines.")
-    ] = "raise",
+    on_bad_line: Annotated[str, ON_BAD_LINE] = "raise",
     shapes: Annotated[
         Path | None,
         typer.Option(
@@ -113,14 +92,22 @@ def simulate_log(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="class|user|partition|resource",
-            help="Show the metrics by group or resource, too.",
+            metavar="GROUP",
+            help="Show the metrics by class, user, partition or resource, too.",
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write the schedule: .csv, .swf or .swf.gz."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write the schedule: .csv, .parquet, .batsim.csv (for evalys), .swf or .swf.gz.",
+        ),
     ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(metavar="default|all", help="Columns of a .csv or .parquet file."),
+    ] = "default",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Schedule a whole log and show the metrics of the schedule.
@@ -129,8 +116,9 @@ def simulate_log(
     times are as executed.
     """
     from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.export import check_suffix
     from hpcgym.output import ensure_writable
-    from hpcgym.schedule import check_suffix, simulate
+    from hpcgym.schedule import simulate
     from hpcgym.trace import load_with_report
 
     settings: dict[str, Any] = {
@@ -144,13 +132,22 @@ def simulate_log(
         "event_semantics": event_semantics,
         "placement": placement,
     }
-    nodes = read_machine(machine, placement)
-    SchedulerSettings(**settings)  # refuse before the log is read
+    chosen = SchedulerSettings(**settings)  # refuse before the log is read
+    idle = {
+        **idle_options(chosen),
+        **idle_on_machine(machine),
+        "seed": None if missing_request == "tsafrir" else "without --missing-request tsafrir",
+        "alpha": None if shapes is not None else "without --shapes",
+        "force": None if output is not None else "without --output",
+        "columns": None if output is not None else "without --output",
+    }
+    refuse_idle(context, idle)
+    nodes = read_machine(machine)
     if output is not None:
-        check_suffix(output)
+        check_suffix(output, cast(Any, columns))
         ensure_writable(output, force=force)
     workload, report = load_with_report(
-        log,
+        log_at(context, log),
         on_bad_line=cast(Any, on_bad_line),
         machine_processors=processors,
         missing_request=cast(Any, missing_request),
@@ -161,18 +158,27 @@ def simulate_log(
         placement=placement,
         requested_memory=requested_memory,
     )
-    typer.echo(report)
+    show_report(context, report, kill=kill_at_limit)
+    show_settings(
+        context,
+        chosen,
+        f"policy {policy}",
+        missing_request=missing_request,
+        seed=seed if missing_request == "tsafrir" else None,
+        max_request=max_request,
+        minimum_run_time=minimum_run_time or None,
+    )
     if shapes is None:
         schedule = simulate(workload, **settings)
     else:
-        schedule = _molded(workload, shapes, alpha, SchedulerSettings(**settings))
+        schedule = _molded(workload, shapes, alpha, chosen)
     title = f"{workload.name}: {policy}, backfill {backfill}"
     show_metrics(schedule.metrics(), title)
     if by is not None:
         show = show_resources if by == "resource" else show_groups
         show(schedule.metrics(cast(Any, by)), f"By {by}")
     if output is not None:
-        schedule.write(output, force=force)
+        schedule.write(output, columns=cast(Any, columns), force=force)
         typer.echo(f"wrote {output}")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from hpcgym.cli.options import log_at
 from hpcgym.cli.show import show_pairs, show_table
 from hpcgym.errors import TraceError
 
@@ -104,7 +105,11 @@ def verify_traces(
 
 @app.command("check")
 def check_trace(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A log in SWF, or a log's name.")],
+    context: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="A log in SWF, a log's name, or - for standard input."),
+    ],
     processors: Annotated[
         int | None, typer.Option(help="Size of the machine; default as the log's header says.")
     ] = None,
@@ -112,7 +117,7 @@ def check_trace(
     """Show what a log has and lacks, and which jobs a simulation would drop or change."""
     from hpcgym.trace import check_log, find_trace, read_log
 
-    log = read_log(find_trace(file), on_bad_line="drop")
+    log = read_log(find_trace(log_at(context, file)), on_bad_line="drop")
     typer.echo(check_log(log, machine_processors=processors))
 
 

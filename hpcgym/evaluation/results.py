@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+FEWEST_WEEKS = 5
+"""Weeks from which on intervals carry no warning."""
+
+
 @dataclass(frozen=True)
 class Summary:
     """Metrics of one agent over its weeks; a week's metric is the mean over its replicas.
@@ -85,6 +89,17 @@ class Evaluation:
     def unit(self) -> str:
         """The word for an episode: "week", or "episode" where it is of another kind."""
         return "week" if self.frame["label"].iloc[0].startswith("week ") else "episode"
+
+    @property
+    def interval_warning(self) -> str | None:
+        """Say that the intervals come from few weeks, where they do."""
+        n_weeks = len(self.weeks)
+        if not 1 < n_weeks < FEWEST_WEEKS:
+            return None
+        return (
+            f"{self.scenario}: intervals from {n_weeks} {self.unit}s are too narrow; fewer than "
+            f"{FEWEST_WEEKS} show little of how {self.unit}s differ"
+        )
 
     def values(self, agent: str, metric: str = "mean_bsld") -> NDArray[np.float64]:
         """Return a metric, a column of `frame`, of every run of an agent.

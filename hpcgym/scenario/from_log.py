@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from hpcgym.machine import Machine
 from hpcgym.scenario.episodes import Episodes
@@ -37,6 +38,9 @@ def episodes_of_log(
     machine: Machine | None = None,
     placement: str = "lowest",
     requested_memory: bool = False,
+    max_request: int | None = None,
+    minimum_run_time: int = 0,
+    **scheduler: Any,
 ) -> tuple[Episodes, CleaningReport]:
     """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
 
@@ -53,14 +57,17 @@ def episodes_of_log(
         machine: A machine of nodes, in place of `processors`.
         placement: Which nodes a job gets there.
         requested_memory: Whether a record of an SWF log asks for memory there.
+        max_request: Longer requests are cut to this, s; None = no cut.
+        minimum_run_time: Jobs that ran shorter are dropped, s.
+        scheduler: Further fields of `hpcgym.scenario.spec.SchedulerSpec`, such as `backfill`.
 
     Returns:
         The episodes, of a scenario named after the log, and the report of the cleaning.
 
     Raises:
         TraceError: The log cannot be found, read or cleaned.
-        ScenarioError: `missing_request` is "run", which would show true run times to the agent,
-            or an option is not allowed.
+        ScenarioError: `missing_request` is "run" and estimates are not "exact", which would show
+            true run times to the agent; or an option is not allowed.
 
     Example:
         >>> episodes, report = episodes_of_log("tiny")
@@ -72,6 +79,8 @@ def episodes_of_log(
         missing_request=missing_request,
         file=str(find_trace(name_or_path).absolute()),
         tsafrir_seed=seed if synthetic else None,
+        max_request_s=max_request,
+        minimum_run_time_s=minimum_run_time,
         on_bad_line=on_bad_line,
         on_wide_job="drop",
         requested_memory=requested_memory,
@@ -90,6 +99,6 @@ def episodes_of_log(
         trace=trace,
         machine=MachineSpec(workload.machine_processors, workload.largest_request, machine),
         episode=episode,
-        scheduler=SchedulerSpec(threshold_s=threshold, placement=placement),
+        scheduler=SchedulerSpec(threshold_s=threshold, placement=placement, **scheduler),
     )
     return Episodes(scenario), report

@@ -22,7 +22,7 @@ import numpy as np
 from hpcgym import registry
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.output import make_folder, writing
-from hpcgym.trace.swf import SwfLog, read_bytes, read_swf
+from hpcgym.trace.swf import PACKINGS, SwfLog, read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""
@@ -156,7 +156,7 @@ def entry(name: str) -> TraceEntry:
 def find_trace(name_or_path: str | Path) -> Path:
     """Find the file of a log: a path, then `HPCGYM_TRACES`, the user's cache, the shelf.
 
-    A name with a separator, or ending in `.swf`, `.gz`, `.csv` or `.parquet`, is a path only.
+    A name with a separator, or ending as files of logs do, is a path only.
 
     Raises:
         TraceError: There is no such file, or it is a folder; for a known log the message says how
@@ -170,7 +170,7 @@ def find_trace(name_or_path: str | Path) -> Path:
     if path.is_file():
         return path
     name = str(name_or_path)
-    is_path = len(path.parts) > 1 or name.endswith((".swf", ".gz", ".csv", ".parquet"))
+    is_path = len(path.parts) > 1 or name.endswith((".swf", ".csv", ".parquet", *PACKINGS))
     if not is_path and (found := _here(name)):
         return found
     if path.is_dir() and (is_path or name.casefold() not in map(str.casefold, catalogue())):
@@ -290,9 +290,7 @@ def name_without_version(name_or_path: str | Path) -> str | None:
         >>> name_without_version("logs/KTH-SP2-1996-2.swf.gz")
         'kth-sp2-1996'
     """
-    name = Path(name_or_path).name
-    for suffix in _SUFFIXES:
-        name = name.removesuffix(suffix)
+    name = unpacked_name(name_or_path).removesuffix(".swf").removesuffix(".csv")
     found = _VERSIONED.fullmatch(name)
     return None if found is None else found[1].casefold()
 

@@ -75,6 +75,8 @@ class LogCheck:
             lines += [f"  line {bad.number}: {bad.reason}" for bad in bad_lines[:SHOWN_LINES]]
         lines.append("")
         lines.append(str(self.cleaning or f"It cannot be simulated as it is: {self.refusal}"))
+        if self.cleaning is not None and self.cleaning.cut_warning:
+            lines.append(f"warning: {self.cleaning.cut_warning}")
         return "\n".join(lines)
 
 

@@ -26,6 +26,12 @@ MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
 SENTINEL_REQUEST_S = 2147483647
 """Requests from here on mean "no limit" (the largest 32-bit integer)."""
 
+MOST_CUT = 0.01
+"""Share of a log's work from which on cutting runs at their requests is warned of."""
+
+OVER_REQUEST = "run over request"
+"""The step that finds jobs that ran longer than they asked for."""
+
 CANNOT_RUN = "cannot run on the machine"
 """The step that drops jobs without a placement on their empty partition, or too long for it."""
 
@@ -66,10 +72,14 @@ Source: Specification, section 2.
 
 @dataclass(frozen=True)
 class CleaningStep:
-    """What one step did, with how many jobs; "kept" means worth knowing, nothing done."""
+    """What one step did, with how many jobs.
+
+    "kept" means worth knowing, nothing done; "ignored", that the log states what no simulation of
+    it takes into account.
+    """
 
     name: str
-    action: Literal["dropped", "changed", "kept"]
+    action: Literal["dropped", "changed", "kept", "ignored"]
     jobs: int
     detail: str
 
@@ -85,6 +95,7 @@ class CleaningReport:
         machine_processors: Processors of the machine.
         machine_source: Where that number comes from.
         time_offset: Submit time that became 0, s on the log's clock.
+        cut_work: Share of the work that is lost where jobs are killed at their requests.
         steps: Every step, also those that met no job.
     """
 
@@ -95,7 +106,19 @@ class CleaningReport:
     machine_processors: int
     machine_source: str
     time_offset: int
+    cut_work: float
     steps: tuple[CleaningStep, ...]
+
+    @property
+    def cut_warning(self) -> str | None:
+        """Say what is lost where jobs are killed at their requests, if it is above `MOST_CUT`."""
+        if self.cut_work <= MOST_CUT:
+            return None
+        return (
+            f"{self.name}: {self.count(OVER_REQUEST)} jobs ran longer than they requested; killing "
+            f"them at the request takes {self.cut_work:.1%} of the log's work; --no-kill "
+            "(kill_at_limit=False) lets them run"
+        )
 
     def count(self, name: str) -> int:
         """Return how many jobs met a step, such as "no run time".
@@ -109,7 +132,7 @@ class CleaningReport:
         raise TraceError(unknown_name("cleaning step", name, [step.name for step in self.steps]))
 
     def __str__(self) -> str:
-        """Lay the report out, one line per step that met a job."""
+        """Lay the report out, one line per step that met a job; `cut_warning` is beside it."""
         lines = [
             f"{self.name}: {self.jobs} of {self.records} jobs kept",
             f"  machine    {self.machine_processors} processors ({self.machine_source})",
@@ -119,7 +142,7 @@ class CleaningReport:
         lines += [
             f"  {step.action:<10} {step.jobs:>{width}}  {step.name}: {step.detail}"
             for step in self.steps
-            if step.jobs
+            if step.jobs and not (step.name == OVER_REQUEST and self.cut_warning)
         ]
         return "\n".join(lines)
 
@@ -224,14 +247,13 @@ def clean(
     if machine is not None:
         table.take_requests(machine, requested_memory=requested_memory)
         table.drop_unplaceable(machine, placement)
-    elif log.requests is not None:
-        table.note_unused_requests()
     if len(table) == 0:
         dropped = ", ".join(
             f"{step.name} {step.jobs}" for step in table.steps if step.action == "dropped"
         )
         raise TraceError(f"{log.name}: no job remains after cleaning; dropped: {dropped}")
     table.note_oddities()
+    table.note_ignored(machine, requested_memory=requested_memory)
     offset = int(table["submit_time"].min())
     unix_start = log.header_number("UnixStartTime")
     workload = Workload.from_arrays(
@@ -259,6 +281,7 @@ def clean(
         machine_processors=size,
         machine_source=size_source,
         time_offset=offset,
+        cut_work=table.cut_work(),
         steps=tuple(table.steps),
     )
     return workload, report
@@ -277,13 +300,16 @@ def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> t
         if stated < 1:
             raise TraceError(f"{log.name}: a machine needs at least 1 processor, got {stated}")
         return int(stated), "stated by the caller"
+    unfit: list[str] = []
     for key in ("MaxProcs", "MaxNodes"):
-        size = log.header_number(key)
+        size, text = log.header_number(key), log.header_value(key)
         if size is not None and size > 0:
-            return size, f"{key} in the header"
+            return size, ", whose ".join([f"{key} in the header", *unfit])
+        unfit += [] if text is None else [f"{key} is {text!r}"]
     raise TraceError(
-        f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes; "
-        "say how many processors the machine has (machine_processors=N, --processors N)"
+        f"{log.path or log.name}: the header states neither MaxProcs nor MaxNodes"
+        + (f" as a number above 0 ({', '.join(unfit)})" if unfit else "")
+        + "; say how many processors the machine has (machine_processors=N, --processors N)"
         + ("" if log.requests is None else ", or which nodes (machine=..., --machine FILE)")
     )
 
@@ -313,7 +339,11 @@ class _Table:
         return self.columns[key]
 
     def note(
-        self, name: str, action: Literal["dropped", "changed", "kept"], jobs: int, detail: str
+        self,
+        name: str,
+        action: Literal["dropped", "changed", "kept", "ignored"],
+        jobs: int,
+        detail: str,
     ) -> None:
         """Record a step."""
         self.steps.append(CleaningStep(name, action, jobs, detail))
@@ -447,13 +477,45 @@ class _Table:
         detail = f"job {self['job_id'][first]} {reasons[first]}" if reasons else ""
         self.drop(CANNOT_RUN, unwanted, detail)
 
-    def note_unused_requests(self) -> None:
-        """Record that a machine without nodes has no place for what jobs ask of them."""
-        assert self.log.requests is not None
+    def note_ignored(self, machine: Machine | None, *, requested_memory: bool) -> None:
+        """Record what the log states of jobs that no simulation on this machine takes into account.
+
+        One partition for all jobs is no statement.
+        """
+        found = self._stated_of_nodes() if machine is None else {}
+        if self.log.requests is None:
+            rows = self.log.records.iloc[self["source_row"]]
+            taken = None if machine is None else machine.swf_partitions
+            partition = rows["partition"].to_numpy()
+            if len(np.unique(partition[partition >= 0])) > 1 and (
+                taken is None or taken.field != "partition"
+            ):
+                found["partitions"] = partition >= 0
+            if not requested_memory:
+                found["requested memory"] = rows["requested_memory"].to_numpy() > 0
+            found["dependencies"] = rows["preceding_job"].to_numpy() > 0
+        stated = {what: jobs for what, jobs in found.items() if jobs.any()}
+        counts = ", ".join(f"{what} ({int(jobs.sum())})" for what, jobs in stated.items())
+        if machine is None and set(stated) - {"dependencies"}:
+            counts += "; a machine of nodes (machine=..., --machine) takes all but dependencies"
+        jobs = int(np.any(list(stated.values()), axis=0).sum()) if stated else 0
+        self.note("stated in the log", "ignored", jobs, counts)
+
+    def _stated_of_nodes(self) -> dict[str, NDArray[np.bool_]]:
+        """Return which jobs of a table ask for what a machine without nodes has no place for."""
+        if self.log.requests is None:
+            return {}
         asked = self.log.requests.iloc[self["source_row"]]
-        beyond = asked[["gpus", "memory_mb", "spread", "exclusive"]].to_numpy(dtype=np.int64).any(1)
-        beyond |= asked["partition"].to_numpy() != ""
-        self.note("request of nodes", "kept", int(beyond.sum()), "ignored: processors are counted")
+        named = {"gpus": "GPUs", "memory_mb": "memory", "spread": "nodes apart"}
+        named |= {"exclusive": "whole nodes"}
+        stated = {what: asked[key].to_numpy() > 0 for key, what in named.items()}
+        return stated | {"partitions": asked["partition"].to_numpy() != ""}
+
+    def cut_work(self) -> float:
+        """Return which share of the work runs beyond the requests."""
+        run, processors = self["run_time"].astype(np.float64), self["processors"]
+        beyond = np.maximum(run - self["requested_time"], 0)
+        return float(beyond @ processors / max(run @ processors, 1.0))
 
     def note_oddities(self) -> None:
         """Record what a person should know of the jobs that remain."""
@@ -462,7 +524,7 @@ class _Table:
         self.note("submit goes backwards", "changed", backwards, "sorted by submit time")
         self.note("run time 0", "kept", int((run == 0).sum()), "start and end at one instant")
         self.note(
-            "run over request", "kept", int((run > request).sum()), "end at the request when killed"
+            OVER_REQUEST, "kept", int((run > request).sum()), "end at the request when killed"
         )
         no_wait = self["wait_time"] < 0
         detail = "the log has none: its submit time is the start" if no_wait.all() else "unknown"

@@ -5,16 +5,18 @@ Source: The Standard Workload Format, version 2.2; specification, section 1, "Re
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import re
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,7 +52,23 @@ FIELDS = (
 LARGEST_NUMBER = 2**53
 """Numbers in a log stay below this, so that float64 holds whole ones exactly."""
 
-_GZIP_MAGIC = b"\x1f\x8b"
+
+class Packing(NamedTuple):
+    """How a file is packed: by what, its first bytes, and what reads it as a stream."""
+
+    name: str
+    magic: bytes
+    opened: Callable[[io.BytesIO], Any]
+
+
+PACKINGS = {
+    ".gz": Packing("gzip", b"\x1f\x8b", lambda packed: gzip.GzipFile(fileobj=packed)),
+    ".bz2": Packing("bzip2", b"BZh", bz2.BZ2File),
+    ".xz": Packing("xz", b"\xfd7zXZ\x00", lzma.LZMAFile),
+}
+"""Packings that logs are read in, by the ending of a file's name."""
+
+_DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
@@ -70,7 +88,7 @@ class SwfLog:
     """A log as its file states it, nothing cleaned.
 
     Attributes:
-        name: What tables and errors call it: the file's name without `.swf` and `.gz`.
+        name: What tables and errors call it: the file's name without `.swf`, `.gz` and the like.
         path: The file, or None for a log made in memory.
         header: The comment lines as found, without line ends.
         records: One row per job in file order, columns `FIELDS`; int64, or float64 where the file
@@ -117,10 +135,10 @@ class SwfLog:
 
 
 def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
-    """Read a log in the Standard Workload Format, plain or gzipped; nothing is cleaned.
+    """Read a log in the Standard Workload Format, plain or packed; nothing is cleaned.
 
-    The first bytes of a file say whether it is gzipped. `on_bad_line="drop"` leaves malformed lines
-    out and lists them in `bad_lines`.
+    The first bytes of a file say whether it is packed by gzip, bzip2 or xz. `on_bad_line="drop"`
+    leaves malformed lines out and lists them in `bad_lines`.
 
     Raises:
         TraceError: The file is missing, empty, cut short, not text or without a job. Or a line is
@@ -212,13 +230,19 @@ def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
 
 
 def log_name(path: str | Path) -> str:
-    """Return the name of a log: its file's name without `.swf` and `.gz`.
+    """Return the name of a log: its file's name without `.swf`, and `.gz`, `.bz2` or `.xz`.
 
     Example:
         >>> log_name("logs/KTH-SP2-1996-2.1-cln.swf.gz")
         'KTH-SP2-1996-2.1-cln'
     """
-    return Path(path).name.removesuffix(".gz").removesuffix(".swf")
+    return unpacked_name(path).removesuffix(".swf")
+
+
+def unpacked_name(path: str | Path) -> str:
+    """Return a file's name without the ending of a packing."""
+    path = Path(path)
+    return path.stem if path.suffix in PACKINGS else path.name
 
 
 def place_of(log: SwfLog, row: int) -> str:
@@ -239,11 +263,11 @@ def place_of(log: SwfLog, row: int) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the uncompressed bytes of a plain or gzipped file.
+    """Return the bytes of a file, unpacked where it is packed by gzip, bzip2 or xz.
 
     Raises:
-        TraceError: It cannot be read, is empty, or is named `.gz` but is not gzip. Or its gzip
-            stream is damaged or ends early; the message then says in which line.
+        TraceError: It cannot be read, is empty, or is named as packed but is not. Or it is damaged
+            or ends early; the message then says in which line.
     """
     try:
         content = path.read_bytes()
@@ -251,28 +275,27 @@ def read_bytes(path: Path) -> bytes:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from None
     if not content:
         raise TraceError(f"{path}: the file is empty")
-    if not content.startswith(_GZIP_MAGIC):
-        if path.suffix == ".gz":
-            raise TraceError(f"{path}: named .gz but not gzip; unpacked logs end in .swf")
-        return content
+    for packing in PACKINGS.values():
+        if content.startswith(packing.magic):
+            return _unpacked(path, content, packing)
+    if path.suffix in PACKINGS:
+        name = PACKINGS[path.suffix].name
+        raise TraceError(f"{path}: named {path.suffix} but not {name}; unpacked logs end in .swf")
+    return content
+
+
+def _unpacked(path: Path, content: bytes, packing: Packing) -> bytes:
+    """Unpack a file, and say in which line it is damaged."""
+    stream = packing.opened(io.BytesIO(content))
+    unpacked = bytearray()
     try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        lines = _lines_before_damage(content)
+        while chunk := stream.read1():
+            unpacked += chunk
+    except _DAMAGE as error:
+        line = unpacked.count(b"\n") + 1
         what = "ends early" if isinstance(error, EOFError) else "is damaged"
-        raise TraceError(f"{path}:{lines + 1}: the gzip stream {what} here") from None
-
-
-def _lines_before_damage(content: bytes) -> int:
-    """Return how many whole lines can be read from a damaged gzip stream."""
-    lines = 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            while chunk := stream.read1():
-                lines += chunk.count(b"\n")
-    except (OSError, EOFError, zlib.error):
-        pass
-    return lines
+        raise TraceError(f"{path}:{line}: the {packing.name} stream {what} here") from None
+    return bytes(unpacked)
 
 
 def _comment_lines(content: bytes) -> Iterator[str]:

@@ -19,12 +19,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import TraceError, unknown_name
-from hpcgym.trace.swf import FIELDS, LARGEST_NUMBER, BadLine, SwfLog, read_bytes, read_swf
+from hpcgym.trace.swf import (
+    FIELDS,
+    LARGEST_NUMBER,
+    PACKINGS,
+    BadLine,
+    SwfLog,
+    read_bytes,
+    read_swf,
+    unpacked_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
+SUFFIXES = (".csv", *(f".csv{packing}" for packing in PACKINGS), ".parquet")
 """Endings of a file name that make it a table of jobs."""
 
 
@@ -117,7 +126,7 @@ def _as_log(
     records["requested_processors"] = processors
     keys = ("chunks", "gpus", "memory_mb", *FLAGS, "partition")
     requests = pd.DataFrame({key: columns[key] for key in keys}, index=lines)
-    name = path.name.removesuffix(".gz").removesuffix(path.suffix).removesuffix(".csv")
+    name = Path(unpacked_name(path)).stem
     return SwfLog(name, path, (), records, bad_lines, requests)
 
 
@@ -161,8 +170,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         import pyarrow.parquet
     except ImportError:
         raise TraceError(
-            f"{path}: reading Parquet needs pyarrow: pip install 'hpcgym[tables]'; or write the "
-            "table as CSV"
+            f"{path}: reading Parquet needs pyarrow: pip install pyarrow; or write the table as CSV"
         ) from None
     try:
         frame: pd.DataFrame = pyarrow.parquet.read_table(path).to_pandas()

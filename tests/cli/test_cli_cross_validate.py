@@ -15,7 +15,8 @@ from hpcgym.cli.cross_validate import FILES
 
 Command = Callable[..., str]
 
-QUICK = ("--folds", 2, "--seeds", 2, "--replicas", 1)
+COPIES = ("--replicas", 1)
+QUICK = ("--folds", 2, "--seeds", 2, *COPIES)
 
 
 @pytest.fixture(autouse=True)
@@ -66,7 +67,7 @@ def test_families_are_compared_over_several_logs(
     folder = tmp_path / "results"
     names = ("SMITH", "SPF", "area=1")
     logs = ("-s", "tiny", "-s", quick)
-    printed = run("cross-validate", *names, *logs, *QUICK, "--no-baselines", "--output", folder)
+    printed = run("cross-validate", *names, *logs, *COPIES, "--no-baselines", "--output", folder)
     assert "2 logs: tiny, six-weeks" in printed
     assert "clairvoyant SAF" not in printed
     figures = ["comparison-six-weeks.png", "comparison-tiny.png"]

@@ -95,7 +95,7 @@ def test_swf_is_written_where_the_name_says_so(
             ["--estimates", "recent", "--correction", "tsafrir"],
             {"estimates": "recent", "correction": "tsafrir"},
         ),
-        (["--no-kill-at-limit"], {"kill_at_limit": False}),
+        (["--no-kill"], {"kill_at_limit": False}),
         (["--event-semantics", "pyss"], {"event_semantics": "pyss"}),
     ],
 )
@@ -153,7 +153,7 @@ def test_figures_by_partition_and_resource_follow(
         (["--estimates", "exat"], ["did you mean 'exact'"]),
         (["--correction", "reqtme"], ["did you mean 'reqtime'"]),
         (["--event-semantics", "pys"], ["did you mean 'pyss'"]),
-        (["--event-semantics", "pyss", "--no-kill-at-limit"], ["pyss"]),
+        (["--event-semantics", "pyss", "--no-kill"], ["pyss"]),
         (["--missing-request", "maxx"], ["did you mean 'max'"]),
         (["--on-bad-line", "dorp"], ["on_bad_line", "drop"]),
         (["--processors", "0"], ["at least 1 processor"]),
@@ -163,7 +163,7 @@ def test_figures_by_partition_and_resource_follow(
         (["--by", "usr"], ["did you mean 'user'"]),
         (["--by", "partition"], ["partitions need a machine of nodes", "--machine"]),
         (["--by", "resource"], ["need a machine of nodes", "--machine"]),
-        (["--output", "out.txt"], ["must end in .csv, .swf or .swf.gz"]),
+        (["--output", "out.txt"], ["must end in .batsim.csv, .csv, .parquet, .swf or .swf.gz"]),
         (["--output", "no/such/folder/out.csv"], ["does not exist"]),
     ],
 )

@@ -57,7 +57,9 @@ def test_schedules_are_drawn_as_they_are(
     assert "most held" not in run("plot", schedules[0], "--processors", 4, "-o", out, "--force")
     options = ("--output", out, "--force")
     assert "not 3 at most" in refuse("plot", *schedules, "--processors", 3, *options)
-    assert "--policy goes with a log" in refuse("plot", *schedules, "-p", "SAF", *options)
+    assert "--policy has no effect on a schedule" in refuse(
+        "plot", *schedules, "-p", "SAF", *options
+    )
     assert "not drawn together: tiny" in refuse("plot", *schedules, "tiny", *options)
 
 

@@ -17,9 +17,10 @@ from hpcgym.core import node_metrics
 from hpcgym.core.nodes import Placement
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError
+from hpcgym.export import CSV_COLUMNS, NODE_COLUMNS
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.ranges import number_ranges
-from hpcgym.schedule import CSV_COLUMNS, NODE_COLUMNS, Schedule
+from hpcgym.schedule import Schedule
 
 MACHINE = Machine(
     (NodeType(2, cpus=4, memory_mb=100, group="a"), NodeType(1, cpus=8, gpus=2, group="b")),

@@ -198,6 +198,14 @@ def test_machine_is_sized_by_processors_then_nodes(log_of_jobs, header, size):
     assert clean(log, machine_processors=64)[0].machine_processors == 64
 
 
+def test_a_size_that_is_no_number_is_shown(log_of_jobs):
+    log = log_of_jobs({}, header="; MaxProcs: ten\n")
+    with pytest.raises(TraceError, match=r"a number above 0 \(MaxProcs is 'ten'\); say how many"):
+        clean(log)
+    log = log_of_jobs({}, header="; MaxProcs: ten\n; MaxNodes: 5\n")
+    assert clean(log)[1].machine_source == "MaxNodes in the header, whose MaxProcs is 'ten'"
+
+
 def test_machine_stated_nowhere_must_be_stated_by_the_caller(log_of_jobs):
     log = log_of_jobs({}, header="")
     with pytest.raises(TraceError, match=r"log\.swf: the header states neither MaxProcs nor Max"):

@@ -1,6 +1,8 @@
 """Reading and writing the Standard Workload Format: every quirk of real files, every fault."""
 
+import bz2
 import gzip
+import lzma
 from pathlib import Path
 
 import numpy as np
@@ -211,6 +213,21 @@ def test_damaged_gzip_is_refused_with_the_line_it_breaks_at(tmp_path):
     with pytest.raises(TraceError) as raised:
         read_swf(tmp_path / "cut.swf.gz")
     assert 5_000 < int(str(raised.value).split(":")[-2]) < 15_000
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_logs_are_read_as_bzip2_and_xz_pack_them(tmp_path, suffix, pack):
+    path = tmp_path / f"mine.swf{suffix}"
+    packed = pack(f"{GOOD}\n".encode() * 9)
+    path.write_bytes(packed)
+    log = read_swf(path)
+    assert (log.name, len(log)) == ("mine", 9)
+    path.write_bytes(packed[:-9])
+    with pytest.raises(TraceError, match=rf"mine\.swf{suffix}:\d+: the \w+ stream ends early"):
+        read_swf(path)
+    path.write_text(GOOD)
+    with pytest.raises(TraceError, match=rf"named \{suffix} but not"):
+        read_swf(path)
 
 
 def test_file_named_gz_that_is_not_gzip_is_refused(log_file):

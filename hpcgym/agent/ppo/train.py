@@ -14,7 +14,7 @@ try:
     import torch
 except ImportError:
     raise HpcgymError(
-        "training by PPO needs PyTorch and Stable-Baselines3: pip install 'hpcgym[train]'"
+        "training by PPO needs PyTorch and Stable-Baselines3: pip install torch sb3-contrib"
     ) from None
 
 from hpcgym.agent.base import NamedAgent

@@ -60,7 +60,7 @@ def import_pygame() -> ModuleType:
         import pygame
     except ImportError:
         raise DependencyNotInstalled(
-            'pygame is not installed; run `pip install "hpcgym[render]"`'
+            "pygame is not installed; run `pip install pygame-ce`"
         ) from None
     return pygame
 

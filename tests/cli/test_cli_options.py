@@ -1,0 +1,190 @@
+"""Options that commands share: one name, one effect, and no option that has none."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from hpcgym import load_workload, simulate
+from hpcgym.cli import app
+from hpcgym.core.backfill import MODES
+
+Command = Callable[..., str]
+
+HEADER = "; MaxProcs: 4\n"
+JOBS = """\
+ 1 100 -1  10  4 -1 -1  4  20 -1  1  1 -1 -1 -1  1 -1 -1
+ 2 105 -1  30  4 -1 -1  4  20 64  1  1 -1 -1 -1  2  1 -1
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.swf"
+    path.write_text(HEADER + JOBS)
+    return path
+
+
+@pytest.fixture
+def weeks(tmp_path: Path) -> Path:
+    """A log of three whole weeks after its first, two jobs at once every day."""
+    lines = [HEADER.strip()]
+    for day in range(30):
+        for job in (1, 2):
+            lines.append(f"{2 * day + job} {86400 * day} -1 {99 * job} 3 -1 -1 3 900 " + "-1 " * 9)
+    path = tmp_path / "weeks.swf"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def stderr(*arguments: object, given: bytes = b"") -> str:
+    """Run the command, expect success and return what it printed on standard error."""
+    result = CliRunner().invoke(app, [str(one) for one in arguments], input=given)
+    assert result.exit_code == 0, result.output
+    return result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--seed", "0"], "--seed has no effect without --missing-request tsafrir"),
+        (["--placement", "lowest"], "--placement has no effect without --machine"),
+        (["--requested-memory"], "--requested-memory has no effect without --machine"),
+        (["--alpha", "1"], "--alpha has no effect without --shapes"),
+        (["--force"], "--force has no effect without --output"),
+        (["--columns", "all"], "--columns has no effect without --output"),
+        (["--columns", "all", "-o", "out.swf"], "columns are chosen in .csv and .parquet files"),
+        (["--columns", "al", "-o", "out.csv"], "did you mean 'all'"),
+        (["--correction", "reqtime"], "no job outlives its estimate"),
+        (["--backfill", "gang", "--threshold", "5"], "--threshold has no effect with --backfill"),
+        (["--backfill", "gang", "--estimates", "exact"], "--estimates has no effect with"),
+        (["--no-kill-at-limit"], "now called --kill and --no-kill"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    refuse: Command, arguments: list[str], said: str
+) -> None:
+    assert said in refuse("simulate", "tiny", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--no-kill"], "goes with --log only"),
+        (["--backfill", "easy"], "--backfill goes with --log only"),
+        (["--log", "tiny", "--placement", "local"], "--placement has no effect without --machine"),
+        (["--log", "tiny", "--correction", "reqtime"], "no job outlives its estimate"),
+        (["--log", "tiny", "-s", "tiny"], "--log and --scenario are both given"),
+        (["--force"], "--force has no effect without --output"),
+    ],
+)
+@pytest.mark.parametrize("command", [("evaluate", "-a", "FCFS"), ("cross-validate", "FCFS")])
+def test_options_of_a_log_go_with_a_log(
+    refuse: Command, command: tuple[str, ...], arguments: list[str], said: str
+) -> None:
+    assert said in refuse(*command, *arguments)
+
+
+def test_folds_are_refused_where_nothing_is_trained(refuse: Command) -> None:
+    assert "--folds has no effect" in refuse("cross-validate", "SPF", "--no-baselines", "--folds=3")
+
+
+def test_a_correction_counts_where_jobs_may_outlive_their_requests(run: Command) -> None:
+    words = ("--correction", "reqtime", "--no-kill")
+    assert "kill no, estimates requested, correction reqtime" in run("simulate", "tiny", *words)
+
+
+SCHEDULER = ("--no-kill", "--backfill", "conservative", "--estimates", "doubled")
+SAME = "backfill conservative, threshold 60, kill no, estimates doubled"
+
+
+def test_commands_share_options_and_say_what_they_ran_under(run: Command, weeks: Path) -> None:
+    words = (*SCHEDULER, "--threshold", 60)
+    assert f"settings: policy SAF, {SAME}" in run("simulate", weeks, "-p", "SAF", *words)
+    assert f"settings: log weeks, {SAME}" in run("evaluate", "--log", weeks, "-a", "SAF", *words)
+    quick = ("--no-baselines", "--jitter", 0, "--replicas", 0)
+    judged = run("cross-validate", "SAF", "--log", weeks, *quick, *words)
+    assert f"settings: log weeks, {SAME}" in judged
+    assert "weeks: 3 weeks" in judged
+
+
+def test_a_scenario_says_its_settings(run: Command) -> None:
+    shown = run("evaluate", "-s", "tiny", "-a", "FCFS")
+    assert re.search(r"settings: scenario tiny, backfill easy, threshold none, .*seed 0\n", shown)
+
+
+def test_the_scheduler_of_an_own_log_reaches_the_runs(
+    run: Command, weeks: Path, tmp_path: Path
+) -> None:
+    found = []
+    for folder, words in (("killed", ()), ("alive", ("--no-kill", "--max-request", 100))):
+        capped = ("--max-request", 100, "--weeks", 1, "-o", tmp_path / folder)
+        run("evaluate", "--log", weeks, "-a", "SAF", *capped, *words)
+        found.append(pd.read_csv(tmp_path / folder / "runs.csv")["mean_turnaround_time"].mean())
+    assert found[0] == (99 + 199) / 2
+    assert found[1] == (99 + 297) / 2
+
+
+def test_work_lost_by_killing_is_a_warning_and_not_kept(run: Command, log: Path) -> None:
+    """Job 2 loses 10 s of the 40 s of both, on as many processors."""
+    said = "1 jobs ran longer than they requested; killing them at the request takes 25.0%"
+    for command in (("simulate", log), ("evaluate", "--log", log, "-a", "SAF")):
+        (warning,) = stderr(*command).splitlines()
+        assert warning.startswith("hpcgym: warning: mine: ") and said in warning
+        assert "--no-kill" in warning
+        assert stderr(*command, "--no-kill") == ""
+    assert "run over request" not in run("simulate", log)
+    assert f"warning: mine: {said}" in run("traces", "check", log)
+
+
+def test_what_a_log_states_and_no_simulation_uses_is_one_line(run: Command, log: Path) -> None:
+    (line,) = re.findall("ignored .*", run("simulate", log))
+    assert "partitions (2), requested memory (1), dependencies (1)" in line
+    assert "--machine" in line
+
+
+def test_intervals_from_few_weeks_carry_a_warning(weeks: Path) -> None:
+    command = ("evaluate", "--log", weeks, "-a", "FCFS")
+    assert "weeks: intervals from 3 weeks are too narrow" in stderr(*command)
+    assert stderr(*command, "--weeks", 1) == ""  # it says itself that it has no interval
+    assert stderr("evaluate", "-a", "FCFS", "--weeks", "1-5") == ""
+
+
+@pytest.mark.parametrize("pack", [bytes, bz2.compress, lzma.compress])
+def test_a_log_comes_from_standard_input(pack: Callable[[bytes], bytes]) -> None:
+    for command in (
+        ("simulate", "-"),
+        ("evaluate", "-a", "SAF", "--log", "-"),
+        ("traces", "check", "-"),
+    ):
+        words = [str(word) for word in command]
+        result = CliRunner().invoke(app, words, input=pack((HEADER + JOBS).encode()))
+        assert result.exit_code == 0 and "stdin: 2 of 2 jobs kept" in result.stdout
+
+
+@pytest.mark.parametrize("command", ["simulate", "evaluate", "cross-validate"])
+def test_help_names_every_backfilling_mode_and_cuts_no_word(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 80)
+    shown = CliRunner().invoke(app, [command, "--help"]).stdout
+    assert "…" not in shown
+    assert {*MODES, "gang"} <= set(re.findall(r"[a-z-]+", shown))
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_all_columns_are_written_where_asked_for(run: Command, tmp_path: Path, name: str) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
+    run("simulate", "tiny", "-p", "SAF", "--columns", "all", "-o", tmp_path / name)
+    read = pd.read_parquet if name.endswith(".parquet") else pd.read_csv
+    expected = simulate(load_workload("tiny"), "SAF").to_frame()
+    pd.testing.assert_frame_equal(read(tmp_path / name), expected, check_dtype=False)
