@@ -82,8 +82,8 @@ def plot_log(
 ) -> None:
     """Draw schedules: over time, as distributions, or as heat maps.
 
-    Several policies, modes (--backfill, repeatedly) or files come into one picture. For other settings of the scheduler,
-    write a schedule with `hpcgym simulate --output` and draw that.
+    Several policies, modes (--backfill, repeatedly) or files come into one picture. For other
+    settings of the scheduler, write a schedule with `hpcgym simulate --output` and draw that.
     """
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.output import ensure_writable
