@@ -7,6 +7,8 @@ use, so that the import stays fast.
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from hpcgym import registry
+
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
     from hpcgym.core.own_backfill import OwnBackfill, register_backfill
@@ -91,3 +93,4 @@ def __dir__() -> list[str]:
 importlib.import_module("hpcgym.simulators")  # registers the mode "gang"
 importlib.import_module("hpcgym.policies.registration")  # registers DYNP, PLANNER, BANDIT-*
 importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0
+registry.PICTURES["schedule"] = lambda: importlib.import_module("hpcgym.report").plot_schedules

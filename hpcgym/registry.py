@@ -1,11 +1,12 @@
-"""The shelves `agents/`, `scenarios/` and `traces/`: find their entries by name.
+"""The shelves `agents/`, `scenarios/` and `traces/`: find their entries by name; and what draws.
 
 A shelf lies inside the installed package (`_data/<shelf>`) or, in a checkout, beside it. Folders
 that a user adds extend it. An entry is one `.toml` file and is named by its stem.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from hpcgym import plugins
 from hpcgym.errors import CardError, HpcgymError, ScenarioError, TraceError, unknown_name
@@ -19,6 +20,9 @@ _ERRORS: dict[Shelf, type[HpcgymError]] = {
     "scenarios": ScenarioError,
     "traces": TraceError,
 }
+PICTURES: dict[str, Callable[[], Callable[..., Any]]] = {}
+"""What draws, by what is drawn, loaded on first use; `hpcgym/__init__.py` fills it."""
+
 _NOT_AN_ENTRY = "catalogue"  # traces/catalogue.toml lists the logs that are not bundled
 _PACKED = Path(__file__).resolve().parent / "_data"
 _user_folders: list[Path] = []

@@ -30,9 +30,11 @@ from hpcgym.export import (
     write_parquet,
 )
 from hpcgym.progress import steps
+from hpcgym.registry import PICTURES
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from hpcgym.trace.swf import SwfLog
 
@@ -284,6 +286,27 @@ class Schedule:
         return allocate_processors(
             self.start_time, self.end_time, jobs.processors, jobs.machine_processors
         )
+
+    def plot(self, kind: str = "gantt", path: str | Path | None = None, **options: Any) -> Figure:
+        """Draw this schedule, and others with it, as `hpcgym.report.plot_schedules` does.
+
+        Args:
+            kind: "gantt", "usage", "distribution", "hours" or "sizes".
+            path: A file ending in .png, .pdf or .svg; without it the figure is only returned.
+            options: `against`, other schedules by label; and those of `plot_schedules`.
+
+        Raises:
+            HpcgymError: What cannot be drawn, or matplotlib is not installed.
+            OutputError: The file exists and `force` is False, or it cannot be written.
+
+        Example:
+            >>> import hpcgym
+            >>> jobs = hpcgym.load_workload("tiny")
+            >>> saf = hpcgym.simulate(jobs, "SAF")
+            >>> figure = hpcgym.simulate(jobs).plot("distribution", against={"SAF": saf})
+        """
+        figure: Figure = PICTURES["schedule"]()(self, kind, path, **options)
+        return figure
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per job, with every metric and how the job was started.

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hpcgym.cli import cross_validate, evaluate, shelves, simulate, traces, train, tune
+from hpcgym.cli import cross_validate, evaluate, plot, shelves, simulate, traces, train, tune
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import shown
 
@@ -53,6 +53,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("simulate")(simulate.simulate_log)
+app.command("plot")(plot.plot_log)
 app.command("evaluate")(evaluate.evaluate_agents)
 app.command("cross-validate")(cross_validate.cross_validate_agents)
 app.command("train")(train.train_agent)

@@ -102,9 +102,7 @@ def list_scenarios(how: Format = "table") -> None:
                 raise
             typer.echo(f"hpcgym: warning: left out: {error}", err=True)
             continue
-        rows.append(
-            {"scenario": name, "episodes": one.episode.kind, "what_it_is": one.description}
-        )
+        rows.append({"scenario": name, "episodes": one.episode.kind, "what_it_is": one.description})
     kinds: dict[str, Kind] = {"scenario": "name", "episodes": "word", "what_it_is": "prose"}
     show_rows(rows, how, kinds=kinds, ranks={"episodes": 1})
 

@@ -7,28 +7,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.results import Evaluation, Summary
-from hpcgym.output import writing
+from hpcgym.report.style import (
+    COLOURS,
+    DASHES,
+    FAINT,
+    ON_WHITE,
+    blank_figure,
+    format_of,
+    plain_numbers,
+    save,
+    shortened,
+    write_title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BETTER, WORSE, EVEN, BASELINE = "#1b7f5c", "#b5442e", "#6b6f76", "#111111"
-"""Colours of agents whose interval lies below 1, above 1, or across it, and of the baseline."""
+BASELINE, OTHERS = "#111111", "#6b6f76"
+"""Colours of the baseline, and of agents beyond those that have their own (`COLOURS`)."""
 
-ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}
-"""Box behind a word that may be on a line."""
+BETTER, WORSE, EVEN, COMPARED = "v", "^", "o", "s"
+"""Marks of agents whose interval lies below 1, above 1, or across it, and of the baseline."""
 
-SUFFIXES = (".png", ".pdf", ".svg")
-"""Endings of a figure's file name."""
+MEANINGS = {BETTER: "better", WORSE: "worse", EVEN: "not significant", COMPARED: "baseline"}
+
+LETTERS = 24
+"""Letters of an agent's name; the middle of a longer one is left out."""
 
 N_LINES = 4
 """Agents drawn week by week, besides the baseline."""
-
-LINES = ("#0f6fb4", "#e08214", "#1b9e77", "#c2468f")
-"""Their colours, best agent first; far apart for colour-blind readers as well."""
 
 
 def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = False) -> None:
@@ -50,87 +59,41 @@ def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = F
     save(evaluation_figure(evaluation), path, force=force)
 
 
-def format_of(path: str | Path) -> str:
-    """Return the format that the name of a figure ends in, such as "png".
-
-    Raises:
-        HpcgymError: It ends otherwise.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise HpcgymError(f"{path}: the name of a figure must end in {', '.join(SUFFIXES)}")
-    return suffix.removeprefix(".")
-
-
-def save(figure: Figure, path: str | Path, *, force: bool) -> None:
-    """Write a figure to a file in the format of its name.
-
-    Raises:
-        HpcgymError: The name ends in no format.
-        OutputError: The file exists and `force` is False, or it cannot be written.
-    """
-    with writing(path, force=force) as file:
-        figure.savefig(file, dpi=160, format=format_of(path))
-
-
-def blank_figure(width_in: float, height_in: float) -> Figure:
-    """Return an empty figure, drawn into memory by matplotlib's object API: no global state.
-
-    Raises:
-        HpcgymError: matplotlib is not installed.
-    """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
-        ) from None
-    figure = Figure(figsize=(width_in, height_in), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def evaluation_figure(evaluation: Evaluation) -> Figure:
     """Return an evaluation as a figure, to be saved or shown by the caller; see `draw_evaluation`.
 
     Raises:
         HpcgymError: matplotlib is not installed.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise HpcgymError(
-            "drawing needs matplotlib, which is not installed: pip install 'hpcgym[report]'"
-        ) from None
-
     ranked = evaluation.ranked()
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = Figure(figsize=(11.0, rows_in + weeks_in + 0.9), layout="constrained")
-    FigureCanvasAgg(figure)
-    figure.suptitle(evaluation.conditions, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
+    write_title(figure, evaluation.conditions)
+    colours = _colours(ranked, evaluation.baseline)
     if not has_weeks:
-        _draw_ratios(figure.subplots(), ranked, evaluation.baseline)
+        _draw_ratios(figure.subplots(), ranked, evaluation.baseline, colours)
         return figure
+    _explain_marks(figure)
     upper, lower = figure.subfigures(2, 1, squeeze=False, height_ratios=(rows_in, weeks_in))[:, 0]
     left, right = upper.subplots(1, 2, sharey=True, width_ratios=(1.0, 1.25))
-    _draw_ratios(left, ranked, evaluation.baseline)
-    _draw_weekly_ratios(right, evaluation, ranked)
-    _draw_weeks(lower.subplots(), evaluation, ranked)
+    _draw_ratios(left, ranked, evaluation.baseline, colours)
+    _draw_weekly_ratios(right, evaluation, colours)
+    _draw_weeks(lower.subplots(), evaluation, colours)
     return figure
 
 
-def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], baseline: str) -> None:
+def _draw_ratios(
+    axes: Axes, ranked: tuple[Summary, ...], baseline: str, colours: dict[str, str]
+) -> None:
     """Draw each agent's ratio of sums with its interval, one row each."""
     for row, one in enumerate(ranked):
-        colour = _colour(one, baseline)
+        colour = colours[one.agent]
         value, low, high = one.ratio.value, one.ratio.low, one.ratio.high
         if low is not None and high is not None:
             axes.plot((low, high), (row, row), color=colour, linewidth=2.2, alpha=0.65)
-        axes.plot(value, row, "o", color=colour, markersize=5.5)
+        axes.plot(value, row, _mark(one, baseline), color=colour, markersize=6.5)
         axes.annotate(
             f"{value:.2f}",
             (high or value, row),
@@ -138,41 +101,44 @@ def _draw_ratios(axes: Axes, ranked: tuple[Summary, ...], baseline: str) -> None
             textcoords="offset points",
             va="center",
             fontsize=8,
-            color=colour,
             bbox=ON_WHITE,
         )
-    axes.set_yticks(range(len(ranked)), [one.agent for one in ranked])
+    axes.set_yticks(range(len(ranked)), [shortened(one.agent, LETTERS) for one in ranked])
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
     if ranked[0].ratio.low is None:
         _finish_ratios(axes, "a single run gives no interval", baseline)
         return
     _finish_ratios(axes, "ratio of sums, 95 % interval", baseline)
-    meaning = ((BETTER, "better"), (WORSE, "worse"), (EVEN, "not significant"))
-    for line, (colour, word) in enumerate(reversed(meaning)):
-        # best first: the corner below the best agents is always empty
-        axes.annotate(
-            word,
-            (0.0, 0.0),
-            xytext=(4, 6 + 12 * line),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            fontsize=8,
-            color=colour,
-            bbox=ON_WHITE,
-        )
 
 
-def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summary, ...]) -> None:
+def _explain_marks(figure: Figure) -> None:
+    """Say what the marks mean, beside the title."""
+    from matplotlib.lines import Line2D
+
+    marks = [
+        Line2D([], [], linestyle="", marker=mark, color=OTHERS, markersize=6, label=word)
+        for mark, word in MEANINGS.items()
+    ]
+    figure.legend(
+        handles=marks,
+        loc="upper right",
+        ncols=len(marks),
+        frameon=False,
+        fontsize=9,
+        handletextpad=0.0,
+        columnspacing=0.8,
+    )
+
+
+def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> None:
     """Draw the ratio of every week as a dot, one row per agent, and count the weeks won."""
     spread = np.random.default_rng(0).uniform(-0.26, 0.26, len(evaluation.weeks))
-    for row, one in enumerate(ranked):
+    for row, one in enumerate(evaluation.ranked()):
         baseline = evaluation.baseline_values(one.agent).mean(axis=1)
         ratio = evaluation.values(one.agent).mean(axis=1) / baseline
-        colour = _colour(one, evaluation.baseline)
-        axes.plot(
-            ratio, row + spread[: len(ratio)], "o", color=colour, markersize=3, alpha=0.4, mew=0
-        )
+        places = row + spread[: len(ratio)]
+        axes.plot(ratio, places, "o", color=colours[one.agent], markersize=3.5, alpha=0.5, mew=0)
         if one.agent != evaluation.baseline:
             axes.annotate(
                 f"{(ratio < 1).sum()} : {(ratio > 1).sum()}",
@@ -182,7 +148,6 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summar
                 textcoords="offset points",
                 va="center",
                 fontsize=8,
-                color=colour,
             )
     axes.tick_params(labelleft=False)
     axes.annotate(
@@ -192,26 +157,31 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, ranked: tuple[Summar
         xycoords="axes fraction",
         textcoords="offset points",
         fontsize=8,
-        color=EVEN,
+        color=FAINT,
     )
     _finish_ratios(axes, f"ratio of each {evaluation.unit}", evaluation.baseline)
 
 
-def _draw_weeks(axes: Axes, evaluation: Evaluation, ranked: tuple[Summary, ...]) -> None:
+def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> None:
     """Draw the mean bounded slowdown week by week, for the baseline and the best agents."""
-    others = [one.agent for one in ranked if one.agent != evaluation.baseline]
+    from matplotlib.ticker import MaxNLocator
+
     baseline = evaluation.values(evaluation.baseline).mean(axis=1)
     axes.fill_between(evaluation.weeks, 1.0, baseline, color=BASELINE, alpha=0.08, linewidth=0)
-    axes.plot(evaluation.weeks, baseline, color=BASELINE, linewidth=1.6, label=evaluation.baseline)
-    for agent, colour in zip(others[:N_LINES], LINES, strict=False):
-        bsld = evaluation.values(agent).mean(axis=1)
-        axes.plot(
-            evaluation.weeks, bsld, ".-", color=colour, linewidth=1, markersize=4, label=agent
-        )
+    for place, agent in enumerate(list(colours)[: N_LINES + 1]):
+        rows = evaluation.frame[evaluation.frame["agent"] == agent]
+        bsld = rows.groupby("week")["mean_bsld"].mean()
+        stroke = DASHES[place - 1] if place else "-"
+        width, mark = (1.2, 4.0) if place else (1.6, 0.0)
+        line = axes.plot(
+            bsld.index, bsld, linestyle=stroke, linewidth=width, label=shortened(agent, LETTERS)
+        )[0]
+        line.set(color=colours[agent], marker=".", markersize=mark)
     axes.set_yscale("log")
     axes.margins(x=0.01)
     axes.set_ylim(bottom=1.0)
-    _plain_numbers(axes, "y")
+    plain_numbers(axes, "y")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=20, integer=True))
     axes.grid(axis="y", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -220,13 +190,25 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, ranked: tuple[Summary, ...])
     axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=N_LINES + 1, frameon=False, fontsize=9
     )
+    _say_what_is_left_out(axes, len(colours) - 1 - N_LINES)
+
+
+def _say_what_is_left_out(axes: Axes, n_agents: int) -> None:
+    """Write how many agents have no line, above the panel to the right; nothing if all have one."""
+    if n_agents > 0:
+        axes.set_title(
+            f"the best {N_LINES} and the baseline; {n_agents} more above only",
+            loc="right",
+            fontsize=8,
+            color=FAINT,
+        )
 
 
 def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:
     """Give an axis of ratios its scale, its line at 1 and its labels."""
     axes.set_xscale("log")
     axes.axvline(1.0, color=BASELINE, linewidth=0.8, zorder=0)
-    _plain_numbers(axes, "x")
+    plain_numbers(axes, "x")
     axes.grid(axis="x", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -235,23 +217,17 @@ def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:
     axes.set_xlabel(f"mean bsld against {baseline}'s (lower is better)")
 
 
-def _plain_numbers(axes: Axes, which: str) -> None:
-    """Label a logarithmic axis with 0.5, 1, 2, 5 ... rather than powers of ten."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis = axes.xaxis if which == "x" else axes.yaxis
-    low, high = axis.get_view_interval()
-    decades = np.log10(high / low)
-    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0)
-    axis.set_major_locator(LogLocator(subs=steps if decades < 3 else (1.0,)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+def _colours(ranked: tuple[Summary, ...], baseline: str) -> dict[str, str]:
+    """Return the colour that each agent has in all panels, the best agents' far apart."""
+    others = [one.agent for one in ranked if one.agent != baseline]
+    own = dict(zip(others, COLOURS, strict=False))
+    return {baseline: BASELINE} | {agent: own.get(agent, OTHERS) for agent in others}
 
 
-def _colour(one: Summary, baseline: str) -> str:
-    """Return the colour of better, worse, or neither."""
+def _mark(one: Summary, baseline: str) -> str:
+    """Return the mark of better, worse, neither, or the baseline."""
     if one.agent == baseline:
-        return BASELINE
+        return COMPARED
     if one.ratio.high is not None and one.ratio.high < 1:
         return BETTER
     return WORSE if one.ratio.low is not None and one.ratio.low > 1 else EVEN

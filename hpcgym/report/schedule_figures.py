@@ -6,14 +6,24 @@ Source: Specification, section 13, "Metrics".
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcgym.core import node_metrics
 from hpcgym.errors import HpcgymError
-from hpcgym.report.figures import LINES, blank_figure, format_of, save
+from hpcgym.report.style import (
+    COLOURS,
+    LINES,
+    TimeScale,
+    blank_figure,
+    finish_shares,
+    finish_time,
+    format_of,
+    save,
+    time_scale,
+    write_title,
+)
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -23,15 +33,13 @@ if TYPE_CHECKING:
     from hpcgym.core.nodes import Placement
     from hpcgym.machine import Machine
 
-FloatArray = NDArray[np.float64]
-
 N_COLUMNS = 1_000
 """Columns of the picture of nodes; each shows the mean of its stretch of time."""
 
 N_POINTS = 250
 """Points of a line over time, each a mean as well."""
 
-UNUSABLE, GRID = "#8a8f98", "0.88"
+UNUSABLE = "#8a8f98"
 
 SHARP_NODES = 400
 """Nodes at most that are drawn with sharp edges; of more, rows share dots and are averaged."""
@@ -39,51 +47,7 @@ SHARP_NODES = 400
 NAMED_GROUPS = 30
 """Groups whose names have room beside the nodes."""
 
-PARTITIONS = (*LINES, "#7f6bb3", "#8c564b", "#5b8c2a", "#444444")
-"""Colours of partitions, in the machine's order; they begin again after the last."""
-
 NAMES = {"cpus": "cpus", "gpus": "GPUs", "memory_mb": "memory"}
-
-_MINUTE, _HOUR, _DAY, _WEEK = 60, 3_600, 86_400, 604_800
-UNITS = ((1, "seconds"), (_MINUTE, "minutes"), (_HOUR, "hours"), (_DAY, "days"), (_WEEK, "weeks"))
-STEPS = (
-    *(1, 2, 5, 10, 30),
-    *(_MINUTE * n for n in (1, 2, 5, 10, 30)),
-    *(_HOUR * n for n in (1, 2, 3, 6)),
-    *(_DAY * n for n in (1, 2)),
-    *(_WEEK * n for n in (1, 2, 4, 8, 13, 26, 52, 104)),
-)
-"""Distances between marks on the axis of time, s."""
-
-MOST_MARKS = 16
-
-
-class TimeScale(NamedTuple):
-    """How time is written: from first to last, s, in a unit, with a mark every so many of it."""
-
-    first: int
-    last: int
-    unit: int
-    name: str
-    step: float
-
-    def edges(self, n: int) -> FloatArray:
-        """Cut the time into n stretches at most, whole seconds long at least, s."""
-        n = min(n, self.last - self.first)
-        return np.linspace(self.first, self.last, n + 1)
-
-
-def time_scale(first: int, last: int) -> TimeScale:
-    """Choose whole minutes, hours, days or weeks for the marks.
-
-    Example:
-        >>> time_scale(0, 10 * 86_400)[2:]
-        (86400, 'days', 1.0)
-    """
-    last = max(last, first + 1)
-    step = next((step for step in STEPS if (last - first) / step <= MOST_MARKS), STEPS[-1])
-    unit, name = next(one for one in reversed(UNITS) if one[0] <= step)
-    return TimeScale(first, last, unit, name, step / unit)
 
 
 def draw_schedule(schedule: Schedule, path: str | Path, *, force: bool = False) -> None:
@@ -105,8 +69,10 @@ def draw_schedule(schedule: Schedule, path: str | Path, *, force: bool = False) 
     save(schedule_figure(schedule), path, force=force)
 
 
-def schedule_figure(schedule: Schedule) -> Figure:
+def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) -> Figure:
     """Return such a figure, to be saved or shown by the caller; see `draw_schedule`.
+
+    `between` are the first and the last instant drawn, s.
 
     Raises:
         HpcgymError: The schedule counts processors or is unfinished, or matplotlib is not
@@ -119,11 +85,11 @@ def schedule_figure(schedule: Schedule) -> Figure:
             "a machine of nodes"
         )
     usage = node_metrics.usage(*schedule.on_nodes())
-    scale = time_scale(int(usage["time"][0]), int(usage["time"][-1]))
+    scale = time_scale(*(between or (int(usage["time"][0]), int(usage["time"][-1]))))
     bands = 0.14 * len(machine.partitions)
     nodes_in = min(max(0.06 * machine.n_nodes, 2.2), 5.5)
     figure = blank_figure(11.0, nodes_in + 4.2)
-    figure.suptitle(_title(schedule), x=0.01, ha="left", fontsize=12, fontweight="bold")
+    write_title(figure, _title(schedule))
     axes = figure.subplots(
         3,
         2,
@@ -138,7 +104,7 @@ def schedule_figure(schedule: Schedule) -> Figure:
     draw_fragmentation(axes[2, 0], schedule, usage, scale)
     for empty in axes[1:, 1]:
         empty.set_axis_off()
-    _finish_time(axes[2, 0], scale)
+    finish_time(axes[2, 0], scale)
     return figure
 
 
@@ -192,7 +158,7 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
     for place, members in enumerate(machine.members[:, order]):
         change = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0))
         first, end = change[::2], change[1::2]
-        colour = PARTITIONS[place % len(PARTITIONS)]
+        colour = COLOURS[place % len(COLOURS)]
         axes.bar(np.full(len(first), place), end - first, 0.7, first, color=colour, linewidth=0)
     axes.set_xlim(-0.5, len(machine.partitions) - 0.5)
     axes.set_ylim(machine.n_nodes, 0)
@@ -226,7 +192,7 @@ def draw_utilisation(
         linewidth=0,
         label="free cpus that no waiting job can use",
     )
-    _finish_shares(axes, "share held")
+    finish_shares(axes, "share held")
     axes.tick_params(axis="x", labelbottom=False)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9)
 
@@ -252,7 +218,7 @@ def draw_fragmentation(
     axes.set_title(
         f"fragmentation, free cpus that no waiting job can use: {text}", loc="left", fontsize=9
     )
-    _finish_shares(axes, "share")
+    finish_shares(axes, "share")
 
 
 def _title(schedule: Schedule) -> str:
@@ -262,22 +228,3 @@ def _title(schedule: Schedule) -> str:
         return schedule.workload.name
     how = f"{settings.policy}, backfill {settings.backfill}, placement {settings.placement}"
     return f"{schedule.workload.name}: {how}"
-
-
-def _finish_shares(axes: Axes, label: str) -> None:
-    """Give an axis of shares its scale and label."""
-    axes.set_ylim(0.0, 1.02)
-    axes.set_yticks([0.0, 0.5, 1.0], ["0 %", "50 %", "100 %"], fontsize=9)
-    axes.set_ylabel(label)
-    axes.grid(color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _finish_time(axes: Axes, scale: TimeScale) -> None:
-    """Give the axis of time its marks and label."""
-    from matplotlib.ticker import MultipleLocator
-
-    axes.xaxis.set_major_locator(MultipleLocator(scale.step))
-    axes.set_xlim(scale.first / scale.unit, scale.last / scale.unit)
-    axes.set_xlabel(f"{scale.name} since the start of the log")

@@ -8,6 +8,7 @@ import pytest
 from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.evaluation import Evaluation, evaluate
 from hpcgym.report import draw_evaluation, evaluation_figure
+from hpcgym.report.figures import BETTER, COMPARED, EVEN, MEANINGS, WORSE
 
 AGENTS = ["FCFS", "SPF", "SMITH", "LQF"]
 
@@ -58,9 +59,38 @@ def test_unknown_kind_of_figure_is_refused(evaluation: Evaluation, tmp_path: Pat
         draw_evaluation(evaluation, tmp_path / "figure.gif")
 
 
-def test_missing_matplotlib_names_the_extra(
+def test_missing_matplotlib_says_how_to_install_it(
     evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(HpcgymError, match=r"pip install 'hpcgym\[report\]'"):
+    with pytest.raises(HpcgymError, match="pip install matplotlib"):
         draw_evaluation(evaluation, tmp_path / "figure.png")
+
+
+def test_an_agent_has_one_colour_in_all_panels_and_its_mark_says_better_or_worse(
+    evaluation: Evaluation,
+) -> None:
+    pytest.importorskip("matplotlib")
+    ratios, weekly, weeks = evaluation_figure(evaluation).get_axes()
+    marks = [line for line in ratios.get_lines() if line.get_marker() in MEANINGS]
+    ranked = evaluation.ranked()
+    dots = [line.get_color() for line in weekly.get_lines()[: len(ranked)]]
+    assert [mark.get_color() for mark in marks] == dots
+    over_weeks = {line.get_label(): line.get_color() for line in weeks.get_lines()}
+    named = {one.agent: colour for one, colour in zip(ranked, dots, strict=True)}
+    assert over_weeks.items() <= named.items()
+    for one, mark in zip(ranked, marks, strict=True):
+        expected = COMPARED if one.agent == evaluation.baseline else EVEN
+        if expected == EVEN and (one.ratio.high < 1 or one.ratio.low > 1):
+            expected = BETTER if one.ratio.high < 1 else WORSE
+        assert mark.get_marker() == expected
+
+
+def test_weeks_are_marked_at_whole_numbers_and_lines_left_out_are_counted(
+    evaluation: Evaluation,
+) -> None:
+    pytest.importorskip("matplotlib")
+    more = evaluate([*AGENTS, "LPF"], weeks="1-2", progress=False)
+    *_, weeks = evaluation_figure(more).get_axes()
+    assert all(mark == round(mark) for mark in weeks.get_xticks())
+    assert weeks.get_title("right") == "the best 4 and the baseline; 1 more above only"

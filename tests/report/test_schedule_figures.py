@@ -10,7 +10,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.report import draw_schedule, schedule_figure
-from hpcgym.report.schedule_figures import time_scale
+from hpcgym.report.style import time_scale
 from hpcgym.schedule import Schedule
 
 DAY_S = 86_400

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hpcgym.output import writing
-from hpcgym.report.figures import LINES, blank_figure
+from hpcgym.report.style import LINES, blank_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

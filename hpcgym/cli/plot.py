@@ -1,0 +1,249 @@
+"""`hpcgym plot`: draw schedules, of a log under some policies or from files, as one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hpcgym.cli.evaluate import split_agents
+from hpcgym.cli.options import (
+    BACKFILL,
+    ESTIMATES,
+    NO_THRESHOLD,
+    SCHEDULER,
+    THRESHOLD,
+    MachineFile,
+    Placement,
+    Processors,
+    RequestedMemory,
+    idle_on_machine,
+    log_at,
+    parse_threshold,
+    read_machine,
+    refuse_idle,
+    show_report,
+    show_settings,
+)
+from hpcgym.errors import HpcgymError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.machine import Machine
+    from hpcgym.schedule import Schedule
+
+
+def plot_log(
+    context: typer.Context,
+    logs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="LOG|SCHEDULE.csv...",
+            help="A log, which is scheduled first; or schedules that `hpcgym simulate --output` "
+            "wrote as .csv, which are drawn as they are.",
+        ),
+    ],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The picture: .png, .svg or .pdf.")
+    ],
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--kind", "-k", metavar="KIND", help="gantt, usage, distribution, hours or sizes."
+        ),
+    ] = "gantt",
+    policy: Annotated[
+        list[str],
+        typer.Option(
+            "--policy",
+            "-p",
+            rich_help_panel=SCHEDULER,
+            help="Policies of a log, separated by commas.",
+        ),
+    ] = ["FCFS"],  # noqa: B006 - read by typer, never changed
+    backfill: Annotated[list[str], BACKFILL] = ["easy"],  # noqa: B006
+    threshold: Annotated[str, THRESHOLD] = NO_THRESHOLD,
+    estimates: Annotated[str, ESTIMATES] = "requested",
+    processors: Processors = None,
+    machine: MachineFile = None,
+    placement: Placement = "lowest",
+    requested_memory: RequestedMemory = False,
+    days: Annotated[
+        str | None,
+        typer.Option(metavar="FIRST-LAST", help="Days to draw, from the start of the log."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(help="Jobs of a Gantt chart at most; default 2000.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Draw schedules: over time, as distributions, or as heat maps.
+
+    Several policies, modes (--backfill, repeatedly) or files come into one picture. For other
+    settings of the scheduler, write a schedule with `hpcgym simulate --output` and draw that.
+    """
+    from hpcgym.core.settings import SchedulerSettings
+    from hpcgym.output import ensure_writable
+    from hpcgym.report.plots import check_kind, plot_schedules
+    from hpcgym.report.style import blank_figure, format_of
+
+    check_kind(kind, jobs)
+    format_of(output)
+    ensure_writable(output, force=force)
+    blank_figure(1, 1)  # refuse before a long run where matplotlib is missing
+    shown = None if days is None else parse_days(days)
+    is_made = any(map(_is_schedule, logs))
+    idle = idle_on_machine(machine) | (dict.fromkeys(_OF_A_LOG, _AS_IT_IS) if is_made else {})
+    refuse_idle(context, idle)
+    nodes = read_machine(machine)
+    runs = [
+        SchedulerSettings(
+            policy=one,
+            backfill=mode,
+            threshold=parse_threshold(threshold),
+            estimates=estimates,
+            placement=placement,
+        )
+        for given in policy
+        for one in split_agents(given)
+        for mode in backfill
+    ]
+    if is_made:
+        schedules = _read_all(logs, processors)
+    elif len(logs) == 1:
+        schedules = _simulated(context, logs[0], runs, processors, nodes, requested_memory)
+    else:
+        raise HpcgymError(f"{len(logs)} logs are given; one is scheduled and drawn at a time")
+    plot_schedules(schedules, kind, output, days=shown, jobs=jobs, force=force)
+    typer.echo(f"wrote {output}")
+
+
+def parse_days(text: str) -> tuple[float, float]:
+    """Return first and last day of `--days`.
+
+    Raises:
+        HpcgymError: It is not two numbers, the first below the second.
+
+    Example:
+        >>> parse_days("14-21"), parse_days("0-0.5")
+        ((14.0, 21.0), (0.0, 0.5))
+    """
+    first, _, last = text.partition("-")
+    try:
+        days = float(first), float(last)
+    except ValueError:
+        raise HpcgymError(f"--days {text!r}: write two numbers, as in 14-21") from None
+    if not 0 <= days[0] < days[1]:
+        raise HpcgymError(f"--days {text!r}: the first day must lie below the last")
+    return days
+
+
+_OF_A_LOG = ("policy", "backfill", "threshold", "estimates", "machine")
+_AS_IT_IS = "on a schedule, which is drawn as it is"
+
+
+def _simulated(
+    context: typer.Context,
+    log: str,
+    runs: list[SchedulerSettings],
+    processors: int | None,
+    machine: Machine | None,
+    requested_memory: bool,
+) -> dict[str, Schedule]:
+    """Schedule a log under each of some settings, after saying which jobs are kept."""
+    from hpcgym.schedule import simulate
+    from hpcgym.trace import load_with_report
+
+    workload, report = load_with_report(
+        log_at(context, log),
+        machine_processors=processors,
+        machine=machine,
+        placement=runs[0].placement,
+        requested_memory=requested_memory,
+    )
+    show_report(context, report, kill=True)
+    for mode in {one.backfill: one for one in runs}.values():
+        policies = dict.fromkeys(str(one.policy) for one in runs)
+        show_settings(context, mode, f"policy {', '.join(policies)}", missing_request="run")
+    return {
+        label: simulate(workload, **vars(one))
+        for label, one in zip(_labels(runs), runs, strict=True)
+    }
+
+
+def _labels(runs: list[SchedulerSettings]) -> list[str]:
+    """Name runs by what they differ in: policy, backfilling mode or both."""
+    policies, modes = [str(one.policy) for one in runs], [str(one.backfill) for one in runs]
+    if len(set(modes)) == 1 < len(runs):
+        return policies
+    if len(set(policies)) == 1 < len(runs):
+        return modes
+    return [f"{one}, backfill {mode}" for one, mode in zip(policies, modes, strict=True)]
+
+
+def _is_schedule(path: str) -> bool:
+    """Tell whether a file begins like a schedule that `Schedule.to_csv` wrote."""
+    if not path.endswith(".csv") or not Path(path).is_file():
+        return False
+    with Path(path).open(encoding="utf-8", errors="replace") as file:
+        return {"start_time", "backfilled"} <= set(file.readline().strip().split(","))
+
+
+def _read_all(paths: list[str], processors: int | None) -> dict[str, Schedule]:
+    """Read schedules by the stems of their names, or by whole names where stems are equal."""
+    logs = [path for path in paths if not _is_schedule(path)]
+    if logs:
+        raise HpcgymError(f"schedules and other files are not drawn together: {', '.join(logs)}")
+    stems = [Path(path).stem for path in paths]
+    names = stems if len(set(stems)) == len(paths) else paths
+    return {name: _read(path, name, processors) for name, path in zip(names, paths, strict=True)}
+
+
+def _read(path: str, name: str, processors: int | None) -> Schedule:
+    """Read a schedule; say the size of the machine where nobody does.
+
+    Raises:
+        HpcgymError: It is no schedule of the machine.
+    """
+    import numpy as np
+    import pandas as pd
+
+    from hpcgym.core.workload import Workload
+    from hpcgym.export import CSV_COLUMNS
+    from hpcgym.schedule import Schedule
+
+    try:
+        table = pd.read_csv(path, usecols=list(CSV_COLUMNS)).astype(np.int64)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise HpcgymError(f"{path}: is no schedule of `hpcgym simulate`: {error}") from None
+    table = table.sort_values("submit_time", kind="stable")
+    most = _most_held(table)
+    size = most if processors is None else processors
+    if processors is None:
+        typer.echo(f"{path}: {most} processors, the most held at once; --processors says another")
+    if size < most:
+        raise HpcgymError(f"{path}: {most} processors are held at once, not {processors} at most")
+    offset = int(table["submit_time"].iloc[0])
+    jobs = Workload.from_frame(
+        table.assign(submit_time=table["submit_time"] - offset),
+        machine_processors=size,
+        name=name,
+    )
+    start = np.where(table["start_time"] >= 0, table["start_time"] - offset, -1)
+    backfilled = table["backfilled"].to_numpy(dtype=bool)
+    return Schedule(jobs, start, jobs.run_time, backfilled, np.zeros_like(backfilled))
+
+
+def _most_held(table: pd.DataFrame) -> int:
+    """Return the most processors that jobs hold at once; at one instant ends come first."""
+    import pandas as pd
+
+    starts = pd.DataFrame({"time": table["start_time"], "height": table["processors"]})
+    ends = pd.DataFrame(
+        {"time": table["start_time"] + table["run_time"], "height": -table["processors"]}
+    )
+    changes = pd.concat([ends, starts]).groupby("time", sort=True)["height"].sum()
+    return max(int(changes.cumsum().max()), int(table["processors"].max()))

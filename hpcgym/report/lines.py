@@ -1,0 +1,150 @@
+"""Lines of schedules: queue and machine over time, and distributions of slowdown and wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core.node_metrics import mean_between
+from hpcgym.report.style import (
+    COLOURS,
+    DASHES,
+    FAINT,
+    FloatArray,
+    blank_figure,
+    duration_text,
+    finish_shares,
+    finish_time,
+    mark_durations,
+    plain_axes,
+    plain_numbers,
+    shortened,
+    whole_marks,
+    write_title,
+)
+from hpcgym.report.view import Labelled, View
+from hpcgym.schedule import Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+IntArray = NDArray[np.int64]
+
+N_STRETCHES, N_OVERLAID = 300, 120
+"""Stretches of time of a line, each drawn at its mean; fewer where lines are overlaid."""
+
+LETTERS = 130
+"""Letters for which a legend has room beside each other."""
+
+N_POINTS = 400
+"""Points of a distribution's line."""
+
+
+def draw_usage(schedules: Labelled, view: View) -> Figure:
+    """Draw the waiting jobs, and below the share of the processors held, over time."""
+    figure = blank_figure(11.0, 5.4)
+    write_title(figure, view.title(schedules))
+    queue, held = figure.subplots(2, 1, sharex=True, height_ratios=(1.4, 1.0))
+    is_alone = len(schedules) == 1
+    scale = view.scale
+    edges = scale.edges(N_STRETCHES if is_alone else N_OVERLAID)
+    for place, (label, one) in enumerate(schedules.items()):
+        waiting = _mean_level(one.workload.submit_time, one.start_time, np.ones(len(one)), edges)
+        share = _mean_level(one.start_time, one.end_time, _held(one), edges)
+        share /= one.workload.machine_processors
+        for axes, values in ((queue, waiting), (held, share)):
+            times = edges / scale.unit
+            line = _style(place)
+            axes.stairs(values, times, baseline=None, label=shortened(label), linewidth=1.4, **line)
+            if is_alone:
+                axes.stairs(values, times, fill=True, color=COLOURS[0], alpha=0.15, linewidth=0)
+    plain_axes(queue)
+    queue.set_ylim(bottom=0.0)
+    whole_marks(queue, "y")
+    queue.set_ylabel("waiting jobs")
+    finish_shares(held, "processors held")
+    finish_time(held, scale)
+    stretch = (scale.last - scale.first) / (len(edges) - 1)
+    if stretch > 1:
+        text = f"each step is the mean of {duration_text(stretch)}"
+        queue.set_title(text, loc="right", fontsize=8, color=FAINT)
+    if not is_alone:
+        columns = max(1, LETTERS // (10 + max(len(shortened(label)) for label in schedules)))
+        queue.legend(
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=9
+        )
+    return figure
+
+
+def draw_distribution(schedules: Labelled, view: View) -> Figure:
+    """Draw the share of jobs with more than some bounded slowdown, and with more than some wait."""
+    figure = blank_figure(11.0, 4.6)
+    write_title(figure, view.title(schedules))
+    left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06})
+    for place, (label, one) in enumerate(schedules.items()):
+        jobs = view.submitted(one)
+        bsld, wait = one.bsld()[jobs], one.per_job()["wait_time"][jobs]
+        name, waited = shortened(label), (wait > 0).mean()
+        text = f"{name}: mean {bsld.mean():,.4g}"
+        left.step(*_tail(bsld, 1.0), where="post", label=text, **_style(place))
+        text = f"{name}: mean {duration_text(wait.mean())}, {_share(waited)} wait"
+        right.step(*_tail(wait, 1.0), where="post", label=text, **_style(place))
+    for axes in (left, right):
+        axes.set_xscale("log")
+        axes.set_xlim(left=1.0)
+        plain_axes(axes)
+        axes.legend(loc="lower left", fontsize=8, framealpha=0.9, edgecolor="none")
+    left.set_yscale("log")
+    left.set_ylim(top=1.0)
+    plain_numbers(left, "y", _share)
+    left.set_ylabel("share of jobs with more")
+    plain_numbers(left, "x")
+    left.set_xlabel("bounded slowdown")
+    mark_durations(right)
+    right.set_xlabel("wait")
+    return figure
+
+
+def _style(place: int) -> dict[str, Any]:
+    """Return colour and stroke of the line of a schedule."""
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "linestyle": DASHES[place % len(DASHES)],
+    }
+
+
+def _held(schedule: Schedule) -> FloatArray:
+    """Return the processors that each job holds, shape (n_jobs,); less where jobs take turns."""
+    there = schedule.end_time - schedule.start_time
+    held: FloatArray = schedule.workload.processors * schedule.run_time / np.maximum(there, 1)
+    return held
+
+
+def _mean_level(first: IntArray, last: IntArray, height: FloatArray, edges: FloatArray) -> Any:
+    """Average between edges the sum of heights, each from a first to a last instant, s."""
+    time = np.concatenate([first, last])
+    order = np.argsort(time, kind="stable")
+    level = np.cumsum(np.concatenate([height, -height])[order])
+    return np.maximum(mean_between(time[order], level, edges), 0.0)
+
+
+def _tail(values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+    """Return points of the share of values above x, from x = least to where the share is 0."""
+    ordered, n = np.sort(values), len(values)
+    ranks = np.concatenate([np.linspace(0, n - 1, N_POINTS), n - np.geomspace(1, n, N_POINTS)])
+    x = np.unique(np.maximum(ordered[ranks.astype(np.int64)], least))
+    share = (n - np.searchsorted(ordered, x, side="right")) / n
+    # The last point has no value above it: its line falls to half a job.
+    return np.append(x, x[-1]), np.append(share, 0.0).clip(min=0.5 / n)
+
+
+def _share(value: float) -> str:
+    """Write a share in percent.
+
+    Example:
+        >>> _share(0.5), _share(0.0001)
+        ('50 %', '0.01 %')
+    """
+    return f"{100 * value:.3g} %"

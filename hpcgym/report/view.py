@@ -1,0 +1,93 @@
+"""What part of some schedules a picture shows, and how the picture is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.errors import HpcgymError
+from hpcgym.report.style import TimeScale, time_scale
+from hpcgym.schedule import Schedule
+
+BoolArray = NDArray[np.bool_]
+
+Labelled = Mapping[str, Schedule]
+"""Schedules by what the picture calls them."""
+
+DAY_S = 86_400
+
+
+class View(NamedTuple):
+    """A stretch of time, s from the start of the log, and the jobs of a Gantt chart at most.
+
+    Attributes:
+        is_part: Whether the stretch was asked for.
+    """
+
+    first: int
+    last: int
+    is_part: bool
+    jobs: int | None
+
+    @classmethod
+    def of(
+        cls, schedules: Labelled, days: tuple[float, float] | None, jobs: int | None = None
+    ) -> View:
+        """Return the days asked for, or the time from the first submission to the last end.
+
+        Raises:
+            HpcgymError: The days are none, or no schedule has a job in them.
+        """
+        first = min(int(one.workload.submit_time[0]) for one in schedules.values())
+        last = max(int(one.end_time.max()) for one in schedules.values())
+        if days is None:
+            return cls(first, max(last, first + 1), False, jobs)
+        low, high = (round(day * DAY_S) for day in days)
+        if not 0 <= low < high:
+            raise HpcgymError(f"days must be two, the first below the second, got {days}")
+        if low >= last or high <= first:
+            raise HpcgymError(
+                f"days {days[0]:g} to {days[1]:g}: nothing is there; the schedule reaches from day "
+                f"{first / DAY_S:.1f} to {last / DAY_S:.1f}"
+            )
+        return cls(low, high, True, jobs)
+
+    @property
+    def scale(self) -> TimeScale:
+        """Marks of the axis of time."""
+        return time_scale(self.first, self.last)
+
+    def submitted(self, schedule: Schedule) -> BoolArray:
+        """Tell which jobs were submitted in the stretch, shape (n_jobs,).
+
+        Raises:
+            HpcgymError: None was.
+        """
+        time = schedule.workload.submit_time
+        chosen: BoolArray = (time >= self.first) & (time < self.last)
+        if not chosen.any():
+            raise HpcgymError(f"{schedule.workload.name}: no job was submitted in {self._days}")
+        return chosen
+
+    def title(self, schedules: Labelled) -> str:
+        """Return the names of the workloads, the label of a single schedule, and the days."""
+        names = ", ".join(dict.fromkeys(one.workload.name for one in schedules.values()))
+        alone = len(schedules) == 1 and names not in schedules
+        label = "".join(f": {label}" for label in schedules) if alone else ""
+        return f"{names}{label}" + (f", {self._days}" if self.is_part else "")
+
+    @property
+    def _days(self) -> str:
+        """The days as text."""
+        return f"days {self.first / DAY_S:g} to {self.last / DAY_S:g}"
+
+
+def label_of(schedule: Schedule) -> str:
+    """Return what scheduled: the policy and the backfilling mode."""
+    settings = schedule.settings
+    if settings is None:
+        return "schedule"
+    return f"{settings.policy}, backfill {settings.backfill}"

@@ -1,0 +1,120 @@
+"""Draw the pictures of the documentation, into docs/pictures/, from bundled logs only.
+
+    python scripts/make_pictures.py [NAME ...]
+
+Names are those of the files, without endings. It needs the extras `report` and `render`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+
+import hpcgym
+from hpcgym.core.workload import Workload
+from hpcgym.report import evaluation_figure, plot_schedules
+from hpcgym.scenario.episodes import Episodes
+
+FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
+DPI = 90
+POLICIES = ("FCFS", "SAF")
+SEED, N_FRAMES, FRAME_S, FRAME_MS = 1, 45, 7_200, 250
+FRAME_SIZE, N_COLOURS = (784, 448), 64
+
+MODES = ["none", "easy", "depth:k=2", "conservative", "conservative:compress=shift", "look-ahead"]
+MODES += ["relaxed:omega=0.5", "slack:c=0.5", "multi-queue:bounds=240", "gang:quantum=60"]
+"""Backfilling modes of docs/backfilling.md, in its order."""
+
+
+def example() -> Workload:
+    """Return the eight jobs of docs/backfilling.md, on five processors."""
+    submit, run = np.array([[0, 0, 0, 1, 1, 1, 1, 1], [3, 6, 4, 4, 4, 2, 4, 1]]) * 60
+    request = np.array([8, 6, 4, 4, 4, 2, 4, 6]) * 60
+    columns = (submit, run, request, [2, 4, 1, 3, 1, 3, 2, 1])
+    return Workload.from_arrays(*columns, machine_processors=5, name="eight jobs")
+
+
+def draw_kind(kind: str, path: Path, **options: object) -> None:
+    """Draw a kind of picture of the bundled log under some policies."""
+    jobs = hpcgym.load_workload("synthetic-256")
+    made = {one: hpcgym.simulate(jobs, one) for one in POLICIES}
+    plot_schedules(made, kind, path, dpi=DPI, force=True, **options)
+
+
+def draw_nodes(path: Path) -> None:
+    jobs = Episodes("hetero-64-weeks").workload(2)
+    hpcgym.simulate(jobs).plot("gantt", path, dpi=DPI, force=True)
+
+
+def draw_comparison(path: Path) -> None:
+    agents = ["FCFS", "SPF", "SMITH", "EASY-SJBF", "SMITH-NET", "TUNED-NET"]
+    evaluation = hpcgym.evaluate(agents, "synthetic-256-weeks", progress=False)
+    evaluation_figure(evaluation).savefig(path, dpi=DPI)
+
+
+def draw_mode(mode: str, path: Path) -> None:
+    """Draw the example under a backfilling mode; all on the same axis of time."""
+    figure = hpcgym.simulate(example(), backfill=mode).plot("gantt")
+    figure.axes[0].set(xlim=(0, 17), xticks=range(18))
+    figure.savefig(path, dpi=DPI)
+
+
+def draw_environment(path: Path) -> None:
+    """Film an episode in which SAF decides, a frame whenever some hours have passed."""
+    from PIL import Image
+
+    env = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks", render_mode="rgb_array")
+    env.reset(seed=SEED)
+    frames: list[Image.Image] = []
+    while len(frames) < N_FRAMES:
+        _, _, terminated, truncated, _ = env.step(np.array([0, 0, 0, 0, 0, 1], dtype=np.float32))
+        if terminated or truncated:
+            break
+        if env.unwrapped.schedule().start_time.max() >= len(frames) * FRAME_S:
+            frames.append(
+                Image.fromarray(env.render()).resize(FRAME_SIZE, Image.Resampling.LANCZOS)
+            )
+    sample = np.vstack([np.asarray(frame) for frame in frames[::6]])
+    palette = Image.fromarray(sample).quantize(N_COLOURS)
+    first, *others = [frame.quantize(palette=palette, dither=0) for frame in frames]
+    first.save(path, save_all=True, append_images=others, duration=FRAME_MS, loop=0, optimize=True)
+
+
+PICTURES: dict[str, Callable[[Path], None]] = {
+    "environment.gif": draw_environment,
+    "comparison.png": draw_comparison,
+    "gantt.png": partial(draw_kind, "gantt", days=(37, 40)),
+    "usage.png": partial(draw_kind, "usage", days=(14, 42)),
+    "distribution.png": partial(draw_kind, "distribution"),
+    "hours.png": partial(draw_kind, "hours"),
+    "sizes.png": partial(draw_kind, "sizes"),
+    "nodes.png": draw_nodes,
+}
+for mode in MODES:
+    name = re.sub("[^a-z0-9]+", "-", f"backfill:{mode}")
+    PICTURES[f"{name}.png"] = partial(draw_mode, mode)
+
+
+def main() -> None:
+    known = {Path(file).stem: file for file in PICTURES}
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=[*known], help="pictures; default: all")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where to; docs/pictures")
+    given = parser.parse_args()
+    if unknown := set(given.names) - set(known):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; allowed: {', '.join(known)}")
+    given.folder.mkdir(parents=True, exist_ok=True)
+    for name in given.names:
+        path = given.folder / known[name]
+        PICTURES[known[name]](path)
+        print(f"wrote {path} ({path.stat().st_size / 1000:.0f} kB)", flush=True)
+
+
+if __name__ == "__main__":
+    main()

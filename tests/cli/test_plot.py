@@ -1,0 +1,112 @@
+"""`hpcgym plot`: a log under some policies, or schedules from files, as one picture."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpcgym.cli.plot import parse_days
+
+pytest.importorskip("matplotlib")
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def schedules(run: Command, tmp_path: Path) -> list[Path]:
+    """Schedules of the bundled log under two policies."""
+    paths = [tmp_path / "fcfs.csv", tmp_path / "saf.csv"]
+    for path in paths:
+        run("simulate", "tiny", "--policy", path.stem, "--output", path)
+    return paths
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+def test_policies_and_modes_of_a_log_come_into_one_picture(
+    run: Command, tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"picture{suffix}"
+    options = ("--policy", "FCFS,SAF", "--backfill", "easy", "--backfill", "none")
+    printed = run("plot", "tiny", "--kind", "distribution", *options, "--output", out)
+    assert "8 of 8 jobs kept" in printed
+    assert f"wrote {out}" in printed
+    assert out.stat().st_size > 0
+
+
+def test_labels_say_what_differs(run: Command, tmp_path: Path) -> None:
+    out = tmp_path / "picture.svg"
+    shown = {
+        ("-p", "FCFS,SAF"): ["FCFS: mean", "SAF: mean"],
+        ("--backfill", "easy", "--backfill", "none"): ["easy: mean", "none: mean"],
+        ("-p", "SAF"): ["SAF, backfill easy: mean"],
+    }
+    for options, words in shown.items():
+        run("plot", "tiny", "-k", "distribution", *options, "-o", out, "--force")
+        text = out.read_text()
+        assert all(f"<!-- {word}" in text for word in words)
+
+
+def test_schedules_are_drawn_as_they_are(
+    run: Command, refuse: Command, schedules: list[Path], tmp_path: Path
+) -> None:
+    out = tmp_path / "picture.svg"
+    printed = run("plot", *schedules, "--kind", "usage", "--output", out)
+    assert "4 processors, the most held at once" in printed
+    assert all(f"<!-- {path.stem} -->" in out.read_text() for path in schedules)
+    assert "most held" not in run("plot", schedules[0], "--processors", 4, "-o", out, "--force")
+    options = ("--output", out, "--force")
+    assert "not 3 at most" in refuse("plot", *schedules, "--processors", 3, *options)
+    assert "--policy has no effect on a schedule" in refuse(
+        "plot", *schedules, "-p", "SAF", *options
+    )
+    assert "not drawn together: tiny" in refuse("plot", *schedules, "tiny", *options)
+
+
+def test_a_broken_schedule_is_refused_by_name(refuse: Command, schedules: list[Path]) -> None:
+    text = schedules[0].read_text()
+    schedules[0].write_text(text.replace(",60,120", ",sixty,120"))
+    out = schedules[0].with_name("picture.png")
+    assert f"{schedules[0]}: is no schedule" in refuse("plot", schedules[0], "-o", out)
+    schedules[0].write_text(text.replace("requested_time", "request"))
+    assert f"{schedules[0]}: is no schedule" in refuse("plot", schedules[0], "-o", out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--kind", "gnatt"], "did you mean 'gantt'"),
+        (["--kind", "usage", "--jobs", "5"], "shows all jobs"),
+        (["--jobs", "0"], "1 to 50,000 jobs"),
+        (["--days", "5"], "write two numbers, as in 14-21"),
+        (["--days", "5-3"], "must lie below"),
+        (["--days", "5-6"], "nothing is there"),
+        (["--policy", "SFA"], "did you mean 'SAF'"),
+        (["--backfill", "esay"], "did you mean 'easy'"),
+        (["--placement", "local"], "--machine"),
+    ],
+)
+def test_wrong_options_of_a_picture_are_one_clear_line(
+    refuse: Command, tmp_path: Path, arguments: list[str], words: str
+) -> None:
+    out = tmp_path / "picture.png"
+    assert words in refuse("plot", "tiny", *arguments, "-o", out)
+    assert not out.exists()
+
+
+def test_output_is_checked_before_the_log_is_read(refuse: Command, tmp_path: Path) -> None:
+    assert "must end in .png" in refuse("plot", "no-such-log", "-o", tmp_path / "picture.gif")
+    (tmp_path / "picture.png").touch()
+    assert "exists already" in refuse("plot", "no-such-log", "-o", tmp_path / "picture.png")
+    assert "one is scheduled" in refuse("plot", "tiny", "tiny", "-o", tmp_path / "new.png")
+
+
+def test_days_may_be_parts_of_days() -> None:
+    assert parse_days("0.5-1.25") == (0.5, 1.25)
+
+
+def test_a_missing_library_is_named_before_the_log_is_read(
+    refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert "pip install matplotlib" in refuse("plot", "no-such-log", "-o", tmp_path / "new.png")

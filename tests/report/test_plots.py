@@ -1,0 +1,188 @@
+"""Pictures of schedules by kind: what they show, what they say is left out, what is refused."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hpcgym.core.workload import Workload
+from hpcgym.errors import HpcgymError, OutputError
+from hpcgym.report import plot_schedules
+from hpcgym.report.heat_maps import hours_of
+from hpcgym.report.plots import KINDS
+from hpcgym.schedule import Schedule, simulate
+from hpcgym.trace import load_workload
+
+pytest.importorskip("matplotlib")
+
+MINUTE_S = 60
+
+
+@pytest.fixture(scope="module")
+def schedule() -> Schedule:
+    """Jobs 1 and 2 run at once, job 3 waits for both, on 4 processors."""
+    columns = ([0, 0, 0], [60, 120, 60], [60, 120, 60], [2, 2, 4])
+    return simulate(Workload.from_arrays(*columns, machine_processors=4, name="three"))
+
+
+@pytest.fixture(scope="module")
+def pair() -> dict[str, Schedule]:
+    """Two policies on the bundled log."""
+    workload = load_workload("tiny")
+    return {policy: simulate(workload, policy) for policy in ("FCFS", "SAF")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_drawn_of_one_schedule_and_of_two(
+    kind: str, pair: dict[str, Schedule], tmp_path: Path
+) -> None:
+    for number, given in enumerate((pair["FCFS"], pair)):
+        plot_schedules(given, kind, tmp_path / f"{number}.png", dpi=40)
+        assert (tmp_path / f"{number}.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_vector_formats_are_written(
+    suffix: str, magic: bytes, schedule: Schedule, tmp_path: Path
+) -> None:
+    schedule.plot("gantt", tmp_path / f"figure{suffix}")
+    assert (tmp_path / f"figure{suffix}").read_bytes().startswith(magic)
+
+
+def boxes_of(figure):
+    """Return left, right, bottom and top of the boxes of the first chart."""
+    corners = [path.vertices for shape in figure.axes[0].collections for path in shape.get_paths()]
+    return sorted((*box.min(axis=0), *box.max(axis=0)) for box in corners)
+
+
+def test_boxes_of_a_gantt_chart_are_times_and_processors(schedule: Schedule) -> None:
+    figure = schedule.plot("gantt")
+    assert figure.axes[0].get_xlabel() == "seconds since the start of the log"
+    assert boxes_of(figure) == [(0, 0, 60, 2), (0, 2, 120, 4), (120, 0, 180, 4)]
+    assert {text.get_text() for text in figure.axes[0].texts} == {"1", "2", "3"}
+
+
+def test_gantt_chart_says_what_it_leaves_out_and_ends_where_the_next_job_starts(
+    schedule: Schedule,
+) -> None:
+    axes = schedule.plot("gantt", jobs=2).axes[0]
+    assert axes.get_title("left") == "first 2 of 3 jobs drawn, 4 processors"
+    assert axes.get_xlim() == (0, 120)
+
+
+def test_jobs_that_take_turns_have_rows_from_start_to_end() -> None:
+    columns = ([0, 0], [60, 60], [60, 60], [4, 4])
+    jobs = Workload.from_arrays(*columns, machine_processors=4, name="gang")
+    axes = simulate(jobs, backfill="gang").plot("gantt").axes[0]
+    assert [(bar.get_x(), bar.get_width()) for bar in axes.patches] == [(0, 120), (0, 120)]
+    assert "take turns" in axes.get_title("right")
+
+
+def test_gantt_chart_of_nodes_is_the_picture_of_nodes() -> None:
+    from hpcgym.machine import Machine, NodeType
+
+    columns = ([0], [60], [60], [2])
+    jobs = Workload.from_arrays(*columns, machine=Machine((NodeType(2, cpus=2),)), name="nodes")
+    made = simulate(jobs)
+    assert made.plot("gantt").axes[0].get_ylabel() == "nodes by group"
+    with pytest.raises(HpcgymError, match="of nodes shows one schedule"):
+        made.plot("gantt", against={"again": made})
+    with pytest.raises(HpcgymError, match="shows all jobs"):
+        made.plot("gantt", jobs=1)
+
+
+def test_usage_shows_waiting_jobs_and_the_share_held(schedule: Schedule) -> None:
+    queue, held = schedule.plot("usage").axes
+    times = np.array([30.5, 90.5, 150.5])
+    for axes, expected in ((queue, [1, 1, 0]), (held, [1.0, 0.5, 1.0])):
+        values, edges, _ = axes.patches[0].get_data()
+        assert values[np.searchsorted(edges, times) - 1].tolist() == expected
+
+
+def test_distribution_is_the_share_of_jobs_above_each_value(schedule: Schedule) -> None:
+    _, wait = schedule.plot("distribution").axes
+    x, share = wait.get_lines()[0].get_data()
+    assert share[np.searchsorted(x, 119, side="right") - 1] == pytest.approx(1 / 3)
+    assert "33.3 % wait" in wait.get_legend().get_texts()[0].get_text()
+    assert (wait.get_xscale(), wait.get_yscale()) == ("log", "log")
+
+
+@pytest.mark.parametrize("kind", ["usage", "distribution"])
+def test_a_schedule_has_one_colour_and_one_stroke_in_all_panels(
+    kind: str, pair: dict[str, Schedule]
+) -> None:
+    styles = []
+    for axes in plot_schedules(pair, kind).axes:
+        lines = axes.patches if kind == "usage" else axes.get_lines()
+        styles.append(
+            [
+                (
+                    line.get_edgecolor() if kind == "usage" else line.get_color(),
+                    line.get_linestyle(),
+                )
+                for line in lines
+            ]
+        )
+    assert styles[0] == styles[1]
+    assert len({colour for colour, _ in styles[0]}) == len({stroke for _, stroke in styles[0]}) == 2
+
+
+def test_hours_are_those_of_the_place_of_the_log(pair: dict[str, Schedule]) -> None:
+    tiny = pair["FCFS"].workload  # begins on a Monday at midnight, UTC
+    header = ("; TimeZoneString: Europe/Stockholm",)
+    moved = replace(tiny, source=replace(tiny.source, header=header))
+    found = hours_of(moved, np.array([0, 23 * 3_600]))
+    assert found.clock == "local time, Europe/Stockholm"
+    assert (found.weekday.tolist(), found.hour.tolist()) == ([0, 1], [1, 0])
+    odd = replace(tiny, source=replace(tiny.source, header=("; TimeZoneString: Mars/Olympus",)))
+    assert hours_of(odd, np.array([0])).clock == "UTC"
+    assert "states no date" in hours_of(replace(tiny, unix_start=None), np.array([0])).clock
+
+
+def test_heat_maps_hold_counts_and_means(schedule: Schedule) -> None:
+    submissions, means = schedule.plot("hours").axes[:2]
+    assert np.nansum(submissions.get_images()[0].get_array()) == 3
+    assert means.get_images()[0].get_array()[0, 0] == pytest.approx(schedule.bsld().mean())
+    sizes = schedule.plot("sizes").axes[0]
+    assert {text.get_text() for text in sizes.texts} == {"1\n2", "3\n1"}
+    assert [label.get_text() for label in sizes.get_yticklabels()] == ["1", "2", "3-4"]
+
+
+def test_days_choose_what_ran_then_and_what_was_submitted_then(schedule: Schedule) -> None:
+    minute = 1 / 1_440
+    chart = schedule.plot("gantt", days=(2 * minute, 3 * minute)).axes[0]
+    assert chart.get_title("left") == "1 job, 4 processors"
+    with pytest.raises(HpcgymError, match=r"no job was submitted in days 0\.00138"):
+        schedule.plot("sizes", days=(2 * minute, 3 * minute))
+    with pytest.raises(HpcgymError, match=r"the schedule reaches from day 0\.0 to 0\.0"):
+        schedule.plot("usage", days=(7, 8))
+    with pytest.raises(HpcgymError, match="the first below the second"):
+        schedule.plot("usage", days=(8, 7))
+
+
+def test_what_cannot_be_drawn_is_refused(schedule: Schedule, tmp_path: Path) -> None:
+    with pytest.raises(HpcgymError, match=r"unknown kind of picture 'gnatt'; .* 'gantt'"):
+        schedule.plot("gnatt")
+    with pytest.raises(HpcgymError, match="1 to 50,000 jobs, got 60,000"):
+        schedule.plot("gantt", jobs=60_000)
+    with pytest.raises(HpcgymError, match="'hours' shows all jobs"):
+        schedule.plot("hours", jobs=5)
+    with pytest.raises(HpcgymError, match="1 to 8 schedules, got 10"):
+        schedule.plot("usage", against={str(n): schedule for n in range(9)})
+    with pytest.raises(HpcgymError, match="1 of 3 jobs have not started"):
+        replace(schedule, start_time=np.array([0, 0, -1])).plot()
+    with pytest.raises(HpcgymError, match=r"must end in \.png, \.pdf, \.svg"):
+        schedule.plot("usage", tmp_path / "figure.gif")
+    (tmp_path / "figure.png").write_bytes(b"precious")
+    with pytest.raises(OutputError, match="exists already"):
+        schedule.plot("usage", tmp_path / "figure.png")
+
+
+def test_missing_matplotlib_says_what_to_install(
+    schedule: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(HpcgymError, match="pip install matplotlib"):
+        schedule.plot("usage")
