@@ -1,4 +1,4 @@
-"""Check the whole project: lint, format, types, tests, doctests, and kernels run uncompiled.
+"""Check the whole project: lint, types, documentation, tests, doctests, kernels uncompiled.
 
     python3 scripts/check.py
 
@@ -15,7 +15,7 @@ import sys
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-EXTRAS = "dev,render,report,train"
+EXTRAS = "dev,docs,render,report,train"
 TESTS = ["pytest", "-q", "-m", "not slow"]
 APART = ["-n", "2", "--dist", "worksteal"]
 FEW = "golden or larger_state or refused or a_few_drawn"
@@ -25,10 +25,12 @@ COMPILING = "golden or larger_state or seeds_alone or single_candidate or cell_d
 SIMULATOR = ["tests/core", "tests/env/test_vector.py", "tests/policies/test_dynp.py"]
 NODES = "tests/core/test_nodes_parity.py"
 COMPILED_FIRST = ["tests/core/test_golden_cases.py", NODES, *SIMULATOR[1:]]
+SPHINX = ["sphinx", "--fail-on-warning", "--keep-going", "--fresh-env", "--quiet"]
 SHORT_STEPS = [
     ("lint", ["ruff", "check", "."], {}),
     ("format", ["ruff", "format", "--check", "."], {}),
     ("types", ["mypy"], {}),
+    ("documentation", [*SPHINX, "docs", "build/docs"], {}),
     (
         "kernels uncompiled",
         [*TESTS, "tests/core/test_golden_cases.py", NODES, "tests/env/test_vector.py", "-k", FEW],

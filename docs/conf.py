@@ -1,0 +1,120 @@
+"""How Sphinx builds the documentation: `python -m sphinx -W docs build/docs`.
+
+Docstrings are in Google style with tables in Markdown. Sphinx reads them as reStructuredText, so
+their tables are rewritten first. Pages link to files of the checkout beside docs/. Such a link
+leads to the repository where [project.urls] has one; else the file is named.
+"""
+
+import importlib
+import inspect
+import re
+from importlib.metadata import metadata
+from pathlib import Path
+
+from sphinx.util.docutils import SphinxDirective
+
+project = "hpcgym"
+author = "The hpcgym authors"
+copyright = author
+version = release = metadata("hpcgym")["Version"]
+urls = dict(line.split(", ") for line in metadata("hpcgym").get_all("Project-URL", []))
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = f"hpcgym {release}"
+
+default_role = "py:obj"  # docstrings write `name` for whatever is code
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+python_maximum_signature_line_length = 88
+napoleon_custom_sections = [("Source", "notes_style")]
+
+DATA_SHEET = "hpcgym.env.scheduling.SchedulingEnv"
+SHORT_TYPES = (
+    (r"~numpy\.ndarray\[tuple\[~typing\.Any, \.\.\.\], ~numpy\.dtype\[(.*?)\]\]", r"NDArray[\1]"),
+    (r"~numpy\._typing\._array_like\._Buffer .*? \| complex .*?\| str\]", "ArrayLike"),
+    (r"<factory>", "..."),
+)
+"""What autodoc writes of types in signatures, and how numpy and readers write it."""
+
+
+DOCS = Path(__file__).parent
+LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)#]+)(?:#[^)]*)?\)")
+
+
+class DataSheet(SphinxDirective):
+    """Show the docstring of a class, each of its headings as a section."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Parse the docstring as Markdown."""
+        module, _, name = self.arguments[0].rpartition(".")
+        text = inspect.getdoc(getattr(importlib.import_module(module), name))
+        return self.parse_text_to_nodes(as_markdown(text), allow_section_headings=True)
+
+
+def as_markdown(docstring):
+    """Return a docstring with `Heading:` lines as headings, and `name: text` as items of lists."""
+    text = re.sub(r"^([A-Z][A-Za-z ]+):$", r"### \1", docstring, flags=re.MULTILINE)
+    text = re.sub(r"^    ([a-z]\w*): ", r"- `\1`: ", text, flags=re.MULTILINE)
+    return re.sub(r"^    ", "", text, flags=re.MULTILINE)
+
+
+def resolve_links(app, docname, source):
+    """Replace links of a page to files outside docs/."""
+
+    def resolve(link):
+        target = (DOCS / docname).parent.joinpath(link[2]).resolve()
+        if target.is_relative_to(DOCS):
+            return link[0]
+        path = target.relative_to(DOCS.parent).as_posix()
+        if "Repository" in urls:
+            return f"[{link[1]}]({urls['Repository']}/blob/main/{path})"
+        return f"`{path}`" if link[1].strip("`") in path else f"{link[1]} (`{path}`)"
+
+    source[0] = LINK.sub(resolve, source[0])
+
+
+def refer_to_data_sheet(app, what, name, obj, options, lines):
+    """Replace the docstring of the environment, which has a page of its own."""
+    if name == DATA_SHEET:
+        lines[:] = [lines[0], "", "The page on the environment has its data sheet."]
+
+
+def shorten_types(app, what, name, obj, options, signature, returned):
+    """Write types of arrays by their short names."""
+    for long, short in SHORT_TYPES:
+        signature = signature and re.sub(long, short, signature)
+        returned = returned and re.sub(long, short, returned)
+    return signature, returned
+
+
+def rewrite_tables(app, what, name, obj, options, lines):
+    """Write tables in Markdown as lists that reStructuredText reads as tables."""
+    rewritten = []
+    for line in lines:
+        indent, bar, row = line.partition("|")
+        if not bar or indent.strip():
+            rewritten.append(line if ">>>" in line else line.replace("|", r"\|"))
+        elif set(row) <= set("|-: "):
+            continue  # the line below the head
+        else:
+            if not rewritten or not rewritten[-1].startswith(f"{indent}     "):
+                rewritten += [f"{indent}.. list-table::", f"{indent}   :header-rows: 1", ""]
+            cells = re.split(r"(?<!\\)\|", row.rstrip().removesuffix("|"))
+            marks = ["* -", *["  -"] * (len(cells) - 1)]
+            cells = zip(marks, cells, strict=True)
+            rewritten += [f"{indent}   {mark} {cell.strip()}" for mark, cell in cells]
+    lines[:] = rewritten
+
+
+def setup(app):
+    """Register what this page defines; tables come before napoleon sorts the sections."""
+    app.add_directive("data-sheet", DataSheet)
+    app.connect("source-read", resolve_links)
+    app.connect("autodoc-process-signature", shorten_types)
+    app.connect("autodoc-process-docstring", refer_to_data_sheet, priority=100)
+    app.connect("autodoc-process-docstring", rewrite_tables, priority=200)
