@@ -18,6 +18,7 @@ four an octave; the last has no bound."""
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BACKFILL_MULTI_QUEUE, BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 4, 5, 6, 7
 BACKFILL_OWN = 8  # Python makes the passes
+MODES_OF_THE_ENGINE = (BACKFILL_NONE, BACKFILL_EASY, BACKFILL_OWN)  # others are called by address
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
@@ -127,6 +128,8 @@ LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER = 0, 1, 2
 # touched; chunks that `Sim.row` takes in all.
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
 N_CURSOR_FIELDS = 5
+# What the kernel behind `Jobs.mode_pass` is asked to do.
+MODE_PASS, MODE_PASS_BY_INSTANT, MODE_MUST_PLAN = range(3)
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 # Bits of what `NODES_SHOW_JOB` returns.

@@ -237,6 +237,7 @@ def prepare(
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
+        mode_pass=int(as_backfill(settings.backfill).number not in s.MODES_OF_THE_ENGINE),
         **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)

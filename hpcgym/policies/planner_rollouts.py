@@ -149,6 +149,7 @@ def _table_for(n_jobs: int, n_keys: int) -> Jobs:
         reward_rate=np.empty(n_jobs),
         reward_onset=np.empty(0, dtype=np.int64),
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32),
+        mode_pass=0,
         **columns_without_nodes(),
     )
 

@@ -15,14 +15,14 @@ from hpcgym.core.constants import (
     BY_BASE,
     CORRECT_NOT,
     DECIDE_NEVER,
+    MODE_PASS,
     MOST_CLASSES,
     NODES_CHECK,
     SEMANTICS_BATCH,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.nodes.call import ask_nodes
+from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import backfills, reserve
-from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -107,7 +107,7 @@ def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
             head = sim.scratch[place]
     started = sim.n_started
     # Maximality: a second pass in the same order starts nothing.
-    multi_queue_pass(jobs, sim, False)
+    ask_mode(jobs.mode_pass, jobs, sim, MODE_PASS, 0)
     if sim.n_started != started:
         return NOT_MAXIMAL
     if head < 0:

@@ -20,8 +20,8 @@ from hpcgym.core.constants import (
     SEMANTICS_PYSS,
 )
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.by_address import ask_nodes
 from hpcgym.core.kernels.cost import end_cost
-from hpcgym.core.kernels.nodes.call import ask_nodes
 from hpcgym.core.kernels.passes.multi_queue_delay import record_slowdown
 from hpcgym.core.kernels.passes.multi_queue_partitions import occupy_partition, vacate_partition
 from hpcgym.core.kernels.queue.entries import leave_entry

@@ -13,31 +13,24 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
 from hpcgym.core.constants import (
-    BACKFILL_DEPTH,
     BACKFILL_EASY,
-    BACKFILL_LOOK_AHEAD,
-    BACKFILL_MULTI_QUEUE,
     BACKFILL_OWN,
-    BACKFILL_RELAXED,
     BACKFILL_SHIFT,
     BACKFILL_SLACK,
     BASE_ORDER,
     BY_BASE,
     DECIDE_NEVER,
+    MODE_MUST_PLAN,
+    MODE_PASS,
+    MODE_PASS_BY_INSTANT,
     NODES_CONTESTED,
     NODES_PASS,
     SEMANTICS_BATCH,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.nodes.call import ask_nodes
-from hpcgym.core.kernels.passes.conservative import depth_pass
-from hpcgym.core.kernels.passes.conservative_kept import plans_are_due, shift_pass
+from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import easy_pass
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass
-from hpcgym.core.kernels.passes.look_ahead import look_ahead_pass
-from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
-from hpcgym.core.kernels.passes.relaxed import relaxed_pass
-from hpcgym.core.kernels.passes.slack import slack_pass
 from hpcgym.core.kernels.queue.ordered_queue import first_job, least_processors
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -51,10 +44,10 @@ def count_pass(sim: Sim) -> None:
 
 
 @kernel(inlined=True)
-def must_plan(sim: Sim) -> bool:
+def must_plan(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether a pass must make or move reservations that are kept, even if no job fits."""
     keeps = sim.backfill == BACKFILL_SHIFT or sim.backfill == BACKFILL_SLACK
-    return keeps and plans_are_due(sim)
+    return keeps and ask_mode(jobs.mode_pass, jobs, sim, MODE_MUST_PLAN, 0) == 1
 
 
 @kernel(inlined=True)
@@ -69,7 +62,7 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
     if sim.backfill == BACKFILL_OWN:
         return True
     return sim.waiting_processors > sim.free and (
-        least_processors(sim, BASE_ORDER) <= sim.free or must_plan(sim)
+        least_processors(sim, BASE_ORDER) <= sim.free or must_plan(jobs, sim)
     )
 
 
@@ -99,7 +92,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.full_passes == 0
         and sim.ordered == 0
         and least_processors(sim, BASE_ORDER) > sim.free
-        and not must_plan(sim)
+        and not must_plan(jobs, sim)
     ):
         # No job fits, so each is refused under this head. A reservation is made once it is needed.
         sim.shadow = -1
@@ -110,18 +103,9 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         not is_static and (sim.full_passes == 1 or is_contested(jobs, sim))
     )
     finished = True
-    if sim.backfill == BACKFILL_DEPTH:
-        finished = depth_pass(jobs, sim, contested)
-    elif sim.backfill == BACKFILL_SHIFT:
-        shift_pass(jobs, sim, contested)
-    elif sim.backfill == BACKFILL_MULTI_QUEUE:
-        finished = multi_queue_pass(jobs, sim, contested)
-    elif sim.backfill == BACKFILL_LOOK_AHEAD:
-        finished = look_ahead_pass(jobs, sim, contested)
-    elif sim.backfill == BACKFILL_RELAXED:
-        finished = relaxed_pass(jobs, sim, contested)
-    elif sim.backfill == BACKFILL_SLACK:
-        slack_pass(jobs, sim, contested)
+    if jobs.mode_pass != 0:
+        task = MODE_PASS_BY_INSTANT if contested else MODE_PASS
+        finished = ask_mode(jobs.mode_pass, jobs, sim, task, 0) == 1
     elif contested:
         finished = easy_dynamic_pass(jobs, sim)
     else:

@@ -59,7 +59,8 @@ Real = Annotated[float, Array("float64", 0)]
 Setting = Annotated[int, Column("setting")]
 Counter = Annotated[int, Column("counter")]
 Gauge = Annotated[float, Column("gauge")]
-KernelAddress = Annotated[int, Address("nodes_pass")]
+ModeAddress = Annotated[int, Address("mode_pass")]
+NodesAddress = Annotated[int, Address("nodes_pass")]
 
 
 class Axes(NamedTuple):
@@ -98,8 +99,9 @@ class Jobs(NamedTuple):
     reward_rate: FloatVector  # what a second of waiting costs, 1/s; empty = no reward is kept
     reward_onset: IntVector  # instant from which waiting costs, s; empty likewise
     field: SingleTable  # observation fields that never change; empty = no observation is made
+    mode_pass: ModeAddress  # the kernel of backfilling modes other than EASY, 0 = not needed
     # The machine's nodes and the requests of the jobs; all empty where processors are counted.
-    nodes_pass: KernelAddress  # the kernel that works on nodes, 0 = none
+    nodes_pass: NodesAddress  # the kernel that works on nodes, 0 = none
     chunks: IntVector  # chunks of each job
     shape: IntVector  # request shape of each job
     placed_first: IntVector  # where a job's nodes are listed in `Sim.placed_node`

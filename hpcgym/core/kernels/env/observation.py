@@ -32,7 +32,7 @@ from hpcgym.core.constants import (
     TERM_SPEED,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.nodes.call import ask_nodes
+from hpcgym.core.kernels.by_address import ask_nodes
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
 from hpcgym.core.kernels.queue.entries import entry_of

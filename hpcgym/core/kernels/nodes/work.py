@@ -1,10 +1,5 @@
 """What the event engine asks of the kernels of nodes, as one function with an address."""
 
-from functools import cache
-from typing import Any
-
-from numba import cfunc
-
 from hpcgym.core.constants import (
     NODES_CHECK,
     NODES_CONTESTED,
@@ -13,7 +8,7 @@ from hpcgym.core.constants import (
     NODES_SHOW_JOB,
     NODES_VACATE,
 )
-from hpcgym.core.jit import CACHE_FOLDER, kernel, with_our_cache
+from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.check import find_overuse
 from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
@@ -45,15 +40,6 @@ def work(jobs_at: int, sim_at: int, task: int, job: int) -> int:
     return 0
 
 
-def _work(jobs_at: int, sim_at: int, task: int, job: int) -> int:
+def call_work(jobs_at: int, sim_at: int, task: int, job: int) -> int:
     """Call the kernel by the convention of C."""
     return work(jobs_at, sim_at, task, job)
-
-
-@cache
-def address() -> int:
-    """Compile the kernel, or load it from the cache, and return its address in this process."""
-    is_cached = CACHE_FOLDER is not None
-    signature = "int64(int64, int64, int64, int64)"
-    compile_now: Any = cfunc(signature, cache=is_cached, error_model="numpy")
-    return int(with_our_cache(lambda: compile_now(_work)).address)

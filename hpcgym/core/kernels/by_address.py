@@ -1,0 +1,67 @@
+"""Calls of kernels that few simulations need, through addresses.
+
+The event engine is the same for all. Where it works on nodes, or backfills otherwise than EASY, it
+calls one function by an address in `Jobs`. So these kernels are compiled when a simulation first
+needs them, and once for all functions that schedule; others never pay for them.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from llvmlite import ir
+from numba import cfunc, types
+from numba.extending import intrinsic
+
+from hpcgym.core.jit import CACHE_FOLDER, with_our_cache
+from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED
+
+
+@cache
+def address_of(function: Callable[[int, int, int, int], int]) -> int:
+    """Compile a function of four numbers, or load it from the cache, and return its address."""
+    signature = "int64(int64, int64, int64, int64)"
+    is_cached = CACHE_FOLDER is not None
+    compile_now: Any = cfunc(signature, cache=is_cached, error_model="numpy")
+    return int(with_our_cache(lambda: compile_now(function)).address)
+
+
+def _typed(
+    typing_context: Any, address: Any, jobs: Any, sim: Any, task: Any, argument: Any
+) -> tuple[Any, Any]:
+    """Type the call, and say how it is compiled."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(64)
+        function = ir.FunctionType(number, [number] * 4).as_pointer()
+        places = [builder.ptrtoint(pointer, number) for pointer in arguments[1:3]]
+        return builder.call(builder.inttoptr(arguments[0], function), [*places, *arguments[3:]])
+
+    return types.int64(types.int64, jobs, sim, types.int64, types.int64), generate
+
+
+_by_address: Any = intrinsic(_typed)
+
+
+def caller_of(field: str, module: str) -> Any:
+    """Make what kernels call in place of `work` in a module, with the address in a field of `Jobs`.
+
+    It takes the address, `jobs`, `sim`, a task and a further number, and returns a number. The
+    function of the module with an address is `call_work`.
+    """
+
+    def call(address: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
+        # There are no addresses without compilation.
+        return import_module(module).work(jobs, sim, task, argument)
+
+    ADDRESS_OF[field] = lambda: address_of(import_module(module).call_work)
+    return _by_address if IS_COMPILED else call
+
+
+ask_nodes: Any = caller_of("nodes_pass", "hpcgym.core.kernels.nodes.work")
+"""Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
+
+ask_mode: Any = caller_of("mode_pass", "hpcgym.core.kernels.passes.other_modes")
+"""Have a backfilling mode other than EASY do a task `MODE_*`."""
