@@ -27,6 +27,12 @@ JOBS_OF_A_YEAR = 500_000
 CPUS = 32
 """Cpus of a node."""
 
+LATER_JOBS = 1_000
+"""Jobs submitted behind a burst."""
+
+INTERVAL_S = 3_600
+"""The time for which passes are measured while a queue is long, s: some 120 events."""
+
 
 def site(n_nodes: int) -> Machine:
     """Return a site: CPU, big-memory and GPU nodes, three partitions that overlap."""
@@ -123,6 +129,52 @@ def over_node_settings(n_jobs: int, repeats: int) -> Table:
     for mode, rule in [*((mode, "lowest") for mode in modes), *(("easy", rule) for rule in rules)]:
         settings = SchedulerSettings(backfill=mode, placement=rule)
         table.add_row(mode, rule, *_row(jobs, settings, repeats))
+    return table
+
+
+def busy_site(waiting: int, n_nodes: int, *, distinct: bool) -> Workload:
+    """Return jobs that keep a site full, and a queue of about a given length.
+
+    Args:
+        waiting: Jobs submitted at time 0, beyond those that fill the site.
+        n_nodes: Nodes of the site.
+        distinct: Whether all jobs ask for different memory. Else there are some 100 requests.
+    """
+    jobs = site_jobs(waiting + LATER_JOBS, n_nodes, 1.0)
+    assert jobs.machine is not None and jobs.memory_mb is not None
+    first = waiting + int(np.searchsorted(jobs.processors.cumsum(), jobs.machine.cpus))
+    memory = jobs.memory_mb
+    if distinct:
+        memory = memory // 2 + np.random.default_rng(1).permutation(len(jobs))
+    submit = np.maximum(jobs.submit_time - jobs.submit_time[first - 1], 0)
+    return replace(jobs, submit_time=submit, memory_mb=memory)
+
+
+def _pass_us(workload: Workload) -> tuple[float, float]:
+    """Return the mean time of a pass once the first burst is queued, us, and the jobs waiting."""
+    simulator = Simulator(workload, decide=INTERVAL_S)
+    simulator.run()  # the first decision comes before the first pass
+    simulator.run()
+    passes = simulator.counts()["passes"]
+    seconds = cpu_seconds(simulator.run)
+    return seconds / (simulator.counts()["passes"] - passes) * 1e6, len(simulator.waiting)
+
+
+def over_waiting_on_nodes(longest: int, most_nodes: int) -> Table:
+    """Measure a pass under EASY while the queue and the machine grow tenfold."""
+    kinds = ("few requests, us/pass", "waiting", "all distinct, us/pass", "waiting")
+    table = Table("nodes", "burst", *kinds, title="A pass on nodes as queue and machine grow")
+    n_nodes = 100
+    while n_nodes <= most_nodes:
+        waiting = 10
+        while waiting <= longest:
+            cells = []
+            for distinct in (False, True):
+                taken, queue = _pass_us(busy_site(waiting, n_nodes, distinct=distinct))
+                cells += [f"{taken:,.1f}", f"{queue:,}"]
+            table.add_row(f"{n_nodes:,}", f"{waiting:,}", *cells)
+            waiting *= 10
+        n_nodes *= 10
     return table
 
 
