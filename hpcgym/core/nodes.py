@@ -96,7 +96,7 @@ def columns_of(workload: Workload) -> dict[str, Any]:
     most_nodes = _most_nodes(workload, machine)
     assert workload.chunks is not None
     _, request = distinct((shape, workload.chunks))
-    capacity = np.stack([machine.node_cpus, machine.node_gpus, machine.node_memory_mb], axis=1)
+    capacity = capacity_of(machine)
     return {
         "nodes_pass": 1,
         "chunks": workload.chunks,
@@ -104,7 +104,7 @@ def columns_of(workload: Workload) -> dict[str, Any]:
         "request": np.ascontiguousarray(request),
         "placed_first": np.concatenate([[0], np.cumsum(most_nodes)[:-1]]).astype(np.int64),
         "need": need,
-        "capacity": np.ascontiguousarray(capacity),
+        "capacity": capacity,
         "group": machine.node_group,
         "member": machine.members.astype(np.uint8),
         "limit": np.ascontiguousarray(
@@ -113,6 +113,12 @@ def columns_of(workload: Workload) -> dict[str, Any]:
         "shown_partition": shown_partitions(machine),
         "largest_node": capacity.max(axis=0),
     }
+
+
+def capacity_of(machine: Machine) -> NDArray[np.int64]:
+    """Return what each node has of cpus, GPUs and memory in MB, shape (n_nodes, 3)."""
+    columns = (machine.node_cpus, machine.node_gpus, machine.node_memory_mb)
+    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def shown_partitions(machine: Machine) -> NDArray[np.int64]:

@@ -27,11 +27,11 @@ JOBS_OF_A_YEAR = 500_000
 CPUS = 32
 """Cpus of a node."""
 
-LATER_JOBS = 1_000
-"""Jobs submitted behind a burst."""
+MORE_JOBS = 2_000
+"""Jobs that run first or come later, besides those of a queue."""
 
-INTERVAL_S = 3_600
-"""The time for which passes are measured while a queue is long, s: some 120 events."""
+INTERVAL_S, INTERVALS = 300, 6
+"""A stop of a simulation that is measured, s; stops while the queue is long: some 100 events."""
 
 
 def site(n_nodes: int) -> Machine:
@@ -133,37 +133,51 @@ def over_node_settings(n_jobs: int, repeats: int) -> Table:
 
 
 def busy_site(waiting: int, n_nodes: int, *, distinct: bool) -> Workload:
-    """Return jobs that keep a site full, and a queue of about a given length.
+    """Return jobs of which a first burst fills a site, and so many of them wait.
 
     Args:
-        waiting: Jobs submitted at time 0, beyond those that fill the site.
+        waiting: Jobs that wait after the first pass.
         n_nodes: Nodes of the site.
-        distinct: Whether all jobs ask for different memory. Else there are some 100 requests.
+        distinct: Whether no two jobs ask for the same memory. Else there are some 100 shapes.
     """
-    jobs = site_jobs(waiting + LATER_JOBS, n_nodes, 1.0)
-    assert jobs.machine is not None and jobs.memory_mb is not None
-    first = waiting + int(np.searchsorted(jobs.processors.cumsum(), jobs.machine.cpus))
+    jobs = site_jobs(waiting + MORE_JOBS, n_nodes, 1.0)
+    assert jobs.memory_mb is not None
     memory = jobs.memory_mb
     if distinct:
         memory = memory // 2 + np.random.default_rng(1).permutation(len(jobs))
-    submit = np.maximum(jobs.submit_time - jobs.submit_time[first - 1], 0)
-    return replace(jobs, submit_time=submit, memory_mb=memory)
+    burst = waiting
+    while True:
+        submit = np.maximum(jobs.submit_time - jobs.submit_time[burst - 1], 0)
+        made = replace(jobs, submit_time=submit, memory_mb=memory)
+        simulator = _after_first_pass(made)
+        if len(simulator.waiting) >= waiting:
+            return made
+        burst += waiting - len(simulator.waiting)
 
 
-def _pass_us(workload: Workload) -> tuple[float, float]:
-    """Return the mean time of a pass once the first burst is queued, us, and the jobs waiting."""
+def _after_first_pass(workload: Workload) -> Simulator:
+    """Return a simulation under EASY, some minutes after its first pass."""
     simulator = Simulator(workload, decide=INTERVAL_S)
     simulator.run()  # the first decision comes before the first pass
     simulator.run()
-    passes = simulator.counts()["passes"]
-    seconds = cpu_seconds(simulator.run)
-    return seconds / (simulator.counts()["passes"] - passes) * 1e6, len(simulator.waiting)
+    return simulator
+
+
+def _pass_us(workload: Workload) -> tuple[float, float]:
+    """Return the mean time of a pass while the queue is long, us, and the jobs that wait then."""
+    simulator = _after_first_pass(workload)
+    before = simulator.counts()
+    seconds = cpu_seconds(lambda: [simulator.run() for _ in range(INTERVALS)])
+    after = simulator.counts()
+    passes = after["passes"] - before["passes"]
+    waited = [count["passes"] * count["mean_waiting"] for count in (before, after)]
+    return seconds / passes * 1e6, (waited[1] - waited[0]) / passes
 
 
 def over_waiting_on_nodes(longest: int, most_nodes: int) -> Table:
     """Measure a pass under EASY while the queue and the machine grow tenfold."""
-    kinds = ("few requests, us/pass", "waiting", "all distinct, us/pass", "waiting")
-    table = Table("nodes", "burst", *kinds, title="A pass on nodes as queue and machine grow")
+    kinds = ("100 shapes, us/pass", "waiting", "all distinct, us/pass", "waiting")
+    table = Table("nodes", *kinds, title="A pass on nodes as queue and machine grow, EASY")
     n_nodes = 100
     while n_nodes <= most_nodes:
         waiting = 10
@@ -171,8 +185,8 @@ def over_waiting_on_nodes(longest: int, most_nodes: int) -> Table:
             cells = []
             for distinct in (False, True):
                 taken, queue = _pass_us(busy_site(waiting, n_nodes, distinct=distinct))
-                cells += [f"{taken:,.1f}", f"{queue:,}"]
-            table.add_row(f"{n_nodes:,}", f"{waiting:,}", *cells)
+                cells += [f"{taken:,.1f}", f"{queue:,.0f}"]
+            table.add_row(f"{n_nodes:,}", *cells)
             waiting *= 10
         n_nodes *= 10
     return table
