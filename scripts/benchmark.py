@@ -56,6 +56,14 @@ if __name__ == "__main__":
     parser.add_argument(
         "--jobs-on-nodes", type=int, default=500_000, help="jobs on sites of 1,000 and 10,000 nodes"
     )
+    parser.add_argument(
+        "--largest-pass",
+        type=int,
+        nargs=2,
+        default=(10_000, 10_000),
+        metavar=("WAITING", "NODES"),
+        help="longest queue and largest machine on which a pass is measured",
+    )
     asked = parser.parse_args()
     console, logs = Console(), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
@@ -75,4 +83,5 @@ if __name__ == "__main__":
     few = min(asked.repeats, 2)
     console.print(nodes_benchmark.over_nodes(asked.jobs_on_nodes, few))
     console.print(nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few))
+    console.print(nodes_benchmark.over_waiting_on_nodes(*asked.largest_pass))
     console.print(nodes_benchmark.steps_on_nodes("hetero-64-weeks", (1, 16, 64), asked.repeats))

@@ -308,6 +308,14 @@ def test_a_request_out_of_range_is_refused(columns: dict[str, Any], message: str
     assert message in str(caught.value)
 
 
+def test_a_job_wider_than_the_machine_is_refused_with_its_partition(machine: Machine):
+    message = (
+        rf"processors of job 2 \(row 1\) is 500, in partition '{machine.partition_names[1]}'; "
+    )
+    with pytest.raises(WorkloadError, match=message + "allowed: 1 to 240"):
+        Workload.from_arrays([0, 1], [1, 1], [1, 1], [4, 500], machine=machine, partition=[0, 1])
+
+
 def test_requests_of_nodes_need_a_machine_of_nodes():
     with pytest.raises(WorkloadError, match="gpus given without a machine of nodes"):
         Workload.from_arrays([0], [1], [1], [1], machine_processors=4, gpus=[0])

@@ -124,6 +124,8 @@ LIMIT_NODES, LIMIT_COMPONENT, LIMIT_TIER = 0, 1, 2
     PLACE_BEST_EFFORT_CONTIGUOUS,
     PLACE_BEST_EFFORT_LOCAL,
 ) = range(7)
+N_REACHES = 4
+"""Refusals kept of a request, by how many reservations begin before the job's end."""
 # Columns of `Sim.cursor`: places in the lists of releases, reservations by start and by end; nodes
 # touched; chunks that `Sim.row` takes in all.
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hpcgym.core import metrics
 from hpcgym.core.constants import CPUS, MEMORY, N_RESOURCES
 from hpcgym.core.kernels.nodes import fragmentation as kernels
-from hpcgym.core.nodes import Placement, columns_of
+from hpcgym.core.nodes import Placement, capacity_of, columns_of
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine
 
@@ -28,12 +28,6 @@ FloatArray = NDArray[np.float64]
 
 RESOURCES = ("cpus", "gpus", "memory_mb")
 """Resources of a node, in the order of columns."""
-
-
-def capacity_of(machine: Machine) -> IntArray:
-    """Return what each node has of `RESOURCES`, shape (n_nodes, 3)."""
-    columns = (machine.node_cpus, machine.node_gpus, machine.node_memory_mb)
-    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def job_of(placement: Placement) -> IntArray:

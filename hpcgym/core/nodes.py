@@ -33,7 +33,15 @@ _EMPTY = {
     "capacity": (np.int64, 2),
     "limit": (np.int64, 2),
 }
-_VECTORS = ("chunks", "shape", "placed_first", "group", "shown_partition", "largest_node")
+_VECTORS = (
+    "chunks",
+    "shape",
+    "request",
+    "placed_first",
+    "group",
+    "shown_partition",
+    "largest_node",
+)
 
 
 def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
@@ -86,14 +94,17 @@ def columns_of(workload: Workload) -> dict[str, Any]:
         return columns_without_nodes()
     need, shape = _shapes_of(workload)
     most_nodes = _most_nodes(workload, machine)
-    capacity = np.stack([machine.node_cpus, machine.node_gpus, machine.node_memory_mb], axis=1)
+    assert workload.chunks is not None
+    _, request = distinct((shape, workload.chunks))
+    capacity = capacity_of(machine)
     return {
         "nodes_pass": 1,
         "chunks": workload.chunks,
         "shape": shape,
+        "request": np.ascontiguousarray(request),
         "placed_first": np.concatenate([[0], np.cumsum(most_nodes)[:-1]]).astype(np.int64),
         "need": need,
-        "capacity": np.ascontiguousarray(capacity),
+        "capacity": capacity,
         "group": machine.node_group,
         "member": machine.members.astype(np.uint8),
         "limit": np.ascontiguousarray(
@@ -102,6 +113,12 @@ def columns_of(workload: Workload) -> dict[str, Any]:
         "shown_partition": shown_partitions(machine),
         "largest_node": capacity.max(axis=0),
     }
+
+
+def capacity_of(machine: Machine) -> NDArray[np.int64]:
+    """Return what each node has of cpus, GPUs and memory in MB, shape (n_nodes, 3)."""
+    columns = (machine.node_cpus, machine.node_gpus, machine.node_memory_mb)
+    return np.ascontiguousarray(np.stack(columns, axis=1))
 
 
 def shown_partitions(machine: Machine) -> NDArray[np.int64]:
@@ -180,6 +197,7 @@ class NodeSizes(NamedTuple):
         partitions: Partitions.
         components: Components.
         shapes: Shapes of requests.
+        requests: Distinct requests: shapes, each with a number of chunks.
         placements: Nodes of all jobs at most.
         reservations: Reservations of a pass at most, and one that is tried.
         planned: Nodes of these at most.
@@ -190,6 +208,7 @@ class NodeSizes(NamedTuple):
     partitions: int = 0
     components: int = 0
     shapes: int = 0
+    requests: int = 0
     placements: int = 0
     reservations: int = 0
     planned: int = 0
@@ -212,6 +231,7 @@ class NodeSizes(NamedTuple):
             "partitions": self.partitions,
             "components": self.components,
             "shapes": self.shapes,
+            "requests": self.requests,
             "rows of rooms": rows,
             "placements": self.placements,
             "plan": self.reservations,
@@ -237,6 +257,7 @@ def sizes_of(table: Jobs, depth: float) -> NodeSizes:
         partitions=n_partitions,
         components=int(table.limit[:, s.LIMIT_COMPONENT].max()) + 1,
         shapes=len(table.need),
+        requests=int(table.request.max()) + 1,
         placements=placements,
         reservations=reservations,
         planned=min(placements, reservations * n_nodes),

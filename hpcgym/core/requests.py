@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,9 @@ PLACEMENTS = {
     "best-effort-local": s.PLACE_BEST_EFFORT_LOCAL,
 }
 """The placement rules by name, with their numbers in kernels."""
+
+_FOUND: WeakKeyDictionary[Workload, dict[str, list[tuple[int, str]]]] = WeakKeyDictionary()
+"""What `unplaceable` found, by workload and rule: a workload is prepared anew for each policy."""
 
 
 class Requests(NamedTuple):
@@ -76,8 +80,11 @@ def unplaceable(workload: Workload, placement: str = "lowest") -> list[tuple[int
     """
     if workload.machine is None:
         return []
-    columns = {key: getattr(workload, key) for key in Requests._fields}
-    return refused(workload.machine, Requests(**columns), placement)
+    found = _FOUND.setdefault(workload, {})
+    if placement not in found:
+        columns = {key: getattr(workload, key) for key in Requests._fields}
+        found[placement] = refused(workload.machine, Requests(**columns), placement)
+    return found[placement]
 
 
 def refused(machine: Machine, jobs: Requests, placement: str) -> list[tuple[int, str]]:

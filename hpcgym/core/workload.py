@@ -209,7 +209,8 @@ class Workload:
         )
         if machine is not None:
             columns |= _requests(name, columns["processors"], asked)
-            ranges |= {"chunks": (1, LARGEST_TIME), "partition": (0, len(machine.partitions) - 1)}
+            ranges = {"partition": (0, len(machine.partitions) - 1)} | ranges
+            ranges["chunks"] = (1, LARGEST_TIME)
             ranges |= dict.fromkeys(("gpus", "memory_mb"), (0, LARGEST_NUMBER))
         elif named := [key for key in NODE_COLUMNS if asked[key] is not None]:
             raise WorkloadError(f"{name}: {', '.join(named)} given without a machine of nodes")
@@ -218,9 +219,13 @@ class Workload:
             bad = np.flatnonzero((values < low) | (values > high))
             if len(bad):
                 first = int(bad[0])
+                inside = ""
+                if machine is not None and key == "processors":
+                    partition = machine.partition_names[columns["partition"][first]]
+                    inside = f", in partition {partition!r}"
                 raise WorkloadError(
                     f"{name}: {key} of job {int(columns['job_id'][first])} (row {first}) is "
-                    f"{int(values[first])}; allowed: {low} to {high} ({len(bad)} such jobs)"
+                    f"{int(values[first])}{inside}; allowed: {low} to {high} ({len(bad)} such jobs)"
                 )
         if machine is not None:
             _refuse_uneven_chunks(name, columns)

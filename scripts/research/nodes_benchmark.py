@@ -27,6 +27,15 @@ JOBS_OF_A_YEAR = 500_000
 CPUS = 32
 """Cpus of a node."""
 
+MORE_JOBS = 5_000
+"""Jobs that run first or come later, besides those of a queue."""
+
+INTERVAL_S, INTERVALS = 300, 6
+"""A stop of a simulation that is measured, s; stops while the queue is long: some 100 events."""
+
+MOST_ROOMS_COUNTED = 10**7
+"""Nodes times distinct requests beyond which a pass takes too long to measure."""
+
 
 def site(n_nodes: int) -> Machine:
     """Return a site: CPU, big-memory and GPU nodes, three partitions that overlap."""
@@ -123,6 +132,68 @@ def over_node_settings(n_jobs: int, repeats: int) -> Table:
     for mode, rule in [*((mode, "lowest") for mode in modes), *(("easy", rule) for rule in rules)]:
         settings = SchedulerSettings(backfill=mode, placement=rule)
         table.add_row(mode, rule, *_row(jobs, settings, repeats))
+    return table
+
+
+def busy_site(waiting: int, n_nodes: int, *, distinct: bool) -> Workload:
+    """Return jobs of which a first burst fills a site, and so many of them wait.
+
+    Args:
+        waiting: Jobs that wait after the first pass.
+        n_nodes: Nodes of the site.
+        distinct: Whether no two jobs ask for the same memory. Else there are some 100 shapes.
+    """
+    jobs = site_jobs(waiting + MORE_JOBS, n_nodes, 1.0)
+    burst, missing = 0, waiting
+    while missing > 0:
+        burst += missing
+        submit = np.maximum(jobs.submit_time - jobs.submit_time[burst - 1], 0)
+        made = replace(jobs, submit_time=submit)
+        missing = waiting - len(_after_first_pass(made).waiting)
+    if not distinct:
+        return made
+    assert jobs.memory_mb is not None
+    memory = jobs.memory_mb // 2 + np.random.default_rng(1).permutation(len(jobs))
+    return replace(made, memory_mb=memory)
+
+
+def _after_first_pass(workload: Workload) -> Simulator:
+    """Return a simulation under EASY, some minutes after its first pass."""
+    simulator = Simulator(workload, decide=INTERVAL_S)
+    simulator.run()  # the first decision comes before the first pass
+    simulator.run()
+    return simulator
+
+
+def _pass_us(workload: Workload) -> tuple[float, float]:
+    """Return the mean time of a pass while the queue is long, us, and the jobs that wait then."""
+    simulator = _after_first_pass(workload)
+    before = simulator.counts()
+    seconds = cpu_seconds(lambda: [simulator.run() for _ in range(INTERVALS)])
+    after = simulator.counts()
+    passes = after["passes"] - before["passes"]
+    waited = [count["passes"] * count["mean_waiting"] for count in (before, after)]
+    return seconds / passes * 1e6, (waited[1] - waited[0]) / passes
+
+
+def over_waiting_on_nodes(longest: int, most_nodes: int) -> Table:
+    """Measure a pass under EASY while the queue and the machine grow tenfold."""
+    kinds = ("100 shapes, us/pass", "waiting", "all distinct, us/pass", "waiting")
+    table = Table("nodes", *kinds, title="A pass on nodes as queue and machine grow, EASY")
+    n_nodes = 100
+    while n_nodes <= most_nodes:
+        waiting = 10
+        while waiting <= longest:
+            cells = []
+            for distinct in (False, True):
+                if distinct and waiting * n_nodes > MOST_ROOMS_COUNTED:
+                    cells += ["-", "-"]
+                    continue
+                taken, queue = _pass_us(busy_site(waiting, n_nodes, distinct=distinct))
+                cells += [f"{taken:,.1f}", f"{queue:,.0f}"]
+            table.add_row(f"{n_nodes:,}", *cells)
+            waiting *= 10
+        n_nodes *= 10
     return table
 
 

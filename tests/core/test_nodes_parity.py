@@ -64,10 +64,27 @@ def test_drawn_machines_are_scheduled_as_by_the_reference(random):
 
 
 @pytest.mark.parametrize("rooms", [1, 20])
-def test_shapes_that_share_a_row_of_rooms_are_scheduled_alike(rooms, monkeypatch):
+def test_shapes_that_take_each_other_s_row_of_rooms_are_scheduled_alike(rooms, monkeypatch):
     monkeypatch.setattr(nodes, "MOST_ROOMS", rooms)  # one row, or a few
     for seed in range(30):
         check(draw_some_case(Random(seed)))
+
+
+def rows_taken(simulator: Simulator) -> tuple[int, int]:
+    """Return how many rows of rooms are in use, and how many shapes there are, after a run."""
+    simulator.run()
+    return int((simulator.state.room_shape[0] > 0).sum()), len(simulator.episode.table.need)
+
+
+def test_each_shape_that_waits_keeps_a_row_of_rooms_while_there_are_enough(monkeypatch):
+    case = draw_some_case(Random(5), 8, 40)
+    simulator = simulator_for(case)
+    rows, shapes = rows_taken(simulator)
+    asked = simulator.state.room_shape[0, :rows] - 1
+    assert 3 < rows <= shapes and len(set(asked.tolist())) == rows
+    assert simulator.state.row_of_shape[0, asked].tolist() == list(range(rows))
+    monkeypatch.setattr(nodes, "MOST_ROOMS", 2 * len(case.machine.nodes))
+    assert rows_taken(simulator_for(case))[0] == 2
 
 
 def test_many_policies_at_once_measure_what_each_simulation_does():

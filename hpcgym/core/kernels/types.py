@@ -31,6 +31,7 @@ from hpcgym.core.constants import (
     N_FEATURES,
     N_ORDERS,
     N_QUEUES,
+    N_REACHES,
     N_REGRESSORS,
     N_RESOURCES,
     N_TERMS,
@@ -104,6 +105,7 @@ class Jobs(NamedTuple):
     nodes_pass: NodesAddress  # the kernel that works on nodes, 0 = none
     chunks: IntVector  # chunks of each job
     shape: IntVector  # request shape of each job
+    request: IntVector  # number of the job's shape and chunks together
     placed_first: IntVector  # where a job's nodes are listed in `Sim.placed_node`
     need: IntTable  # of each shape, in the columns NEED_*
     capacity: IntTable  # of each node, in the columns CPUS, GPUS, MEMORY
@@ -192,6 +194,7 @@ class Sim(Columned):
     next_unseen: Counter  # first job whose submission has not marked its component as due
     n_vacated: Counter  # jobs that gave their nodes back
     n_changes: Counter  # how often a node's free resources changed
+    turn: Counter  # row of rooms from which on one is looked for to give away
     n_reservations: Counter  # of the plan, within a pass
     n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
     refused_state: Counter  # number of the state that `refused_*` is about
@@ -356,11 +359,15 @@ class Sim(Columned):
     """1 = a job of the component was submitted or ended at this instant."""
     changed_node: IntVector = empty("nodes of the machine")
     """Ring of the nodes whose free resources changed last."""
+    free_cpus: IntVector = empty("partitions")
+    """Free cpus of each partition's nodes."""
 
+    row_of_shape: IntVector = zeros("shapes")
+    """Row of `room` that a shape had last; it still has it if `room_shape` says so."""
     room_shape: IntVector = zeros("rows of rooms")
     """Shape that each row of `room` is about, plus 1; 0 = none, also where a state has grown."""
     room_at: IntVector = empty("rows of rooms")
-    """`n_changes` up to which the row is right."""
+    """`n_changes` up to which the row is right, -1 = never."""
     room_total: IntVector = empty("rows of rooms")
     """Chunks that the free nodes take in all."""
     room: ShortTable = empty("rows of rooms", "nodes of the machine")
@@ -374,12 +381,12 @@ class Sim(Columned):
     """`n_changes` when `placeable_chunks` was found."""
     placeable_chunks: IntVector = empty("shapes")
     """Most chunks of a shape that were found to have a placement at that state of the nodes."""
-    refused_at: IntVector = empty("shapes")
-    """Number of the state that `refused_chunks` and `refused_reach` are about."""
-    refused_chunks: IntVector = empty("shapes")
-    """Chunks of the last job of a shape that would have delayed a reservation."""
-    refused_reach: IntVector = empty("shapes")
-    """Reservations that begin before that job's estimated end."""
+    refused_at: IntTable = empty("requests", N_REACHES)
+    """`mark_of` the state in which a request was refused in step 3."""
+    refused_more_at: IntTable = empty("shapes", N_REACHES)
+    """`mark_of` the state that `refused_chunks` is about."""
+    refused_chunks: IntTable = empty("shapes", N_REACHES)
+    """Fewest chunks of a shape for which it is known that as many and more are refused."""
 
     walk: IntVector = empty("walk if nodes")
     """The waiting jobs in queue order, within a pass."""

@@ -18,8 +18,9 @@ a shape without a placement for some number of chunks has none for as many or mo
 job ends. Once no job of the walk has a placement now, nobody needs a reservation.
 
 Cost, with n waiting jobs: O(n) comparisons, and for each shape that waits a step for each node
-changed. A reservation walks the events up to its start. A trial in step 3 costs as much, but jobs
-of one shape, with as many chunks or more, share its answer.
+changed. A reservation walks the events up to its start. A trial in step 3 costs as much for each
+reservation. Equal requests share its answer until a job starts; under "lowest" and "tightest", so
+do most jobs of one shape with more chunks.
 
 Source: Specification, section 13, "Machine" and "EASY and depth k".
 """
@@ -31,6 +32,7 @@ from hpcgym.core.constants import (
     BASE_ORDER,
     BY_BASE,
     LIMIT_TIER,
+    N_REACHES,
     NEED_PARTITION,
     PASS_ORDER,
     PLACE_LOWEST,
@@ -75,6 +77,9 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     # What is free only shrinks from one end of a job to the next.
     known = sim.unplaced_at[shape] == sim.n_vacated
     if known and wanted >= sim.unplaced_chunks[shape]:
+        return False
+    # Without as many free cpus the rooms need no look.
+    if jobs.processors[job] > sim.free_cpus[jobs.need[shape, NEED_PARTITION]]:
         return False
     row = rooms_of(jobs, sim, shape)
     if sim.room_total[row] >= wanted:
@@ -121,12 +126,12 @@ def start_in_order_on_nodes(jobs: Jobs, sim: Sim, n: int) -> int:
 
 
 @kernel
-def count_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
-    """Count the jobs of the walk from place `first` on that have a placement now."""
-    count = 0
-    for place in range(first, n):
-        count += int(has_placement(jobs, sim, sim.component_walk[place]))
-    return count
+def next_placeable(jobs: Jobs, sim: Sim, first: int, n: int) -> int:
+    """Return the first place of the walk from `first` on whose job has a placement now, else n."""
+    place = first
+    while place < n and not has_placement(jobs, sim, sim.component_walk[place]):
+        place += 1
+    return place
 
 
 @kernel
@@ -145,11 +150,13 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
     clear_plan(sim)
     sim.planned_of[:] = 0
     left = 0
-    hopeful = count_placeable(jobs, sim, first, n)
+    hopeful = first  # no job of the walk between here and there has a placement
     for place in range(first, n):
-        # Nobody can start any more, so nobody needs a reservation.
-        if hopeful == 0:
-            return 0
+        if left == 0:
+            hopeful = next_placeable(jobs, sim, max(hopeful, place), n)
+            # Nobody can start any more, so nobody needs a reservation.
+            if hopeful == n:
+                return 0
         job = sim.component_walk[place]
         partition = jobs.need[jobs.shape[job], NEED_PARTITION]
         is_placeable = has_placement(jobs, sim, job)
@@ -160,11 +167,9 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             continue
         placed = -1
         if is_placeable:
-            hopeful -= 1
             placed = place_now(jobs, sim, PLAN, job)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
-            hopeful = left + count_placeable(jobs, sim, place + 1, n)
         else:
             reserve_earliest(jobs, sim, job)
             sim.planned_of[partition] += 1
@@ -199,11 +204,12 @@ def choose_planned(sim: Sim, plan: int, number: int) -> int:
 
 
 @kernel
-def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> bool:
-    """Tell whether every reservation can be placed again if a job starts where it is placed now.
+def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> int:
+    """Place every reservation again as if a job started where it is placed now.
 
-    The n nodes of that placement are the ones found last. Writes the other plan: the job, then the
-    reservations on their new nodes.
+    The n nodes of that placement are the ones found last. Return the first reservation without a
+    placement, -1 if all have one. Writes the other plan: the job, then the reservations on their
+    new nodes.
     """
     n_reservations, n_nodes = sim.n_reservations, sim.n_planned_nodes
     clear_plan(sim)
@@ -217,9 +223,9 @@ def try_beside(jobs: Jobs, sim: Sim, job: int, n: int) -> bool:
         placed = place_from(jobs, sim, OTHER_PLAN, other, start)
         if placed < 0:
             sim.n_reservations, sim.n_planned_nodes = n_reservations, n_nodes
-            return False
+            return number
         add_reservation(jobs, sim, OTHER_PLAN, other, start, placed)
-    return True
+    return -1
 
 
 @kernel
@@ -248,18 +254,67 @@ def count_begun(sim: Sim, until: int) -> int:
     return count
 
 
+@kernel(inlined=True)
+def mark_of(sim: Sim, reach: int) -> int:
+    """Return a number for this state and the reservations that begin before a job's end."""
+    return sim.refused_state * (sim.n_jobs + 1) + reach
+
+
 @kernel
 def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
-    """Tell whether a job like this one was refused in step 3 since a job last started."""
-    shape, wanted = jobs.shape[job], jobs.chunks[job]
-    if sim.refused_at[shape] != sim.refused_state or sim.refused_reach[shape] != reach:
-        return False
-    if wanted == sim.refused_chunks[shape]:
+    """Tell whether this is known to be refused in step 3 since a job last started."""
+    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % N_REACHES
+    if sim.refused_at[jobs.request[job], column] == mark:
         return True
-    # These rules place more chunks on the same nodes and further ones.
-    nested = sim.placement == PLACE_LOWEST or sim.placement == PLACE_TIGHTEST
-    is_simple = nested and sim.n_reservations == 1 and is_sum_enough(jobs, sim, shape)
-    return is_simple and wanted > sim.refused_chunks[shape]
+    is_known = sim.refused_more_at[shape, column] == mark
+    return is_known and jobs.chunks[job] >= sim.refused_chunks[shape, column]
+
+
+@kernel
+def more_is_worse(jobs: Jobs, sim: Sim, shape: int, failed: int) -> bool:
+    """Tell whether more chunks of a shape, too, leave a reservation without a placement.
+
+    They do where its rule takes for them the same nodes and further ones, none of which the
+    reservations before the failed one can have. The job refused is the first of the other plan.
+    """
+    is_lowest = sim.placement == PLACE_LOWEST
+    if not (is_lowest or sim.placement == PLACE_TIGHTEST) or not is_sum_enough(jobs, sim, shape):
+        return False
+    if failed > 0 and not is_lowest:
+        return False
+    partition = jobs.need[shape, NEED_PARTITION]
+    last = sim.planned_node[OTHER_PLAN, sim.plan_on[OTHER_PLAN, 0] - 1]
+    for number in range(failed):
+        other = jobs.need[jobs.shape[sim.plan_job[PLAN, number]], NEED_PARTITION]
+        for node in range(last, len(jobs.capacity)):
+            if jobs.member[partition, node] == 1 and jobs.member[other, node] == 1:
+                return False
+    return True
+
+
+@kernel
+def note_refusal(jobs: Jobs, sim: Sim, job: int, reach: int, failed: int) -> None:
+    """Write that a job is refused in this state; a reservation failed beside it."""
+    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % N_REACHES
+    sim.refused_at[jobs.request[job], column] = mark
+    if more_is_worse(jobs, sim, shape, failed):
+        sim.refused_more_at[shape, column] = mark
+        sim.refused_chunks[shape, column] = jobs.chunks[job]
+
+
+@kernel
+def place_beside(jobs: Jobs, sim: Sim, job: int, reach: int, n: int) -> int:
+    """Place a job of step 3 so that reservations keep their times; return its nodes, -1 if none.
+
+    The n nodes of its placement now are the ones found last. Writes the plan.
+    """
+    failed = try_beside(jobs, sim, job, n)
+    if failed < 0:
+        return adopt_other_plan(jobs, sim)
+    placed = place_now(jobs, sim, PLAN, job)
+    if placed < 0:
+        note_refusal(jobs, sim, job, reach, failed)
+    return placed
 
 
 @kernel
@@ -277,16 +332,9 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int) -> None:
         begin_cursor(jobs, sim, TRIAL, shape)
         placed = place_chunks(jobs, sim, TRIAL, shape, jobs.chunks[job])
         if reach > 0:
-            if try_beside(jobs, sim, job, placed):
-                placed = adopt_other_plan(jobs, sim)
-            else:
-                placed = place_now(jobs, sim, PLAN, job)
+            placed = place_beside(jobs, sim, job, reach, placed)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
-        else:
-            sim.refused_at[shape] = sim.refused_state
-            sim.refused_reach[shape] = reach
-            sim.refused_chunks[shape] = jobs.chunks[job]
 
 
 @kernel(inlined=True)

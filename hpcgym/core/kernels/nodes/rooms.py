@@ -1,13 +1,17 @@
 """How many chunks of a request each node can take: its room.
 
 Jobs of one *shape* have equal chunks, partition, `spread` and `exclusive`, so they share their
-rooms. `room` holds a row for each shape in use, with the total of the row. A change of a node is
-written into a ring. A row reads the changes it has missed when it is next used. So a comparison
-tells whether a job can be placed at all, and an event costs a few steps for each shape that waits.
+rooms. A shape gets a row of `room` when it is first asked about, and keeps it while rows are left.
+A change of a node is written into a ring. A row reads the changes it has missed when it is next
+used. So a comparison tells whether a job can be placed at all, and an event costs a few steps for
+each shape that waits.
+
+When all rows are taken, a row that missed a change is given away. Rows read at this instant stay,
+so a queue of more shapes than rows finds most of its rows again at the next pass.
 
 Rooms in rows leave `spread` aside, totals do not: the rule "tightest" compares rooms without it.
 
-Cost: O(changes missed), or O(nodes) where more nodes changed than there are, and for a new row.
+Cost: O(changes missed); O(nodes) for a new row, and where more nodes changed than there are.
 
 Source: Specification, section 13, "Room and placement" and "Cost".
 """
@@ -76,23 +80,22 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     for node in range(len(jobs.capacity)):
         for resource in range(N_RESOURCES):
             sim.free_on[node, resource] = jobs.capacity[node, resource]
+    for partition in range(len(jobs.limit)):
+        sim.free_cpus[partition] = 0
+        for node in range(len(jobs.capacity)):
+            if jobs.member[partition, node] == 1:
+                sim.free_cpus[partition] += jobs.capacity[node, CPUS]
     sim.room_shape[:] = 0
-    sim.room_at[:] = 0
+    sim.room_at[:] = -1
     sim.unplaced_at[:] = -1
     sim.placeable_at[:] = -1
-    sim.refused_at[:] = -1
+    sim.refused_at[:, :] = -1
+    sim.refused_more_at[:, :] = -1
     sim.due[:] = 0
     sim.is_touched[:, :] = 0
     sim.later[:, :, :] = 0
     sim.cursor[:, :] = 0
     sim.nodes_ready = 1
-
-
-@kernel(inlined=True)
-def note_change(sim: Sim, node: int) -> None:
-    """Write into the ring that a node's free resources have changed."""
-    sim.changed_node[sim.n_changes % len(sim.changed_node)] = node
-    sim.n_changes += 1
 
 
 @kernel(inlined=True)
@@ -107,16 +110,29 @@ def use_of(jobs: Jobs, shape: int, node: int, chunks: int, resource: int) -> int
 
 
 @kernel
+def give_back(jobs: Jobs, sim: Sim, shape: int, node: int, chunks: int) -> None:
+    """Return chunks of a shape to a node, or take them where `chunks` is below 0.
+
+    Writes `free_on`, `free_cpus` and the ring of changes.
+    """
+    sign = 1 if chunks > 0 else -1
+    for resource in range(N_RESOURCES):
+        sim.free_on[node, resource] += sign * use_of(jobs, shape, node, sign * chunks, resource)
+    cpus = sign * use_of(jobs, shape, node, sign * chunks, CPUS)
+    for partition in range(len(jobs.limit)):
+        if jobs.member[partition, node] == 1:
+            sim.free_cpus[partition] += cpus
+    sim.changed_node[sim.n_changes % len(jobs.capacity)] = node
+    sim.n_changes += 1
+
+
+@kernel
 def vacate(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Free the nodes of a job that ends; write `free_on`, the ring of changes and `due`."""
+    """Free the nodes of a job that ends; write `due` and what changes of the nodes."""
     shape = jobs.shape[job]
     first = jobs.placed_first[job]
     for place in range(first, first + sim.placed_on[job]):
-        node = sim.placed_node[place]
-        for resource in range(N_RESOURCES):
-            used = use_of(jobs, shape, node, sim.placed_chunks[place], resource)
-            sim.free_on[node, resource] += used
-        note_change(sim, node)
+        give_back(jobs, sim, shape, sim.placed_node[place], sim.placed_chunks[place])
     sim.n_vacated += 1
     sim.due[component_of(jobs, job)] = 1
 
@@ -125,7 +141,7 @@ def vacate(jobs: Jobs, sim: Sim, job: int) -> None:
 def occupy(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
     """Give a job that starts the n nodes of the placement found last.
 
-    Writes `placed_*`, `free_on` and the ring of changes. Nodes are listed by id.
+    Writes `placed_*` and what changes of the nodes. Nodes are listed by id.
     """
     shape = jobs.shape[job]
     first = jobs.placed_first[job]
@@ -139,32 +155,48 @@ def occupy(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
             place -= 1
         sim.placed_node[place] = node
         sim.placed_chunks[place] = chunks
-        for resource in range(N_RESOURCES):
-            sim.free_on[node, resource] -= use_of(jobs, shape, node, chunks, resource)
-        note_change(sim, node)
+        give_back(jobs, sim, shape, node, -chunks)
 
 
 @kernel
 def fill_rooms(jobs: Jobs, sim: Sim, row: int, shape: int) -> None:
-    """Write a row of rooms anew, and its total."""
+    """Give a row to a shape; write its rooms and their total."""
     total = 0
     for node in range(len(jobs.capacity)):
         room = room_now(jobs, sim, shape, node)
         sim.room[row, node] = room
         total += usable(jobs, shape, room)
     sim.room_total[row] = total
+    sim.room_shape[row] = shape + 1
+    sim.row_of_shape[shape] = row
+
+
+@kernel
+def next_row(jobs: Jobs, sim: Sim) -> int:
+    """Return the row to give away: the next one that missed a change, if one is near.
+
+    At most as many rows are looked at as there are nodes. Writes `turn`.
+    """
+    n_rows = len(sim.room_at)
+    for ahead in range(min(n_rows, len(jobs.capacity))):
+        row = (sim.turn + ahead) % n_rows
+        if sim.room_at[row] < sim.n_changes:
+            sim.turn = (row + 1) % n_rows
+            return row
+    return sim.turn
 
 
 @kernel
 def rooms_of(jobs: Jobs, sim: Sim, shape: int) -> int:
     """Return the row that holds the rooms of a shape as of now; write the row."""
-    n_nodes = len(sim.changed_node)
-    row = shape % len(sim.room_shape)
-    missed = sim.n_changes - sim.room_at[row]
-    if sim.room_shape[row] != shape + 1 or missed > n_nodes:
+    n_nodes = len(jobs.capacity)
+    row = sim.row_of_shape[shape]
+    if sim.room_shape[row] != shape + 1:
+        row = next_row(jobs, sim)
         fill_rooms(jobs, sim, row, shape)
-        sim.room_shape[row] = shape + 1
-    else:
+    elif sim.n_changes - sim.room_at[row] > n_nodes:
+        fill_rooms(jobs, sim, row, shape)
+    elif sim.room_at[row] < sim.n_changes:
         total = sim.room_total[row]
         for change in range(sim.room_at[row], sim.n_changes):
             node = sim.changed_node[change % n_nodes]
