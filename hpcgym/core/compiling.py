@@ -15,6 +15,7 @@ _PURPOSES = {
     "begin": "the start of a simulation",
     "run": "simulations",
     "work": "machines of nodes",
+    "other_modes": "backfilling modes other than EASY",
     "count_unusable": "fragmentation",
     "sweep_policies": "many simulations at once",
     "cost_of_plan": "plans",
@@ -51,7 +52,9 @@ class Compilations(event.Listener):
         if len(self._begun) > 1 or not _is_of(self._package, dispatcher):
             return
         kernels = kernels_called(dispatcher, self._package)
-        name = dispatcher.py_func.__name__
+        name, module = dispatcher.py_func.__name__, dispatcher.py_func.__module__
+        if name == "work":  # of several modules, each called by address
+            name = module.rpartition(".")[2]
         what = f"compiling kernels for {_PURPOSES.get(name, name.replace('_', ' '))}"
         self._display.enter_context(shown())
         self._display.enter_context(

@@ -7,7 +7,6 @@ needs them, and once for all functions that schedule; others never pay for them.
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from llvmlite import ir
@@ -45,23 +44,36 @@ def _typed(
 _by_address: Any = intrinsic(_typed)
 
 
-def caller_of(field: str, module: str) -> Any:
-    """Make what kernels call in place of `work` in a module, with the address in a field of `Jobs`.
+def _caller_of(field: str, load: Callable[[], Any]) -> Any:
+    """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
 
     It takes the address, `jobs`, `sim`, a task and a further number, and returns a number. The
-    function of the module with an address is `call_work`.
+    module has `call_work` too, which can have an address.
     """
 
     def call(address: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
-        # There are no addresses without compilation.
-        return import_module(module).work(jobs, sim, task, argument)
+        return load().work(jobs, sim, task, argument)  # without compilation nothing has an address
 
-    ADDRESS_OF[field] = lambda: address_of(import_module(module).call_work)
+    ADDRESS_OF[field] = lambda: address_of(load().call_work)
     return _by_address if IS_COMPILED else call
 
 
-ask_nodes: Any = caller_of("nodes_pass", "hpcgym.core.kernels.nodes.work")
+def _load_nodes() -> Any:
+    """Return the module of the kernels of nodes."""
+    from hpcgym.core.kernels.nodes import work
+
+    return work
+
+
+def _load_modes() -> Any:
+    """Return the module of the backfilling modes other than EASY."""
+    from hpcgym.core.kernels.passes import other_modes
+
+    return other_modes
+
+
+ask_nodes: Any = _caller_of("nodes_pass", _load_nodes)
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = caller_of("mode_pass", "hpcgym.core.kernels.passes.other_modes")
+ask_mode: Any = _caller_of("mode_pass", _load_modes)
 """Have a backfilling mode other than EASY do a task `MODE_*`."""
