@@ -71,7 +71,7 @@ def load_model(path: str | Path) -> NamedAgent:
         from stable_baselines3.common.save_util import load_from_zip_file
     except ImportError:
         raise HpcgymError(
-            f"{path} needs Stable-Baselines3, which is not installed: pip install 'hpcgym[train]'"
+            f"{path} needs Stable-Baselines3, which is not installed: pip install sb3-contrib"
         ) from None
     place = Path(path).expanduser()
     if not place.is_file():

@@ -25,7 +25,11 @@ class HouseGroup(TyperGroup):
         """Return a subcommand, or answer its former name with the new one."""
         if cmd_name in RENAMED:
             raise HpcgymError(f"`hpcgym {cmd_name}` is now called `hpcgym {RENAMED[cmd_name]}`")
-        return super().get_command(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        if command and command.help:  # rich would keep the docstring's ends of lines
+            parts = command.help.split("\n\n")
+            command.help = "\n\n".join(" ".join(part.split()) for part in parts)
+        return command
 
     def invoke(self, ctx: Any) -> Any:
         """Run the subcommand, and show progress of what lasts.

@@ -56,7 +56,7 @@ def show_trace(
             "sha256": known.sha256 or "(none on record: a download is unverified)",
             "acknowledge": known.acknowledge,
             "also": ARCHIVE_REQUEST if known.url else None,
-            "notes": known.notes.strip(),
+            "notes": " ".join(known.notes.split()),
             "here": _place(known.name),
         },
         how,
