@@ -16,6 +16,7 @@ from hpcgym.errors import OutputError
 
 COMMANDS = [
     ["simulate"],
+    ["plot"],
     ["evaluate"],
     ["cross-validate"],
     ["train"],
@@ -45,6 +46,11 @@ def test_every_command_explains_itself(command: list[str]) -> None:
     result = CliRunner().invoke(app, [*command, "--help"])
     assert result.exit_code == 0
     assert "Usage" in result.stdout
+
+
+def test_help_fills_the_lines_that_there_are() -> None:
+    result = CliRunner().invoke(app, ["train", "--help"], env={"COLUMNS": "140"})
+    assert "`hpcgym evaluate --agents runs/ppo/NAME.toml` runs it" in result.stdout
 
 
 def test_misspelt_command_is_answered_with_the_nearest() -> None:
