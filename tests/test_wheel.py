@@ -1,6 +1,7 @@
 """What is installed from a wheel: the package with its shelves, and nothing else."""
 
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -39,6 +40,14 @@ def test_wheel_carries_neither_reruns_of_papers_nor_studies_nor_tests(installed)
     folders = {path.name for path in installed.rglob("*") if path.is_dir()}
     assert not folders & {"docs", "papers", "research", "scripts", "tests"}
     assert not (installed / "hpcgym" / "README.md").exists()  # its links lead to docs/
+
+
+def test_package_page_has_no_links_into_the_checkout(installed):
+    (metadata,) = installed.glob("*.dist-info/METADATA")
+    page = metadata.read_text(encoding="utf-8")
+    assert "## What it does not model" in page
+    assert "](" in page and "](docs/" not in page
+    assert all(target.startswith("http") for target in re.findall(r"\]\(([^)]+)\)", page))
 
 
 def test_shelves_are_found_inside_the_installed_package(installed):
