@@ -179,6 +179,7 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
         line.set(color=colours[agent], marker=".", markersize=mark)
     axes.set_yscale("log")
     axes.margins(x=0.01)
+    axes.set_xlim(left=max(axes.get_xlim()[0], 0.5))  # there is no week 0
     axes.set_ylim(bottom=1.0)
     plain_numbers(axes, "y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=20, integer=True))
