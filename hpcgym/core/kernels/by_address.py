@@ -22,7 +22,7 @@ from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED
 @cache
 def address_of(function: Callable[[int, int, int, int], int]) -> int:
     """Compile a function of four numbers, or load it from the cache, and return its address."""
-    signature: Any = types.int64(*[types.int64] * 4)
+    signature = (types.int64,) * 4, types.int64
     compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
