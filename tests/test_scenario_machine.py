@@ -260,7 +260,7 @@ def test_a_table_is_simulated_on_the_machine_of_a_file(folder: Path):
     assert "unknown placement 'locale'" in ran(
         *("simulate", folder / "jobs.csv", *machine, "--placement", "locale"), exit_code=2
     )
-    assert "--placement goes with --machine only" in ran(
+    assert "--placement has no effect without --machine" in ran(
         *("simulate", folder / "jobs.csv", "--placement", "local"), exit_code=2
     )
     assert "no.toml: cannot be read" in ran(

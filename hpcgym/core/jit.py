@@ -2,7 +2,8 @@
 
 Numba's own cache watches only the file that holds a function: after an edit of a callee elsewhere
 it silently returns the old code. So the cache folder is named by a digest of every file of
-`hpcgym/core`, numba's version and its bounds check. All kernels are in `hpcgym/core`.
+`hpcgym/core`, numba's version and its bounds check (`hpcgym.core.kernel_cache`). All kernels are in
+`hpcgym/core`.
 """
 
 import hashlib
@@ -24,9 +25,9 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
 
 from hpcgym.core.compiling import Compilations
+from hpcgym.core.kernel_cache import KernelCache
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
-ResultT = TypeVar("ResultT")
 
 _config: Any = numba.config  # its names are set at run time, which type checkers cannot see
 
@@ -70,17 +71,23 @@ def kernel(
 
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
     """Give the function to numba."""
-    is_cached = CACHE_FOLDER is not None and Path(function.__code__.co_filename).is_file()
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
-    compile_lazily: Any = numba.njit(**options, cache=is_cached)
-    compiled: Any = with_our_cache(lambda: compile_lazily(function))
+    compiled: Any = numba.njit(**options)(function)
     if hasattr(compiled, "get_call_template"):  # not where compilation is off
+        compiled._cache = cache_of(function) or compiled._cache
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inlined}
         part: Any = numba.njit(**options, pipeline_class=_PartCompiler)(function)
         part.compile = partial(_compile_part, part)
         compiled.get_call_template = _without_constants(part.get_call_template)
         compiled.get_overload = part.get_overload
     return cast(KernelT, compiled)
+
+
+def cache_of(function: Callable[..., Any]) -> KernelCache | None:
+    """Return where a function's compiled versions are kept; None if nowhere."""
+    if CACHE_FOLDER is None or not Path(function.__code__.co_filename).is_file():
+        return None
+    return KernelCache(function, CACHE_FOLDER)
 
 
 def _compile_part(part: Any, signature: Any) -> Any:
@@ -198,16 +205,6 @@ def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
         return find(plain, named)
 
     return find_without_constants
-
-
-def with_our_cache(make: Callable[[], ResultT]) -> ResultT:
-    """Call a function while numba's cache folder is ours."""
-    folder_before = _config.CACHE_DIR
-    _config.CACHE_DIR = str(CACHE_FOLDER or "")
-    try:
-        return make()
-    finally:
-        _config.CACHE_DIR = folder_before
 
 
 def _source_digest() -> str:

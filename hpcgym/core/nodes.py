@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.state import State
 
-MOST_ROOMS = 2**22
+MOST_ROOMS = 2**25
 """Rooms kept of shapes by a simulation: 16 MB of them."""
 
 _EMPTY = {

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,56 @@ def test_without_a_writable_cache_folder_kernels_compile_in_every_process(packag
         printed, said = run(package, NUMBA_CACHE_DIR=str(tmp_path / "blocked"))
         assert printed == ["7", "0"]
         assert "set NUMBA_CACHE_DIR" in said
+
+
+def kept_kernels(package):
+    """Return the files of compiled kernels that the package has left."""
+    return sorted((package.parent.parent / "cache").glob("kernels-*/*.kernel"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "foreign"])
+def test_a_damaged_file_is_compiled_again_and_said_once(package, damage):
+    run(package)
+    (file,) = kept_kernels(package)
+    content = file.read_bytes()
+    flipped = bytes([content[-1] ^ 1])
+    file.write_bytes(
+        {
+            "cut": content[:-100],
+            "emptied": b"",
+            "flipped": content[:-1] + flipped,
+            "foreign": b"x" * 5000,
+        }[damage]
+    )
+    printed, said = run(package)
+    assert printed == ["7", "0"]
+    assert said.count("is damaged; it is compiled again") == 1
+    assert run(package)[0] == ["7", "1"]
+
+
+def test_another_copy_of_the_same_sources_takes_the_kernels_of_the_first(package, tmp_path):
+    run(package)
+    other = tmp_path / "elsewhere" / "copied" / "core"
+    shutil.copytree(package.parent, other.parent)
+    assert run(other, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == ["7", "1"]
+
+
+def test_two_processes_at_once_compile_a_kernel_once(package):
+    said = []
+    with ThreadPoolExecutor(2) as pool:
+        for printed, notice in pool.map(run, [package, package]):
+            assert printed[0] == "7"
+            said.append(notice)
+    assert sum("compiling kernels for plus one" in notice for notice in said) == 1
+    assert len(kept_kernels(package)) == 1
+
+
+def test_a_full_disk_means_that_kernels_are_not_kept(package):
+    full = "import os; os.replace = lambda *_: (_ for _ in ()).throw(OSError(28, 'disk full'))\n"
+    printed, said = run(package, program=full + PROGRAM)
+    assert printed == ["7", "0"]
+    assert "compiled kernels cannot be kept: [Errno 28] disk full" in said
+    assert kept_kernels(package) == []
 
 
 def test_cache_folders_nobody_has_opened_for_a_month_are_removed(package, tmp_path):

@@ -19,7 +19,9 @@ from drawn_machines import Case, draw_case
 from engines import simulator_of
 from hpcgym.core import nodes
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
+from hpcgym.machine import NodeType
 from nodes_of_kernels import first_difference, result_of, settings_of, workload_of
 from strategies import REQUESTED_TIMES_S
 
@@ -41,6 +43,21 @@ def check(case: Case, estimates: Any = "requested") -> list[int]:
     expected = reference_nodes.simulate(case.machine, case.jobs, estimates=used, **case.settings)
     assert first_difference(expected, result_of(simulator)) == ""
     return used
+
+
+def test_a_short_job_leaves_a_reservation_its_spare_cpus():
+    """On 10 cpus the head, 8 wide, waits until 100 s. A short job and a long one go beside it."""
+    machine = hpcgym.Machine((NodeType(5, 2),))
+    shapes = [(6, 100), (8, 50), (2, 50), (2, 500), (1, 500)]
+    workload = Workload.from_arrays(
+        [0] * 5,
+        [length for _, length in shapes],
+        [length for _, length in shapes],
+        [width for width, _ in shapes],
+        machine=machine,
+        chunks=[width for width, _ in shapes],
+    )
+    assert hpcgym.simulate(workload).start_time.tolist() == [0, 100, 0, 0, 150]
 
 
 def draw_some_case(random: Random, *most: int) -> Case:

@@ -10,10 +10,11 @@ from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import cfunc, types
+from numba import types
+from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
-from hpcgym.core.jit import CACHE_FOLDER, with_our_cache
+from hpcgym.core.jit import cache_of
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED
 
@@ -21,10 +22,11 @@ from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED
 @cache
 def address_of(function: Callable[[int, int, int, int], int]) -> int:
     """Compile a function of four numbers, or load it from the cache, and return its address."""
-    signature = "int64(int64, int64, int64, int64)"
-    is_cached = CACHE_FOLDER is not None
-    compile_now: Any = cfunc(signature, cache=is_cached, error_model="numpy")
-    return int(with_our_cache(lambda: compile_now(function)).address)
+    signature = (types.int64,) * 4, types.int64
+    compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
+    compiled._cache = cache_of(function) or compiled._cache
+    compiled.compile()
+    return int(compiled.address)
 
 
 def _typed(

@@ -103,7 +103,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         not is_static and (sim.full_passes == 1 or is_contested(jobs, sim))
     )
     finished = True
-    if jobs.mode_pass != 0:
+    if sim.backfill > BACKFILL_EASY:
         task = MODE_PASS_BY_INSTANT if contested else MODE_PASS
         finished = ask_mode(jobs.mode_pass, jobs, sim, task, 0) == 1
     elif contested:

@@ -406,6 +406,8 @@ class Sim(Columned):
     """Reservations by start."""
     plan_by_end: IntTable = empty(2, "plan")
     """Reservations by end."""
+    plan_spare: IntVector = empty("plan")
+    """Cpus that each reservation leaves idle in its partition when it begins, at most."""
     planned_node: IntTable = empty(2, "plan of nodes")
     """Nodes of the reservations."""
     planned_chunks: IntTable = empty(2, "plan of nodes")

@@ -25,12 +25,15 @@ do most jobs of one shape with more chunks.
 Source: Specification, section 13, "Machine" and "EASY and depth k".
 """
 
+import numpy as np
+
 from hpcgym.core.constants import (
     BACKFILL_DEPTH,
     BACKFILL_EASY,
     BACKFILL_NONE,
     BASE_ORDER,
     BY_BASE,
+    CPUS,
     LIMIT_TIER,
     N_REACHES,
     NEED_PARTITION,
@@ -40,7 +43,7 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
-from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of
+from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
 from hpcgym.core.kernels.nodes.timeline import (
     OTHER_PLAN,
     PLAN,
@@ -50,6 +53,7 @@ from hpcgym.core.kernels.nodes.timeline import (
     begin_cursor,
     place_from,
     place_now,
+    release_end,
     reserve_earliest,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
@@ -99,12 +103,71 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     return False
 
 
+@kernel(inlined=True)
+def depth_of(sim: Sim) -> float:
+    """Return how many reservations a partition may have."""
+    if sim.backfill == BACKFILL_NONE:
+        return 0.0
+    return 1.0 if sim.backfill == BACKFILL_EASY else sim.depth
+
+
+@kernel
+def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
+    """Return how many cpus of its partition a reserved job leaves idle when it starts, at most."""
+    partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+    spare = sim.free_cpus[partition] - jobs.processors[job]
+    place = sim.n_releases - 1
+    while place >= 0 and release_end(sim, place) <= start:
+        running = sim.release_job[place]
+        first = jobs.placed_first[running]
+        for each in range(first, first + sim.placed_on[running]):
+            node = sim.placed_node[each]
+            if jobs.member[partition, node] == 1:
+                spare += use_of(jobs, jobs.shape[running], node, sim.placed_chunks[each], CPUS)
+        place -= 1
+    return spare
+
+
+@kernel
+def lower_spares(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
+    """Take what a job that starts occupies from the spare cpus of the reservations it reaches."""
+    if depth_of(sim) == np.inf:
+        return
+    until = sim.now + jobs.estimate[job]
+    for number in range(sim.n_reservations):
+        if sim.plan_start[PLAN, number] >= until:
+            continue
+        reserved = sim.plan_job[PLAN, number]
+        partition = jobs.need[jobs.shape[reserved], NEED_PARTITION]
+        for chosen in range(n):
+            node = sim.chosen_node[chosen]
+            if jobs.member[partition, node] == 1:
+                chunks = sim.chosen_chunks[chosen]
+                sim.plan_spare[number] -= use_of(jobs, jobs.shape[job], node, chunks, CPUS)
+
+
+@kernel
+def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
+    """Tell whether a reservation of a job's own partition leaves too few cpus for the job."""
+    partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+    for place in range(reach):
+        number = sim.plan_by_start[PLAN, place]
+        reserved = sim.plan_job[PLAN, number]
+        if (
+            jobs.need[jobs.shape[reserved], NEED_PARTITION] == partition
+            and sim.plan_spare[number] < jobs.processors[job]
+        ):
+            return True
+    return False
+
+
 @kernel
 def start_chosen(jobs: Jobs, sim: Sim, job: int, n: int, backfilled: bool) -> None:
     """Start a job on the n nodes of the placement found last."""
     occupy(jobs, sim, job, n)
     start_waiting(jobs, sim, job, backfilled)
     sim.refused_state += 1
+    lower_spares(jobs, sim, job, n)
 
 
 @kernel
@@ -147,7 +210,6 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
 
     Return how many jobs are left for step 3, listed in `scratch`. Writes the plan.
     """
-    clear_plan(sim)
     sim.planned_of[:] = 0
     left = 0
     hopeful = first  # no job of the walk between here and there has a placement
@@ -171,8 +233,11 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
         else:
-            reserve_earliest(jobs, sim, job)
+            start = reserve_earliest(jobs, sim, job)
             sim.planned_of[partition] += 1
+            if depth < np.inf:
+                spare = spare_beside(jobs, sim, job, start)
+                sim.plan_spare[sim.n_reservations - 1] = spare
     return left
 
 
@@ -327,7 +392,7 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int) -> None:
             continue
         shape = jobs.shape[job]
         reach = count_begun(sim, sim.now + jobs.estimate[job])
-        if reach > 0 and is_refused(jobs, sim, job, reach):
+        if reach > 0 and (is_too_wide(jobs, sim, job, reach) or is_refused(jobs, sim, job, reach)):
             continue
         begin_cursor(jobs, sim, TRIAL, shape)
         placed = place_chunks(jobs, sim, TRIAL, shape, jobs.chunks[job])
@@ -335,14 +400,6 @@ def backfill_on_nodes(jobs: Jobs, sim: Sim, left: int) -> None:
             placed = place_beside(jobs, sim, job, reach, placed)
         if placed > 0:
             start_chosen(jobs, sim, job, placed, True)
-
-
-@kernel(inlined=True)
-def depth_of(sim: Sim) -> float:
-    """Return how many reservations a partition may have."""
-    if sim.backfill == BACKFILL_NONE:
-        return 0.0
-    return 1.0 if sim.backfill == BACKFILL_EASY else sim.depth
 
 
 @kernel
@@ -376,6 +433,7 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, primary: int, waiting: 
     depth = depth_of(sim)
     if sim.backfill == BACKFILL_DEPTH and sim.planned < n:
         n = int(sim.planned)
+    clear_plan(sim)
     started = start_in_order_on_nodes(jobs, sim, n)
     if started < 0:
         return False

@@ -1,0 +1,111 @@
+"""Compiled kernels on disk: found by content, written by one process, and never believed damaged.
+
+Numba's own cache files belong to one installation. Two processes at once compile the same kernel
+twice, and a damaged file ends every run. Here a file is named by what it was compiled from and for,
+so all virtual environments of a user share it. It begins with a digest of the rest. A process that
+finds no file locks its name; another that wants the same waits.
+"""
+
+import hashlib
+import os
+import pickle
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+try:
+    import fcntl
+except ImportError:  # Windows: two processes may both compile
+    fcntl = None  # type: ignore[assignment]
+
+_rebuild: Any = CompileResult._rebuild
+DIGEST_BYTES = hashlib.sha256().digest_size
+
+
+class KernelCache:
+    """The compiled versions of one function in a folder, as numba's dispatchers ask for them.
+
+    Args:
+        function: The function.
+        folder: The folder, which is named by a digest of all sources.
+    """
+
+    def __init__(self, function: Any, folder: Path) -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}"
+        self._folder = folder
+        self._lock: Any = None
+
+    @property
+    def cache_path(self) -> str:
+        """Return the folder."""
+        return str(self._folder)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """Return the version for a signature; None if this process is to compile it."""
+        target.refresh()
+        path = self._path(signature, target)
+        found = self._read(path, target)
+        if found is None:
+            self._take_lock(path)
+            found = self._read(path, target)  # another process may have compiled it meanwhile
+            if found is not None:
+                self._give_lock()
+        return found
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Write a version, whole or not at all; where that fails, this process goes on without."""
+        try:
+            data = dumps(result._reduce())
+            path = self._path(signature, result.target_context)
+            written = tempfile.NamedTemporaryFile(dir=self._folder, delete=False)  # noqa: SIM115
+            try:
+                with written:
+                    written.write(hashlib.sha256(data).digest() + data)
+                os.replace(written.name, path)
+            except BaseException:
+                os.unlink(written.name)
+                raise
+        except OSError as error:
+            print(f"hpcgym: compiled kernels cannot be kept: {error}", file=sys.stderr)
+        finally:
+            self._give_lock()
+
+    def _path(self, signature: Any, target: Any) -> Path:
+        """Return the file of a version: by function, types, processor and versions."""
+        made_for = (signature, target.codegen().magic_tuple(), sys.version, llvmlite.__version__)
+        digest = hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]
+        return self._folder / f"{self._name}-{digest}.kernel"
+
+    def _read(self, path: Path, target: Any) -> Any:
+        """Return the version in a file; None if there is none. Remove a damaged one and say so."""
+        try:
+            content = path.read_bytes()
+        except OSError:
+            return None
+        data = content[DIGEST_BYTES:]
+        if hashlib.sha256(data).digest() == content[:DIGEST_BYTES]:
+            return _rebuild(target, *pickle.loads(data))
+        print(f"hpcgym: {path} is damaged; it is compiled again", file=sys.stderr)
+        with suppress(OSError):
+            path.unlink()
+        return None
+
+    def _take_lock(self, path: Path) -> None:
+        """Wait until no other process compiles what goes into a file."""
+        if fcntl is None:
+            return
+        with suppress(OSError):  # a folder that cannot be written any more
+            self._lock = path.with_suffix(".lock").open("w")
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+
+    def _give_lock(self) -> None:
+        """Let other processes go on."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
