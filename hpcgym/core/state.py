@@ -50,6 +50,10 @@ _WITHIN_A_PASS = (
 """Axes of arrays that hold nothing between calls."""
 
 
+_ROOMS = ("row_of_shape", "room_shape", "room_at", "room_total", "room")
+"""Arrays about rows of rooms."""
+
+
 @dataclass(frozen=True)
 class State:
     """Simulations side by side.
@@ -205,8 +209,14 @@ def copy_into(larger: State, state: State) -> None:
     A simulation knows its jobs, users and nodes by numbers, never by place. So a copy costs what
     is in use.
     """
+    # More nodes may mean fewer rows of rooms. Then all rows are counted anew.
+    has_fewer_rows = larger.room_at.shape[1] < state.room_at.shape[1]
     for name, here in in_use(state).arrays.items():
+        if has_fewer_rows and name in _ROOMS:
+            continue
         larger.arrays[name][tuple(slice(length) for length in here.shape)] = here
+    if has_fewer_rows:
+        larger.turn[:] = 0
 
 
 def sim_of(state: State, env: int) -> Struct[Sim]:

@@ -19,6 +19,7 @@ from drawn_machines import Case, draw_case
 from engines import simulator_of
 from hpcgym.core import nodes
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import copy_into
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
 from hpcgym.machine import NodeType
@@ -85,6 +86,22 @@ def test_shapes_that_take_each_other_s_row_of_rooms_are_scheduled_alike(rooms, m
     monkeypatch.setattr(nodes, "MOST_ROOMS", rooms)  # one row, or a few
     for seed in range(30):
         check(draw_some_case(Random(seed)))
+
+
+def test_a_simulation_goes_on_in_a_larger_state_with_fewer_rows_of_rooms(monkeypatch):
+    for seed in range(20):
+        case = draw_some_case(Random(seed))
+        whole, moved = simulator_for(case), simulator_for(case, "event")
+        whole.run()
+        moved.run()
+        with monkeypatch.context() as patch:
+            patch.setattr(nodes, "MOST_ROOMS", 1)
+            before = moved.state
+            moved._open()  # one row of rooms
+        copy_into(moved.state, before)
+        while moved.run():
+            pass
+        assert moved.start_time.tolist() == whole.start_time.tolist()
 
 
 def rows_taken(simulator: Simulator) -> tuple[int, int]:
