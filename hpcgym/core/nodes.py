@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from hpcgym.core.state import State
 
 MOST_ROOMS = 2**25
-"""Rooms kept of shapes by a simulation: 16 MB of them."""
+"""Rooms kept of shapes by a simulation: 128 MB of them, where so many shapes wait."""
 
 _EMPTY = {
     "member": (np.uint8, 2),
