@@ -219,3 +219,14 @@ def test_packages_are_asked_for_unknown_names_only(monkeypatch):
         assert CliRunner().invoke(app, words).exit_code == 0
     with pytest.raises(AssertionError):
         load_agent("unknown")
+
+
+@pytest.mark.parametrize("options", [[], ["--processes", "2"]], ids=["here", "in another process"])
+def test_error_that_a_part_raises_while_it_runs_ends_a_command_in_one_line(place, options):
+    (place / "broken.py").write_text("def mine(jobs):\n    return jobs.speling\n")
+    command = ["evaluate", "--agents", "broken.py,FCFS", "--scenario", "tiny", *options]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"hpcgym: {place}/broken.py:2: AttributeError: ")
+    assert "Traceback" not in result.stderr
