@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -168,7 +169,22 @@ def failure(error: BaseException) -> str | None:
     files = _own_files()
     lines = re.findall(r'(?m)^ *File "(.+)", line (\d+)', "".join(format_exception(error)))
     places = [f"{file}:{line}" for file, line in lines if file in files]
-    return f"{places[-1]}: {_named(error)}" if places else None
+    place = places[-1] if places else _place_called(error)
+    return f"{place}: {_named(error)}" if place else None
+
+
+def _place_called(error: BaseException) -> str | None:
+    """Return where the function of a part is that was called with other arguments than it takes."""
+    called = re.match(r"([\w.]+)\(\) (?:takes|missing|got)", str(error))
+    if called is None or not isinstance(error, TypeError):
+        return None
+    for own in filter(None, map(sys.modules.get, _own)):
+        try:
+            code = attrgetter(f"{called[1]}.__code__")(own)
+        except AttributeError:
+            continue
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return None
 
 
 def _own_files() -> set[str | None]:
