@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 FILE = re.compile(r"(?P<where>.+\.py)(?::(?P<name>.*))?", re.DOTALL)
 MODULE = re.compile(r"(?P<where>\w+(?:\.\w+)*):(?P<name>\w+(?:\.\w+)*)")
+
+_own: set[str] = set()
+"""Names of the modules that parts of somebody's own were loaded from."""
 
 
 def is_reference(text: str) -> bool:
@@ -57,6 +61,7 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
     assert match is not None, text
     where, name = match["where"], match["name"]
     module = _import_file(where) if where.endswith(".py") else _import_module(where)
+    _own.add(module.__name__)
     if name is None:
         return _only_part(module, where, what, fits)
     try:
@@ -145,12 +150,50 @@ def load_offered(entry: EntryPoint) -> object:
         HpcgymError: The package is broken; the message names it.
     """
     try:
+        _own.add(entry.module)
         return entry.load()
     except (Exception, SystemExit) as error:
         raise HpcgymError(
             f"{entry.name!r}, which the package {package_of(entry)} offers as {entry.value}, "
             f"cannot be loaded: {_reason(error)}"
         ) from None
+
+
+def failure(error: BaseException) -> str | None:
+    """Return where a part of somebody's own raised an error, and what; None if none did.
+
+    The part may have run in another process, whose traceback is but a text.
+    """
+    from traceback import format_exception
+
+    files = _own_files()
+    lines = re.findall(r'(?m)^ *File "(.+)", line (\d+)', "".join(format_exception(error)))
+    places = [f"{file}:{line}" for file, line in lines if file in files]
+    place = places[-1] if places else _place_called(error)
+    return f"{place}: {_named(error)}" if place else None
+
+
+def _place_called(error: BaseException) -> str | None:
+    """Return where the function of a part is that was called with other arguments than it takes."""
+    called = re.match(r"([\w.]+)\(\) (?:takes|missing|got)", str(error))
+    if called is None or not isinstance(error, TypeError):
+        return None
+    for own in filter(None, map(sys.modules.get, _own)):
+        try:
+            code = attrgetter(f"{called[1]}.__code__")(own)
+        except AttributeError:
+            continue
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return None
+
+
+def _own_files() -> set[str | None]:
+    """Return the files of the modules that parts were loaded from, and of those below them."""
+    return {
+        getattr(module, "__file__", None)
+        for name, module in list(sys.modules.items())
+        if any(f"{name}.".startswith(f"{own}.") for own in _own)
+    }
 
 
 def _import_file(where: str) -> ModuleType:
@@ -256,11 +299,17 @@ def _reason(error: BaseException) -> str:
         and "importlib" not in frame.filename
         and not frame.filename.endswith("pkgutil.py")
     ]
-    text = " ".join(str(error).split())
-    if not isinstance(error, HpcgymError):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    text = _named(error)
     if not frames:
         return text
     folder = Path(frames[0].filename).parent
     last = [frame for frame in frames if Path(frame.filename).is_relative_to(folder)][-1]
     return f"{last.filename}:{last.lineno}: {text}"
+
+
+def _named(error: BaseException) -> str:
+    """Return the message of an error in one line, after its name unless it is hpcgym's."""
+    text = " ".join(str(error).split())
+    if isinstance(error, HpcgymError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -282,7 +282,8 @@ def machine_text(frame: pd.DataFrame, how: str) -> str:
             frame.to_json(orient="records", indent=2, double_precision=15, force_ascii=False)
         )
     heads = [str(name) for name in frame.columns]
-    rows = [heads, heads, *([_mark(one) for one in row] for row in frame.to_numpy(object))]
+    cells = frame.astype(object).where(frame.notna(), None).to_numpy(object)
+    rows = [heads, heads, *([_mark(one) for one in row] for row in cells)]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
     lines[1] = "|" + "---|" * len(heads)
     return "\n".join(lines)
@@ -290,7 +291,7 @@ def machine_text(frame: pd.DataFrame, how: str) -> str:
 
 def _mark(value: Any) -> str:
     """Format a cell for Markdown."""
-    if value is None or value != value:
+    if value is None:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text.replace("|", "\\|").replace("\n", " ")

@@ -389,8 +389,8 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
     assert text <= most * sum(len(code_lines(path)) for path in files)
 
 
-def test_the_package_stays_below_thirty_eight_thousand_lines():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 38_000
+def test_the_package_stays_below_thirty_nine_thousand_lines():
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 39_000
 
 
 def test_the_house_plan_names_every_module():

@@ -219,3 +219,30 @@ def test_packages_are_asked_for_unknown_names_only(monkeypatch):
         assert CliRunner().invoke(app, words).exit_code == 0
     with pytest.raises(AssertionError):
         load_agent("unknown")
+
+
+POLICY = "def mine(jobs):\n    return jobs.speling\n"
+AGENT = "\nclass Mine:\n    def predict(self, seen):\n        return 0, None\n"
+NO_PAIR = AGENT.replace("seen", "*seen").replace("0, None", "0")
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "message"),
+    [
+        (POLICY, [], "{place}/broken.py:2: AttributeError: "),
+        (POLICY, ["--processes", "2"], "{place}/broken.py:2: AttributeError: "),
+        (AGENT, [], "{place}/broken.py:3: TypeError: Mine.predict() takes 2 "),
+        (NO_PAIR, [], "agent Mine: predict must return an action and a state, got 0"),
+    ],
+    ids=["policy", "policy in another process", "arguments", "result"],
+)
+def test_what_a_part_does_wrong_while_it_runs_ends_a_command_in_one_line(
+    place, code, options, message
+):
+    (place / "broken.py").write_text(code)
+    command = ["evaluate", "--agents", "broken.py,FCFS", "--scenario", "tiny", *options]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 2
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"hpcgym: {message.format(place=place)}")
+    assert "Traceback" not in result.stderr

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.training_weeks import Training
+from hpcgym.errors import CardError
 
 Observation = NDArray[Any] | dict[str, NDArray[Any]]
 """One observation, or a batch of them with one more axis in front, (n_envs, ...)."""
@@ -70,8 +71,17 @@ class NamedAgent:
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = True,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """Choose as the wrapped agent does; arguments and results as `Agent.predict`."""
-        return self.agent.predict(observation, state, episode_start, deterministic)
+        """Choose as the wrapped agent does; arguments and results as `Agent.predict`.
+
+        Raises:
+            CardError: The agent returns anything but a pair.
+        """
+        chosen = self.agent.predict(observation, state, episode_start, deterministic)
+        if not (isinstance(chosen, tuple) and len(chosen) == 2):
+            raise CardError(
+                f"agent {self.name}: predict must return an action and a state, got {chosen!r:.80}"
+            )
+        return chosen
 
 
 def batch_size(observation: Observation) -> int | None:

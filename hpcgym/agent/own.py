@@ -1,4 +1,4 @@
-"""Policies, agents and trainers of your own: by file, by module, or offered by a package.
+"""Policies, agents, trainers and more of your own: by file, by module, or offered by a package.
 
 What an object may be: a policy is a formula (a function of the waiting jobs' `Features`), a
 `Chooser` or a `Policy`; an agent is a policy or has `predict`; a trainer has `train`. A class, or
@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any
 from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
+from hpcgym.core import backfill, loaders
+from hpcgym.core.own_backfill import OwnBackfill
 from hpcgym.core.policy import Policy, as_policy, is_policy, own_policy
+from hpcgym.core.predictor import Ask, Predictor
 from hpcgym.errors import CardError, PolicyError, unknown_name
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ Fit = Callable[[object], bool]
 
 POLICY = "policy, which is a function of the waiting jobs' features, a Chooser or a Policy"
 AGENT = "agent, which has predict(), or is a policy"
+MODE = "backfilling mode, which is a subclass of OwnBackfill"
+PREDICTOR = "predictor, which is a function of a submission, or a Predictor"
 TRAINER = "trainer, which has train(episodes, seed)"
 TRAINER_OR_AGENT = (
     "trainer or agent, of which one has train(episodes, seed) and the other predict()"
@@ -51,6 +56,34 @@ def load_policy(text: str) -> str | Policy:
         return text
     name, found = plugins.load_reference(text, POLICY, *_in_turn(is_policy), _is_formula)
     return own_policy(found, name, text)
+
+
+def load_backfill(text: str) -> str | OwnBackfill:
+    """Return the backfilling mode of a file or module; any other text as it is, for `as_mode`.
+
+    Raises:
+        HpcgymError: What is there is no mode, or cannot be imported or made.
+    """
+    is_mode = text.partition(":")[0] in (*backfill.MODES, *loaders.SIMULATORS)
+    if is_mode or not plugins.is_reference(text):
+        return text
+    made: OwnBackfill = plugins.make(
+        plugins.load_reference(text, MODE, *_in_turn(_is_mode))[1], text
+    )
+    return made
+
+
+def load_predictor(text: str) -> str | Predictor | Ask:
+    """Return the predictor of a file or module; any other text as it is, for `as_predictor`.
+
+    Raises:
+        HpcgymError: What is there is no predictor, or cannot be imported or made.
+    """
+    if not plugins.is_reference(text):
+        return text
+    found = plugins.load_reference(text, PREDICTOR, _is_predictor, _is_formula)[1]
+    made: Predictor | Ask = plugins.make(found, text)
+    return made
 
 
 def is_own(text: str) -> bool:
@@ -158,6 +191,18 @@ def _in_turn(fit: Fit) -> tuple[Fit, Fit]:
 def _is_formula(found: object) -> bool:
     """Tell whether an object is a function of one argument."""
     return inspect.isfunction(found) and plugins.takes(found, 1) and not plugins.takes(found, 0)
+
+
+def _is_mode(found: object) -> bool:
+    """Tell whether an object is a backfilling mode in Python, or a class of them."""
+    return isinstance(found, OwnBackfill) or (
+        inspect.isclass(found) and issubclass(found, OwnBackfill)
+    )
+
+
+def _is_predictor(found: object) -> bool:
+    """Tell whether an object is a predictor, but no function."""
+    return isinstance(found, Predictor)
 
 
 AGENTS = (*_in_turn(is_agent), *_in_turn(is_policy), _is_formula)

@@ -60,7 +60,8 @@ BACKFILL = typer.Option(
     rich_help_panel=SCHEDULER,
     metavar="MODE",
     help="Backfilling mode: none, easy, conservative, depth:k=3, multi-queue, look-ahead, "
-    "relaxed, slack:c=1, gang. Parameters follow a colon: multi-queue:delay=2500.",
+    "relaxed, slack:c=1, gang. Parameters follow a colon: multi-queue:delay=2500. In simulate and "
+    "plot also file.py:Name or module:Name, one of your own.",
 )
 BACKFILL_ORDER = typer.Option(
     rich_help_panel=SCHEDULER, help="Order of backfill candidates; default as the policy's."
@@ -74,7 +75,7 @@ ESTIMATES = typer.Option(
     rich_help_panel=SCHEDULER,
     metavar="KIND",
     help="Estimates of run times that the scheduler plans with: requested, exact, doubled, "
-    "recent, f-model:f=3.",
+    "recent, f-model:f=3. In simulate and plot also file.py:Name or module:Name, one of your own.",
 )
 CORRECTION = typer.Option(
     rich_help_panel=SCHEDULER,
@@ -246,6 +247,11 @@ def show_report(
         warn(report.cut_warning)
 
 
+def named(part: object) -> object:
+    """Return the name of a policy or function of one's own, and any other setting as it is."""
+    return getattr(part, "name", getattr(part, "__name__", part))
+
+
 _ONLY_IF_SET = {"correction": "none", "event_semantics": "batch", "placement": "lowest"}
 """Settings that a line leaves out where they are as usual."""
 
@@ -256,10 +262,10 @@ def show_settings(
     """Print in one line under which settings `of` is run; what is None is left out."""
     words: dict[str, Any] = {
         "backfill": settings.backfill,
-        "backfill order": settings.backfill_order,
+        "backfill order": named(settings.backfill_order),
         "threshold": NO_THRESHOLD if settings.threshold is None else settings.threshold,
         "kill": "yes" if settings.kill_at_limit else "no",
-        "estimates": settings.estimates,
+        "estimates": named(settings.estimates),
     }
     for key, usual in _ONLY_IF_SET.items():
         value = getattr(settings, key)

@@ -20,6 +20,7 @@ from hpcgym.cli.options import (
     RequestedMemory,
     idle_on_machine,
     log_at,
+    named,
     parse_threshold,
     read_machine,
     refuse_idle,
@@ -85,6 +86,7 @@ def plot_log(
     Several policies, modes (--backfill, repeatedly) or files come into one picture. For other
     settings of the scheduler, write a schedule with `hpcgym simulate --output` and draw that.
     """
+    from hpcgym.agent.own import load_backfill, load_policy, load_predictor
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.output import ensure_writable
     from hpcgym.report.plots import check_kind, plot_schedules
@@ -101,10 +103,10 @@ def plot_log(
     nodes = read_machine(machine)
     runs = [
         SchedulerSettings(
-            policy=one,
-            backfill=mode,
+            policy=load_policy(one),
+            backfill=load_backfill(mode),
             threshold=parse_threshold(threshold),
-            estimates=estimates,
+            estimates=load_predictor(estimates),
             placement=placement,
         )
         for given in policy
@@ -166,7 +168,7 @@ def _simulated(
     )
     show_report(context, report, kill=True)
     for mode in {one.backfill: one for one in runs}.values():
-        policies = dict.fromkeys(str(one.policy) for one in runs)
+        policies = dict.fromkeys(str(named(one.policy)) for one in runs)
         show_settings(context, mode, f"policy {', '.join(policies)}", missing_request="run")
     return {
         label: simulate(workload, **vars(one))
@@ -176,7 +178,7 @@ def _simulated(
 
 def _labels(runs: list[SchedulerSettings]) -> list[str]:
     """Name runs by what they differ in: policy, backfilling mode or both."""
-    policies, modes = [str(one.policy) for one in runs], [str(one.backfill) for one in runs]
+    policies, modes = [str(named(one.policy)) for one in runs], [str(one.backfill) for one in runs]
     if len(set(modes)) == 1 < len(runs):
         return policies
     if len(set(policies)) == 1 < len(runs):

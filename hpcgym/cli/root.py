@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from hpcgym.cli import cross_validate, evaluate, plot, shelves, simulate, traces, train, tune
 from hpcgym.errors import HpcgymError
+from hpcgym.plugins import failure
 from hpcgym.progress import shown
 
 EXIT_ERROR = 2
@@ -19,7 +20,10 @@ RENAMED = {"judge": "cross-validate"}
 
 
 class HouseGroup(TyperGroup):
-    """Shows an `HpcgymError` as one line and exit code 2, Ctrl-C as one line and 130."""
+    """Shows an `HpcgymError` as one line and exit code 2, Ctrl-C as one line and 130.
+
+    Any other error of a part of one's own, which the command has loaded, is one line, too.
+    """
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a subcommand, or answer its former name with the new one."""
@@ -35,8 +39,9 @@ class HouseGroup(TyperGroup):
         """Run the subcommand, and show progress of what lasts.
 
         Raises:
-            typer.Exit: With code 2 for a `HpcgymError`; with 130 for Ctrl-C, after the message of
-                the `KeyboardInterrupt`, in which a subcommand says what is kept.
+            typer.Exit: With code 2 for a `HpcgymError`, or an error of a part; with 130 for Ctrl-C,
+                after the message of the `KeyboardInterrupt`, in which a subcommand says what is
+                kept.
         """
         try:
             with shown():
@@ -48,6 +53,12 @@ class HouseGroup(TyperGroup):
             what = str(error) or "files named as written are whole"
             typer.echo(f"hpcgym: interrupted; {what}", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from error
+        except Exception as error:
+            text = failure(error)
+            if text is None:
+                raise
+            typer.echo(f"hpcgym: {text}", err=True)
+            raise typer.Exit(EXIT_ERROR) from error
 
 
 app = typer.Typer(

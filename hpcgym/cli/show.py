@@ -104,7 +104,7 @@ def show_rows(
     if how != "table":
         import pandas as pd
 
-        show_frame(pd.DataFrame(list(rows)), how)
+        show_frame(pd.DataFrame(list(rows)).convert_dtypes(), how)  # counts stay whole beside None
         return
     if title:
         show("")

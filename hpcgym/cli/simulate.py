@@ -132,7 +132,7 @@ def simulate_log(
     The output has one row per simulated job, by submit time. Times are on the log's own clock; run
     times are as executed.
     """
-    from hpcgym.agent.own import load_policy
+    from hpcgym.agent.own import load_backfill, load_policy, load_predictor
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.export import check_suffix
     from hpcgym.output import ensure_writable
@@ -142,11 +142,11 @@ def simulate_log(
 
     settings: dict[str, Any] = {
         "policy": load_policy(policy),
-        "backfill": backfill,
+        "backfill": load_backfill(backfill),
         "backfill_order": None if backfill_order is None else load_policy(backfill_order),
         "threshold": parse_threshold(threshold),
         "kill_at_limit": kill_at_limit,
-        "estimates": estimates,
+        "estimates": load_predictor(estimates),
         "correction": correction,
         "event_semantics": event_semantics,
         "placement": placement,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.policy import Chooser, ChooserRun
+from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
     from hpcgym.core.simulator import Simulator
@@ -125,7 +126,13 @@ class _StatefulRun(ChooserRun):
             table.estimate[rows],
             table.submit_time[rows],
         )
-        return np.asarray(self.policy.scores(queue), dtype=np.float64)
+        given = self.policy.scores(queue)
+        try:
+            return np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PolicyError(
+                f"{self.policy.name}: scores must be numbers, got {given!r:.80}"
+            ) from None
 
     def _tell(self, simulator: Simulator) -> None:
         """Tell the policy of the starts of the last pass, of ends since, and of submissions."""

@@ -6,6 +6,7 @@ import json
 import re
 import resource
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -378,3 +379,46 @@ def test_shapes_need_requests_as_estimates(refuse: Command, log: Path, tmp_path:
     assert "must be 'requested', got 'exact'" in refuse(*words, "--estimates", "exact")
     assert "alpha must be a number >= 0" in refuse(*words, "--alpha", "-1")
     assert "cannot be read" in refuse("simulate", log, "--shapes", tmp_path / "none.csv")
+
+
+OWN_PARTS = """
+import hpcgym
+
+
+class EachThatFits(hpcgym.OwnBackfill):
+    def start(self, now):
+        free = now.free_processors
+        for job in now.queue:
+            if job.processors <= free:
+                free -= job.processors
+                yield job
+
+
+def half(job):
+    return max(job.requested_time // 2, 1)
+"""
+
+
+@pytest.mark.parametrize(("option", "end"), [("backfill", ":EachThatFits"), ("estimates", "")])
+def test_mode_and_predictor_of_a_file_schedule_as_in_python(
+    tmp_path: Path, option: str, end: str
+) -> None:
+    parts, output = tmp_path / f"own_{option}.py", tmp_path / "tiny.csv"
+    parts.write_text(OWN_PARTS)
+    arguments = ["simulate", "tiny", f"--{option}", f"{parts}{end}", "--output", str(output)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    module = sys.modules[f"own_{option}"]
+    given = {"backfill": module.EachThatFits, "estimates": module.half}[option]
+    wanted = simulate(load_workload("tiny"), **{option: given})
+    assert pd.read_csv(output)["start_time"].tolist() == wanted.start_time.tolist()
+    assert f"{option} {given.__name__}" in result.stdout
+
+
+@pytest.mark.parametrize("option", ["backfill", "estimates"])
+def test_file_without_a_mode_or_predictor_is_refused(tmp_path: Path, option: str) -> None:
+    path = tmp_path / f"no_{option}.py"
+    path.write_text("NUMBER = 3")
+    result = CliRunner().invoke(app, ["simulate", "tiny", f"--{option}", str(path)])
+    assert result.exit_code == 2
+    assert re.search(r"no_\w+.py defines no .*; it defines NUMBER$", result.stderr)

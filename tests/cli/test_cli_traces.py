@@ -1,7 +1,9 @@
 """`hpcgym traces`: known logs, fetching them from a server, and what an own log holds."""
 
+import csv
 import functools
 import gzip
+import io
 from collections.abc import Callable, Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -164,3 +166,10 @@ def test_file_that_is_no_log_is_refused(refuse: Command, tmp_path: Path) -> None
     (tmp_path / "text.swf").write_text("Dear diary,\n")
     for name in ("binary.swf", "cut.swf.gz", "text.swf", "missing.swf"):
         assert name in refuse("traces", "check", tmp_path / name)
+
+
+def test_counts_stay_whole_numbers_beside_unknown_ones(run: Command) -> None:
+    rows = list(csv.DictReader(io.StringIO(run("traces", "list", "--format", "csv"))))
+    jobs = {row["log"]: row["jobs"] for row in rows}
+    assert jobs["tiny"] == "8"
+    assert "" in jobs.values()

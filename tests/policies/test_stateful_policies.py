@@ -147,3 +147,12 @@ def test_scores_of_another_number_are_refused():
 
     with pytest.raises(PolicyError, match="2 jobs wait: give as many keys"):
         hpcgym.simulate(workload_of([(0, 1, 1, 1), (0, 1, 1, 1)], 1), Short)
+
+
+def test_scores_that_are_no_numbers_are_refused():
+    class Words(StatefulPolicy):
+        def scores(self, queue):
+            return ["a"] * len(queue.user)
+
+    with pytest.raises(PolicyError, match="Words: scores must be numbers, got"):
+        hpcgym.simulate(workload_of([(0, 1, 1, 1), (0, 1, 1, 1)], 1), Words)
