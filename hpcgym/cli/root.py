@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hpcgym.cli import cross_validate, evaluate, plot, shelves, simulate, traces, train, tune
+from hpcgym.cli import (
+    cross_validate,
+    evaluate,
+    plot,
+    shelves,
+    simulate,
+    traces,
+    train,
+    tune,
+    warm,
+)
 from hpcgym.errors import HpcgymError
 from hpcgym.plugins import failure
 from hpcgym.progress import shown
@@ -73,6 +83,7 @@ app.command("evaluate")(evaluate.evaluate_agents)
 app.command("cross-validate")(cross_validate.cross_validate_agents)
 app.command("train")(train.train_agent)
 app.command("tune")(tune.tune_agent)
+app.command("warm")(warm.warm)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")

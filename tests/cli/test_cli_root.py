@@ -21,6 +21,7 @@ COMMANDS = [
     ["cross-validate"],
     ["train"],
     ["tune"],
+    ["warm"],
     ["traces"],
     ["traces", "list"],
     ["traces", "info"],

@@ -1,0 +1,102 @@
+"""`hpcgym warm`: compile the kernels ahead of their first use."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from typing import Annotated
+
+import typer
+
+from hpcgym.errors import HpcgymError
+from hpcgym.progress import steps
+
+
+def warm(
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="How many compile at once; default one per core.")
+    ] = None,
+) -> None:
+    """Compile the kernels ahead, for installations and images of containers.
+
+    What is compiled already is left alone. All virtual environments of a user share the kernels.
+    """
+    from hpcgym.core.jit import CACHE_FOLDER
+    from hpcgym.core.threads import cores
+
+    if CACHE_FOLDER is None:
+        raise HpcgymError(
+            "compiled kernels cannot be kept: no cache folder can be written; set NUMBA_CACHE_DIR "
+            "to a folder that can"
+        )
+    n_processes = min(processes or cores(), len(USES))
+    pool = ProcessPoolExecutor(n_processes, get_context("spawn"), initializer=_fall_silent)
+    with pool, steps(len(USES), "compiling kernels", "uses") as work:
+        for done in as_completed([pool.submit(use) for use in USES]):
+            done.result()
+            work.advance()
+    n_kept = len(list(CACHE_FOLDER.glob("*.kernel")))
+    typer.echo(f"{n_kept} compiled kernels are in {CACHE_FOLDER}")
+
+
+def _fall_silent() -> None:
+    """Leave the progress of each kernel out: this command shows its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _step_vectors(threads: int) -> None:
+    """Step two environments side by side on so many threads."""
+    import gymnasium
+
+    import hpcgym  # noqa: F401 - registers the environment
+
+    envs = gymnasium.make_vec("HPCBatch-v0", num_envs=2, scenario="tiny", threads=threads)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+
+
+def _step_in_threads() -> None:
+    """Use vectors of environments that several threads step."""
+    _step_vectors(2)
+
+
+def _step_alone() -> None:
+    """Use the environment, and vectors that one thread steps."""
+    import gymnasium
+
+    env = gymnasium.make("HPCBatch-v0", scenario="tiny")
+    env.reset(seed=0)
+    env.step(env.action_space.sample())
+    _step_vectors(1)
+
+
+def _simulate() -> None:
+    """Use the simulator with EASY, with other modes, for many policies, and with planning ones."""
+    import hpcgym
+
+    log = hpcgym.load_workload("tiny")
+    hpcgym.simulate(log, "SAF").metrics()
+    hpcgym.simulate(log, backfill="conservative")
+    hpcgym.simulate_many([log], policies=["SAF"])
+    for policy in ("DYNP", "PLANNER", "BANDIT-UCB"):
+        hpcgym.simulate(log, policy)
+
+
+def _simulate_nodes() -> None:
+    """Use machines of nodes."""
+    import hpcgym
+    from hpcgym.scenario.episodes import Episodes
+
+    hpcgym.simulate(Episodes("hetero-64-weeks").workload(0)).fragmentation()
+
+
+USES: tuple[Callable[[], None], ...] = (
+    _step_in_threads,
+    _step_alone,
+    _simulate,
+    _simulate_nodes,
+)
+"""What compiles all kernels of daily use, the longest first."""
