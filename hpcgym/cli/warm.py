@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
 from typing import Annotated
 
 import typer
@@ -24,6 +22,9 @@ def warm(
 
     What is compiled already is left alone. All virtual environments of a user share the kernels.
     """
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
     from hpcgym.core.jit import CACHE_FOLDER
     from hpcgym.core.threads import cores
 

@@ -43,6 +43,8 @@ BACKFILLS = (
     "look-ahead:window=inf",
     "relaxed",
     "slack:c=1",
+    "multi-queue",
+    "multi-queue:delay=2500",
 )
 """The backfilling modes to compare."""
 

@@ -9,8 +9,7 @@ from hpcgym import load_workload, simulate
 from papers.lecture import claims, page
 from papers.lecture import run as study
 
-LOG = "tiny"
-BUNDLED = tuple((log, LOG) for log in study.LOGS)
+BUNDLED = tuple((log, "synthetic-256") for log in study.LOGS)
 READINGS = [replace(reading, logs=BUNDLED) for reading in study.READINGS]
 
 
@@ -22,7 +21,7 @@ def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
 
 
 def test_figures_are_means_over_the_draws(rerun: study.Rerun) -> None:
-    log = load_workload(LOG)
+    log = load_workload("synthetic-256")
     drawn = [
         simulate(log, backfill=study.KEPT, estimates=f"f-model:f=3,seed={seed}").bsld().mean()
         for seed in study.SEEDS
@@ -33,7 +32,7 @@ def test_figures_are_means_over_the_draws(rerun: study.Rerun) -> None:
 
 
 def test_doubling_is_compared_with_what_users_ask_for(rerun: study.Rerun) -> None:
-    log = load_workload(LOG)
+    log = load_workload("synthetic-256")
     asked, doubled = (
         simulate(log, backfill="conservative", estimates=kind).per_job()["turnaround_time"].mean()
         for kind in (study.USER, study.DOUBLED)
