@@ -224,7 +224,8 @@ class _MoldingSimulator(Simulator):
         """Copy the sizes and times of the job table, which choices change."""
         super()._open()
         own = ("processors", "run_time", "requested_time", "size_class")
-        self._table = self._table._replace(**{key: getattr(self._table, key).copy() for key in own})
+        copied = {key: getattr(self._table, key).copy() for key in own}
+        self._table = self._table._replace(**copied, ended_run_time=copied["run_time"])
         self._jobs = Struct(self._table)
 
     def _take_predictions(self) -> None:

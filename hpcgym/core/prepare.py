@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core import metrics
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.history import empty_history
+from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, refuse_on_nodes, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
@@ -100,10 +99,7 @@ class PreparedEpisode:
                 weight=self.weight,
                 backfill_parameter=self.backfill_parameter,
                 log_largest=self.log_largest,
-                history_run_time=history.run_time.copy(),
-                history_requested_time=history.requested_time.copy(),
-                history_processors=history.processors.copy(),
-                history_inverse=1.0 / np.maximum(history.run_time, metrics.BSLD_BOUND_S),
+                history_run_time=np.ascontiguousarray(history.run_time),
                 history_completed=history.completed.copy(),
                 history_last_end_time=history.last_end_time.copy(),
                 network=self.network,
@@ -224,9 +220,10 @@ def prepare(
     for row, keyed in enumerate([policy, backfill_policy, *others]):
         if keyed is not None and keyed.keys is not None:
             keys[:, row] = checked_keys(workload, keyed)
+    run_time = executed_run_time(workload, settings.kill_at_limit)
     table = Jobs(
         submit_time=workload.submit_time,
-        run_time=executed_run_time(workload, settings.kill_at_limit),
+        run_time=run_time,
         estimate=estimate,
         requested_time=workload.requested_time,
         processors=workload.processors,
@@ -237,6 +234,7 @@ def prepare(
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
+        **_columns_of_history(run_time, workload.history),
         mode_pass=int(as_backfill(settings.backfill).number not in s.MODES_OF_THE_ENGINE),
         **columns_of(workload),
     )
@@ -365,6 +363,21 @@ def checked_keys(workload: Workload, policy: Policy) -> NDArray[np.float64]:
             f"{workload.name}; got shape {keys.shape}"
         )
     return np.maximum(keys, np.finfo(np.float64).min)  # -inf is the threshold's
+
+
+def _columns_of_history(run_time: NDArray[np.int64], history: History) -> dict[str, Any]:
+    """Return the columns of `Jobs` that users' records refer to."""
+    return {
+        "ended_run_time": run_time,
+        "past_run_time": np.ascontiguousarray(history.run_time),
+        "past_requested_time": np.ascontiguousarray(history.requested_time),
+        "past_processors": np.ascontiguousarray(history.processors),
+    }
+
+
+def columns_without_history() -> dict[str, Any]:
+    """Return these columns for simulations that keep no records."""
+    return _columns_of_history(np.empty(0, dtype=np.int64), empty_history(0))
 
 
 def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:

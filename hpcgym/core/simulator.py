@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.history import RING_JOBS
+from hpcgym.core.history import RING_JOBS, rings_of
 from hpcgym.core.kernels import entry_points, invariants
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import Placement, placement_of
@@ -322,6 +322,7 @@ class Simulator:
         user = int(jobs.user_index[job])
         completed = int(state.history_completed[0, user])
         ring = np.arange(max(completed - RING_JOBS, 0), completed) % RING_JOBS
+        run_times, requested_times, _ = rings_of(self._table, state.history_job[0, user], user)
         predictor = self.settings.predictor
         assert predictor is not None and predictor.ask is not None
         seconds = predictor.ask(
@@ -331,8 +332,8 @@ class Simulator:
                 processors=int(jobs.processors[job]),
                 user=int(jobs.user[job]),
                 completed=completed,
-                run_times=state.history_run_time[0, user, ring],
-                requested_times=state.history_requested_time[0, user, ring],
+                run_times=run_times[ring],
+                requested_times=requested_times[ring],
                 last_end_time=int(state.history_last_end_time[0, user]) if completed else None,
             )
         )

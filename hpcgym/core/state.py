@@ -2,10 +2,14 @@
 
 One simulation and sixty-four are thus the same struct of arrays. Kernels see one of them, without
 that axis (`sim_of`). `hpcgym.core.kernels.types.Sim` declares the arrays.
+
+What belongs to one simulation lies together in memory, in the order of that declaration, behind the
+table that kernels read. So a step of one among thousands waits for few pages of memory.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,20 +20,26 @@ from numpy.typing import NDArray
 from hpcgym.core.constants import (
     BACKFILL_LOOK_AHEAD,
     BACKFILL_SLACK,
+    MODES_OF_THE_ENGINE,
     N_HIDDEN,
     N_LAST,
     N_NETWORK,
     N_NETWORK_INPUTS,
     N_QUEUES,
     NODE_CHILDREN,
+    SIZE_CLASSES,
 )
+from hpcgym.core.kernels.cost import STARTED_KEPT
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import NodeSizes
-from hpcgym.core.struct import Struct, layout_of
+from hpcgym.core.struct import Struct, layout_of, table_size
 
 _LAYOUT = layout_of(Sim)
 
 N_SETTINGS = len(_LAYOUT.columns_of("setting"))
+
+ALIGNMENT = 64
+"""Arrays of a simulation begin at multiples of so many bytes: a line of the cache."""
 
 _IN_USE = {
     "running": "n_running",
@@ -60,9 +70,14 @@ class State:
 
     Each array of `Sim` is an attribute with a leading axis n_envs. So is each number, as a view of
     shape (n_envs,).
+
+    Attributes:
+        arrays: The arrays by name, parts of one block.
+        tables: Where the tables of the structs lie (`hpcgym.core.struct`), shape (n_envs, words).
     """
 
     arrays: dict[str, NDArray[Any]]
+    tables: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that are not those of `Sim`, as a pickle of another version may hold."""
@@ -71,7 +86,7 @@ class State:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arrays alone, which are checked when they are read."""
-        return State, (self.arrays,)
+        return _packed, (self.arrays,)
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         """Return an array, or a number of every simulation."""
@@ -89,6 +104,8 @@ class Room(NamedTuple):
     jobs: int = 0
     users: int = 0
     nodes: NodeSizes = NodeSizes()
+    present: int | None = None
+    """Jobs that wait or run at once, at most; None = all. Only states have a limit."""
 
     def holds(self, other: Room) -> bool:
         """Tell whether a state with this room has room for an episode of another size."""
@@ -97,11 +114,13 @@ class Room(NamedTuple):
     def grown(self, other: Room) -> Room:
         """Return room for both, rounded up to powers of two, so that a state grows seldom."""
         jobs, users = max(self.jobs, other.jobs), max(self.users, other.users)
-        return Room(
-            2 ** (jobs - 1).bit_length() if jobs else 0,
-            2 ** (users - 1).bit_length() if users else 0,
-            self.nodes.joined(other.nodes),
-        )
+        return Room(_rounded(jobs), _rounded(users), self.nodes.joined(other.nodes), self.present)
+
+
+def _rounded(number: int) -> int:
+    """Return the next of four sizes an octave."""
+    step = 2 ** max((number - 1).bit_length() - 3, 0) if number else 1
+    return -(-number // step) * step
 
 
 def allocate(
@@ -115,11 +134,13 @@ def allocate(
     estimates: bool,
     expectations: bool,
     modes: Collection[int] = (),
+    n_queues: int = N_QUEUES,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
 
-    Arrays have room for the worst case, but the operating system provides a page of memory only
-    when it is first written. Queues and lists are written no further than they were ever long.
+    Arrays have room for the worst case, unless `room.present` limits them. The operating system
+    provides a page of memory only when it is first written. Queues and lists are written no further
+    than they were ever long.
 
     Args:
         n_envs: Simulations side by side.
@@ -131,12 +152,15 @@ def allocate(
         estimates: Whether estimates are predicted or corrected.
         expectations: Whether a rule or an observation reads expected run times.
         modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
+        n_queues: Queues that are kept, 1 if no backfill order is.
     """
-    n_jobs, n_users, sizes = room
-    n_running = min(2 * machine_processors, n_jobs)  # pyss: ends of one instant overlap starts
+    n_jobs, n_users, sizes, limit = room
+    n_present = n_jobs if limit is None else min(n_jobs, limit)
+    n_running = min(2 * machine_processors, n_present)  # pyss: ends of one instant overlap starts
     half = NODE_CHILDREN // 2
-    n_blocks = 2 * n_jobs // half + 1  # a new one takes half a node, each job comes at most twice
-    n_groups = n_blocks // half + 1
+    # Two neighbours in one group have more than half a node's children. All in all that makes:
+    n_blocks = 2 * n_present // (half - 1) + 2
+    n_groups = 1 if n_blocks <= NODE_CHILDREN else 2 * n_blocks // half + 1
     lengths = {
         "settings": N_SETTINGS,
         "counters": len(_LAYOUT.columns_of("counter")),
@@ -145,16 +169,17 @@ def allocate(
         "running": n_running,
         "releases": n_running,
         "groups": n_groups,
-        "nodes": N_QUEUES * (n_blocks + n_groups),
+        "nodes": n_queues * (n_blocks + n_groups),
+        "classes": min(4 * int(machine_processors).bit_length(), SIZE_CLASSES),  # four an octave
         "models": 2,
         "parameters": N_NETWORK,
         "activations": N_NETWORK_INPUTS + N_HIDDEN + N_LAST + 2,
         "reach": machine_processors + 1,
-        "profile": n_running + 2 * n_jobs + 3,  # an end each, two steps for each reservation
+        "profile": n_running + 2 * n_present + 3,  # an end each, two steps for each reservation
+        "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
+        "jobs": n_jobs,
     }
-    lengths |= dict.fromkeys(
-        ("jobs", "entries", "planned", "held", "onsets", "trial", "scratch", "walk"), n_jobs
-    )
+    lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
     lengths |= sizes.lengths()
     is_kept = {
         "history": history,
@@ -162,6 +187,7 @@ def allocate(
         "fields": fields,
         "estimates": estimates,
         "expectations": expectations,
+        "plans": limit is None or any(mode not in MODES_OF_THE_ENGINE for mode in modes),
         "slack": BACKFILL_SLACK in modes,
         "look-ahead": BACKFILL_LOOK_AHEAD in modes,
         "nodes": sizes.nodes > 0,
@@ -173,12 +199,38 @@ def allocate(
         name, _, needed = axis.partition(" if ")
         return lengths[name] if all(is_kept[each] for each in needed.split(" and ") if each) else 0
 
+    return _block(
+        n_envs, {name: tuple(map(length, getattr(Sim, name).lengths)) for name in _LAYOUT.arrays}
+    )
+
+
+def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
+    """Make a state of zeros with arrays of these shapes for each simulation."""
+    words = table_size(Sim)
+    parts = {"": ((words,), np.dtype(np.int64))}
+    parts |= {name: (shape, np.dtype(_LAYOUT.arrays[name].element)) for name, shape in shapes.items()}
+    place, size = {}, 0
+    for name, (shape, element) in parts.items():
+        place[name] = size
+        size += -(-math.prod(shape) * element.itemsize // ALIGNMENT) * ALIGNMENT
+    block = np.zeros((n_envs, size), dtype=np.uint8)
     arrays = {}
-    for name, array in _LAYOUT.arrays.items():
-        axes = getattr(Sim, name)
-        make = np.zeros if axes.zeros else np.empty
-        arrays[name] = make((n_envs, *map(length, axes.lengths)), dtype=array.element)
-    return State(arrays)
+    for name, (shape, element) in parts.items():
+        strides = (math.prod(shape[axis + 1 :]) * element.itemsize for axis in range(len(shape)))
+        arrays[name] = np.ndarray(
+            (n_envs, *shape), element, block.data, place[name], (size, *strides)
+        )
+    return State(arrays, tables=arrays.pop(""))
+
+
+def _packed(arrays: dict[str, NDArray[Any]]) -> State:
+    """Return a state with the contents of arrays, as `allocate` lays it out."""
+    State(arrays)  # refuses those of another version
+    n_envs = len(arrays["counter"])
+    state = _block(n_envs, {name: array.shape[1:] for name, array in arrays.items()})
+    for name, array in arrays.items():
+        state.arrays[name][:] = array
+    return state
 
 
 def in_use(state: State) -> State:
@@ -221,7 +273,8 @@ def copy_into(larger: State, state: State) -> None:
 
 def sim_of(state: State, env: int) -> Struct[Sim]:
     """Return one simulation of a state, which must outlive it."""
-    return Struct(Sim(array[env] for array in state.arrays.values()))
+    table = None if state.tables is None else state.tables[env]
+    return Struct(Sim(array[env] for array in state.arrays.values()), table)
 
 
 def own_table(table: Jobs, state: State, env: int) -> Jobs:

@@ -203,6 +203,13 @@ def words_of(fields: type[Any]) -> dict[str, Words]:
     return words
 
 
+@functools.cache
+def table_size(fields: type[Any]) -> int:
+    """Return how many words the table of a struct has."""
+    words = words_of(cast(Any, fields))
+    return 1 + max(max((each.data, *each.lengths)) for each in words.values())
+
+
 _layouts: dict[Any, Layout] = {}
 
 
@@ -398,18 +405,18 @@ class Struct(Generic[FieldsT]):
             (`NUMBA_DISABLE_JIT=1`).
     """
 
-    def __init__(self, fields: FieldsT) -> None:
-        """Write the table of descriptors."""
+    def __init__(self, fields: FieldsT, table: NDArray[np.int64] | None = None) -> None:
+        """Write the table of descriptors into an array of `table_size` words; None = make one."""
         self.fields = fields
         self.address: Any = fields
         if IS_COMPILED:
-            self._keep(type(fields))
+            self._keep(type(fields), table)
 
-    def _keep(self, kind: type[Any]) -> None:
+    def _keep(self, kind: type[Any], given: NDArray[np.int64] | None) -> None:
         """Write the table, and keep the arrays that it points to."""
         declared, words = layout_of(kind).arrays, words_of(cast(Any, kind))
         self._arrays = []
-        table = [0] * (1 + max(max((each.data, *each.lengths)) for each in words.values()))
+        table = [0] * table_size(kind)
         for field, (name, each) in zip(
             cast("Iterable[Any]", self.fields), declared.items(), strict=True
         ):
@@ -430,7 +437,8 @@ class Struct(Generic[FieldsT]):
                     table[word] = length
                 else:
                     assert length == -word, f"{name} is declared with {-word}"
-        self._table = np.array(table, dtype=np.int64)
+        self._table = np.empty(len(table), dtype=np.int64) if given is None else given
+        self._table[:] = table
         self.address = self._table.ctypes.data
 
 

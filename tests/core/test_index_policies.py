@@ -14,6 +14,7 @@ import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.history import rings_of
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -171,10 +172,11 @@ def check_what_is_kept(workload, seed):
     simulator = Simulator(workload, SchedulerSettings(policy, backfill="none"), decide="event")
     while simulator.run():
         state = simulator.state
+        run_time, requested_time, processors = rings_of(simulator._table, state.history_job[0])
         history = workload.history._replace(
-            run_time=state.history_run_time[0],
-            requested_time=state.history_requested_time[0],
-            processors=state.history_processors[0],
+            run_time=run_time,
+            requested_time=requested_time,
+            processors=processors,
             completed=state.history_completed[0],
         )
         known = records_of_users(replace(workload, history=history))

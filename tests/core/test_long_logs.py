@@ -27,10 +27,7 @@ PER_JOB = ("start_time", "flag")
 """The schedule: what a state may hold of each job of the log."""
 
 RINGS = (
-    "history_run_time",
-    "history_requested_time",
-    "history_processors",
-    "history_inverse",
+    "history_job",
     "history_log_bound",
 )
 """What is remembered of each user's last jobs, up to a bound."""

@@ -39,10 +39,7 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
     """Set users' histories back to time 0; write `history_*`, `network` and the regression."""
     for user in range(len(initial.history_completed)):
         for spot in range(min(initial.history_completed[user], RING_JOBS)):
-            sim.history_run_time[user, spot] = initial.history_run_time[user, spot]
-            sim.history_requested_time[user, spot] = initial.history_requested_time[user, spot]
-            sim.history_processors[user, spot] = initial.history_processors[user, spot]
-            sim.history_inverse[user, spot] = initial.history_inverse[user, spot]
+            sim.history_job[user, spot] = -1
             if len(sim.history_log_bound) > 0:
                 sim.history_log_bound[user, spot] = log_bounded(
                     initial.history_run_time[user, spot]

@@ -37,7 +37,6 @@ from hpcgym.core.constants import (
     N_TERMS,
     N_WEIGHTS,
     NODE_CHILDREN,
-    SIZE_CLASSES,
 )
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
@@ -100,6 +99,11 @@ class Jobs(NamedTuple):
     reward_rate: FloatVector  # what a second of waiting costs, 1/s; empty = no reward is kept
     reward_onset: IntVector  # instant from which waiting costs, s; empty likewise
     field: SingleTable  # observation fields that never change; empty = no observation is made
+    # What users' records refer to, see `Sim.history_job`.
+    ended_run_time: IntVector  # `run_time`, read of jobs that have ended
+    past_run_time: IntTable  # jobs that ended before time 0, as `hpcgym.core.history.History`
+    past_requested_time: IntTable
+    past_processors: IntTable
     mode_pass: ModeAddress  # the kernel of backfilling modes other than EASY, 0 = not needed
     # The machine's nodes and the requests of the jobs; all empty where processors are counted.
     nodes_pass: NodesAddress  # the kernel that works on nodes, 0 = none
@@ -269,20 +273,16 @@ class Sim(Columned):
     """Children of each node in order: blocks of a group, or jobs of a block."""
     node_processors: IntVector = empty("nodes")
     """Least processors in each node."""
-    node_estimate: IntTable = empty("nodes", SIZE_CLASSES)
+    node_estimate: IntTable = empty("nodes", "classes")
     """Least estimate in each node among jobs of at most each size class, s."""
 
     onset: IntVector = empty("onsets if reward")
     """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""
 
-    history_run_time: IntTable = zeros("users if history", RING_JOBS)
-    """Rings of `hpcgym.core.history.History`, as are the next two arrays; times in s."""
-    history_requested_time: IntTable = zeros("users if history", RING_JOBS)
-    history_processors: IntTable = zeros("users if history", RING_JOBS)
+    history_job: ShortTable = zeros("users if history", RING_JOBS)
+    """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
     history_log_bound: FloatTable = zeros("users if history and expectations", RING_JOBS)
     """log D of the same jobs, D = max(run time, 10 s)."""
-    history_inverse: FloatTable = zeros("users if history", RING_JOBS)
-    """1/D of the same jobs, 1/s."""
     history_completed: IntVector = zeros("users if history")
     """Jobs completed."""
     history_last_end_time: IntVector = zeros("users if history")
@@ -316,7 +316,7 @@ class Sim(Columned):
     activations: FloatVector = empty("activations if expectations")
     """Inputs and activations of that network."""
 
-    planned_start: IntVector = empty("planned")
+    planned_start: IntVector = empty("planned if plans")
     """Reservation of each waiting job, in modes that keep reservations, s."""
     promise: IntVector = empty("planned if slack")
     """Latest start of each waiting job, s."""
@@ -326,9 +326,9 @@ class Sim(Columned):
     """Reservations of these in the plan that is tried, s."""
     reach: IntTable = empty(2, "reach if look-ahead")
     """How many jobs of a list it takes to use exactly so many processors, within a pass."""
-    profile_time: IntVector = empty("profile")
+    profile_time: IntVector = empty("profile if plans")
     """Instants from which so many processors are free by estimates, ascending, s; within a pass."""
-    profile_free: IntVector = empty("profile")
+    profile_free: IntVector = empty("profile if plans")
     """Processors free from then on."""
     scratch: IntVector = empty("scratch")
     """Room for a list of waiting jobs."""
@@ -342,9 +342,9 @@ class Sim(Columned):
     """Processors in the partition of each class, idle ones and those of its running jobs."""
     partition_idle: IntVector = zeros(MOST_CLASSES)
     """The idle ones among them."""
-    held_time: IntVector = empty("held")
+    held_time: IntVector = empty("held if plans")
     """Instants at which delays end, descending, s."""
-    held_job: IntVector = empty("held")
+    held_job: IntVector = empty("held if plans")
     """The jobs that become eligible then."""
 
     free_on: IntTable = empty("nodes of the machine", N_RESOURCES)
@@ -449,9 +449,6 @@ class InitialState(NamedTuple):
     weight: FloatTable
     backfill_parameter: FloatVector
     history_run_time: IntTable
-    history_requested_time: IntTable
-    history_processors: IntTable
-    history_inverse: FloatTable
     history_completed: IntVector
     history_last_end_time: IntVector
     network: FloatVector  # empty = none

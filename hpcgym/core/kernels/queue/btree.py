@@ -15,7 +15,7 @@ admitted it, and does not visit it again for the same reason.
 Nodes are allocated once. Spare nodes form a linked list through their first child.
 """
 
-from hpcgym.core.constants import N_QUEUES, NEVER, NODE_CHILDREN, SIZE_CLASSES
+from hpcgym.core.constants import NEVER, NODE_CHILDREN, SIZE_CLASSES
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -41,8 +41,8 @@ def make_node(sim: Sim, which: int) -> int:
         sim.spare_node[which] = sim.node_child[node, 0]
     else:
         node = sim.n_nodes[which]
-        # Queues share one array of nodes: each takes every N_QUEUES-th.
-        sim.n_nodes[which] = node + N_QUEUES
+        # Two queues share one array of nodes: each takes every second.
+        sim.n_nodes[which] = node + 1 + sim.backfill_order_is_static
     sim.node_size[node] = 0
     clear_bounds(sim, node)
     return node
@@ -88,7 +88,7 @@ def move_children(sim: Sim, node: int, first: int, to: int) -> None:
 def clear_bounds(sim: Sim, node: int) -> None:
     """Set the bounds of a node to those of no job."""
     sim.node_processors[node] = NEVER
-    for size_class in range(SIZE_CLASSES):
+    for size_class in range(sim.node_estimate.shape[1]):
         sim.node_estimate[node, size_class] = NEVER
 
 
@@ -100,7 +100,8 @@ def lower_bounds(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
     estimate = jobs.estimate[job]
     size_class = jobs.size_class[job]
     # Bounds descend: behind the first that is low enough, all are.
-    while size_class < SIZE_CLASSES and estimate < sim.node_estimate[node, size_class]:
+    n_classes = sim.node_estimate.shape[1]
+    while size_class < n_classes and estimate < sim.node_estimate[node, size_class]:
         sim.node_estimate[node, size_class] = estimate
         size_class += 1
 
@@ -144,7 +145,7 @@ def raise_processors_of_group(sim: Sim, group: int) -> None:
 def take_bounds(sim: Sim, node: int, other: int) -> None:
     """Lower the bounds of a node to those of another node, whose jobs it receives."""
     sim.node_processors[node] = min(sim.node_processors[node], sim.node_processors[other])
-    for size_class in range(SIZE_CLASSES):
+    for size_class in range(sim.node_estimate.shape[1]):
         sim.node_estimate[node, size_class] = min(
             sim.node_estimate[node, size_class], sim.node_estimate[other, size_class]
         )

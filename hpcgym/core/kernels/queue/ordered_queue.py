@@ -40,7 +40,7 @@ def clear_queue(sim: Sim, which: int) -> None:
     Writes `n_groups`, `n_nodes` and `spare_node`.
     """
     sim.n_groups[which] = 0
-    # Queue q uses nodes q, q + N_QUEUES, and so on.
+    # Of two queues, queue q uses nodes q, q + 2, and so on.
     sim.n_nodes[which] = which
     sim.spare_node[which] = -1
 

@@ -19,6 +19,7 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 STEPS_S = (60, 300, 900, 1800, 3600, 7200, 18_000, 36_000, 72_000, 180_000, 360_000)
@@ -32,9 +33,8 @@ def predict_recent(jobs: Jobs, sim: Sim, job: int) -> int:
     requested = jobs.requested_time[job]
     if completed < 2:  # one job is not enough: so does predictsim, whose results follow from it
         return requested
-    rings = sim.history_run_time
-    last = rings[jobs.user[job], (completed - 1) % RING_JOBS]
-    before = rings[jobs.user[job], (completed - 2) % RING_JOBS]
+    last = past_run_time(jobs, sim, jobs.user[job], (completed - 1) % RING_JOBS)
+    before = past_run_time(jobs, sim, jobs.user[job], (completed - 2) % RING_JOBS)
     return max(min((last + before) // 2, requested), 1)
 
 

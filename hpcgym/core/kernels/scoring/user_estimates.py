@@ -46,6 +46,12 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.estimates import predict_recent
 from hpcgym.core.kernels.scoring.online_regression import expect_by_regression, write_regressors
+from hpcgym.core.kernels.scoring.user_history import (
+    past_inverse,
+    past_processors,
+    past_requested_time,
+    past_run_time,
+)
 from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 
@@ -81,8 +87,8 @@ def bounded_estimate(jobs: Jobs, job: int) -> float:
 def is_of_kind(jobs: Jobs, sim: Sim, job: int, spot: int, kind: int) -> bool:
     """Tell whether the record at `spot` of a job's user is of a kind, 0 to N_KINDS - 1."""
     user = jobs.user[job]
-    same_request = sim.history_requested_time[user, spot] == jobs.requested_time[job]
-    same_size = sim.history_processors[user, spot] == jobs.processors[job]
+    same_request = past_requested_time(jobs, sim, user, spot) == jobs.requested_time[job]
+    same_size = past_processors(jobs, sim, user, spot) == jobs.processors[job]
     return (same_request or kind == 0 or kind == 3) and (same_size or kind < 2)
 
 
@@ -121,10 +127,10 @@ def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
                 log_run_time_ratio = sim.history_log_bound[user, spot] - log_bound
                 if n == 0:
                     youngest = log_run_time_ratio
-                if sim.history_run_time[user, spot] < SHORT_S:
+                if past_run_time(jobs, sim, user, spot) < SHORT_S:
                     short += weight
                 mean += weight * log_run_time_ratio
-                inverse += weight * bound * sim.history_inverse[user, spot]
+                inverse += weight * bound * past_inverse(jobs, sim, user, spot)
                 plain += log_run_time_ratio
                 total += weight
                 weight *= DECAY
@@ -169,7 +175,7 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
         for back in range(min(completed, RING_JOBS)):
             spot = (completed - 1 - back) % RING_JOBS
             if is_of_kind(jobs, sim, job, spot, kind):
-                times = max(bound * sim.history_inverse[user, spot], 1.0)
+                times = max(bound * past_inverse(jobs, sim, user, spot), 1.0)
                 run_time_ratio += weight / times
                 speed += weight * times
                 total += weight

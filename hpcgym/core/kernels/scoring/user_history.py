@@ -34,18 +34,41 @@ def log_bounded(run_time: int) -> float:
     return math.log(max(float(run_time), BSLD_BOUND_S))
 
 
+@kernel(inlined=True)
+def past_run_time(jobs: Jobs, sim: Sim, user: int, spot: int) -> int:
+    """Return the run time of the job at a spot of a user's ring, s."""
+    job = sim.history_job[user, spot]
+    return jobs.ended_run_time[job] if job >= 0 else jobs.past_run_time[user, spot]
+
+
+@kernel(inlined=True)
+def past_requested_time(jobs: Jobs, sim: Sim, user: int, spot: int) -> int:
+    """Return its requested time, s."""
+    job = sim.history_job[user, spot]
+    return jobs.requested_time[job] if job >= 0 else jobs.past_requested_time[user, spot]
+
+
+@kernel(inlined=True)
+def past_processors(jobs: Jobs, sim: Sim, user: int, spot: int) -> int:
+    """Return its processors."""
+    job = sim.history_job[user, spot]
+    return jobs.processors[job] if job >= 0 else jobs.past_processors[user, spot]
+
+
+@kernel(inlined=True)
+def past_inverse(jobs: Jobs, sim: Sim, user: int, spot: int) -> float:
+    """Return its 1/D, D = max(run time, 10 s), 1/s."""
+    return 1.0 / max(past_run_time(jobs, sim, user, spot), BSLD_BOUND_S)
+
+
 @kernel
 def record_completion(jobs: Jobs, sim: Sim, job: int) -> None:
     """Write a job that ends at `now` into its user's ring, over the oldest if the ring is full."""
     user = jobs.user[job]
     spot = sim.history_completed[user] % RING_JOBS
-    run_time = jobs.run_time[job]
-    sim.history_run_time[user, spot] = run_time
-    sim.history_requested_time[user, spot] = jobs.requested_time[job]
-    sim.history_processors[user, spot] = jobs.processors[job]
-    sim.history_inverse[user, spot] = 1.0 / max(run_time, BSLD_BOUND_S)
+    sim.history_job[user, spot] = job
     if len(sim.history_log_bound) > 0:
-        sim.history_log_bound[user, spot] = log_bounded(run_time)
+        sim.history_log_bound[user, spot] = log_bounded(jobs.run_time[job])
     sim.history_completed[user] += 1
     sim.history_last_end_time[user] = sim.now
 
@@ -66,15 +89,15 @@ def expect_inverse(jobs: Jobs, sim: Sim, job: int) -> float:
     # Oldest first: the sum must not depend on where the ring begins. Of two values 1/D the larger
     # is that of the shorter time, hence `max`.
     for spot in range(oldest, n):
-        total += max(sim.history_inverse[user, spot], of_request)
+        total += max(past_inverse(jobs, sim, user, spot), of_request)
     for spot in range(oldest):
-        total += max(sim.history_inverse[user, spot], of_request)
+        total += max(past_inverse(jobs, sim, user, spot), of_request)
     total += of_request
     return total / (n + 1)
 
 
 @kernel
-def show_user(sim: Sim, user: int, log_largest: float) -> None:
+def show_user(jobs: Jobs, sim: Sim, user: int, log_largest: float) -> None:
     """Compute the observation fields of a user that change only when one of the user's jobs ends.
 
     Writes the user's rows of `history_shown` and `history_shown_at`.
@@ -91,14 +114,15 @@ def show_user(sim: Sim, user: int, log_largest: float) -> None:
     for back in range(2):  # the last one, then the last but one
         if completed > back:
             spot = (completed - 1 - back) % RING_JOBS
-            seconds = max(sim.history_run_time[user, spot], 1)
+            seconds = max(past_run_time(jobs, sim, user, spot), 1)
             shown[LAST_RUN_TIME + back] = np.float32(min(math.log(seconds) / log_largest, 1.0))
         else:
             shown[LAST_RUN_TIME + back] = np.float32(-1.0)
     used = 0.0
     n = min(completed, RING_JOBS)
     for spot in range(n):
-        used += sim.history_run_time[user, spot] / sim.history_requested_time[user, spot]
+        run_time = past_run_time(jobs, sim, user, spot)
+        used += run_time / past_requested_time(jobs, sim, user, spot)
     shown[MEAN_RUN_BY_REQUEST] = np.float32(min(used / n, 1.0))
 
 
@@ -114,7 +138,7 @@ def write_history_fields(jobs: Jobs, sim: Sim, job: int) -> None:
     user = jobs.user[job]
     log_largest = sim.log_largest
     if sim.history_shown_at[user] != sim.history_completed[user]:
-        show_user(sim, user, log_largest)
+        show_user(jobs, sim, user, log_largest)
     for column in range(N_KEPT_FIELDS):
         field[column] = sim.history_shown[user, column]
     field[EXPECTED_BOUND] = np.float32(min(-math.log(sim.inverse[entry]) / log_largest, 1.0))
