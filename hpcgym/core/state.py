@@ -32,7 +32,7 @@ from hpcgym.core.constants import (
 from hpcgym.core.kernels.cost import STARTED_KEPT
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import NodeSizes
-from hpcgym.core.struct import Struct, layout_of, table_size
+from hpcgym.core.struct import IS_COMPILED, Struct, layout_of, table_size, words_of
 
 _LAYOUT = layout_of(Sim)
 
@@ -275,6 +275,28 @@ def sim_of(state: State, env: int) -> Struct[Sim]:
     """Return one simulation of a state, which must outlive it."""
     table = None if state.tables is None else state.tables[env]
     return Struct(Sim(array[env] for array in state.arrays.values()), table)
+
+
+def addresses_of(state: State) -> NDArray[Any]:
+    """Return what kernels take of each simulation, shape (n_envs,); the state must outlive it."""
+    n_envs, tables = len(state.counter), state.tables
+    if not IS_COMPILED or tables is None:
+        addresses = np.empty(n_envs, dtype=object)
+        addresses[:] = [sim_of(state, env).address for env in range(n_envs)]
+        return addresses
+    # Simulations differ in where their block begins. So the first table makes the others.
+    address, size = sim_of(state, 0).address, tables.strides[0]
+    begins = size * np.arange(n_envs)
+    tables[:] = tables[0]
+    words = words_of(Sim)
+    tables[:, [words[name].data for name in _LAYOUT.arrays]] += begins[:, np.newaxis]
+    addresses_found: NDArray[Any] = address + begins
+    return addresses_found
+
+
+def row_of(state: State, env: int) -> State:
+    """Return one simulation of a state as a state of its own, in the same memory."""
+    return State({name: array[env : env + 1] for name, array in state.arrays.items()})
 
 
 def own_table(table: Jobs, state: State, env: int) -> Jobs:

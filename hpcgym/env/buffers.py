@@ -13,7 +13,7 @@ from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER
 from hpcgym.core.kernels.types import Batch
-from hpcgym.core.state import Room, State, allocate, copy_into, sim_of
+from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, row_of, sim_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
@@ -24,6 +24,9 @@ PAYMENT = ("reward", "agent_term", "baseline_term")
 TALLY = ("now", "n_invalid")
 ENDED = ("terminated", "truncated")
 """Vectors of `Batch` that are rows of one array, so that a step copies three arrays, not seven."""
+
+PRESENT_JOBS = 128
+"""Waiting and running jobs that each environment has room for, before it gets more."""
 
 REWARD, AGENT_TERM, _ = range(3)
 NOW, N_INVALID = range(2)
@@ -44,10 +47,18 @@ class StepResults(NamedTuple):
         return dict(zip((*PAYMENT, *TALLY, *ENDED), rows, strict=True))
 
 
+class OwnState(NamedTuple):
+    """The state of one environment that needs more room than the others have."""
+
+    state: State
+    room: Room
+
+
 class EnvBuffers:
     """The state of n_envs environments, and the buffers of their actions and observations.
 
-    The state grows by doubling when an episode does not fit into it.
+    All simulations have room for `PRESENT_JOBS` waiting and running jobs. One that needs more moves
+    to a state of its own. The common state grows when an episode does not fit into it.
 
     Attributes:
         threads: Threads that step, at most one per environment.
@@ -55,7 +66,6 @@ class EnvBuffers:
         results: Those of them that the latest step wrote for each environment.
         shown: The observations in those buffers, read-only.
         episodes: Episode of each environment, None before its first reset.
-        sims: Each environment's simulation as kernels take it.
     """
 
     def __init__(
@@ -66,7 +76,8 @@ class EnvBuffers:
         self._configs = list(configs)
         self.threads = min(threads, n_envs)
         self._state: State | None = None
-        self._room = Room()
+        self._room = Room(present=PRESENT_JOBS)
+        self._own: dict[int, OwnState] = {}
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
@@ -87,15 +98,20 @@ class EnvBuffers:
             shown_cluster=np.zeros((n_envs, N_CLUSTER + machine_fields(machine)), dtype=np.float32),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),
             **self.results.vectors,
+            full=np.zeros(n_envs, dtype=np.uint8),
             metric=np.zeros((n_envs, N_METRICS)),
         )
         self._bind()
 
     @property
     def state(self) -> State:
-        """Return the state, which the first reset allocates."""
+        """Return the common state, which the first reset allocates."""
         assert self._state is not None
         return self._state
+
+    def place_of(self, env: int) -> tuple[State, int]:
+        """Return the state that an environment is in, and its row there."""
+        return (self._own[env].state, 0) if env in self._own else (self.state, env)
 
     def begin(self, envs: NDArray[np.int64], episodes: Sequence[EnvEpisode]) -> None:
         """Begin an episode in each of some environments and run it to its first decision.
@@ -105,9 +121,15 @@ class EnvBuffers:
         """
         self._make_room(episodes)
         for env, episode in zip(envs.tolist(), episodes, strict=True):
+            if env in self._own and not self._own[env].room.holds(episode.prepared.size):
+                del self._own[env]
+                self._bind_sim(env)
             self.episodes[env] = episode
             self._bind_episode(env, episode)
         kernels.begin_batch(self._struct.address, envs)
+        while len(envs):
+            kernels.observe_batch(self._struct.address, envs)
+            envs = self._widen(envs)
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
         """Take the actions in `batch` in all environments but the resting ones.
@@ -116,12 +138,39 @@ class EnvBuffers:
             As `hpcgym.core.kernels.env.step_batch.step_batch`.
         """
         if resting is None:
-            return step_batch(self._struct.address, self.threads)
+            return self._step()
         self.batch.resting[resting] = 1
         try:
-            return step_batch(self._struct.address, self.threads)
+            return self._step()
         finally:
             self.batch.resting[:] = 0
+
+    def _step(self) -> int:
+        """Step the environments that do not rest, and give room to those that need it."""
+        n_ended = step_batch(self._struct.address, self.threads)
+        if n_ended < 0 or not self.batch.full.any():
+            return n_ended
+        resting = self.batch.resting.copy()
+        while len(full := self._widen(np.flatnonzero(resting == 0))):
+            self.batch.resting[:] = 1
+            self.batch.resting[full] = 0
+            n_ended += step_batch(self._struct.address, self.threads)
+        self.batch.resting[:] = resting
+        return n_ended
+
+    def _widen(self, envs: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Give those environments that are full twice the room for present jobs, and return them."""
+        full = envs[self.batch.full[envs] == 1]
+        for env in full.tolist():
+            state, row = self.place_of(env)
+            room = self._own[env].room if env in self._own else self._room
+            assert room.present is not None
+            wider = room._replace(present=2 * room.present)
+            self._own[env] = OwnState(self._allocate(1, wider), wider)
+            copy_into(self._own[env].state, row_of(state, row))
+            self._bind_sim(env)
+        self.batch.full[full] = 0
+        return full
 
     def find_refused(self, resting: NDArray[np.int64]) -> int:
         """Return the first environment, but for the resting ones, whose action is invalid.
@@ -143,28 +192,32 @@ class EnvBuffers:
                 room = room.grown(episode.prepared.size)
         if before is not None and room is self._room:
             return
-        larger = allocate(
-            len(self.episodes),
-            room,
-            max(config.episodes.scenario.machine.processors for config in self._configs),
-            history=True,
-            reward=True,
-            fields=True,
-            estimates=False,
-            expectations=any(config.expects for config in self._configs),
-            modes={as_backfill(config.settings.backfill).number for config in self._configs},
-        )
+        larger = self._allocate(len(self.episodes), room)
         if before is not None:
             copy_into(larger, before)
         self._state, self._room = larger, room
         self._bind()
 
+    def _allocate(self, n_envs: int, room: Room) -> State:
+        """Allocate the state of so many of these environments."""
+        configs = {id(config): config for config in self._configs}.values()
+        return allocate(
+            n_envs,
+            room,
+            max(config.episodes.scenario.machine.processors for config in configs),
+            history=True,
+            reward=True,
+            fields=True,
+            estimates=False,
+            expectations=any(config.expects for config in configs),
+            modes={as_backfill(config.settings.backfill).number for config in configs},
+            n_queues=1 + any(config.settings.backfill_order is not None for config in configs),
+        )
+
     def _bind(self) -> None:
         """Write down the addresses of all arrays for the kernels."""
         specs = {id(config): config.action_spec() for config in self._configs}
         self._action_specs = [specs[id(config)] for config in self._configs]
-        n_rows = 0 if self._state is None else len(self.episodes)
-        self.sims = [sim_of(self.state, env) for env in range(n_rows)]
         self._struct = Struct(self.batch)
         cluster = self.batch.shown_cluster
         self.shown = {
@@ -178,12 +231,19 @@ class EnvBuffers:
             self.shown[key] = buffer.view()
             self.shown[key].flags.writeable = False
         address: Any = self.batch.address
-        for env in range(n_rows):
-            address[env, kernels.SIM] = self.sims[env].address
-            address[env, kernels.ACTION_SPEC] = self._action_specs[env].address
+        address[:, kernels.ACTION_SPEC] = [spec.address for spec in self._action_specs]
+        if self._state is not None:
+            address[:, kernels.SIM] = addresses_of(self._state)
+        for env in self._own:
+            self._bind_sim(env)
         for env, episode in enumerate(self.episodes):
             if episode is not None:
                 self._bind_episode(env, episode)
+
+    def _bind_sim(self, env: int) -> None:
+        """Write down the address of an environment's simulation."""
+        address: Any = self.batch.address
+        address[env, kernels.SIM] = sim_of(*self.place_of(env)).address
 
     def _bind_episode(self, env: int, episode: EnvEpisode) -> None:
         """Write down the addresses of an environment's episode."""
@@ -195,7 +255,7 @@ class EnvBuffers:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what holds addresses of this process; `_bind` makes it again."""
         kept = self.__dict__.copy()
-        for key in ("sims", "shown", "_action_specs", "_struct"):
+        for key in ("shown", "_action_specs", "_struct"):
             del kept[key]
         kept["batch"] = self.batch._replace(address=np.zeros_like(self.batch.address))
         return kept

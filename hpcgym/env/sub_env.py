@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
+from hpcgym.core.state import sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import masks_of
 from hpcgym.env.episode import EnvEpisode
@@ -86,11 +87,11 @@ class SubEnv:
 
     def schedule(self) -> Schedule:
         """Return the schedule made so far, as `SchedulingEnv.schedule`."""
-        return self._episode.schedule(self._vector.buffers.state, self._env)
+        return self._episode.schedule(*self._vector.buffers.place_of(self._env))
 
     def metrics(self) -> dict[str, float]:
         """Return the metrics of that schedule, as `SchedulingEnv.metrics`."""
-        return self._episode.metrics(self._vector.buffers.state, self._env)
+        return self._episode.metrics(*self._vector.buffers.place_of(self._env))
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which slots hold a job, as `SchedulingEnv.action_masks`."""
@@ -109,7 +110,8 @@ class SubEnv:
             raise ActionError("nothing to render: no render_mode was given")
         episode, buffers = self._episode, self._vector.buffers
         title = f"{self.episodes.scenario.name}, {self.label}"
-        frame = take_snapshot(title, episode, buffers.state, self._env, buffers.sims[self._env])
+        state, row = buffers.place_of(self._env)
+        frame = take_snapshot(title, episode, state, row, sim_of(state, row))
         viewers = self._vector.viewers
         if self._env not in viewers:
             fps = self._vector.metadata["render_fps"]

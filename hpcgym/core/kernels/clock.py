@@ -43,6 +43,7 @@ from hpcgym.core.constants import (
     SEMANTICS_BATCH,
     STATUS_DECISION,
     STATUS_DONE,
+    STATUS_FULL,
     STATUS_OWN_PASS,
     STATUS_PREDICTION,
 )
@@ -276,6 +277,15 @@ def decision_due(jobs: Jobs, sim: Sim) -> bool:
 
 
 @kernel
+def has_room(jobs: Jobs, sim: Sim) -> bool:
+    """Tell whether the lists of waiting and running jobs have room for those submitted now."""
+    coming = sim.next_job
+    while coming < sim.n_jobs and jobs.submit_time[coming] == sim.now:
+        coming += 1
+    return sim.n_running + sim.n_waiting + coming - sim.next_job <= len(sim.scratch)
+
+
+@kernel
 def asks_for_pass(sim: Sim) -> bool:
     """Tell whether Python must make a pass now; write `phase`, `pass_due` and counts of passes."""
     if sim.pass_due == 0 or sim.n_waiting == 0:
@@ -291,8 +301,9 @@ def run(jobs: Jobs, sim: Sim) -> int:
     """Run to the next decision, or until every job has started.
 
     Return `STATUS_DECISION`, `STATUS_DONE`, `STATUS_PREDICTION` if Python must predict the jobs
-    submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, or a negative number
-    that names a broken invariant. After a decision, the caller sets the order of this pass before
+    submitted now, `STATUS_OWN_PASS` if it must start the jobs of this pass, `STATUS_FULL` if the
+    state has no room for the jobs submitted now, or a negative number that names a broken
+    invariant. After a decision, the caller sets the order of this pass before
     it calls again.
     """
     while sim.n_started < sim.n_jobs:
@@ -300,7 +311,9 @@ def run(jobs: Jobs, sim: Sim) -> int:
             advance_clock(jobs, sim)
             sim.phase = PHASE_SUBMISSIONS
         if sim.phase == PHASE_SUBMISSIONS:
-            # The phase is stored, so the next call resumes here, with the predictions given.
+            # The phase is stored, so the next call resumes here, with more room or predictions.
+            if len(sim.scratch) < sim.n_jobs and not has_room(jobs, sim):
+                return STATUS_FULL
             if asks_python(jobs, sim):
                 return STATUS_PREDICTION
             take_submissions(jobs, sim)

@@ -503,6 +503,7 @@ class Batch(NamedTuple):
     n_invalid: IntVector  # actions of the episode that named an empty slot
     terminated: ByteVector  # 1 = the latest step started the last jobs
     truncated: ByteVector  # 1 = the latest step reached the time limit
+    full: ByteVector  # 1 = the state has no room for the jobs submitted now: the step is not over
     metric: FloatTable  # metrics of each episode that ended last
 
 

@@ -14,10 +14,12 @@ from hpcgym.core.constants import (
     PASS_ORDER,
     PHASE_OWN_PASS,
     PHASE_PASS,
+    PHASE_SUBMISSIONS,
     RULE_SUBMIT,
     RULE_WEIGHTS,
     STATUS_BAD_ACTION,
     STATUS_DONE,
+    STATUS_FULL,
     STATUS_OWN_PASS,
 )
 from hpcgym.core.jit import kernel
@@ -100,10 +102,10 @@ def step(
 
     Return what `hpcgym.core.kernels.clock.run` returns. If a value is NaN or beyond [-1, 1], return
     `STATUS_BAD_ACTION`, with nothing done. An episode without a decision ends in its first step,
-    whatever the action. With `STATUS_OWN_PASS` the step is not over: the caller makes the pass and
-    calls again. Writes the simulation and, as `observe`, the observation.
+    whatever the action. With `STATUS_OWN_PASS` and `STATUS_FULL` the step is not over: the caller
+    makes the pass, or room, and calls again. Writes the simulation and, as `observe`, the observation.
     """
-    if sim.phase != PHASE_OWN_PASS:
+    if sim.phase != PHASE_OWN_PASS and sim.phase != PHASE_SUBMISSIONS:
         for value in values:
             if not abs(value) <= 1.0:  # also where the value is NaN
                 return STATUS_BAD_ACTION
@@ -113,7 +115,7 @@ def step(
         if sim.phase == PHASE_PASS:
             take_action(jobs, sim, action_spec, slot, index, values)
     status = run(jobs, sim)
-    if status == STATUS_OWN_PASS:
+    if status == STATUS_OWN_PASS or status == STATUS_FULL:
         return status
     observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
     pay(sim, reward_plan, status == STATUS_DONE, False)

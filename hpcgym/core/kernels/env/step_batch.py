@@ -5,7 +5,7 @@ Threads may therefore share them in any way, with results equal to the last bit.
 
 from numba import prange
 
-from hpcgym.core.constants import STATUS_DONE
+from hpcgym.core.constants import STATUS_DONE, STATUS_FULL
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
@@ -75,6 +75,9 @@ def step_one(batch: Batch, env: int) -> None:
         batch.shown_cluster[env],
         batch.mask[env],
     )
+    batch.full[env] = status == STATUS_FULL
+    if status == STATUS_FULL:
+        return
     is_cut = 0 < batch.time_limit <= sim.n_steps
     if is_cut and status != STATUS_DONE:
         pay_at_truncation(sim, reward_plan)
@@ -122,7 +125,16 @@ def step_batch_in_parallel(batch: int) -> int:
 
 @kernel
 def begin_batch(batch: int, envs: Int) -> None:
-    """Begin episodes in the given environments, run to their first decisions, and observe.
+    """Begin episodes in the given environments; writes their simulations."""
+    opened = open_batch(batch)
+    for env in envs:
+        sim = open_sim(opened.address[env, SIM])
+        begin(sim, open_initial_state(opened.address[env, INITIAL_STATE]))
+
+
+@kernel
+def observe_batch(batch: int, envs: Int) -> None:
+    """Run the given environments to their first decisions, and observe, unless they are full.
 
     Writes their simulations, observations and clocks; clears their rewards and ends.
     """
@@ -130,8 +142,9 @@ def begin_batch(batch: int, envs: Int) -> None:
     for env in envs:
         jobs = open_jobs(opened.address[env, JOBS])
         sim = open_sim(opened.address[env, SIM])
-        begin(sim, open_initial_state(opened.address[env, INITIAL_STATE]))
-        run(jobs, sim)
+        opened.full[env] = run(jobs, sim) == STATUS_FULL
+        if opened.full[env] == 1:
+            continue
         # Else `observe` would keep fields of the last episode's jobs, which had the same indices.
         opened.slot[env, :] = -1
         opened.shown_jobs[env, :] = 0.0
