@@ -442,6 +442,34 @@ class Struct(Generic[FieldsT]):
         self.address = self._table.ctypes.data
 
 
+LINE_BYTES = 64
+"""Bytes of a line of the cache."""
+
+
+def fetcher(n_lines: int) -> Callable[[int], None]:
+    """Make a kernel function that asks for so many lines of the cache from an address on.
+
+    It returns at once; what is asked for comes while other work is done.
+    """
+    if not IS_COMPILED:
+        return lambda address: None
+
+    def typed(typing_context: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+            prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+            place = builder.inttoptr(arguments[0], byte)
+            for line in range(n_lines):
+                at = builder.gep(place, [ir.Constant(ir.IntType(64), line * LINE_BYTES)])
+                builder.call(prefetch, [at, flag(0), flag(3), flag(1)])  # to read; keep; data
+            return context.get_dummy_value()
+
+        return types.void(types.intp), generate
+
+    return cast("Callable[[int], None]", intrinsic(typed))
+
+
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:
     """Make the kernel function that turns the address of a `Struct` of one kind into the struct."""
     if not IS_COMPILED:

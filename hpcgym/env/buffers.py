@@ -78,6 +78,7 @@ class EnvBuffers:
         self._state: State | None = None
         self._room = Room(present=PRESENT_JOBS)
         self._own: dict[int, OwnState] = {}
+        self._n_moved = 0
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
@@ -88,6 +89,7 @@ class EnvBuffers:
             address=np.zeros(
                 (n_envs, kernels.ACTION_SPEC + 1), dtype=np.int64 if IS_COMPILED else object
             ),
+            order=np.arange(n_envs),
             resting=np.zeros(n_envs, dtype=np.uint8),
             time_limit=max_episode_steps or 0,
             n_choices=reader.n_choices,
@@ -126,6 +128,9 @@ class EnvBuffers:
                 self._bind_sim(env)
             self.episodes[env] = episode
             self._bind_episode(env, episode)
+        self._n_moved += len(envs)
+        if self._n_moved > len(self.episodes) // 8:
+            self._order_by_episode()
         kernels.begin_batch(self._struct.address, envs)
         while len(envs):
             kernels.observe_batch(self._struct.address, envs)
@@ -157,6 +162,12 @@ class EnvBuffers:
             n_ended += step_batch(self._struct.address, self.threads)
         self.batch.resting[:] = resting
         return n_ended
+
+    def _order_by_episode(self) -> None:
+        """Let environments of one episode take turns in a row: its jobs stay in the caches."""
+        jobs = [0 if episode is None else id(episode) for episode in self.episodes]
+        self.batch.order[:] = np.argsort(jobs, kind="stable")
+        self._n_moved = 0
 
     def _widen(self, envs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give those environments that are full twice the room for present jobs, and return them."""

@@ -243,10 +243,18 @@ class Sim(Columned):
     weight: FloatTable = zeros(N_ORDERS, N_WEIGHTS)
     """Parameters of the rule of each order."""
 
-    start_time: IntVector = empty("jobs")
-    """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
-    flag: ByteVector = empty("jobs")
-    """`FLAG_*` bits of each job."""
+    n_groups: IntVector = zeros(N_QUEUES)
+    """Groups of each queue."""
+    n_nodes: IntVector = zeros(N_QUEUES)
+    """First of the nodes that a queue has not used since it was cleared."""
+    spare_node: IntVector = zeros(N_QUEUES)
+    """First of the nodes given back since then, -1 = none."""
+    group_order: IntTable = empty(N_QUEUES, "groups")
+    """Groups in queue order."""
+    node_size: IntVector = empty("nodes")
+    """Children of each node; those of a queue are every second."""
+    node_processors: IntVector = empty("nodes")
+    """Least processors in each node."""
 
     ending_time: IntVector = empty("running")
     """True ends of the running jobs, descending, s."""
@@ -259,25 +267,18 @@ class Sim(Columned):
     """Key of each waiting job in each order, -inf beyond the threshold."""
     spare_entry: IntVector = empty("entries")
     """Entries given back and not taken again."""
-    n_groups: IntVector = zeros(N_QUEUES)
-    """Groups of each queue."""
-    n_nodes: IntVector = zeros(N_QUEUES)
-    """First of the nodes that a queue has not used since it was cleared."""
-    spare_node: IntVector = zeros(N_QUEUES)
-    """First of the nodes given back since then, -1 = none."""
-    group_order: IntTable = empty(N_QUEUES, "groups")
-    """Groups in queue order."""
-    node_size: IntVector = empty("nodes")
-    """Children of each node; those of a queue are every second."""
     node_child: IntTable = empty("nodes", NODE_CHILDREN)
     """Children of each node in order: blocks of a group, or jobs of a block."""
-    node_processors: IntVector = empty("nodes")
-    """Least processors in each node."""
     node_estimate: IntTable = empty("nodes", "classes")
     """Least estimate in each node among jobs of at most each size class, s."""
 
     onset: IntVector = empty("onsets if reward")
     """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""
+
+    start_time: IntVector = empty("jobs")
+    """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
+    flag: ByteVector = empty("jobs")
+    """`FLAG_*` bits of each job."""
 
     history_job: ShortTable = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
@@ -489,6 +490,7 @@ class Batch(NamedTuple):
     time_limit: Whole  # steps after which an episode is truncated, 0 = none
     n_choices: Whole  # actions that are numbers lie below this
     address: IntTable  # of each one's structs, in the columns that `env.step_batch` names
+    order: IntVector  # environments in the order of their turns
     resting: ByteVector  # 1 = a step leaves the environment alone
     number: IntVector  # actions, where they are numbers
     values: SingleTable  # actions, where they are vectors

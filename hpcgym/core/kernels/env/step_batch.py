@@ -13,6 +13,7 @@ from hpcgym.core.kernels.env.observation import observe
 from hpcgym.core.kernels.env.reward import pay_at_truncation
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.reset import begin
+from hpcgym.core.struct import fetcher
 from hpcgym.core.kernels.types import (
     Batch,
     Int,
@@ -52,12 +53,31 @@ def count_ended(batch: Batch) -> int:
     return ended
 
 
+import os
+SIM_LINES=int(os.environ.get("SIM_LINES","64")); SHOWN_LINES=int(os.environ.get("SHOWN_LINES","8"))
+fetch_sim = fetcher(SIM_LINES)
+fetch_shown = fetcher(SHOWN_LINES)
+fetch_slots = fetcher(2)
+
+
+@kernel(inlined=True)
+def fetch_ahead(batch: Batch, turn: int) -> None:
+    """Ask for what the step of the environment at a turn reads first, if there is such a turn."""
+    if turn < len(batch.order):
+        env = batch.order[turn]
+        fetch_sim(batch.address[env, SIM])
+        fetch_shown(batch.shown_jobs[env].ctypes.data)
+        fetch_slots(batch.slot[env].ctypes.data)
+
+
 @kernel
-def step_one(batch: Batch, env: int) -> None:
-    """Step one environment, unless it rests.
+def step_one(batch: Batch, turn: int) -> None:
+    """Step the environment whose turn it is, unless it rests.
 
     Writes its simulation, its observation, its rewards, clock and ends, and at an end `metric`.
     """
+    env = batch.order[turn]
+    fetch_ahead(batch, turn + 1)
     if batch.resting[env] == 1:
         return
     jobs = open_jobs(batch.address[env, JOBS])
@@ -107,8 +127,8 @@ def step_batch(batch: int) -> int:
     refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
-    for env in range(len(open_batch(batch).resting)):
-        step_one(open_batch(batch), env)
+    for turn in range(len(open_batch(batch).order)):
+        step_one(open_batch(batch), turn)
     return count_ended(open_batch(batch))
 
 
@@ -118,8 +138,8 @@ def step_batch_in_parallel(batch: int) -> int:
     refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
-    for env in prange(len(open_batch(batch).resting)):
-        step_one(open_batch(batch), env)
+    for turn in prange(len(open_batch(batch).order)):
+        step_one(open_batch(batch), turn)
     return count_ended(open_batch(batch))
 
 
