@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 import gymnasium
@@ -81,7 +81,7 @@ class HPCBatchVecEnv(VecEnv):
             ScenarioError: Options that do not fit.
         """
         shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
-        self.reset_infos = _infos_of(info, range(self.num_envs))
+        self.reset_infos = _infos_of(info, slice(None))
         self._reset_seeds()
         self._reset_options()
         return shown
@@ -104,11 +104,13 @@ class HPCBatchVecEnv(VecEnv):
         """
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
-        infos = _infos_of(info, range(self.num_envs), {"TimeLimit.truncated": False})
-        ended = np.flatnonzero(done).tolist()
-        if ended:
+        infos = _infos_of(info, slice(None))
+        for own in infos:
+            own["TimeLimit.truncated"] = False
+        ended = np.flatnonzero(done)
+        if len(ended) > 0:
             begun, final = _infos_of(info, ended), _infos_of(info["final_info"], ended)
-            for env, first, last in zip(ended, begun, final, strict=True):
+            for env, first, last in zip(ended.tolist(), begun, final, strict=True):
                 self.reset_infos[env], infos[env] = first, last
                 last["terminal_observation"] = info["final_obs"][env]
                 last["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
@@ -162,10 +164,8 @@ def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {key: each[0][key] if key == shared else [own[key] for own in each] for key in each[0]}
 
 
-def _infos_of(
-    info: dict[str, Any], envs: Sequence[int], more: Mapping[str, bool] | None = None
-) -> list[dict[str, Any]]:
-    """Take the infos of some environments out of that of all, with what else each shall hold."""
-    keys = [key for key in info if f"_{key}" in info and not key.startswith("final_")]
-    rows = zip(*(info[key][list(envs)].tolist() for key in keys), strict=True)
-    return [{**dict(zip(keys, row, strict=True)), **(more or {})} for row in rows]
+def _infos_of(info: dict[str, Any], envs: NDArray[np.int64] | slice) -> list[dict[str, Any]]:
+    """Take the infos of some environments, to which all its keys apply, out of that of all."""
+    keys = [key for key in info if not key.startswith(("_", "final_"))]
+    rows = zip(*(info[key][envs].tolist() for key in keys), strict=True)
+    return [dict(zip(keys, row, strict=True)) for row in rows]

@@ -101,7 +101,7 @@ def test_wrappers_of_gymnasium_take_the_environment(action: str) -> None:
     terminated = False
     while not terminated:
         shown, _, terminated, _, info = wrapped.step(wrapped.action_space.sample())
-    assert info["episode"]["r"] == pytest.approx(-info["metrics"]["mean_bsld"])
+    assert info["episode"]["r"] == pytest.approx(-info["mean_bsld"])
 
 
 @pytest.mark.usefixtures("strict")
