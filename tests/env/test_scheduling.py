@@ -233,7 +233,7 @@ def test_episode_ends_with_metrics_and_schedule() -> None:
     expected = hpcgym.simulate(env.workload, "FCFS").metrics()
     metrics = {key: value for key, value in info.items() if key in expected}
     assert len(metrics) == 12
-    assert metrics == pytest.approx({key: expected[key] for key in metrics})
+    assert metrics == pytest.approx({key: float(expected[key]) for key in metrics})
     assert env.schedule().complete
     with pytest.raises(ActionError, match="reset"):
         env.step(0)

@@ -391,9 +391,18 @@ def test_buffers_cannot_be_written_to() -> None:
         shown["jobs"][0, 0] = 1.0
 
 
-def test_observations_and_actions_lie_in_their_spaces() -> None:
+@pytest.mark.parametrize("observation", ["dict", "flat"])
+def test_observations_and_actions_lie_in_their_spaces(observation: Any) -> None:
+    choices = {"weights": 6, "policy": 3, "order": 8, "job": 8}
     for action in ACTIONS:
-        envs = SchedulingVectorEnv(BUSY, num_envs=3, action=action, n_slots=8)
+        envs = SchedulingVectorEnv(
+            BUSY,
+            num_envs=3,
+            action=action,
+            n_slots=8,
+            observation=observation,
+            policies=["SAF", "SPF", "LCFS"] if action == "policy" else None,
+        )
         shown, _ = envs.reset(seed=0)
         for _ in range(40):
             assert envs.observation_space.contains(shown)
@@ -401,8 +410,10 @@ def test_observations_and_actions_lie_in_their_spaces() -> None:
             assert envs.action_space.contains(actions)
             shown, *_ = envs.step(actions)
             masks = envs.action_masks()
-            assert masks.shape == (3, 8)
+            assert masks.shape == (3, choices[action])
             assert masks.any(axis=1).all()
+            assert masks.all() or action in ("job", "order")
+            assert np.array_equal(masks, np.stack(envs.call("action_masks")))
 
 
 def test_sub_environments_show_one_environment_each() -> None:
