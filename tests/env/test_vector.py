@@ -179,6 +179,16 @@ def test_time_limit_settles_the_account_as_the_scalar_environment_does(
         assert play_in_lockstep(theirs, ours, 3 * max_episode_steps) >= 3
 
 
+@pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
+def test_flat_observations_equal_those_of_scalar_environments(mode: AutoresetMode) -> None:
+    """Where episodes end by a horizon of their own, too."""
+    theirs, ours = pair(
+        3, mode=mode, observation="flat", action="order", n_slots=8, horizon=9, baseline="SAF"
+    )
+    assert ours.autoreset_mode is theirs.autoreset_mode is mode
+    assert play_in_lockstep(theirs, ours, 30) >= 6
+
+
 @pytest.mark.parametrize("is_mixed", [False, True], ids=["one scenario", "mixed"])
 def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> None:
     """Each environment is the scalar one of its scenario, whatever stands beside it."""
@@ -230,7 +240,12 @@ def test_seeds_alone_decide_what_comes() -> None:
     assert labels[0] == labels[1] == labels[2]
     assert labels[3][0] == labels[3][2] == labels[0][0]
     assert envs.np_random_seed == (4, 2, 4)
-    assert SchedulingVectorEnv("tiny", num_envs=2).np_random[0].integers(9) in range(9)
+    unseeded = SchedulingVectorEnv("tiny", num_envs=2)
+    drawn = unseeded.np_random_seed
+    assert [type(seed) for seed in drawn] == [int, int]
+    assert unseeded.np_random[0].integers(9) in range(9)
+    unseeded.reset()
+    assert unseeded.np_random_seed == drawn == unseeded.call("np_random_seed")
 
 
 def test_options_pin_episodes_for_one_or_for_all() -> None:
@@ -371,6 +386,19 @@ def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
             copies.append(copy.deepcopy(kept[-1]))
     for one, other in zip(kept, copies, strict=True):
         assert_same(one, other)
+
+
+def test_infos_have_the_same_keys_and_types_at_every_reset_and_step() -> None:
+    envs = SchedulingVectorEnv(BUSY, num_envs=3, horizon=7, baseline="SAF")
+    infos = [envs.reset(seed=0)[1], *(envs.step(np.zeros((3, 6)))[-1] for _ in range(20))]
+    kinds = [{key: (array.dtype, array.shape) for key, array in info.items()} for info in infos]
+    assert kinds[1:] == kinds[:-1]
+    assert {"label", "agent_term", "baseline_term", "mean_bsld"} < kinds[0].keys()
+    assert all(info[key].all() for info in infos for key in info if key.startswith("_"))
+    are_over = [bool((info["mean_bsld"] >= 1).all()) for info in infos[:9]]
+    assert are_over == [False] * 7 + [True, False]
+    with pytest.raises(ValueError, match="read-only"):  # later steps hand it out again
+        infos[1]["mean_bsld"][0] = 1.0
 
 
 def test_final_observations_outlive_the_buffers() -> None:
