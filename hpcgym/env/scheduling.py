@@ -143,10 +143,11 @@ see `hpcgym.env.reward.as_reward` |
         | `label` | int | place of the episode in `episodes.labels`; -1 for jobs that are none of \
 the scenario's episodes. Its name is the attribute `label` |
         | `invalid_actions` | int | empty slots picked in this episode by action `"job"` |
-        | `agent_term`, `baseline_term` | float | the reward, and the term of a `baseline`, by \
-this step; their sum is the reward |
+        | `agent_term` | float | the agent's term of the reward |
+        | `baseline_term` | float | with a `baseline` only: its term; the two sum to the reward |
         | `compared_term` | float | in their place with rewards `"log_ratio"` and `"relative"` |
-        | `complete` | float | 1 where all jobs have started; -1 until the episode is over |
+        | `complete` | float | 1 where all jobs have started, 0 where a limit cut the episode \
+short; -1 until it is over |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
 `max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | float | metrics of the \
 schedule; -1 until the episode is over |
