@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym.env.config import AnyScenario, Keywords
+from hpcgym.env.info import UNMEASURED
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, ScenarioError
@@ -28,7 +29,7 @@ class HPCBatchVecEnv(VecEnv):
     """A vector of environments with the interface of Stable-Baselines3's `DummyVecEnv`.
 
     Episodes reset by themselves. The infos of the step that ends one hold `terminal_observation`,
-    `TimeLimit.truncated` and the final `metrics`; those of the episode that follows are in
+    `TimeLimit.truncated` and the final metrics; those of the episode that follows are in
     `reset_infos`. Observations are copies, which learners keep while they step.
 
     Arguments are those of `hpcgym.env.vector.SchedulingVectorEnv`.
@@ -81,7 +82,7 @@ class HPCBatchVecEnv(VecEnv):
             ScenarioError: Options that do not fit.
         """
         shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
-        self.reset_infos = [_info_of(info, env) for env in range(self.num_envs)]
+        self.reset_infos = _infos_of(info, slice(None), UNMEASURED)
         self._reset_seeds()
         self._reset_options()
         return shown
@@ -104,12 +105,15 @@ class HPCBatchVecEnv(VecEnv):
         """
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
-        infos = _stepped_infos(info, self.num_envs)
-        for env in np.flatnonzero(done).tolist():
-            self.reset_infos[env] = _info_of({key: info[key] for key in _OF_RESET}, env)
-            infos[env] = _info_of(info["final_info"], env)
-            infos[env]["terminal_observation"] = info["final_obs"][env]
-            infos[env]["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
+        infos = _infos_of(info, slice(None), _UNDER_WAY)
+        ended = np.flatnonzero(done)
+        if len(ended) > 0:
+            begun = _infos_of(info, ended, UNMEASURED)
+            final = _infos_of(info["final_info"], ended, {})
+            for env, first, last in zip(ended.tolist(), begun, final, strict=True):
+                self.reset_infos[env], infos[env] = first, last
+                last["terminal_observation"] = info["final_obs"][env]
+                last["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
         return shown, reward.astype(np.float32), done, infos
 
     def close(self) -> None:
@@ -148,8 +152,8 @@ class HPCBatchVecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
-_OF_RESET = ("label", "_label", "now", "_now")
-"""What the info of a reset holds."""
+_UNDER_WAY = {**UNMEASURED, "TimeLimit.truncated": False}
+"""What the infos of steps share that end no episode."""
 
 
 def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -164,29 +168,10 @@ def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {key: each[0][key] if key == shared else [own[key] for own in each] for key in each[0]}
 
 
-def _info_of(info: dict[str, Any], env: int) -> dict[str, Any]:
-    """Take the info of one environment out of that of all."""
-    own: dict[str, Any] = {}
-    for key, column in info.items():
-        if not key.startswith("_") and info[f"_{key}"][env]:
-            is_nested = isinstance(column, dict)
-            own[key] = _info_of(column, env) if is_nested else column[env : env + 1].tolist()[0]
-    return own
-
-
-def _stepped_infos(info: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Return each environment's info of a step, without what ends of episodes add."""
-    if "reward_terms" not in info:  # all episodes ended
-        return [{} for _ in range(num_envs)]
-    names = [key for key in info["reward_terms"] if not key.startswith("_")]
-    terms = zip(*(info["reward_terms"][name].tolist() for name in names), strict=True)
-    columns = info["now"].tolist(), terms, info["invalid_actions"].tolist()
-    return [
-        {
-            "now": now,
-            "reward_terms": dict(zip(names, own, strict=True)),
-            "invalid_actions": invalid,
-            "TimeLimit.truncated": False,
-        }
-        for now, own, invalid in zip(*columns, strict=True)
-    ]
+def _infos_of(
+    info: dict[str, Any], envs: NDArray[np.int64] | slice, shared: dict[str, float]
+) -> list[dict[str, Any]]:
+    """Take the infos of some environments out of that of all, but for what they share."""
+    keys = [key for key in info if key not in shared and not key.startswith(("_", "final_"))]
+    rows = zip(*(info[key][envs].tolist() for key in keys), strict=True)
+    return [{**shared, **dict(zip(keys, row, strict=True))} for row in rows]
