@@ -17,6 +17,7 @@ A class declares the fields of a struct, each by its annotation:
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import operator
@@ -468,6 +469,45 @@ def fetcher(n_lines: int) -> Callable[[int], None]:
         return types.void(types.intp), generate
 
     return cast("Callable[[int], None]", intrinsic(typed))
+
+
+def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
+    """Type and generate `copy_bytes`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        places = [builder.inttoptr(argument, byte) for argument in arguments[:2]]
+        cgutils.raw_memcpy(builder, *places, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), generate
+
+
+def _clear_bytes_typed(typing_context: Any, place: Any, n: Any) -> Any:
+    """Type and generate `clear_bytes`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        cgutils.memset(builder, builder.inttoptr(arguments[0], byte), arguments[1], 0)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
+
+
+def _clear(place: int, n: int) -> None:
+    """Do what `clear_bytes` does, where compilation is off."""
+    ctypes.memset(place, 0, n)
+
+
+copy_bytes: Callable[[int, int, int], None] = (
+    intrinsic(_copy_bytes_typed) if IS_COMPILED else cast(Any, ctypes.memmove)
+)
+"""Copy to an address, from an address, so many bytes; a kernel function."""
+
+clear_bytes: Callable[[int, int], None] = (
+    intrinsic(_clear_bytes_typed) if IS_COMPILED else _clear
+)
+"""Write zeros from an address on, so many bytes; a kernel function."""
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,12 +19,15 @@ from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.observation import fields_per_job, machine_fields
+from hpcgym.env.observation import fields_per_job, flat_places, machine_fields
 
 PAYMENT = ("reward", "agent_term", "baseline_term")
 TALLY = ("now", "n_invalid")
 ENDED = ("terminated", "truncated")
 """Vectors of `Batch` that are rows of one array, so that a step copies three arrays, not seven."""
+
+MOST_COPIES = 4
+"""Sets of arrays for copies of observations that are kept while nobody has them."""
 
 PRESENT_JOBS = 128
 """Waiting and running jobs that each environment has room for, before it gets more."""
@@ -54,6 +58,36 @@ class OwnState(NamedTuple):
     room: Room
 
 
+class Copies(NamedTuple):
+    """Arrays that observations are copied to, and what they are like while nobody else has them.
+
+    Attributes:
+        parts: The arrays by their keys in an observation; a flat one has the key "".
+        where: Where a step copies to, in the columns of `Batch.out`.
+        n_references: References to each array.
+    """
+
+    parts: dict[str, NDArray[np.float32]]
+    where: NDArray[np.int64]
+    n_references: list[int]
+
+    def are_free(self) -> bool:
+        """Tell whether nobody else has one of the arrays, or a view of one."""
+        return self.n_references == _references(self.parts)
+
+
+def _write_place(where: NDArray[np.int64], key: str, rows: NDArray[np.float32]) -> None:
+    """Write down where the rows of a part of observations lie."""
+    place = kernels.OUT_PARTS[key]
+    where[place] = rows.__array_interface__["data"][0]
+    where[place + 1] = rows.strides[0]
+
+
+def _references(parts: dict[str, NDArray[np.float32]]) -> list[int]:
+    """Count the references to each array."""
+    return [sys.getrefcount(array) for array in parts.values()]
+
+
 class EnvBuffers:
     """The state of n_envs environments, and the buffers of their actions and observations.
 
@@ -78,6 +112,7 @@ class EnvBuffers:
         self._state: State | None = None
         self._room = Room(present=PRESENT_JOBS)
         self._own: dict[int, OwnState] = {}
+        self._copies: list[Copies] = []
         self._n_moved = 0
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.results = StepResults(
@@ -99,6 +134,7 @@ class EnvBuffers:
             shown_jobs=np.zeros((n_envs, n_slots * fields_per_job(machine)), dtype=np.float32),
             shown_cluster=np.zeros((n_envs, N_CLUSTER + machine_fields(machine)), dtype=np.float32),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),
+            out=np.zeros(kernels.N_OUT, dtype=np.int64),
             **self.results.vectors,
             full=np.zeros(n_envs, dtype=np.uint8),
             metric=np.zeros((n_envs, N_METRICS)),
@@ -195,6 +231,37 @@ class EnvBuffers:
         finally:
             self.batch.resting[:] = 0
 
+    def copies(self, is_flat: bool) -> dict[str, NDArray[np.float32]]:
+        """Return arrays that the next step copies its observations to, which the caller may keep.
+
+        Arrays that a caller has let go are used again. That spares the system from finding, and
+        clearing, as much memory at every step.
+        """
+        free = [copies for copies in self._copies if copies.are_free()]
+        chosen = free[0] if free else self._new_copies(is_flat)
+        self._copies = [chosen, *free[1:MOST_COPIES]]
+        self.batch.out[:] = chosen.where
+        return dict(chosen.parts)
+
+    def copy_nowhere(self) -> None:
+        """Make no copies of observations until `copies` is called."""
+        self.batch.out[:] = 0
+
+    def _new_copies(self, is_flat: bool) -> Copies:
+        """Make arrays for observations."""
+        places = flat_places(self._configs[0].n_slots, self._configs[0].machine)
+        where = np.zeros(kernels.N_OUT, dtype=np.int64)
+        if is_flat:
+            width = max(part.stop for part in places.values())
+            parts = {"": np.empty((len(self.episodes), width), dtype=np.float32)}
+            for key, part in places.items():
+                _write_place(where, key, parts[""][:, part])
+        else:
+            parts = {key: np.empty(array.shape, np.float32) for key, array in self.shown.items()}
+            for key in parts:
+                _write_place(where, key, parts[key])
+        return Copies(parts, where, _references(parts))
+
     def _make_room(self, episodes: Sequence[EnvEpisode]) -> None:
         """Allocate a larger state if the episodes do not fit, and copy the simulations."""
         before, room = self._state, self._room
@@ -268,7 +335,9 @@ class EnvBuffers:
         kept = self.__dict__.copy()
         for key in ("shown", "_action_specs", "_struct"):
             del kept[key]
-        kept["batch"] = self.batch._replace(address=np.zeros_like(self.batch.address))
+        kept["_copies"] = []
+        nowhere = {"address": np.zeros_like(self.batch.address), "out": np.zeros_like(self.batch.out)}
+        kept["batch"] = self.batch._replace(**nowhere)
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:

@@ -194,6 +194,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         drawn = [
             self.configs[env].draw(own, _existing(generators[env])) for env, own in each.items()
         ]
+        self.buffers.copy_nowhere()
         self._begin(envs, drawn)
         self._generators, self._seeds = generators, known
         self._is_over[envs] = False
@@ -255,6 +256,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """
         batch, resting, drawn = self.buffers.batch, None, []
         self._reader.read_many(actions, batch.number, batch.values)
+        is_copied = self.copy or self._is_flat
+        copies = self.buffers.copies(self._is_flat) if is_copied else self.buffers.shown
         if self._some_are_over:
             resting = self._resting()
             self._refuse(self.buffers.find_refused(resting), actions)
@@ -271,7 +274,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         info = self._info(payment, tally)
         if resting is not None or n_ended > 0:
             info = self._info_of_turn(info, payment, tally, terminated | truncated)
-        return self._observation(), payment[REWARD], terminated, truncated, info
+        shown = copies[""] if self._is_flat else {**copies}
+        return shown, payment[REWARD], terminated, truncated, info
 
     def _resting(self) -> NDArray[np.int64]:
         """Return the environments that this step resets; refuse in mode DISABLED."""

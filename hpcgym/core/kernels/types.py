@@ -498,6 +498,7 @@ class Batch(NamedTuple):
     shown_jobs: SingleTable  # fields of the jobs, slot by slot
     shown_cluster: SingleTable
     mask: SingleTable  # 1 = the slot holds a job
+    out: IntVector  # where copies of observations go, in the columns that `env.step_batch` names
     reward: FloatVector  # of the latest step, like the next two
     agent_term: FloatVector  # its term for the agent, or for the comparison with the baseline
     baseline_term: FloatVector  # its term for the baseline

@@ -9,11 +9,11 @@ from hpcgym.core.constants import STATUS_DONE, STATUS_FULL
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
-from hpcgym.core.kernels.env.observation import observe
+from hpcgym.core.kernels.env.observation import N_CLUSTER, count_visible, observe
 from hpcgym.core.kernels.env.reward import pay_at_truncation
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.reset import begin
-from hpcgym.core.struct import fetcher
+from hpcgym.core.struct import clear_bytes, copy_bytes, fetcher
 from hpcgym.core.kernels.types import (
     Batch,
     Int,
@@ -27,6 +27,18 @@ from hpcgym.core.kernels.types import (
 
 # Columns of `Batch.address`.
 JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4
+
+# Columns of `Batch.out`: the address of each part, 0 = nowhere; its bytes from row to row follow.
+OUT_JOBS, OUT_CLUSTER, OUT_MACHINE, OUT_MASK = 0, 2, 4, 6
+OUT_PARTS = {
+    "jobs": OUT_JOBS,
+    "cluster": OUT_CLUSTER,
+    "machine": OUT_MACHINE,
+    "action_mask": OUT_MASK,
+}
+N_OUT = 2 * len(OUT_PARTS)
+
+SINGLE_BYTES = 4
 
 
 @kernel
@@ -54,10 +66,37 @@ def count_ended(batch: Batch) -> int:
 
 
 import os
-SIM_LINES=int(os.environ.get("SIM_LINES","64")); SHOWN_LINES=int(os.environ.get("SHOWN_LINES","8"))
+SIM_LINES=int(os.environ.get("SIM_LINES","24")); SHOWN_LINES=int(os.environ.get("SHOWN_LINES","8"))
 fetch_sim = fetcher(SIM_LINES)
 fetch_shown = fetcher(SHOWN_LINES)
 fetch_slots = fetcher(2)
+
+
+@kernel(inlined=True)
+def copy_part(batch: Batch, part: int, env: int, source: int, n: int) -> int:
+    """Copy `n` numbers to an environment's row of a part; return the address behind them."""
+    to = batch.out[part] + env * batch.out[part + 1]
+    copy_bytes(to, source, SINGLE_BYTES * n)
+    return to + SINGLE_BYTES * n
+
+
+@kernel
+def copy_out(batch: Batch, env: int) -> None:
+    """Copy the observation of an environment to where `out` says, if it does."""
+    if batch.out[OUT_JOBS] == 0:
+        return
+    n_numbers = batch.shown_jobs.shape[1]
+    n_slots = batch.slot.shape[1]
+    # Behind the visible jobs all is zero, so it need not be read.
+    n_used = count_visible(batch.slot[env]) * (n_numbers // n_slots)
+    behind = copy_part(batch, OUT_JOBS, env, batch.shown_jobs[env].ctypes.data, n_used)
+    clear_bytes(behind, SINGLE_BYTES * (n_numbers - n_used))
+    cluster = batch.shown_cluster[env].ctypes.data
+    copy_part(batch, OUT_CLUSTER, env, cluster, N_CLUSTER)
+    n_more = batch.shown_cluster.shape[1] - N_CLUSTER
+    if n_more > 0:
+        copy_part(batch, OUT_MACHINE, env, cluster + SINGLE_BYTES * N_CLUSTER, n_more)
+    copy_part(batch, OUT_MASK, env, batch.mask[env].ctypes.data, n_slots)
 
 
 @kernel(inlined=True)
@@ -110,6 +149,7 @@ def step_one(batch: Batch, turn: int) -> None:
     batch.n_invalid[env] = sim.n_invalid
     batch.terminated[env] = status == STATUS_DONE
     batch.truncated[env] = is_cut
+    copy_out(batch, env)
 
 
 @kernel
@@ -181,3 +221,4 @@ def observe_batch(batch: int, envs: Int) -> None:
         opened.now[env] = sim.now
         opened.n_invalid[env] = 0
         opened.terminated[env] = opened.truncated[env] = 0
+        copy_out(opened, env)
