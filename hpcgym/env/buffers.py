@@ -29,6 +29,9 @@ ENDED = ("terminated", "truncated")
 MOST_COPIES = 4
 """Sets of arrays for copies of observations that are kept while nobody has them."""
 
+SHARERS = 8
+"""Environments in each episode, on average, from which on those of one take turns in a row."""
+
 PRESENT_JOBS = 128
 """Waiting and running jobs that each environment has room for, before it gets more."""
 
@@ -201,9 +204,10 @@ class EnvBuffers:
 
     def _order_by_episode(self) -> None:
         """Let environments of one episode take turns in a row: its jobs stay in the caches."""
-        jobs = [0 if episode is None else id(episode) for episode in self.episodes]
-        self.batch.order[:] = np.argsort(jobs, kind="stable")
         self._n_moved = 0
+        jobs = [id(episode) for episode in self.episodes]
+        if len(jobs) >= SHARERS * len(set(jobs)):
+            self.batch.order[:] = np.argsort(jobs, kind="stable")
 
     def _widen(self, envs: NDArray[np.int64]) -> NDArray[np.int64]:
         """Give those environments that are full twice the room for present jobs, and return them."""

@@ -174,7 +174,10 @@ def step_batch(batch: int) -> int:
 
 @kernel(parallel=True)
 def step_batch_in_parallel(batch: int) -> int:
-    """Step as `step_batch` does, on the threads that numba has been given."""
+    """Step as `step_batch` does, on the threads that numba has been given.
+
+    Each thread has the same turns in every call: what it worked on is still in its caches.
+    """
     refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
