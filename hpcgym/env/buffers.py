@@ -171,15 +171,14 @@ class EnvBuffers:
         if self._n_moved > len(self.episodes) // 8:
             self._order_by_episode()
         kernels.begin_batch(self._struct.address, envs)
-        while len(envs):
-            kernels.observe_batch(self._struct.address, envs)
+        while kernels.observe_batch(self._struct.address, envs) > 0:
             envs = self._widen(envs)
 
     def step(self, resting: NDArray[np.int64] | None = None) -> int:
         """Take the actions in `batch` in all environments but the resting ones.
 
         Returns:
-            As `hpcgym.core.kernels.env.step_batch.step_batch`.
+            How many episodes ended; -1 less an environment if its action is refused.
         """
         if resting is None:
             return self._step()
@@ -191,16 +190,15 @@ class EnvBuffers:
 
     def _step(self) -> int:
         """Step the environments that do not rest, and give room to those that need it."""
-        n_ended = step_batch(self._struct.address, self.threads)
-        if n_ended < 0 or not self.batch.full.any():
-            return n_ended
-        resting = self.batch.resting.copy()
-        while len(full := self._widen(np.flatnonzero(resting == 0))):
+        n_envs = len(self.episodes)
+        resting, n_ended = self.batch.resting.copy(), 0
+        while (result := step_batch(self._struct.address, self.threads)) < -n_envs:
+            n_ended += -1 - n_envs - result
+            full = self._widen(np.flatnonzero(resting == 0))
             self.batch.resting[:] = 1
             self.batch.resting[full] = 0
-            n_ended += step_batch(self._struct.address, self.threads)
         self.batch.resting[:] = resting
-        return n_ended
+        return result + n_ended if result >= 0 else result
 
     def _order_by_episode(self) -> None:
         """Let environments of one episode take turns in a row: its jobs stay in the caches."""

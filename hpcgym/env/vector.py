@@ -138,7 +138,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
-        self._some_are_over = True
+        self._some_are_over, self._have_begun = True, False
         self._every: Bools = _constant(num_envs, True)
         self._kept_info = self._constant_info()
 
@@ -177,7 +177,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """
         asked = dict(options or {})
         mask = _checked_mask(asked.pop("reset_mask", None), self.num_envs)
-        if not mask.all() and None in self.labels:
+        if not mask.all() and not self._have_begun:
             raise ScenarioError("the first reset must be of all environments, without a reset_mask")
         envs = np.flatnonzero(mask)
         seeds = _checked_seeds(seed, self.num_envs)
@@ -229,8 +229,9 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """Begin the drawn episodes; if that fails, these environments need a reset."""
         for env in envs.tolist():
             self.labels[env] = None
-        self._some_are_over = True
+        self._some_are_over, self._have_begun = True, False
         self.buffers.begin(envs, [one.episode for one in drawn])
+        self._have_begun = True
         numbers = self._kept_info["label"].copy()
         for env, one in zip(envs.tolist(), drawn, strict=True):
             self.labels[env], numbers[env] = one.label, one.number
@@ -279,7 +280,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     def _resting(self) -> NDArray[np.int64]:
         """Return the environments that this step resets; refuse in mode DISABLED."""
-        if None in self.labels:
+        if not self._have_begun:
             raise ActionError("no episode is under way; call reset()")
         over = np.flatnonzero(self._is_over)
         if self.autoreset_mode is AutoresetMode.DISABLED:

@@ -703,3 +703,48 @@ def test_draw_that_fails_can_be_tried_again(
     assert (info["mean_bsld"] == -1).all()
     for step in range(3):
         assert envs.step(actions)[3].all() == (step == 2)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_environments_that_need_more_room_get_it_in_the_middle(
+    mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where 3 jobs fill a state, results are those of a state with room for all."""
+    scenario = episodes_of(busy_workload(1, n=60), busy_workload(2, n=90))
+    wide = SchedulingVectorEnv(scenario, num_envs=4, autoreset_mode=mode)
+    monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
+    narrow = SchedulingVectorEnv(scenario, num_envs=4, autoreset_mode=mode)
+    assert_same(wide.reset(seed=2), narrow.reset(seed=2))
+    generator = np.random.default_rng(0)
+    for step in range(120):
+        if step == 60:
+            narrow = pickle.loads(pickle.dumps(narrow))
+        actions = generator.uniform(-1, 1, (4, 6)).astype(np.float32)
+        gave = wide.step(actions)
+        assert_same(gave, narrow.step(actions))
+        if mode is AutoresetMode.DISABLED and gave[2].any():
+            again = {"reset_mask": gave[2]}
+            assert_same(wide.reset(options=dict(again)), narrow.reset(options=dict(again)))
+    assert narrow.buffers.place_of(0)[0] is not narrow.buffers.state
+    assert wide.buffers.place_of(0)[0] is wide.buffers.state
+    assert_same_schedules(wide.envs, narrow)
+
+
+@pytest.mark.parametrize("observation", ["dict", "flat"])
+def test_observations_that_are_let_go_lend_their_memory_to_later_ones(observation: Any) -> None:
+    """What a caller wrote into them is gone, and what a caller still has a part of is not used."""
+    envs = SchedulingVectorEnv("tiny", num_envs=2, observation=observation)
+    twin = SchedulingVectorEnv("tiny", num_envs=2, observation=observation)
+    actions = np.zeros((2, 6), dtype=np.float32)
+    envs.reset(seed=0), twin.reset(seed=0)
+    kept, places = [], set()
+    for step in range(12):
+        shown, right = envs.step(actions)[0], twin.step(actions)[0]
+        assert_same(shown, right)
+        jobs = shown if observation == "flat" else shown["jobs"]
+        places.add(jobs.__array_interface__["data"][0])
+        jobs[:] = 7.0
+        if step == 5:
+            kept.append(jobs[1:, ::2])
+    assert len(places) <= 3
+    assert (kept[0] == 7.0).all()

@@ -57,12 +57,18 @@ def first_refused(batch: Batch) -> int:
 
 @kernel
 def count_ended(batch: Batch) -> int:
-    """Count the episodes that the latest step terminated or truncated."""
+    """Count the episodes that the latest step terminated or truncated.
+
+    If the step of some environment is not over, return -1 less that number and all environments.
+    """
+    n_envs = len(batch.resting)
     ended = 0
-    for env in range(len(batch.resting)):
+    full = 0
+    for env in range(n_envs):
         if batch.resting[env] == 0:
             ended += int(batch.terminated[env] | batch.truncated[env])
-    return ended
+            full += batch.full[env]
+    return ended if full == 0 else -1 - n_envs - ended
 
 
 import os
@@ -136,6 +142,7 @@ def step_one(batch: Batch, turn: int) -> None:
     )
     batch.full[env] = status == STATUS_FULL
     if status == STATUS_FULL:
+        batch.terminated[env] = batch.truncated[env] = 0
         return
     is_cut = 0 < batch.time_limit <= sim.n_steps
     if is_cut and status != STATUS_DONE:
@@ -160,7 +167,7 @@ def find_refused(batch: int) -> int:
 
 @kernel
 def step_batch(batch: int) -> int:
-    """Step every environment of the batch at an address, and return how many episodes ended.
+    """Step every environment of the batch at an address, and return what `count_ended` does.
 
     If an action is refused, nothing is done, and the result is -1 less the environment's index.
     """
@@ -196,17 +203,19 @@ def begin_batch(batch: int, envs: Int) -> None:
 
 
 @kernel
-def observe_batch(batch: int, envs: Int) -> None:
+def observe_batch(batch: int, envs: Int) -> int:
     """Run the given environments to their first decisions, and observe, unless they are full.
 
-    Writes their simulations, observations and clocks; clears their rewards and ends.
+    Return how many are. Writes their simulations, observations and clocks; clears their rewards and ends.
     """
     opened = open_batch(batch)
+    full = 0
     for env in envs:
         jobs = open_jobs(opened.address[env, JOBS])
         sim = open_sim(opened.address[env, SIM])
         opened.full[env] = run(jobs, sim) == STATUS_FULL
         if opened.full[env] == 1:
+            full += 1
             continue
         # Else `observe` would keep fields of the last episode's jobs, which had the same indices.
         opened.slot[env, :] = -1
@@ -225,3 +234,4 @@ def observe_batch(batch: int, envs: Int) -> None:
         opened.n_invalid[env] = 0
         opened.terminated[env] = opened.truncated[env] = 0
         copy_out(opened, env)
+    return full
