@@ -72,7 +72,8 @@ def kernel(
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
     """Give the function to numba."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
-    compiled: Any = numba.njit(**options)(function)
+    pipeline = _ParallelCompiler if parallel else Compiler
+    compiled: Any = numba.njit(**options, pipeline_class=pipeline)(function)
     if hasattr(compiled, "get_call_template"):  # not where compilation is off
         compiled._cache = cache_of(function) or compiled._cache
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inlined}
@@ -190,6 +191,24 @@ class _PartCompiler(Compiler):
         """Take a library of parts in place of numba's."""
         part: Any = _PartLibrary(target.codegen(), "part")  # type: ignore[no-untyped-call]
         super().__init__(typing, target, part, *others)  # type: ignore[no-untyped-call]
+
+
+class _ParallelCompiler(Compiler):
+    """Numba's compiler, but loops for threads are parts of the kernel that holds them.
+
+    Numba optimises such a loop, with all that it calls, two times before the kernel itself.
+    """
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile the kernel; meanwhile every library that numba asks for is of parts."""
+        codegen = self.state.targetctx.codegen()
+        self.state.library = codegen.create_library(function.__qualname__)
+        self.state.library.enable_object_caching()
+        codegen.create_library = partial(_PartLibrary, codegen)
+        try:
+            return super().compile_extra(function)
+        finally:
+            del codegen.create_library
 
 
 def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
