@@ -213,7 +213,7 @@ class _ParallelCompiler(Compiler):
         self.state.library.enable_object_caching()
         codegen.create_library = partial(_PartLibrary, codegen)
         try:
-            return super().compile_extra(function)
+            return super().compile_extra(function)  # type: ignore[no-untyped-call]
         finally:
             del codegen.create_library
 

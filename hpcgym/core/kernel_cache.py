@@ -22,7 +22,7 @@ from typing import Any
 import llvmlite
 from llvmlite import binding
 from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from hpcgym.errors import OutputError
@@ -126,7 +126,8 @@ def _contents_of(result: Any) -> bytes:
     names = [one.name for one in code.functions if not one.is_declaration]
     outline = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in names)
     library._shared_module = binding.parse_assembly(outline)
-    return dumps((called, result.reload_init, result._reduce()))
+    contents: bytes = dumps((called, result.reload_init, result._reduce()))
+    return contents
 
 
 def _version_of(contents: bytes, target: Any) -> Any:
