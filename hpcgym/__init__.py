@@ -1,10 +1,13 @@
 """hpcgym: simulate HPC batch schedulers, and learn to schedule, through Gymnasium.
 
-Importing this package registers the environment `HPCBatch-v0`. Each name below is loaded on first
-use, so that the import stays fast.
+Importing this package registers the environment `HPCBatch-v0`: at once, or as soon as Gymnasium is
+imported. Each name below is loaded on first use, so that the import stays fast.
 """
 
 import importlib
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from hpcgym import registry
@@ -90,7 +93,34 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
+class _WhenGymnasiumIsImported(MetaPathFinder):
+    """Registers the environment where Gymnasium's registry is imported later than this package.
+
+    Gymnasium takes longer to import than all that a simulation or a list of agents needs.
+    """
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
+        """Have the registry's own loader register the environment, too, when it has run."""
+        if fullname != "gymnasium.envs.registration" or self not in sys.meta_path:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def execute_and_register(module: Any) -> None:
+                execute(module)
+                importlib.import_module("hpcgym.env.registration")
+
+            loader.exec_module = execute_and_register
+        return spec
+
+
 importlib.import_module("hpcgym.simulators")  # registers the mode "gang"
 importlib.import_module("hpcgym.policies.registration")  # registers DYNP, PLANNER, BANDIT-*
-importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0
+if "gymnasium.envs.registration" in sys.modules:
+    importlib.import_module("hpcgym.env.registration")  # registers HPCBatch-v0
+else:
+    sys.meta_path.insert(0, _WhenGymnasiumIsImported())
 registry.PICTURES["schedule"] = lambda: importlib.import_module("hpcgym.report").plot_schedules

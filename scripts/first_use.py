@@ -28,12 +28,37 @@ env.reset(seed=0)
 env.step(env.action_space.sample())
 """
 VECTOR = STEP.replace("gymnasium.make(", "gymnasium.make_vec(num_envs=4, id=")
+ALL = """
+import gymnasium, hpcgym
+from hpcgym.moldable import simulate_moldable
+log = hpcgym.load_workload("tiny")
+shifted, queues = "conservative:compress=shift", "multi-queue:bounds=60/3600"
+for mode in "none", "depth:k=3", shifted, "look-ahead", "relaxed", "slack:c=1", queues:
+    hpcgym.simulate(log, backfill=mode)
+hpcgym.register_policy("LONGEST-WAIT", formula=lambda jobs: -jobs.wait)
+for policy in "SAF-RECENT", "SMITH-REGRESSION", "LONGEST-WAIT", "DYNP", "PLANNER", "BANDIT-UCB":
+    hpcgym.simulate(log, policy)
+hpcgym.simulate(log, estimates="recent", correction="doubling")
+hpcgym.simulate(log, estimates=lambda submission: submission.requested_time)
+hpcgym.simulate_many([log], policies=["SAF"])
+simulate_moldable(log, [[(1, 3600, 3600), (2, 2400, 2400)]] * len(log))
+for action in "weights", "policy", "order", "job":
+    env = gymnasium.make("HPCBatch-v0", scenario="tiny", action=action, render_mode="ansi")
+    env.reset(seed=0)
+    env.render()
+    env.step(env.action_space.sample())
+for threads in 1, 2:
+    envs = gymnasium.make_vec("HPCBatch-v0", num_envs=2, scenario="tiny", threads=threads)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())
+"""
 MANY = "hpcgym.simulate_many([log], policies=['SAF'])"
 USES = {
     "`simulate` with EASY": SIMULATE,
     "first `env.step`": STEP,
     "first step of a vector": VECTOR,
     "all three and `simulate_many`": SIMULATE + MANY + STEP + VECTOR,
+    "all kernels, but of nodes": ALL,
 }
 MEGABYTE = 1e6
 

@@ -1,10 +1,12 @@
 """Install hpcgym, and print the path of the Python that has it.
 
     python3 scripts/install.py report,render
+    python3 scripts/install.py --warm
 
 Inside a virtual environment hpcgym is installed there. Elsewhere it is installed into `.venv` of
 this checkout, which is made if it is missing. A stamp in the environment records what was
-installed, so that nothing is done twice. quickstart.py and check.py run this as a program, never
+installed, so that nothing is done twice. `--warm` compiles the kernels, too, which takes minutes
+that a first use else takes in part. quickstart.py and check.py run this as a program, never
 as a module. It needs Python's standard library only. Its text must parse on Python 3.6, so that an
 old Python prints a clear message.
 """
@@ -22,7 +24,8 @@ HAS_HPCGYM = "import importlib.metadata as m; m.version('hpcgym')"
 
 def main():
     """Find or make the environment, install what is missing, print its Python."""
-    extras = sorted(set(filter(None, ",".join(sys.argv[1:]).split(","))))
+    words = [word for word in sys.argv[1:] if word != "--warm"]
+    extras = sorted(set(filter(None, ",".join(words).split(","))))
     refuse_unfit_python()
     python, prefix = environment()
     key = installation_key()
@@ -35,6 +38,8 @@ def main():
         install(python, extras)
         with open(stamp, "w") as file:
             file.write("\n".join([key, *extras]))
+    if "--warm" in sys.argv[1:]:
+        warm(python)
     print(python)
 
 
@@ -108,6 +113,13 @@ def install(python, extras):
     constraints = os.path.join(ROOT, "constraints.txt")
     if subprocess.call([*pip, "-c", constraints, "-e", target], stdout=sys.stderr):
         sys.exit("pip could not install hpcgym; its reason is above. Nothing else was done.")
+
+
+def warm(python):
+    """Compile the kernels; those that are compiled already are left alone."""
+    tell("compiling kernels, once for all virtual environments of this user")
+    if subprocess.call([python, "-m", "hpcgym", "warm"], stdout=sys.stderr):
+        sys.exit("hpcgym is installed; its kernels could not be compiled, for the reason above.")
 
 
 def tell(message):

@@ -210,6 +210,38 @@ def test_importing_the_package_loads_nothing_heavy():
 
 
 @pytest.mark.parametrize(
+    "words", [["--help"], ["agents", "list"], ["scenarios", "list"], ["traces", "list"]]
+)
+def test_commands_that_list_load_nothing_heavy(words):
+    program = (
+        "import sys, hpcgym.cli\n"
+        f"hpcgym.cli.app({words}, standalone_mode=False)\n"
+        f"print([m for m in {[*HEAVY, 'gymnasium']} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import hpcgym, gymnasium",
+        "import gymnasium, hpcgym",
+        "import hpcgym; from gymnasium.envs import registration as gymnasium",
+        "import hpcgym.env.registration, gymnasium",
+    ],
+)
+def test_the_environment_is_known_in_whatever_order_packages_are_imported(imports):
+    program = f"{imports}; print(gymnasium.spec('HPCBatch-v0').id)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "HPCBatch-v0"
+
+
+@pytest.mark.parametrize(
     "module",
     [
         *("core.policy", "core.backfill", "core.settings", "core.simulator", "schedule", "batch"),

@@ -62,6 +62,17 @@ def test_second_run_installs_nothing_and_a_new_extra_is_added(install, monkeypat
     assert installed == [["report"], ["render", "report"]]
 
 
+def test_kernels_are_compiled_where_asked_for(install, monkeypatch, tmp_path):
+    installed, warmed = [], []
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(install, "install", lambda python, extras: installed.append(extras))
+    monkeypatch.setattr(install.subprocess, "call", lambda command, **_: warmed.append(command))
+    monkeypatch.setattr(sys, "argv", ["install.py", "--warm", "report"])
+    install.main()
+    assert installed == [["report"]]
+    assert warmed[-1] == [sys.executable, "-m", "hpcgym", "warm"]
+
+
 @pytest.mark.parametrize("name", BEFORE_INSTALLATION)
 def test_scripts_that_run_before_installation_parse_on_old_pythons(name):
     ast.parse((SCRIPTS / name).read_text(), feature_version=(3, 6))

@@ -24,13 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.network import read_network
 from hpcgym.agent.result_table import FILE as RESULTS_FILE
 from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.agent.run_time_network import read_run_time_network
 from hpcgym.agent.training_weeks import Training
-from hpcgym.agent.weights import ConstantAction
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
@@ -107,8 +104,19 @@ def read_card(path: Path) -> Card:
     """Read and check a card, and make its agent.
 
     Raises:
-        CardError: The file cannot be read, a key is missing, unknown or of another type, or the
-            agent cannot be made; the message names the file, the key and the nearest valid one.
+        CardError: As `parse_card`, or the agent cannot be made.
+    """
+    card = parse_card(path)
+    _ = card.agent  # refuses what cannot be honoured
+    return card
+
+
+def parse_card(path: Path) -> Card:
+    """Read a card and check its keys, but make no agent, for which kernels would be loaded.
+
+    Raises:
+        CardError: The file cannot be read, or a key is missing, unknown or of another type; the
+            message names the file, the key and the nearest valid one.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -119,11 +127,9 @@ def read_card(path: Path) -> Card:
     except tomllib.TOMLDecodeError as error:
         raise CardError(f"{path}: not valid TOML: {error}") from None
     try:
-        card = _card_of(document, path)
+        return _card_of(document, path)
     except CardError as error:
         raise CardError(f"{path}: {error}") from None
-    _ = card.agent  # refuses what cannot be honoured
-    return card
 
 
 def _card_of(document: dict[str, Any], path: Path) -> Card:
@@ -219,6 +225,8 @@ def _rule_agent(card: Card) -> RuleAgent:
 
 def _index_agent(card: Card) -> RuleAgent:
     """Make the agent of an index, whose network, if it has one, is beside the card."""
+    from hpcgym.agent.run_time_network import read_run_time_network
+
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=INDEX_PARAMETERS)
     _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
     if card.environment["action"] != "policy":
@@ -234,6 +242,8 @@ def _index_agent(card: Card) -> RuleAgent:
 
 def _weights_agent(card: Card) -> NamedAgent:
     """Make the agent that takes the same weights in unit scale as its action at every decision."""
+    from hpcgym.agent.weights import ConstantAction
+
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=("weights",))
     _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
     if card.environment["action"] != "weights":
@@ -258,6 +268,8 @@ def _check_weights_file(key: str, file: object, card: Path) -> None:
 
 def _network_agent(card: Card) -> NamedAgent:
     """Make a network's agent of a card and the weights beside it."""
+    from hpcgym.agent.network import read_network
+
     environment = dict(card.environment)
     _check_keys("parameters", card.parameters, needed=("weights",), allowed=NETWORK_PARAMETERS)
     needed = ("action", "n_slots")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.card import Card, read_card
+from hpcgym.agent.card import Card, parse_card, read_card
 from hpcgym.agent.own import is_own, offered_agent, own_agent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.policy import policy_names
@@ -49,15 +49,26 @@ def load_cards() -> dict[str, Card]:
         >>> load_cards()["SAF"].title
         'Smallest estimated area first'
     """
-    rank = {name: place for place, name in enumerate(policy_names())}
-    cards = [read_card(path) for path in shelf_entries("agents").values()]
-    cards.sort(key=lambda card: (rank.get(card.name, len(rank)), card.name))
+    cards = parse_cards()
+    for card in cards:
+        _ = card.agent  # refuses what cannot be honoured
     return {card.name: card for card in cards}
+
+
+def parse_cards() -> list[Card]:
+    """Read every card as `load_cards` does, but make no agent; a tenth of the time.
+
+    Raises:
+        CardError: A card lacks a key, or has one too many.
+    """
+    rank = {name: place for place, name in enumerate(policy_names())}
+    cards = [parse_card(path) for path in shelf_entries("agents").values()]
+    return sorted(cards, key=lambda card: (rank.get(card.name, len(rank)), card.name))
 
 
 def agent_names() -> tuple[str, ...]:
     """Return the name of every agent on the shelf; `load_agent` takes them in any case."""
-    return tuple(load_cards())
+    return tuple(card.name for card in parse_cards())
 
 
 def load_card(name: str) -> Card:

@@ -26,10 +26,12 @@ scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is
 def list_agents(how: Format = "table") -> None:
     """List the agents on the shelf, and those that installed packages offer."""
     from hpcgym import plugins
-    from hpcgym.agent.shelf import load_cards
+    from hpcgym.agent.shelf import parse_cards
 
-    cards = load_cards().values()
-    rows = [{"agent": card.name, "kind": card.kind, "what_it_does": card.title} for card in cards]
+    rows = [
+        {"agent": card.name, "kind": card.kind, "what_it_does": card.title}
+        for card in parse_cards()
+    ]
     rows += [
         {
             "agent": entry.name,

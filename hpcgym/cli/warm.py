@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -25,14 +25,11 @@ def warm(
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
-    from hpcgym.core.jit import CACHE_FOLDER
+    from hpcgym.core.jit import CACHE_FOLDER, NOT_KEPT
     from hpcgym.core.threads import cores
 
-    if CACHE_FOLDER is None:
-        raise HpcgymError(
-            "compiled kernels cannot be kept: no cache folder can be written; set NUMBA_CACHE_DIR "
-            "to a folder that can"
-        )
+    if CACHE_FOLDER is None or NOT_KEPT:
+        raise HpcgymError(f"compiled kernels cannot be kept: {NOT_KEPT}")
     n_processes = min(processes or cores(), len(USES))
     pool = ProcessPoolExecutor(n_processes, get_context("spawn"), initializer=_fall_silent)
     with pool, steps(len(USES), "compiling kernels", "uses") as work:
@@ -65,25 +62,34 @@ def _step_in_threads() -> None:
 
 
 def _step_alone() -> None:
-    """Use the environment, and vectors that one thread steps."""
+    """Use the environment with each kind of action, and vectors that one thread steps."""
     import gymnasium
 
-    env = gymnasium.make("HPCBatch-v0", scenario="tiny")
-    env.reset(seed=0)
-    env.step(env.action_space.sample())
+    import hpcgym  # noqa: F401 - registers the environment
+
+    options: dict[str, Any] = {"scenario": "tiny", "max_episode_steps": 1, "render_mode": "ansi"}
+    for action in ("weights", "order", "job"):
+        env = gymnasium.make("HPCBatch-v0", action=action, **options)
+        env.reset(seed=0)
+        env.render()
+        env.step(env.action_space.sample())
     _step_vectors(1)
 
 
 def _simulate() -> None:
-    """Use the simulator with EASY, with other modes, for many policies, and with planning ones."""
+    """Use the simulator with all kinds of policies, modes and predictors, and for many policies."""
     import hpcgym
+    from hpcgym.moldable import simulate_moldable
 
     log = hpcgym.load_workload("tiny")
     hpcgym.simulate(log, "SAF").metrics()
     hpcgym.simulate(log, backfill="conservative")
     hpcgym.simulate_many([log], policies=["SAF"])
+    hpcgym.simulate(log, estimates=lambda submission: submission.requested_time)
+    hpcgym.simulate(log, lambda jobs: jobs.q)
     for policy in ("DYNP", "PLANNER", "BANDIT-UCB"):
         hpcgym.simulate(log, policy)
+    simulate_moldable(log, [[(1, 60, 60), (2, 40, 40)]] * len(log))
 
 
 def _simulate_nodes() -> None:

@@ -7,12 +7,13 @@ it silently returns the old code. So the cache folder is named by a digest of ev
 """
 
 import hashlib
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
@@ -72,20 +73,27 @@ def kernel(
 def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
     """Give the function to numba."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "parallel": parallel}
-    compiled: Any = numba.njit(**options)(function)
+    pipeline = _ParallelCompiler if parallel else Compiler
+    compiled: Any = numba.njit(**options, pipeline_class=pipeline)(function)
     if hasattr(compiled, "get_call_template"):  # not where compilation is off
         compiled._cache = cache_of(function) or compiled._cache
         options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "forceinline": inlined}
-        part: Any = numba.njit(**options, pipeline_class=_PartCompiler)(function)
-        part.compile = partial(_compile_part, part)
-        compiled.get_call_template = _without_constants(part.get_call_template)
-        compiled.get_overload = part.get_overload
+
+        @cache
+        def part() -> Any:
+            made: Any = numba.njit(**options, pipeline_class=_PartCompiler)(function)
+            made.compile = partial(_compile_part, made)
+            made.find = _without_constants(made.get_call_template)
+            return made
+
+        compiled.get_call_template = lambda *types_of: part().find(*types_of)
+        compiled.get_overload = lambda signature: part().get_overload(signature)
     return cast(KernelT, compiled)
 
 
 def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     """Return where a function's compiled versions are kept; None if nowhere."""
-    if CACHE_FOLDER is None or not Path(function.__code__.co_filename).is_file():
+    if CACHE_FOLDER is None or not os.path.isfile(function.__code__.co_filename):
         return None
     return KernelCache(function, CACHE_FOLDER)
 
@@ -192,6 +200,24 @@ class _PartCompiler(Compiler):
         super().__init__(typing, target, part, *others)  # type: ignore[no-untyped-call]
 
 
+class _ParallelCompiler(Compiler):
+    """Numba's compiler, but loops for threads are parts of the kernel that holds them.
+
+    Numba optimises such a loop, with all that it calls, two times before the kernel itself.
+    """
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile the kernel; meanwhile every library that numba asks for is of parts."""
+        codegen = self.state.targetctx.codegen()
+        self.state.library = codegen.create_library(function.__qualname__)
+        self.state.library.enable_object_caching()
+        codegen.create_library = partial(_PartLibrary, codegen)
+        try:
+            return super().compile_extra(function)  # type: ignore[no-untyped-call]
+        finally:
+            del codegen.create_library
+
+
 def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
     """Have calls with different constants share one compiled version of a function.
 
@@ -226,19 +252,22 @@ def _cache_root() -> Path:
     return Path(pooch.os_cache("hpcgym"))
 
 
-def _cache_folder() -> Path | None:
-    """Create the folder of this digest and return it, or None if it cannot be written."""
+def _cache_folder() -> tuple[Path | None, bool]:
+    """Return the folder of this digest, or None, and whether it can be written; create it."""
     try:
         folder = _cache_root() / f"kernels-{_source_digest()}"
-        is_new = not folder.is_dir()
+    except RuntimeError:  # nobody knows where this user's home is
+        return None, False
+    try:
+        is_new = not os.path.isdir(folder)
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder) as probe:  # a full disk shows here, not later
             probe.write(bytes(4096))
-    except (OSError, RuntimeError):  # RuntimeError: nobody knows where this user's home is
-        return None
+    except OSError:
+        return (folder if os.path.isdir(folder) else None), False
     if is_new:
         _remove_unused(folder.parent)
-    return folder
+    return folder, True
 
 
 def _remove_unused(root: Path) -> None:
@@ -249,12 +278,12 @@ def _remove_unused(root: Path) -> None:
                 shutil.rmtree(folder)
 
 
-CACHE_FOLDER = _cache_folder()
-"""Where compiled kernels are kept, or None where no folder can be written."""
+CACHE_FOLDER, _IS_WRITABLE = _cache_folder()
+"""Where compiled kernels are, or None where there is no folder and none can be made."""
 
-_KEPT = (
-    f"kept in {CACHE_FOLDER}"
-    if CACHE_FOLDER
-    else "in every process: no cache folder can be written; set NUMBA_CACHE_DIR to one"
-)
+_WHAT = f"{CACHE_FOLDER} cannot" if CACHE_FOLDER else "no cache folder can"
+NOT_KEPT = "" if _IS_WRITABLE else f"{_WHAT} be written; set NUMBA_CACHE_DIR to a folder that can"
+"""Why compiled kernels are not kept; "" where they are."""
+
+_KEPT = f"in every process: {NOT_KEPT}" if NOT_KEPT else f"kept in {CACHE_FOLDER}"
 event.register("numba:compile", Compilations(__name__.partition(".")[0], _KEPT))

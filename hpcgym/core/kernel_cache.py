@@ -3,21 +3,30 @@
 Numba's own cache files belong to one installation. Two processes at once compile the same kernel
 twice, and a damaged file ends every run. Here a file is named by what it was compiled from and for,
 so all virtual environments of a user share it. It begins with a digest of the rest. A process that
-finds no file locks its name; another that wants the same waits.
+finds no file locks its name; another that wants the same waits. A folder that cannot be written,
+such as of an image of a container, is read alike.
+
+Numba also keeps the code in LLVM's form, for other kernels that may take it in, and prepares all
+its parts for compilation before it loads any code. Here a file holds machine code alone, and the
+names of the functions elsewhere that it calls: only where one is unknown, numba prepares itself.
 """
 
 import hashlib
 import os
 import pickle
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import llvmlite
+from llvmlite import binding
 from numba.core.compiler import CompileResult
+from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
+
+from hpcgym.errors import OutputError
+from hpcgym.output import writing
 
 try:
     import fcntl
@@ -48,7 +57,6 @@ class KernelCache:
 
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the version for a signature; None if this process is to compile it."""
-        target.refresh()
         path = self._path(signature, target)
         found = self._read(path, target)
         if found is None:
@@ -61,17 +69,11 @@ class KernelCache:
     def save_overload(self, signature: Any, result: Any) -> None:
         """Write a version, whole or not at all; where that fails, this process goes on without."""
         try:
-            data = dumps(result._reduce())
-            path = self._path(signature, result.target_context)
-            written = tempfile.NamedTemporaryFile(dir=self._folder, delete=False)  # noqa: SIM115
-            try:
-                with written:
-                    written.write(hashlib.sha256(data).digest() + data)
-                os.replace(written.name, path)
-            except BaseException:
-                os.unlink(written.name)
-                raise
-        except OSError as error:
+            if os.access(self._folder, os.W_OK):
+                data = _contents_of(result)
+                with writing(self._path(signature, result.target_context), force=True) as file:
+                    file.write_bytes(hashlib.sha256(data).digest() + data)
+        except OutputError as error:
             print(f"hpcgym: compiled kernels cannot be kept: {error}", file=sys.stderr)
         finally:
             self._give_lock()
@@ -90,7 +92,7 @@ class KernelCache:
             return None
         data = content[DIGEST_BYTES:]
         if hashlib.sha256(data).digest() == content[:DIGEST_BYTES]:
-            return _rebuild(target, *pickle.loads(data))
+            return _version_of(data, target)
         print(f"hpcgym: {path} is damaged; it is compiled again", file=sys.stderr)
         with suppress(OSError):
             path.unlink()
@@ -109,3 +111,31 @@ class KernelCache:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def _contents_of(result: Any) -> bytes:
+    """Return what a file holds of a compiled version."""
+    library = result.library
+    code = library._final_module
+    called = [
+        one.name
+        for one in (*code.functions, *code.global_variables)
+        if one.is_declaration and not one.name.startswith("llvm.")
+    ]
+    # No kernel takes in one that Python calls, so the names of its functions are enough.
+    names = [one.name for one in code.functions if not one.is_declaration]
+    outline = "\n".join(f'define void @"{name}"() {{ ret void }}' for name in names)
+    library._shared_module = binding.parse_assembly(outline)
+    contents: bytes = dumps((called, result.reload_init, result._reduce()))
+    return contents
+
+
+def _version_of(contents: bytes, target: Any) -> Any:
+    """Return the compiled version that a file holds."""
+    called, preparations, reduced = pickle.loads(contents)
+    rtsys.initialize(target)
+    for prepare in preparations:
+        prepare()
+    if not all(map(binding.address_of_symbol, called)):
+        target.refresh()
+    return _rebuild(target, *reduced)

@@ -710,10 +710,9 @@ def test_environments_that_need_more_room_get_it_in_the_middle(
     mode: AutoresetMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where 3 jobs fill a state, results are those of a state with room for all."""
-    scenario = episodes_of(busy_workload(1, n=60), busy_workload(2, n=90))
-    wide = SchedulingVectorEnv(scenario, num_envs=4, autoreset_mode=mode)
+    wide = SchedulingVectorEnv(BUSY, num_envs=4, autoreset_mode=mode)
     monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
-    narrow = SchedulingVectorEnv(scenario, num_envs=4, autoreset_mode=mode)
+    narrow = SchedulingVectorEnv(BUSY, num_envs=4, autoreset_mode=mode)
     assert_same(wide.reset(seed=2), narrow.reset(seed=2))
     generator = np.random.default_rng(0)
     for step in range(120):
