@@ -726,7 +726,7 @@ def test_environments_that_need_more_room_get_it_in_the_middle(
             assert_same(wide.reset(options=dict(again)), narrow.reset(options=dict(again)))
     assert narrow.buffers.place_of(0)[0] is not narrow.buffers.state
     assert wide.buffers.place_of(0)[0] is wide.buffers.state
-    assert_same_schedules(wide.envs, narrow)
+    assert_same_schedules(wide, narrow)
 
 
 @pytest.mark.parametrize("observation", ["dict", "flat"])
