@@ -84,6 +84,11 @@ class State:
         if differing := set(self.arrays) ^ set(_LAYOUT.arrays):
             raise TypeError(f"a state with other arrays than this version's: {sorted(differing)}")
 
+    @property
+    def n_bytes(self) -> int:
+        """Return how much memory the simulations take."""
+        return sum(array.nbytes for array in self.arrays.values())
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the arrays alone, which are checked when they are read."""
         return _packed, (self.arrays,)
@@ -207,8 +212,9 @@ def allocate(
 def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
     """Make a state of zeros with arrays of these shapes for each simulation."""
     words = table_size(Sim)
-    parts = {"": ((words,), np.dtype(np.int64))}
-    parts |= {name: (shape, np.dtype(_LAYOUT.arrays[name].element)) for name, shape in shapes.items()}
+    parts: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {"": ((words,), np.dtype(np.int64))}
+    for name, shape in shapes.items():
+        parts[name] = shape, np.dtype(_LAYOUT.arrays[name].element)
     place, size = {}, 0
     for name, (shape, element) in parts.items():
         place[name] = size

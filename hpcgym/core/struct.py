@@ -477,7 +477,7 @@ def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte = ir.IntType(8).as_pointer()
         places = [builder.inttoptr(argument, byte) for argument in arguments[:2]]
-        cgutils.raw_memcpy(builder, *places, arguments[2], 1)
+        cgutils.raw_memcpy(builder, places[0], places[1], arguments[2], 1)
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp, types.intp), generate
@@ -499,13 +499,13 @@ def _clear(place: int, n: int) -> None:
     ctypes.memset(place, 0, n)
 
 
-copy_bytes: Callable[[int, int, int], None] = (
-    intrinsic(_copy_bytes_typed) if IS_COMPILED else cast(Any, ctypes.memmove)
+copy_bytes: Callable[[int, int, int], None] = cast(
+    Any, intrinsic(_copy_bytes_typed) if IS_COMPILED else ctypes.memmove
 )
 """Copy to an address, from an address, so many bytes; a kernel function."""
 
-clear_bytes: Callable[[int, int], None] = (
-    intrinsic(_clear_bytes_typed) if IS_COMPILED else _clear
+clear_bytes: Callable[[int, int], None] = cast(
+    Any, intrinsic(_clear_bytes_typed) if IS_COMPILED else _clear
 )
 """Write zeros from an address on, so many bytes; a kernel function."""
 

@@ -208,8 +208,8 @@ class EnvBuffers:
             self.batch.order[:] = np.argsort(jobs, kind="stable")
 
     def _widen(self, envs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Give those environments that are full twice the room for present jobs, and return them."""
-        full = envs[self.batch.full[envs] == 1]
+        """Give twice the room for present jobs to those environments that are full; return them."""
+        full: NDArray[np.int64] = envs[self.batch.full[envs] == 1]
         for env in full.tolist():
             state, row = self.place_of(env)
             room = self._own[env].room if env in self._own else self._room
@@ -338,8 +338,9 @@ class EnvBuffers:
         for key in ("shown", "_action_specs", "_struct"):
             del kept[key]
         kept["_copies"] = []
-        nowhere = {"address": np.zeros_like(self.batch.address), "out": np.zeros_like(self.batch.out)}
-        kept["batch"] = self.batch._replace(**nowhere)
+        kept["batch"] = self.batch._replace(
+            address=np.zeros_like(self.batch.address), out=np.zeros_like(self.batch.out)
+        )
         return kept
 
     def __setstate__(self, kept: dict[str, Any]) -> None:

@@ -19,7 +19,6 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from rich.table import Table
 
-from hpcgym.core.state import in_use
 from hpcgym.core.threads import cores
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
@@ -158,12 +157,13 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
         repeats: Rounds of each.
 
     Returns:
-        Steps per second on all cores and on one, what the compiled step takes on one thread, what
-        Python takes per call, and the memory of an environment: its buffers, and what of its state
-        is in use.
+        Steps per second on all cores, without and with copies, and on one; what the compiled step
+        takes on one thread, and what Python takes per call; and the memory of an environment,
+        beside its observation and 32 B for each job of its week.
     """
-    columns = ("envs", f"steps/s, {cores()} threads", "1 thread", "compiled, us/step")
+    columns = (f"steps/s, {cores()} threads", "with copies", "1 thread", "compiled, us/step")
     table = Table(
+        "envs",
         *columns,
         "Python, us/call",
         "kB/env",
@@ -173,8 +173,8 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
     while num_envs <= most:
         n_calls = max(80_000 // num_envs, 100)
         rates = []
-        for threads in (cores(), 1):
-            envs = prepared_vector(scenario, num_envs, threads=threads, copy=False)
+        for threads, is_copied in ((cores(), False), (cores(), True), (1, False)):
+            envs = prepared_vector(scenario, num_envs, threads=threads, copy=is_copied)
             actions = random_actions(envs)
             quickest(envs, actions, max(n_calls // 4, 10), 1)
             rates.append(num_envs / quickest(envs, actions, n_calls, repeats))
@@ -186,7 +186,7 @@ def over_numbers(scenario: str, most: int, repeats: int) -> Table:
             *(f"{rate:,.0f}" for rate in rates),
             f"{compiled / num_envs * 1e6:.2f}",
             f"{(per_call - compiled) * 1e6:.0f}",
-            f"{held(envs) / num_envs / 1e3:,.0f}",
+            f"{held(envs) / num_envs / 1e3:,.1f}",
         )
         num_envs *= 4
     return table
@@ -223,9 +223,14 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
 
 
 def held(envs: SchedulingVectorEnv) -> int:
-    """Return the bytes of a vector environment's buffers and of its state in use."""
-    state, buffers = in_use(envs.buffers.state).arrays.values(), envs.buffers.batch
-    return sum(np.asarray(array).nbytes for array in (*state, *buffers))
+    """Return the bytes that environments hold beside observations and 32 B for each of their jobs."""
+    buffers = envs.buffers
+    states = {id(state): state for state, _ in map(buffers.place_of, range(envs.num_envs))}
+    blocks = sum(state.n_bytes for state in states.values())
+    shown = (buffers.batch.shown_jobs, buffers.batch.shown_cluster, buffers.batch.mask)
+    rest = sum(np.asarray(array).nbytes for array in buffers.batch)
+    rest -= sum(array.nbytes for array in shown)
+    return int(blocks + rest - 32 * sum(len(env.workload) for env in envs.envs))
 
 
 def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:

@@ -13,8 +13,7 @@ import hpcgym
 import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hpcgym.core import constants as s
-from hpcgym.core.history import RING_JOBS
-from hpcgym.core.history import rings_of
+from hpcgym.core.history import RING_JOBS, rings_of
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator

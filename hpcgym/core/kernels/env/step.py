@@ -103,7 +103,8 @@ def step(
     Return what `hpcgym.core.kernels.clock.run` returns. If a value is NaN or beyond [-1, 1], return
     `STATUS_BAD_ACTION`, with nothing done. An episode without a decision ends in its first step,
     whatever the action. With `STATUS_OWN_PASS` and `STATUS_FULL` the step is not over: the caller
-    makes the pass, or room, and calls again. Writes the simulation and, as `observe`, the observation.
+    makes the pass, or room, and calls again. Writes the simulation and, as `observe`, the
+    observation.
     """
     if sim.phase != PHASE_OWN_PASS and sim.phase != PHASE_SUBMISSIONS:
         for value in values:
@@ -115,7 +116,7 @@ def step(
         if sim.phase == PHASE_PASS:
             take_action(jobs, sim, action_spec, slot, index, values)
     status = run(jobs, sim)
-    if status == STATUS_OWN_PASS or status == STATUS_FULL:
+    if status in (STATUS_OWN_PASS, STATUS_FULL):
         return status
     observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
     pay(sim, reward_plan, status == STATUS_DONE, False)
