@@ -109,7 +109,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     elif contested:
         finished = easy_dynamic_pass(jobs, sim)
     else:
-        easy_pass(jobs, sim)
+        finished = easy_pass(jobs, sim)
     sim.settled_head = head_to_settle(sim, is_static)
     return finished
 

@@ -30,6 +30,7 @@ from hpcgym.core.kernels.queue.btree import (
     take_bounds,
 )
 from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.summary import add_job, drop_job, forget
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -185,6 +186,9 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     insert_child(sim, block, find_place(sim, which, block, job), job)
     lower_bounds(jobs, sim, block, job)
     lower_bounds(jobs, sim, sim.group_order[which, at], job)
+    if len(sim.node_extreme) > 0:
+        add_job(jobs, sim, block, job)
+        add_job(jobs, sim, sim.group_order[which, at], job)
 
 
 @kernel(inlined=True)
@@ -201,6 +205,7 @@ def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
     following = sim.node_child[group, place + 1]
     move_children(sim, following, 0, block)
     take_bounds(sim, block, following)
+    forget(sim, block)
     remove_child(sim, group, place + 1)
     free_node(sim, which, following)
 
@@ -212,6 +217,7 @@ def merge_groups(sim: Sim, which: int, at: int) -> None:
     following = sim.group_order[which, at + 1]
     move_children(sim, following, 0, group)
     take_bounds(sim, group, following)
+    forget(sim, group)
     remove_group(sim, which, at + 1)
 
 
@@ -250,6 +256,9 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     while sim.node_child[block, spot] != job:
         spot += 1
     remove_child(sim, block, spot)
+    if len(sim.node_extreme) > 0:
+        drop_job(jobs, sim, block, job)
+        drop_job(jobs, sim, group, job)
     # Processor bounds are exact; estimate bounds may stay too low until a search raises them.
     if jobs.processors[job] == sim.node_processors[block]:
         raise_processors_of_block(jobs, sim, block)
@@ -257,6 +266,22 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
             raise_processors_of_group(sim, group)
     if sim.node_size[block] <= NODE_CHILDREN // 2:
         tidy_up(sim, which, at, place)
+
+
+@kernel
+def list_first(sim: Sim, which: int, listed: NDArray[np.int64], most: int) -> int:
+    """List the first jobs of a queue, `most` of them or all, and return their number."""
+    n = 0
+    for at in range(sim.n_groups[which]):
+        group = sim.group_order[which, at]
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            for spot in range(min(sim.node_size[block], most - n)):
+                listed[n] = sim.node_child[block, spot]
+                n += 1
+            if n == most:
+                return n
+    return n
 
 
 @kernel
