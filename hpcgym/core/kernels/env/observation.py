@@ -264,9 +264,7 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
 
 
 @kernel
-def show_hidden(
-    jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int
-) -> None:
+def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write count, total area, least and largest area of the waiting jobs without a slot."""
     hidden = sim.n_waiting - len(slot)
     for place in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
@@ -277,7 +275,7 @@ def show_hidden(
     n_first = len(slot) - len(slot) // OLDEST_SHARE
     # The last slot holds the youngest of the oldest: a job is hidden if it is younger.
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
-    # While a job waits its estimate stays, so the areas of the shown jobs leave those of the others.
+    # While a job waits its estimate stays: all areas less those shown are the hidden ones.
     total = sim.waiting_area
     for place in range(len(slot)):
         total -= jobs.processors[slot[place]] * jobs.estimate[slot[place]]
@@ -298,9 +296,7 @@ def show_hidden(
 
 
 @kernel
-def show_cluster(
-    jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int
-) -> None:
+def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write the state of the cluster, shape (N_CLUSTER,)."""
     machine = sim.machine_processors
     show_free(jobs, sim, shown)

@@ -14,7 +14,7 @@ Source: Specification, section 1, "Queue order".
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import NEVER, NODE_CHILDREN
+from hpcgym.core.constants import BASE_ORDER, NODE_CHILDREN
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import (
     free_node,
@@ -69,13 +69,13 @@ def first_job(sim: Sim, which: int) -> int:
 
 
 @kernel(inlined=True)
-def least_processors(sim: Sim, which: int) -> int:
-    """Return the fewest processors that a job of the queue requests, `NEVER` if it is empty."""
-    # One step per group: the bounds of groups are exact.
-    least = NEVER
-    for at in range(sim.n_groups[which]):
-        least = min(least, sim.node_processors[sim.group_order[which, at]])
-    return least
+def some_job_fits(sim: Sim) -> bool:
+    """Tell whether a waiting job requests no more processors than are free."""
+    # The bounds of groups are exact. With a long queue one of the first says yes, if any does.
+    for at in range(sim.n_groups[BASE_ORDER]):
+        if sim.node_processors[sim.group_order[BASE_ORDER, at]] <= sim.free:
+            return True
+    return False
 
 
 @kernel(inlined=True)
