@@ -132,27 +132,30 @@ def first_wider(jobs: Jobs, sim: Sim, free: int) -> int:
     return -1
 
 
-@kernel
-def range_of_areas(
-    jobs: Jobs, sim: Sim, skipped: int, youngest: int
-) -> tuple[np.float32, np.float32]:
-    """Return least and largest `LOG_AREA` of the jobs behind the first ones and after `youngest`.
+@kernel(inlined=True)
+def is_wider(sim: Sim, node: int, least: float, largest: float) -> bool:
+    """Tell whether a node may have jobs with areas below `least` or above `largest`."""
+    return sim.node_area[node, LEAST] < least or sim.node_area[node, LARGEST] > largest
 
-    They are behind the first `skipped` jobs in base order, and were submitted after job `youngest`.
-    Costs a step for each group, and for each child of nodes with other jobs. Writes summaries.
+
+@kernel
+def range_in_group(
+    jobs: Jobs,
+    sim: Sim,
+    group: int,
+    skipped: int,
+    youngest: int,
+    least: np.float32,
+    largest: np.float32,
+) -> tuple[int, np.float32, np.float32]:
+    """Widen a range of areas by the jobs of a group, as `range_of_areas` does.
+
+    Return how many jobs are still to be skipped, and the range. Writes summaries.
     """
-    least = np.float32(1.0)
-    largest = np.float32(0.0)
-    for at in range(sim.n_groups[BASE_ORDER]):
-        group = sim.group_order[BASE_ORDER, at]
-        know_group(jobs, sim, group)
-        if skipped == 0 and sim.node_extreme[group, OLDEST] > youngest:
-            least = min(least, sim.node_area[group, LEAST])
-            largest = max(largest, sim.node_area[group, LARGEST])
-            continue
-        for place in range(sim.node_size[group]):
-            block = sim.node_child[group, place]
-            know_block(jobs, sim, block)
+    for place in range(sim.node_size[group]):
+        block = sim.node_child[group, place]
+        know_block(jobs, sim, block)
+        if is_wider(sim, block, least, largest):
             if skipped == 0 and sim.node_extreme[block, OLDEST] > youngest:
                 least = min(least, sim.node_area[block, LEAST])
                 largest = max(largest, sim.node_area[block, LARGEST])
@@ -162,5 +165,37 @@ def range_of_areas(
                 if job > youngest:
                     least = min(least, jobs.field[job, JobField.LOG_AREA])
                     largest = max(largest, jobs.field[job, JobField.LOG_AREA])
-            skipped = max(skipped - sim.node_size[block], 0)
+        skipped = max(skipped - sim.node_size[block], 0)
+    return skipped, least, largest
+
+
+@kernel
+def range_of_areas(
+    jobs: Jobs, sim: Sim, skipped: int, youngest: int
+) -> tuple[np.float32, np.float32]:
+    """Return least and largest `LOG_AREA` of the jobs behind the first ones and after `youngest`.
+
+    They are behind the first `skipped` jobs in base order, and were submitted after job `youngest`.
+    Costs two steps for each group, and looks into those that may widen what the others have. Writes
+    summaries.
+    """
+    least, largest = np.float32(1.0), np.float32(0.0)
+    first = 0
+    while skipped > 0:
+        group = sim.group_order[BASE_ORDER, first]
+        skipped, least, largest = range_in_group(
+            jobs, sim, group, skipped, youngest, least, largest
+        )
+        first += 1
+    for at in range(first, sim.n_groups[BASE_ORDER]):
+        group = sim.group_order[BASE_ORDER, at]
+        know_group(jobs, sim, group)
+        if sim.node_extreme[group, OLDEST] > youngest:
+            least = min(least, sim.node_area[group, LEAST])
+            largest = max(largest, sim.node_area[group, LARGEST])
+    # The groups above have nothing wider now. The others have jobs that do not count.
+    for at in range(first, sim.n_groups[BASE_ORDER]):
+        group = sim.group_order[BASE_ORDER, at]
+        if is_wider(sim, group, least, largest):
+            _, least, largest = range_in_group(jobs, sim, group, 0, youngest, least, largest)
     return least, largest
