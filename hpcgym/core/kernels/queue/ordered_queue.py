@@ -30,7 +30,7 @@ from hpcgym.core.kernels.queue.btree import (
     take_bounds,
 )
 from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.queue.summary import add_job, drop_job, forget
+from hpcgym.core.kernels.queue.summary import add_job, drop_job, forget, has_summary
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -186,8 +186,9 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     insert_child(sim, block, find_place(sim, which, block, job), job)
     lower_bounds(jobs, sim, block, job)
     lower_bounds(jobs, sim, sim.group_order[which, at], job)
-    if len(sim.node_extreme) > 0:
+    if has_summary(sim, block):
         add_job(jobs, sim, block, job)
+    if has_summary(sim, sim.group_order[which, at]):
         add_job(jobs, sim, sim.group_order[which, at], job)
 
 
@@ -256,8 +257,9 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     while sim.node_child[block, spot] != job:
         spot += 1
     remove_child(sim, block, spot)
-    if len(sim.node_extreme) > 0:
+    if has_summary(sim, block):
         drop_job(jobs, sim, block, job)
+    if has_summary(sim, group):
         drop_job(jobs, sim, group, job)
     # Processor bounds are exact; estimate bounds may stay too low until a search raises them.
     if jobs.processors[job] == sim.node_processors[block]:

@@ -40,6 +40,12 @@ def is_known(sim: Sim, node: int) -> bool:
 
 
 @kernel(inlined=True)
+def has_summary(sim: Sim, node: int) -> bool:
+    """Tell whether a node has a summary to be kept; none has before a long queue is observed."""
+    return len(sim.node_extreme) > 0 and is_known(sim, node)
+
+
+@kernel(inlined=True)
 def begin_summary(sim: Sim, node: int) -> None:
     """Write the summary of no jobs."""
     sim.node_extreme[node, WIDEST] = 0
@@ -66,16 +72,13 @@ def include_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
 
 @kernel
 def add_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
-    """Include a job that enters a node in its summary, if that is known."""
-    if is_known(sim, node):
-        include_job(jobs, sim, node, job)
+    """Include a job that enters a node in its summary, which is known."""
+    include_job(jobs, sim, node, job)
 
 
 @kernel
 def drop_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
     """Forget the summary of a node that a job leaves, if it has a number of that job."""
-    if not is_known(sim, node):
-        return
     area = jobs.field[job, JobField.LOG_AREA]
     if (
         job == sim.node_extreme[node, OLDEST]
