@@ -68,6 +68,7 @@ class Twin:
         self.field[:, JobField.LOG_AREA] = (np.log(width * estimate) / 30).round(2)
         episode = prepare(self.workload, SchedulerSettings())
         self.state = state_for([episode], fields=True)
+        self.state.keeps_summary[:] = 1
         table = episode.table._replace(field=self.field)
         self.row, self.jobs = sim_of(self.state, 0), Struct(table)
         self.which, self.key, self.waiting = which, key, set()

@@ -82,7 +82,6 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
     sim.log_largest = log_largest
     sim.free = sim.machine_processors
     sim.settled_head = sim.shadow = sim.pick = sim.checked_head = sim.limited_head = -1
-    sim.oldest = sim.youngest = -1
     clear_queue(sim, BASE_ORDER)
     clear_queue(sim, BACKFILL_ORDER)
     if sim.backfill == BACKFILL_MULTI_QUEUE:

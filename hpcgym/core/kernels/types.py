@@ -180,7 +180,8 @@ class Sim(Columned):
     n_steps: Counter  # steps of the environment in this episode
     n_invalid: Counter  # actions that named an empty slot
     n_entries: Counter  # entries ever taken; those not in use are listed in `spare_entry`
-    oldest: Counter  # first and last in `age`, -1 = no job waits
+    keeps_summary: Counter  # 1 while `age` and `node_*` say what waits, for observations
+    oldest: Counter  # first and last job in `age`, -1 = no job waits
     youngest: Counter
     n_profile: Counter  # steps of the profile, within a pass
     n_planned: Counter  # entries with a `planned_start`, in modes that keep reservations

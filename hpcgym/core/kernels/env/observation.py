@@ -28,6 +28,7 @@ from hpcgym.core.constants import (
     NODES_FITS,
     NODES_SHOW,
     NODES_SHOW_JOB,
+    PASS_ORDER,
     TERM_PROCESSORS,
     TERM_REGRESSED_RUN_TIME_RATIO,
     TERM_REGRESSED_SPEED,
@@ -39,10 +40,10 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.by_address import ask_nodes
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
-from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of
+from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
-from hpcgym.core.kernels.queue.selection import SHORT_LIST
-from hpcgym.core.kernels.queue.summary import first_wider, range_of_areas
+from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
+from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
@@ -108,14 +109,38 @@ def list_oldest(sim: Sim, n_first: int, most: int) -> int:
     return n
 
 
-@kernel(inlined=True)
+@kernel
+def begin_summaries(sim: Sim) -> None:
+    """Link the waiting jobs by age, and keep links and summaries from now on.
+
+    Costs O(n log n) with n waiting jobs. Writes keys of `PASS_ORDER`, which no decision has set
+    yet, `scratch`, `age`, summaries and `keeps_summary`.
+    """
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    for place in range(n):  # equal keys order by index, so by submission
+        sim.key[PASS_ORDER, entry_of(sim, sim.scratch[place])] = 0.0
+    sort_listed(sim, PASS_ORDER, n)
+    sim.oldest = sim.youngest = -1
+    for place in range(n):
+        link_youngest(sim, sim.scratch[place], entry_of(sim, sim.scratch[place]))
+    forget_all(sim)
+    sim.keeps_summary = 1
+
+
+@kernel
 def list_shown(sim: Sim, n_slots: int) -> int:
     """List the waiting jobs in `scratch` in base order, and return their number.
 
     Of a long queue list those only that are shown: the first ones, and then the oldest.
     """
-    if sim.n_waiting <= max(n_slots, SHORT_LIST):
+    longest = max(n_slots, SHORT_LIST)
+    if sim.n_waiting <= longest:
+        # A queue that grows and shrinks about this length does not begin each time anew.
+        if sim.n_waiting <= longest // 2:
+            sim.keeps_summary = 0
         return list_jobs(sim, BASE_ORDER, sim.scratch)
+    if sim.keeps_summary == 0:
+        begin_summaries(sim)
     n_first = n_slots - n_slots // OLDEST_SHARE
     return list_oldest(sim, list_first(sim, BASE_ORDER, sim.scratch, n_first), n_slots)
 

@@ -46,7 +46,8 @@ def make_node(sim: Sim, which: int) -> int:
         sim.n_nodes[which] = node + N_QUEUES
     sim.node_size[node] = 0
     clear_bounds(sim, node)
-    forget(sim, node)
+    if sim.keeps_summary == 1:
+        forget(sim, node)
     return node
 
 
@@ -157,7 +158,8 @@ def split_block(jobs: Jobs, sim: Sim, block: int, to: int) -> None:
     """Move the later half of a full block to the empty block `to`; write the bounds of both."""
     move_children(sim, block, NODE_CHILDREN // 2, to)
     clear_bounds(sim, block)
-    forget(sim, block)
+    if sim.keeps_summary == 1:
+        forget(sim, block)
     for node in (block, to):
         for place in range(sim.node_size[node]):
             lower_bounds(jobs, sim, node, sim.node_child[node, place])
@@ -168,7 +170,8 @@ def split_group(sim: Sim, group: int, to: int) -> None:
     """Move the later half of a full group to the empty group `to`; write the bounds of both."""
     move_children(sim, group, NODE_CHILDREN // 2, to)
     clear_bounds(sim, group)
-    forget(sim, group)
+    if sim.keeps_summary == 1:
+        forget(sim, group)
     for node in (group, to):
         for place in range(sim.node_size[node]):
             take_bounds(sim, node, sim.node_child[node, place])

@@ -4,8 +4,7 @@ A job takes an entry at its submission and gives it back at its start. So as man
 as jobs ever waited at once, however long the log. Until a job starts, its element of `start_time`
 encodes its entry.
 
-Simulations that are observed link their waiting jobs by age, in the order in which these took their
-entries.
+Where a long queue is observed, its jobs are linked by age.
 """
 
 from hpcgym.core.constants import FIRST_ENTRY
@@ -22,7 +21,7 @@ def entry_of(sim: Sim, job: int) -> int:
     return FIRST_ENTRY - sim.start_time[job]
 
 
-@kernel
+@kernel(inlined=True)
 def link_youngest(sim: Sim, job: int, entry: int) -> None:
     """Link a job behind all others by age; write `age`, `oldest` and `youngest`."""
     before = sim.youngest
@@ -35,7 +34,7 @@ def link_youngest(sim: Sim, job: int, entry: int) -> None:
     sim.youngest = job
 
 
-@kernel
+@kernel(inlined=True)
 def unlink(sim: Sim, entry: int) -> None:
     """Link the neighbours by age of a job with each other; write `age`, `oldest`, `youngest`."""
     before, behind = sim.age[entry, OLDER], sim.age[entry, YOUNGER]
@@ -64,7 +63,7 @@ def take_entry(sim: Sim, job: int) -> int:
         sim.n_entries = entry + 1
     sim.n_waiting += 1
     sim.start_time[job] = FIRST_ENTRY - entry
-    if len(sim.age) > 0:
+    if sim.keeps_summary == 1:
         link_youngest(sim, job, entry)
     return entry
 
@@ -78,5 +77,5 @@ def leave_entry(sim: Sim, job: int) -> None:
     sim.n_waiting -= 1
     n_spare = sim.n_entries - sim.n_waiting
     sim.spare_entry[n_spare - 1] = entry_of(sim, job)
-    if len(sim.age) > 0:
+    if sim.keeps_summary == 1:
         unlink(sim, entry_of(sim, job))

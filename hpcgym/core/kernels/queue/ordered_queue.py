@@ -30,7 +30,7 @@ from hpcgym.core.kernels.queue.btree import (
     take_bounds,
 )
 from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.queue.summary import add_job, drop_job, forget, has_summary
+from hpcgym.core.kernels.queue.summary import add_job, drop_job, forget
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -186,9 +186,8 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     insert_child(sim, block, find_place(sim, which, block, job), job)
     lower_bounds(jobs, sim, block, job)
     lower_bounds(jobs, sim, sim.group_order[which, at], job)
-    if has_summary(sim, block):
+    if sim.keeps_summary == 1:
         add_job(jobs, sim, block, job)
-    if has_summary(sim, sim.group_order[which, at]):
         add_job(jobs, sim, sim.group_order[which, at], job)
 
 
@@ -206,7 +205,8 @@ def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
     following = sim.node_child[group, place + 1]
     move_children(sim, following, 0, block)
     take_bounds(sim, block, following)
-    forget(sim, block)
+    if sim.keeps_summary == 1:
+        forget(sim, block)
     remove_child(sim, group, place + 1)
     free_node(sim, which, following)
 
@@ -218,7 +218,8 @@ def merge_groups(sim: Sim, which: int, at: int) -> None:
     following = sim.group_order[which, at + 1]
     move_children(sim, following, 0, group)
     take_bounds(sim, group, following)
-    forget(sim, group)
+    if sim.keeps_summary == 1:
+        forget(sim, group)
     remove_group(sim, which, at + 1)
 
 
@@ -257,9 +258,8 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     while sim.node_child[block, spot] != job:
         spot += 1
     remove_child(sim, block, spot)
-    if has_summary(sim, block):
+    if sim.keeps_summary == 1:
         drop_job(jobs, sim, block, job)
-    if has_summary(sim, group):
         drop_job(jobs, sim, group, job)
     # Processor bounds are exact; estimate bounds may stay too low until a search raises them.
     if jobs.processors[job] == sim.node_processors[block]:

@@ -5,7 +5,8 @@ exact, or not known. A job that enters is added to it. One that leaves and had o
 it unknown, as do splits and merges. It is computed again where an observation asks for it. So the
 queue keeps summaries in O(1), and an observation pays a node's children for each that a job left.
 
-Only simulations that are observed have summaries, and only once their queue is long.
+Summaries and the links by age are begun when a long queue is observed, and given up when it is
+short again. Other simulations pay one comparison wherever the queue changes.
 """
 
 import numpy as np
@@ -29,8 +30,7 @@ NO_JOB = 2**31 - 1
 @kernel(inlined=True)
 def forget(sim: Sim, node: int) -> None:
     """Mark the summary of a node as not known."""
-    if len(sim.node_extreme) > 0:
-        sim.node_extreme[node, WIDEST] = UNKNOWN
+    sim.node_extreme[node, WIDEST] = UNKNOWN
 
 
 @kernel(inlined=True)
@@ -39,10 +39,14 @@ def is_known(sim: Sim, node: int) -> bool:
     return sim.node_extreme[node, WIDEST] != UNKNOWN
 
 
-@kernel(inlined=True)
-def has_summary(sim: Sim, node: int) -> bool:
-    """Tell whether a node has a summary to be kept; none has before a long queue is observed."""
-    return len(sim.node_extreme) > 0 and is_known(sim, node)
+@kernel
+def forget_all(sim: Sim) -> None:
+    """Mark the summaries of all nodes of the base queue as not known."""
+    for at in range(sim.n_groups[BASE_ORDER]):
+        group = sim.group_order[BASE_ORDER, at]
+        forget(sim, group)
+        for place in range(sim.node_size[group]):
+            forget(sim, sim.node_child[group, place])
 
 
 @kernel(inlined=True)
@@ -72,13 +76,16 @@ def include_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
 
 @kernel
 def add_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
-    """Include a job that enters a node in its summary, which is known."""
-    include_job(jobs, sim, node, job)
+    """Include a job that enters a node in its summary, if that is known."""
+    if is_known(sim, node):
+        include_job(jobs, sim, node, job)
 
 
 @kernel
 def drop_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
     """Forget the summary of a node that a job leaves, if it has a number of that job."""
+    if not is_known(sim, node):
+        return
     area = jobs.field[job, JobField.LOG_AREA]
     if (
         job == sim.node_extreme[node, OLDEST]
@@ -136,7 +143,7 @@ def first_wider(jobs: Jobs, sim: Sim, free: int) -> int:
 
 
 @kernel(inlined=True)
-def is_wider(sim: Sim, node: int, least: float, largest: float) -> bool:
+def is_wider(sim: Sim, node: int, least: np.float32, largest: np.float32) -> bool:
     """Tell whether a node may have jobs with areas below `least` or above `largest`."""
     return sim.node_area[node, LEAST] < least or sim.node_area[node, LARGEST] > largest
 
