@@ -21,7 +21,7 @@ def entry_of(sim: Sim, job: int) -> int:
     return FIRST_ENTRY - sim.start_time[job]
 
 
-@kernel(inlined=True)
+@kernel
 def link_youngest(sim: Sim, job: int, entry: int) -> None:
     """Link a job behind all others by age; write `age`, `oldest` and `youngest`."""
     before = sim.youngest
@@ -34,7 +34,7 @@ def link_youngest(sim: Sim, job: int, entry: int) -> None:
     sim.youngest = job
 
 
-@kernel(inlined=True)
+@kernel
 def unlink(sim: Sim, entry: int) -> None:
     """Link the neighbours by age of a job with each other; write `age`, `oldest`, `youngest`."""
     before, behind = sim.age[entry, OLDER], sim.age[entry, YOUNGER]

@@ -187,8 +187,7 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     lower_bounds(jobs, sim, block, job)
     lower_bounds(jobs, sim, sim.group_order[which, at], job)
     if sim.keeps_summary == 1:
-        add_job(jobs, sim, block, job)
-        add_job(jobs, sim, sim.group_order[which, at], job)
+        add_job(jobs, sim, block, sim.group_order[which, at], job)
 
 
 @kernel(inlined=True)
@@ -259,8 +258,7 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
         spot += 1
     remove_child(sim, block, spot)
     if sim.keeps_summary == 1:
-        drop_job(jobs, sim, block, job)
-        drop_job(jobs, sim, group, job)
+        drop_job(jobs, sim, block, group, job)
     # Processor bounds are exact; estimate bounds may stay too low until a search raises them.
     if jobs.processors[job] == sim.node_processors[block]:
         raise_processors_of_block(jobs, sim, block)

@@ -75,25 +75,25 @@ def include_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
 
 
 @kernel
-def add_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
-    """Include a job that enters a node in its summary, if that is known."""
-    if is_known(sim, node):
-        include_job(jobs, sim, node, job)
+def add_job(jobs: Jobs, sim: Sim, block: int, group: int, job: int) -> None:
+    """Include a job that enters a block in the summaries that are known of it and its group."""
+    for node in (block, group):
+        if is_known(sim, node):
+            include_job(jobs, sim, node, job)
 
 
 @kernel
-def drop_job(jobs: Jobs, sim: Sim, node: int, job: int) -> None:
-    """Forget the summary of a node that a job leaves, if it has a number of that job."""
-    if not is_known(sim, node):
-        return
+def drop_job(jobs: Jobs, sim: Sim, block: int, group: int, job: int) -> None:
+    """Forget the summaries that have a number of a job that leaves: its block's, its group's."""
     area = jobs.field[job, JobField.LOG_AREA]
-    if (
-        job == sim.node_extreme[node, OLDEST]
-        or jobs.processors[job] == sim.node_extreme[node, WIDEST]
-        or area == sim.node_area[node, LEAST]
-        or area == sim.node_area[node, LARGEST]
-    ):
-        forget(sim, node)
+    for node in (block, group):
+        if (
+            job == sim.node_extreme[node, OLDEST]
+            or jobs.processors[job] == sim.node_extreme[node, WIDEST]
+            or area == sim.node_area[node, LEAST]
+            or area == sim.node_area[node, LARGEST]
+        ):
+            forget(sim, node)
 
 
 @kernel
