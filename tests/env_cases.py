@@ -231,6 +231,21 @@ def terms_of(info: dict[str, Any]) -> list[float]:
     return [value for key, value in info.items() if key.endswith("_term")]
 
 
+def burst(seed: int, n: int = 400, processors: int = 16) -> Workload:
+    """Make a workload most of which waits for most of the time: areas of all sizes, and ties."""
+    generator = np.random.default_rng(seed)
+    requested = 60 * generator.choice([1, 2, 3, 5, 7, 10, 30, 60, 120], n)
+    return Workload.from_arrays(
+        np.sort(generator.integers(0, 6_000, n)),
+        (requested * generator.choice([0.1, 0.5, 1.0], n)).astype(np.int64),
+        requested,
+        generator.integers(1, processors + 1, n),
+        machine_processors=processors,
+        user=generator.integers(0, 5, n),
+        name=f"burst {seed}",
+    )
+
+
 def replay(keywords: dict[str, Any], seed: int, steps: int) -> list[bytes]:
     """Make an environment by its registered name, act at random; return all that it shows."""
     env = gymnasium.make("hpcgym:HPCBatch-v0", **keywords)

@@ -417,7 +417,7 @@ class Struct(Generic[FieldsT]):
         """Write the table, and keep the arrays that it points to."""
         declared, words = layout_of(kind).arrays, words_of(cast(Any, kind))
         self._arrays = []
-        table = [0] * table_size(kind)
+        table = [0] * table_size(cast(Any, kind))
         for field, (name, each) in zip(
             cast("Iterable[Any]", self.fields), declared.items(), strict=True
         ):

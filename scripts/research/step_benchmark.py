@@ -223,7 +223,7 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
 
 
 def held(envs: SchedulingVectorEnv) -> int:
-    """Return the bytes that environments hold beside observations and 32 B for each of their jobs."""
+    """Return the bytes of environments, beside observations and 32 B for each of their jobs."""
     buffers = envs.buffers
     states = {id(state): state for state, _ in map(buffers.place_of, range(envs.num_envs))}
     blocks = sum(state.n_bytes for state in states.values())

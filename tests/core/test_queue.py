@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue import btree, ordered_queue
+from hpcgym.core.kernels.queue import btree, ordered_queue, summary
 from hpcgym.core.kernels.types import open_jobs, open_sim
+from hpcgym.core.observation_fields import N_STATIC_FIELDS, JobField
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import sim_of
@@ -42,6 +43,16 @@ def size_class_of(processors: int) -> int:
     return btree.size_class_of(processors)
 
 
+@kernel
+def first_wider(jobs: int, row: int, free: int) -> int:
+    return summary.first_wider(open_jobs(jobs), open_sim(row), free)
+
+
+@kernel
+def range_of_areas(jobs: int, row: int, skipped: int, youngest: int) -> tuple[float, float]:
+    return summary.range_of_areas(open_jobs(jobs), open_sim(row), skipped, youngest)
+
+
 class Twin:
     """A queue of ours beside a set of jobs that Python keeps."""
 
@@ -53,9 +64,13 @@ class Twin:
         self.workload = Workload.from_arrays(
             np.arange(N_JOBS), estimate, estimate, width, machine_processors=4_096
         )
+        self.field = np.zeros((N_JOBS, N_STATIC_FIELDS), dtype=np.float32)
+        self.field[:, JobField.LOG_AREA] = (np.log(width * estimate) / 30).round(2)
         episode = prepare(self.workload, SchedulerSettings())
-        self.state = state_for([episode])
-        self.row, self.jobs = sim_of(self.state, 0), Struct(episode.table)
+        self.state = state_for([episode], fields=True)
+        self.state.keeps_summary[:] = 1
+        table = episode.table._replace(field=self.field)
+        self.row, self.jobs = sim_of(self.state, 0), Struct(table)
         self.which, self.key, self.waiting = which, key, set()
         self.state.start_time[0] = s.FIRST_ENTRY - np.arange(N_JOBS)
         self.state.key[0, which] = key
@@ -74,6 +89,22 @@ class Twin:
         n = list_jobs(self.row.address, self.which, listed)
         assert listed[:n].tolist() == sorted(self.waiting, key=lambda job: (self.key[job], job))
         self.assert_bounds()
+
+    def move(self, job, key):
+        self.take_out(job)
+        self.key[job] = self.state.key[0, self.which, job] = key
+        self.put_in(job)
+
+    def assert_summaries(self, skipped, youngest, free):
+        """Compare what the nodes know of the base queue with all its jobs looked at."""
+        listed = np.array(sorted(self.waiting, key=lambda job: (self.key[job], job)), dtype=int)
+        wider = listed[self.workload.processors[listed] > free]
+        found = first_wider(self.jobs.address, self.row.address, free)
+        assert found == (wider[0] if len(wider) else -1)
+        counted = listed[skipped:][listed[skipped:] > youngest]
+        areas = self.field[counted, JobField.LOG_AREA]
+        least, largest = range_of_areas(self.jobs.address, self.row.address, skipped, youngest)
+        assert least == areas.min(initial=1.0) and largest == areas.max(initial=0.0)
 
     def assert_bounds(self):
         state, n_groups = self.state, self.state.n_groups[0, self.which]
@@ -121,6 +152,41 @@ def test_queue_that_is_emptied_from_one_end_keeps_its_bounds(forwards):
         if n % 97 == 0:
             twin.assert_equal()
     twin.assert_equal()
+
+
+@pytest.mark.parametrize("order", ["by area", "by width", "by submission", "by chance"])
+def test_summaries_of_nodes_are_those_of_their_jobs(order):
+    generator = np.random.default_rng(2)
+    twin = Twin(s.BASE_ORDER, np.zeros(N_JOBS))
+    key = {
+        "by area": twin.field[:, JobField.LOG_AREA],
+        "by width": twin.workload.processors,
+        "by submission": np.arange(N_JOBS),
+        "by chance": generator.random(N_JOBS),
+    }[order]
+    twin.key[:] = twin.state.key[0, s.BASE_ORDER] = key
+    spare = generator.permutation(N_JOBS).tolist()
+    inside = []
+    for target in (100, 1_600, 40, 900, 0):
+        while len(inside) != target:
+            change = generator.random()
+            if change < 0.1 and inside:
+                twin.move(int(generator.choice(inside)), -np.inf if change < 0.05 else change)
+            elif (len(inside) < target) == (change < 0.9):
+                inside.append(spare.pop())
+                twin.put_in(inside[-1])
+            elif inside:
+                # Extremes leave, as well as jobs by chance.
+                place = int(generator.integers(len(inside)))
+                if change > 0.5:
+                    place = int(np.argmax(twin.workload.processors[inside]))
+                spare.insert(0, inside.pop(place))
+                twin.take_out(spare[0])
+            if generator.random() < 0.1:
+                skipped = int(generator.integers(min(len(inside), 100) + 1))
+                youngest = int(sorted(inside)[min(len(inside) - 1, 20)]) if inside else -1
+                twin.assert_summaries(skipped, youngest, int(2 ** generator.uniform(0, 12)))
+                twin.assert_summaries(0, -1, 4_095)
 
 
 def test_size_class_in_a_job_table_is_that_of_the_kernels():

@@ -12,6 +12,7 @@ from env_cases import (
     KEEPING,
     RESERVING,
     Case,
+    burst,
     busy_workload,
     cases,
     env_of,
@@ -130,6 +131,25 @@ def test_every_step_is_that_of_the_twin_where_many_jobs_have_reservations(
         threshold=20_000,
     )
     play_both(Case(workload, rules, seed=2))
+
+
+@pytest.mark.parametrize("n_slots", [3, 12])
+@pytest.mark.parametrize("backfill_order", [None, "SPF"])
+@pytest.mark.parametrize("threshold", [None, 1_000])
+@pytest.mark.parametrize("action", ["job", "order"])
+def test_every_step_is_that_of_the_twin_with_most_jobs_hidden(
+    action: str, threshold: int | None, backfill_order: str | None, n_slots: int
+) -> None:
+    workload = burst(n_slots, n=150)
+    rules = rules_for(
+        workload,
+        action=action,
+        decide="event" if n_slots == 3 else "contested",
+        backfill_order=backfill_order,
+        n_slots=n_slots,
+        threshold=threshold,
+    )
+    play_both(Case(workload, rules, seed=3))
 
 
 @given(cases(reward="bsld"))

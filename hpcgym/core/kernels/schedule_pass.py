@@ -31,7 +31,7 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import easy_pass
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass
-from hpcgym.core.kernels.queue.ordered_queue import first_job, least_processors
+from hpcgym.core.kernels.queue.ordered_queue import first_job, some_job_fits
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -61,9 +61,7 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
         return False
     if sim.backfill == BACKFILL_OWN:
         return True
-    return sim.waiting_processors > sim.free and (
-        least_processors(sim, BASE_ORDER) <= sim.free or must_plan(jobs, sim)
-    )
+    return sim.waiting_processors > sim.free and (some_job_fits(sim) or must_plan(jobs, sim))
 
 
 @kernel(inlined=True)
@@ -91,7 +89,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     if (
         sim.full_passes == 0
         and sim.ordered == 0
-        and least_processors(sim, BASE_ORDER) > sim.free
+        and not some_job_fits(sim)
         and not must_plan(jobs, sim)
     ):
         # No job fits, so each is refused under this head. A reservation is made once it is needed.
@@ -109,7 +107,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     elif contested:
         finished = easy_dynamic_pass(jobs, sim)
     else:
-        easy_pass(jobs, sim)
+        finished = easy_pass(jobs, sim)
     sim.settled_head = head_to_settle(sim, is_static)
     return finished
 

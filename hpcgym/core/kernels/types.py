@@ -184,6 +184,9 @@ class Sim(Columned):
     n_steps: Counter  # steps of the environment in this episode
     n_invalid: Counter  # actions that named an empty slot
     n_entries: Counter  # entries ever taken; those not in use are listed in `spare_entry`
+    keeps_summary: Counter  # 1 while `age` and `node_*` say what waits, for observations
+    oldest: Counter  # first and last job in `age`, -1 = no job waits
+    youngest: Counter
     n_profile: Counter  # steps of the profile, within a pass
     n_planned: Counter  # entries with a `planned_start`, in modes that keep reservations
     first_unplanned: Counter  # first job that came after reservations were last made
@@ -265,12 +268,18 @@ class Sim(Columned):
 
     key: FloatTable = empty(N_ORDERS, "entries")
     """Key of each waiting job in each order, -inf beyond the threshold."""
+    age: ShortTable = empty("entries if fields", 2)
+    """Waiting jobs submitted just before and just after each, in the columns OLDER and YOUNGER."""
     spare_entry: IntVector = empty("entries")
     """Entries given back and not taken again."""
     node_child: IntTable = empty("nodes", NODE_CHILDREN)
     """Children of each node in order: blocks of a group, or jobs of a block."""
     node_estimate: IntTable = empty("nodes", "classes")
     """Least estimate in each node among jobs of at most each size class, s."""
+    node_extreme: ShortTable = empty("nodes if fields", 2)
+    """Summary of each node: most processors, -1 = not known, and oldest job; `queue.summary`."""
+    node_area: SingleTable = empty("nodes if fields", 2)
+    """Least and largest field `LOG_AREA` of its jobs."""
 
     onset: IntVector = empty("onsets if reward")
     """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""

@@ -8,13 +8,20 @@ Source: Specification, section 10, "Action semantics".
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import BACKFILL_ORDER, BASE_ORDER, N_WEIGHTS, PASS_ORDER
+from hpcgym.core.constants import (
+    BACKFILL_EASY,
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    N_WEIGHTS,
+    PASS_ORDER,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
 from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.queue.ordered_queue import clear_queue, list_jobs, put_in
+from hpcgym.core.kernels.queue.ordered_queue import clear_queue, first_job, list_jobs, put_in
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import is_overdue
+from hpcgym.core.kernels.schedule_pass import orders_are_static
 from hpcgym.core.kernels.scoring.score import score_listed
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 
@@ -43,6 +50,12 @@ def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
     for column in range(N_WEIGHTS):
         is_same = is_same and sim.weight[BASE_ORDER, column] == weight[column]
     return is_same
+
+
+@kernel(inlined=True)
+def keeps_orders(jobs: Jobs, sim: Sim) -> bool:
+    """Tell whether passes go by queues if no decision orders them, and know the picked job."""
+    return sim.backfill <= BACKFILL_EASY and jobs.nodes_pass == 0 and orders_are_static(sim)
 
 
 @kernel
@@ -125,9 +138,12 @@ def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float)
     """Put one job, -1 for a rule's first, at the front of this pass; the others follow by the rule.
 
     If the job starts, the pass stops, and the next decision may be at the same instant. If it does
-    not fit, it holds the reservation of this pass. Writes keys of `PASS_ORDER`, `ordered`, `pick`
-    and `scratch`.
+    not fit, it holds the reservation of this pass. Writes `pick` and, unless EASY goes by the base
+    order, keys of `PASS_ORDER`, `ordered` and `scratch`.
     """
+    if keeps_orders(jobs, sim) and is_rule_of_base(sim, rule, weight):
+        sim.pick = job if job >= 0 else first_job(sim, BASE_ORDER)
+        return
     first = rank_waiting(jobs, sim, rule, weight, 0.0)
     if job < 0:
         job = first

@@ -5,6 +5,10 @@ job that has not ended is read here. Fields that do not change are computed befo
 (`Jobs.field`) or at the submission (`history_field`), expectations when a job of the user ends. Two
 logarithms per visible job remain.
 
+A queue that is long beside the slots is not walked. Its first jobs come from the base order, the
+oldest from the links by age, and what is shown of the others from the summaries of the base queue's
+nodes (`hpcgym.core.kernels.queue.summary`). A short queue is listed, which costs less.
+
 Source: Specification, section 10, "Observation".
 """
 
@@ -24,6 +28,7 @@ from hpcgym.core.constants import (
     NODES_FITS,
     NODES_SHOW,
     NODES_SHOW_JOB,
+    PASS_ORDER,
     TERM_PROCESSORS,
     TERM_REGRESSED_RUN_TIME_RATIO,
     TERM_REGRESSED_SPEED,
@@ -35,8 +40,10 @@ from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.by_address import ask_nodes
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
-from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.queue.ordered_queue import list_jobs
+from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, link_youngest
+from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
+from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
+from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
@@ -85,22 +92,75 @@ def fill_slot(slot: NDArray[np.int64], mask: Floats, place: int, job: int) -> No
 
 
 @kernel
-def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> int:
+def list_oldest(sim: Sim, n_first: int, most: int) -> int:
+    """List jobs behind the `n_first` listed ones, oldest first, up to `most` in all.
+
+    The first ones in base order are listed in `scratch`, and more than `most` jobs wait. Return
+    `most`. Costs `most` steps. Writes `scratch`.
+    """
+    last = sim.scratch[n_first - 1]
+    n = n_first
+    job = sim.oldest
+    while n < most:
+        if job != last and not precedes(sim, BASE_ORDER, job, last):
+            sim.scratch[n] = job
+            n += 1
+        job = sim.age[entry_of(sim, job), YOUNGER]
+    return n
+
+
+@kernel
+def begin_summaries(sim: Sim) -> None:
+    """Link the waiting jobs by age, and keep links and summaries from now on.
+
+    Costs O(n log n) with n waiting jobs. Writes keys of `PASS_ORDER`, which no decision has set
+    yet, `scratch`, `age`, summaries and `keeps_summary`.
+    """
+    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    for place in range(n):  # equal keys order by index, so by submission
+        sim.key[PASS_ORDER, entry_of(sim, sim.scratch[place])] = 0.0
+    sort_listed(sim, PASS_ORDER, n)
+    sim.oldest = sim.youngest = -1
+    for place in range(n):
+        link_youngest(sim, sim.scratch[place], entry_of(sim, sim.scratch[place]))
+    forget_all(sim)
+    sim.keeps_summary = 1
+
+
+@kernel
+def list_shown(sim: Sim, n_slots: int) -> int:
+    """List the waiting jobs in `scratch` in base order, and return their number.
+
+    Of a long queue list those only that are shown: the first ones, and then the oldest.
+    """
+    longest = max(n_slots, SHORT_LIST)
+    if sim.n_waiting <= longest:
+        # A queue that grows and shrinks about this length does not begin each time anew.
+        if sim.n_waiting <= longest // 2:
+            sim.keeps_summary = 0
+        return list_jobs(sim, BASE_ORDER, sim.scratch)
+    if sim.keeps_summary == 0:
+        begin_summaries(sim)
+    n_first = n_slots - n_slots // OLDEST_SHARE
+    return list_oldest(sim, list_first(sim, BASE_ORDER, sim.scratch, n_first), n_slots)
+
+
+@kernel
+def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int, listed: int) -> int:
     """Choose the visible jobs, and return their number.
 
     Three quarters of the slots show the first jobs in base order, as listed in `scratch`. Of the
-    other jobs, those that have waited longest have the other slots, oldest first. `before` is the
-    number of jobs in `slot` so far. For a given number of slots the choice costs O(n_waiting).
-    Writes `slot` and `mask`.
+    other listed jobs, those that have waited longest have the other slots, oldest first. `before`
+    is the number of jobs in `slot` so far. Writes `slot` and `mask`.
     """
     n_slots = len(slot)
-    n_first = min(n_slots - n_slots // OLDEST_SHARE, sim.n_waiting)
+    n_first = min(n_slots - n_slots // OLDEST_SHARE, listed)
     for place in range(n_first):
         fill_slot(slot, mask, place, sim.scratch[place])
     # Of the other jobs keep the oldest, by insertion: jobs are numbered by submission, so the
     # smaller index has waited longer.
     shown = n_first
-    for place in range(n_first, sim.n_waiting):
+    for place in range(n_first, listed):
         job = sim.scratch[place]
         if shown < n_slots:
             shown += 1
@@ -117,17 +177,23 @@ def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int) -> 
 
 
 @kernel
-def shadow_of_base(jobs: Jobs, sim: Sim) -> int:
+def shadow_of_base(jobs: Jobs, sim: Sim, n_slots: int, listed: int) -> int:
     """Return the shadow time, s, of the first job in base order that does not fit; -1 if all fit.
 
     Writes `shadow` and `extra`, which the pass computes again.
     """
     free = sim.free
-    for place in range(sim.n_waiting):
+    is_whole = listed == sim.n_waiting
+    n_first = listed if is_whole else n_slots - n_slots // OLDEST_SHARE
+    for place in range(n_first):
         job = sim.scratch[place]
         if jobs.processors[job] > free:
             reserve(jobs, sim, job)
             return sim.shadow
+    head = -1 if is_whole else first_wider(jobs, sim, free)
+    if head >= 0:
+        reserve(jobs, sim, head)
+        return sim.shadow
     return -1
 
 
@@ -223,7 +289,7 @@ def show_free(jobs: Jobs, sim: Sim, shown: Floats) -> None:
 
 
 @kernel
-def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
+def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write count, total area, least and largest area of the waiting jobs without a slot."""
     hidden = sim.n_waiting - len(slot)
     for place in range(ClusterField.HIDDEN_JOBS, N_CLUSTER):
@@ -234,16 +300,20 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) ->
     n_first = len(slot) - len(slot) // OLDEST_SHARE
     # The last slot holds the youngest of the oldest: a job is hidden if it is younger.
     youngest = slot[len(slot) - 1] if n_first < len(slot) else -1
-    total = 0
+    # While a job waits its estimate stays: all areas less those shown are the hidden ones.
+    total = sim.waiting_area
+    for place in range(len(slot)):
+        total -= jobs.processors[slot[place]] * jobs.estimate[slot[place]]
     least = np.float32(1.0)
     most = np.float32(0.0)
-    for place in range(n_first, sim.n_waiting):
-        job = sim.scratch[place]
-        if job <= youngest:
-            continue
-        total += jobs.processors[job] * jobs.estimate[job]
-        least = min(least, jobs.field[job, JobField.LOG_AREA])
-        most = max(most, jobs.field[job, JobField.LOG_AREA])
+    if listed < sim.n_waiting:
+        least, most = range_of_areas(jobs, sim, n_first, youngest)
+    else:
+        for place in range(n_first, listed):
+            job = sim.scratch[place]
+            if job > youngest:
+                least = min(least, jobs.field[job, JobField.LOG_AREA])
+                most = max(most, jobs.field[job, JobField.LOG_AREA])
     shown[ClusterField.HIDDEN_JOBS] = squash(float(hidden), float(len(slot)))
     shown[ClusterField.HIDDEN_AREA] = squash(float(total), hour_of_machine)
     shown[ClusterField.HIDDEN_LEAST_AREA] = least
@@ -251,7 +321,7 @@ def show_hidden(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) ->
 
 
 @kernel
-def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -> None:
+def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats, listed: int) -> None:
     """Write the state of the cluster, shape (N_CLUSTER,)."""
     machine = sim.machine_processors
     show_free(jobs, sim, shown)
@@ -265,7 +335,7 @@ def show_cluster(jobs: Jobs, sim: Sim, slot: NDArray[np.int64], shown: Floats) -
     angle = 2.0 * math.pi * moment / WEEK_S
     shown[ClusterField.HOUR_OF_WEEK_SIN] = np.float32(math.sin(angle))
     shown[ClusterField.HOUR_OF_WEEK_COS] = np.float32(math.cos(angle))
-    show_hidden(jobs, sim, slot, shown)
+    show_hidden(jobs, sim, slot, shown, listed)
 
 
 @kernel(inlined=True)
@@ -332,13 +402,13 @@ def observe(
     what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
     `day_ago`, and what `expect_now` writes.
     """
-    list_jobs(sim, BASE_ORDER, sim.scratch)
+    listed = list_shown(sim, len(slot))
     before = count_visible(slot)
-    shown = fill_slots(sim, slot, mask, before)
+    shown = fill_slots(sim, slot, mask, before, listed)
     if jobs.nodes_pass == 0:
-        shadow = shadow_of_base(jobs, sim)
+        shadow = shadow_of_base(jobs, sim, len(slot), listed)
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
     else:
         show_jobs_on_nodes(jobs, sim, slot, shown_jobs, shown_cluster, mask, shown, before)
-    show_cluster(jobs, sim, slot, shown_cluster)
+    show_cluster(jobs, sim, slot, shown_cluster, listed)

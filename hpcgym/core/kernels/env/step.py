@@ -25,6 +25,8 @@ from hpcgym.core.constants import (
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.actions import (
+    is_rule_of_base,
+    keeps_orders,
     order_picked_first,
     order_visible_first,
     score_waiting,
@@ -81,7 +83,8 @@ def take_action(
         set_rule_parameters(sim, action_spec.rule_weight[index])
     if sim.decide == DECIDE_INTERVAL:
         sim.order_rule = rule
-    else:
+    # Queues are in the base order already.
+    elif not (keeps_orders(jobs, sim) and is_rule_of_base(sim, rule, sim.weight[PASS_ORDER])):
         score_waiting(jobs, sim, rule)
 
 

@@ -28,7 +28,7 @@ from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, start_front
 from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_profile, take_interval
-from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -85,7 +85,7 @@ def walk_queue(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> int:
     narrow = count_narrow(jobs, sim, first, n)
     misfits = 1  # jobs that do not fit, the head among them
     walked = 0
-    while narrow > 0 and least_processors(sim, BASE_ORDER) <= sim.free:
+    while narrow > 0 and some_job_fits(sim):
         if misfits >= most and not is_walked_whole:
             break
         if first > 0:
@@ -121,7 +121,7 @@ def backfill_others(jobs: Jobs, sim: Sim, primary: int, first: int, n: int) -> N
         job = take_first(sim, which, left - taken, taken)
         if starts_now(jobs, sim, job):
             start_behind(jobs, sim, job)
-            if least_processors(sim, BASE_ORDER) > sim.free:
+            if not some_job_fits(sim):
                 return
 
 

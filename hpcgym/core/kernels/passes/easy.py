@@ -23,29 +23,51 @@ Cost, with n waiting jobs: O(log n) for each job that starts. The reservation co
 running job that is estimated to end by the shadow time. The sweep costs a step for each group of
 the queue, and for each job of the blocks that are not skipped.
 
+A decision may pick a job. It goes before all jobs within the threshold, in both orders unless the
+backfill order has a queue of its own, and its start ends the pass.
+
 Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass".
 """
 
-from hpcgym.core.constants import BACKFILL_EASY, BACKFILL_ORDER, BASE_ORDER, NEVER, NO_HEAD
+from hpcgym.core.constants import (
+    BACKFILL_EASY,
+    BACKFILL_ORDER,
+    BASE_ORDER,
+    BY_BASE,
+    NEVER,
+    NO_HEAD,
+    PASS_ORDER,
+    PICK_STARTED,
+)
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
-from hpcgym.core.kernels.queue.ordered_queue import first_job
-from hpcgym.core.kernels.running_jobs import start_waiting
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.ordered_queue import first_job, put_in, take_out
+from hpcgym.core.kernels.running_jobs import is_overdue, start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
+
+LOWEST_KEY = -1.7976931348623157e308
+"""Key of a job that goes before all jobs within the threshold, and after those beyond it."""
 
 
 @kernel(inlined=True)
 def start_in_order(jobs: Jobs, sim: Sim) -> int:
-    """Start jobs from the front of the base order while they fit (step 1).
+    """Start jobs from the front of the base order while they fit, the picked job first (step 1).
 
-    Return the head, `NO_HEAD` if no job waits any more. Writes what `start_waiting` writes.
+    Return the head; `NO_HEAD` if no job waits any more, `PICK_STARTED` if the picked job started.
+    Writes what `start_waiting` writes.
     """
+    pick = sim.pick
     while sim.n_waiting > 0:
         job = first_job(sim, BASE_ORDER)
+        if pick >= 0 and not is_overdue(sim, job):
+            job = pick
         if jobs.processors[job] > sim.free:
             return job
         start_waiting(jobs, sim, job, False)
         sim.checked_head = -1  # a start ahead of the head may delay it
+        if job == pick:
+            return PICK_STARTED
     return NO_HEAD
 
 
@@ -189,9 +211,35 @@ def may_backfill(sim: Sim, head: int) -> bool:
     return head >= 0 and sim.backfill == BACKFILL_EASY and sim.n_waiting > 1 and sim.free > 0
 
 
+@kernel
+def move_in_base(jobs: Jobs, sim: Sim, job: int, key: float) -> None:
+    """Give a waiting job another key in the base order; write the key and the queue."""
+    take_out(jobs, sim, BASE_ORDER, job)
+    sim.key[BASE_ORDER, entry_of(sim, job)] = key
+    put_in(jobs, sim, BASE_ORDER, job)
+
+
+@kernel
+def backfill_with_pick(jobs: Jobs, sim: Sim, head: int) -> None:
+    """Start every job that may start behind a head that is not the picked job, that job first.
+
+    Writes what `backfill` writes, and a key of `PASS_ORDER`.
+    """
+    pick = sim.pick
+    # Beyond the threshold a job has its place, and in a queue of its own the backfill order has.
+    is_moved = not is_overdue(sim, pick) and sim.backfill_rule == BY_BASE
+    if is_moved:
+        key = sim.key[BASE_ORDER, entry_of(sim, pick)]
+        sim.key[PASS_ORDER, entry_of(sim, pick)] = key
+        move_in_base(jobs, sim, pick, LOWEST_KEY)
+    backfill(jobs, sim, kept_backfill_order(sim), head)
+    if is_moved and sim.start_time[pick] < 0:
+        move_in_base(jobs, sim, pick, sim.key[PASS_ORDER, entry_of(sim, pick)])
+
+
 @kernel(inlined=True)
-def easy_pass(jobs: Jobs, sim: Sim) -> None:
-    """Make an EASY pass in orders that are kept.
+def easy_pass(jobs: Jobs, sim: Sim) -> bool:
+    """Make an EASY pass in orders that are kept; return False if it stopped at the picked job.
 
     Writes what `start_waiting` and `backfill` write, `shadow` and `extra`; `shadow` is -1 where no
     reservation was needed.
@@ -200,4 +248,8 @@ def easy_pass(jobs: Jobs, sim: Sim) -> None:
     head = start_in_order(jobs, sim)
     if may_backfill(sim, head):
         reserve(jobs, sim, head)
-        backfill(jobs, sim, kept_backfill_order(sim), head)
+        if sim.pick >= 0 and head != sim.pick:
+            backfill_with_pick(jobs, sim, head)
+        else:
+            backfill(jobs, sim, kept_backfill_order(sim), head)
+    return head != PICK_STARTED

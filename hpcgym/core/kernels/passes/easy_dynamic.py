@@ -25,7 +25,7 @@ from hpcgym.core.kernels.passes.easy import (
     reserve,
     start_in_order,
 )
-from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import sort_listed, take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.scoring.score import score_listed
@@ -83,7 +83,7 @@ def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
     pick = sim.pick
     taken = 0
     # Without a job that fits, no head is needed: nothing could start behind it.
-    while least_processors(sim, BASE_ORDER) <= sim.free:
+    while some_job_fits(sim):
         job = take_first(sim, primary, sim.n_waiting, taken)
         if jobs.processors[job] > sim.free:
             return job
@@ -137,7 +137,7 @@ def backfill_first(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
             start_waiting(jobs, sim, job, True)
-            if least_processors(sim, BASE_ORDER) > sim.free:
+            if not some_job_fits(sim):
                 return
 
 

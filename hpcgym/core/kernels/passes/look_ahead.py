@@ -25,7 +25,7 @@ from hpcgym.core.constants import BASE_ORDER, NEVER, PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
-from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -164,7 +164,7 @@ def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
 def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass that looks ahead; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
-    if head >= 0 and least_processors(sim, BASE_ORDER) <= sim.free:
+    if head >= 0 and some_job_fits(sim):
         reserve(jobs, sim, head)
         n = sim.n_waiting - 1
         width = int(min(sim.window, float(n)))

@@ -32,7 +32,7 @@ from hpcgym.core.kernels.passes.easy_dynamic import make_primary_order
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
 from hpcgym.core.kernels.passes.multi_queue_partitions import class_of
 from hpcgym.core.kernels.passes.profile import make_profile
-from hpcgym.core.kernels.queue.ordered_queue import least_processors, list_jobs
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import sort_listed
 from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -94,7 +94,7 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
                 return PICK_STARTED
         narrow -= int(jobs.processors[job] <= free)
         # Jobs set aside above still count as `narrow`, so at 0 none of them can start.
-        if narrow == 0 or least_processors(sim, BASE_ORDER) > sim.free:
+        if narrow == 0 or not some_job_fits(sim):
             return 0
     return left
 

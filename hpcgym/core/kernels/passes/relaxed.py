@@ -16,7 +16,7 @@ Cost: that of EASY, and a second walk over the releases up to the limit.
 Source: Ward, Mahood and West 2002; Specification, section 8, "Relaxed".
 """
 
-from hpcgym.core.constants import BASE_ORDER, PICK_STARTED
+from hpcgym.core.constants import PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfill, kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import (
@@ -25,7 +25,7 @@ from hpcgym.core.kernels.passes.easy_dynamic import (
     make_backfill_order,
     start_front,
 )
-from hpcgym.core.kernels.queue.ordered_queue import least_processors
+from hpcgym.core.kernels.queue.ordered_queue import some_job_fits
 from hpcgym.core.kernels.types import Jobs, Sim
 
 LONGEST_DELAY_S = 2.0**60
@@ -69,7 +69,7 @@ def relax(jobs: Jobs, sim: Sim, head: int) -> None:
 def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass that may delay the head; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
-    if head >= 0 and least_processors(sim, BASE_ORDER) <= sim.free:
+    if head >= 0 and some_job_fits(sim):
         relax(jobs, sim, head)
         if contested:
             n = list_candidates(jobs, sim)

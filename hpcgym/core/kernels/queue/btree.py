@@ -17,6 +17,7 @@ Nodes are allocated once. Spare nodes form a linked list through their first chi
 
 from hpcgym.core.constants import NEVER, NODE_CHILDREN, SIZE_CLASSES
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.queue.summary import forget
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -45,6 +46,8 @@ def make_node(sim: Sim, which: int) -> int:
         sim.n_nodes[which] = node + 1 + sim.backfill_order_is_static
     sim.node_size[node] = 0
     clear_bounds(sim, node)
+    if sim.keeps_summary == 1:
+        forget(sim, node)
     return node
 
 
@@ -156,6 +159,8 @@ def split_block(jobs: Jobs, sim: Sim, block: int, to: int) -> None:
     """Move the later half of a full block to the empty block `to`; write the bounds of both."""
     move_children(sim, block, NODE_CHILDREN // 2, to)
     clear_bounds(sim, block)
+    if sim.keeps_summary == 1:
+        forget(sim, block)
     for node in (block, to):
         for place in range(sim.node_size[node]):
             lower_bounds(jobs, sim, node, sim.node_child[node, place])
@@ -166,6 +171,8 @@ def split_group(sim: Sim, group: int, to: int) -> None:
     """Move the later half of a full group to the empty group `to`; write the bounds of both."""
     move_children(sim, group, NODE_CHILDREN // 2, to)
     clear_bounds(sim, group)
+    if sim.keeps_summary == 1:
+        forget(sim, group)
     for node in (group, to):
         for place in range(sim.node_size[node]):
             take_bounds(sim, node, sim.node_child[node, place])

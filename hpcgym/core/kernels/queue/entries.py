@@ -3,11 +3,16 @@
 A job takes an entry at its submission and gives it back at its start. So as many entries are in use
 as jobs ever waited at once, however long the log. Until a job starts, its element of `start_time`
 encodes its entry.
+
+Where a long queue is observed, its jobs are linked by age.
 """
 
 from hpcgym.core.constants import FIRST_ENTRY
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Sim
+
+OLDER, YOUNGER = 0, 1
+"""Columns of `Sim.age`."""
 
 
 @kernel(inlined=True)
@@ -16,11 +21,38 @@ def entry_of(sim: Sim, job: int) -> int:
     return FIRST_ENTRY - sim.start_time[job]
 
 
+@kernel
+def link_youngest(sim: Sim, job: int, entry: int) -> None:
+    """Link a job behind all others by age; write `age`, `oldest` and `youngest`."""
+    before = sim.youngest
+    sim.age[entry, OLDER] = before
+    sim.age[entry, YOUNGER] = -1
+    if before < 0:
+        sim.oldest = job
+    else:
+        sim.age[entry_of(sim, before), YOUNGER] = job
+    sim.youngest = job
+
+
+@kernel
+def unlink(sim: Sim, entry: int) -> None:
+    """Link the neighbours by age of a job with each other; write `age`, `oldest`, `youngest`."""
+    before, behind = sim.age[entry, OLDER], sim.age[entry, YOUNGER]
+    if before < 0:
+        sim.oldest = behind
+    else:
+        sim.age[entry_of(sim, before), YOUNGER] = behind
+    if behind < 0:
+        sim.youngest = before
+    else:
+        sim.age[entry_of(sim, behind), OLDER] = before
+
+
 @kernel(inlined=True)
 def take_entry(sim: Sim, job: int) -> int:
     """Count a job as waiting, and return an entry for it: the one given back last, or a new one.
 
-    Writes `n_waiting`, `n_entries` and the job's `start_time`.
+    Writes `n_waiting`, `n_entries`, the job's `start_time`, and `age` where it is kept.
     """
     entry = sim.n_entries
     # Each waiting job has one of the `n_entries` entries, so the others are spare.
@@ -31,6 +63,8 @@ def take_entry(sim: Sim, job: int) -> int:
         sim.n_entries = entry + 1
     sim.n_waiting += 1
     sim.start_time[job] = FIRST_ENTRY - entry
+    if sim.keeps_summary == 1:
+        link_youngest(sim, job, entry)
     return entry
 
 
@@ -38,8 +72,10 @@ def take_entry(sim: Sim, job: int) -> int:
 def leave_entry(sim: Sim, job: int) -> None:
     """Count a job as no longer waiting, before its start is written, and take its entry back.
 
-    Writes `n_waiting` and `spare_entry`.
+    Writes `n_waiting`, `spare_entry`, and `age` where it is kept.
     """
     sim.n_waiting -= 1
     n_spare = sim.n_entries - sim.n_waiting
     sim.spare_entry[n_spare - 1] = entry_of(sim, job)
+    if sim.keeps_summary == 1:
+        unlink(sim, entry_of(sim, job))

@@ -14,7 +14,7 @@ Source: Specification, section 1, "Queue order".
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import NEVER, NODE_CHILDREN
+from hpcgym.core.constants import BASE_ORDER, NODE_CHILDREN
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import (
     free_node,
@@ -30,6 +30,7 @@ from hpcgym.core.kernels.queue.btree import (
     take_bounds,
 )
 from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.summary import add_job, drop_job, forget
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -68,13 +69,13 @@ def first_job(sim: Sim, which: int) -> int:
 
 
 @kernel(inlined=True)
-def least_processors(sim: Sim, which: int) -> int:
-    """Return the fewest processors that a job of the queue requests, `NEVER` if it is empty."""
-    # One step per group: the bounds of groups are exact.
-    least = NEVER
-    for at in range(sim.n_groups[which]):
-        least = min(least, sim.node_processors[sim.group_order[which, at]])
-    return least
+def some_job_fits(sim: Sim) -> bool:
+    """Tell whether a waiting job requests no more processors than are free."""
+    # The bounds of groups are exact. With a long queue one of the first says yes, if any does.
+    for at in range(sim.n_groups[BASE_ORDER]):
+        if sim.node_processors[sim.group_order[BASE_ORDER, at]] <= sim.free:
+            return True
+    return False
 
 
 @kernel(inlined=True)
@@ -185,6 +186,8 @@ def put_in(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     insert_child(sim, block, find_place(sim, which, block, job), job)
     lower_bounds(jobs, sim, block, job)
     lower_bounds(jobs, sim, sim.group_order[which, at], job)
+    if sim.keeps_summary == 1:
+        add_job(jobs, sim, block, sim.group_order[which, at], job)
 
 
 @kernel(inlined=True)
@@ -201,6 +204,8 @@ def merge_blocks(sim: Sim, which: int, group: int, place: int) -> None:
     following = sim.node_child[group, place + 1]
     move_children(sim, following, 0, block)
     take_bounds(sim, block, following)
+    if sim.keeps_summary == 1:
+        forget(sim, block)
     remove_child(sim, group, place + 1)
     free_node(sim, which, following)
 
@@ -212,6 +217,8 @@ def merge_groups(sim: Sim, which: int, at: int) -> None:
     following = sim.group_order[which, at + 1]
     move_children(sim, following, 0, group)
     take_bounds(sim, group, following)
+    if sim.keeps_summary == 1:
+        forget(sim, group)
     remove_group(sim, which, at + 1)
 
 
@@ -250,6 +257,8 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
     while sim.node_child[block, spot] != job:
         spot += 1
     remove_child(sim, block, spot)
+    if sim.keeps_summary == 1:
+        drop_job(jobs, sim, block, group, job)
     # Processor bounds are exact; estimate bounds may stay too low until a search raises them.
     if jobs.processors[job] == sim.node_processors[block]:
         raise_processors_of_block(jobs, sim, block)
@@ -257,6 +266,22 @@ def take_out(jobs: Jobs, sim: Sim, which: int, job: int) -> None:
             raise_processors_of_group(sim, group)
     if sim.node_size[block] <= NODE_CHILDREN // 2:
         tidy_up(sim, which, at, place)
+
+
+@kernel
+def list_first(sim: Sim, which: int, listed: NDArray[np.int64], most: int) -> int:
+    """List the first jobs of a queue, `most` of them or all, and return their number."""
+    n = 0
+    for at in range(sim.n_groups[which]):
+        group = sim.group_order[which, at]
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            for spot in range(min(sim.node_size[block], most - n)):
+                listed[n] = sim.node_child[block, spot]
+                n += 1
+            if n == most:
+                return n
+    return n
 
 
 @kernel
