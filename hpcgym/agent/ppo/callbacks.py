@@ -26,7 +26,8 @@ class ValidationCallback(BaseCallback):
     Args:
         config: Hyper-parameters of the training.
         validation: Weeks held back.
-        save: Called to write a checkpoint, at the start, every few rollouts and at the end.
+        save: Called to write a checkpoint, at the start, every few rollouts, as `SAVING` allows,
+            and at the end.
 
     Attributes:
         work: What is told of the training's progress.
