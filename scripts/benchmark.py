@@ -13,7 +13,7 @@ from rich.console import Console
 
 import hpcgym
 from hpcgym.errors import TraceError
-from research import benchmark, nodes_benchmark, step_benchmark
+from research import benchmark, nodes_benchmark, step_benchmark, training_benchmark
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import reference
@@ -64,6 +64,9 @@ if __name__ == "__main__":
         metavar=("WAITING", "NODES"),
         help="longest queue and largest machine on which a pass is measured",
     )
+    parser.add_argument(
+        "--before", type=Path, nargs="*", default=(), help="checkouts to train beside this one"
+    )
     asked = parser.parse_args()
     console, logs = Console(), found_logs()
     main = next((log for log in logs if log.name.startswith("SDSC-SP2")), logs[0])
@@ -85,3 +88,6 @@ if __name__ == "__main__":
     console.print(nodes_benchmark.over_node_settings(asked.jobs_on_nodes // 10, few))
     console.print(nodes_benchmark.over_waiting_on_nodes(*asked.largest_pass))
     console.print(nodes_benchmark.steps_on_nodes("hetero-64-weeks", (1, 16, 64), asked.repeats))
+    trained = [scenario] if len(logs) < 5 else list(training_benchmark.SCENARIOS)
+    before = [path.resolve() for path in asked.before]
+    console.print(training_benchmark.training(trained, before, asked.repeats))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import Annotated, Any
 
 import typer
@@ -65,6 +66,8 @@ class HouseGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from error
         except Exception as error:
             text = failure(error)
+            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+                text = f"{error.filename or 'standard output'}: {error.strerror}"
             if text is None:
                 raise
             typer.echo(f"hpcgym: {text}", err=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
     from hpcgym.agent.ppo import Trained
@@ -40,6 +41,10 @@ OnShelf: TypeAlias = Annotated[
 ]
 ReplaceCard: TypeAlias = Annotated[
     bool, typer.Option("--force", help="Replace a card that is there.")
+]
+ReplaceTraining: TypeAlias = Annotated[
+    bool,
+    typer.Option("--force", help="Replace a card and, without --resume, a training in the folder."),
 ]
 
 
@@ -84,7 +89,7 @@ def train_agent(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
     ] = False,
-    force: ReplaceCard = False,
+    force: ReplaceTraining = False,
     shelf: OnShelf = False,
 ) -> None:
     """Train a network by PPO; write its card, its weights, a checkpoint and TensorBoard's files.
@@ -93,7 +98,8 @@ def train_agent(
     runs/ppo/NAME.toml` runs it, and never on a week of its training.
 
     Several --scenario make a mixture of logs. The same command with --resume goes on from the
-    checkpoint; only --steps, --minutes and --threads may then change.
+    checkpoint; only --steps, --minutes and --threads may then change. Ctrl-C waits for the end of a
+    rollout, so that nothing is lost; the second Ctrl-C does not.
     """
     trained, card = train_and_write(**context.params, command=command_line(context))
     for done, ratio, _ in trained.history:
@@ -133,7 +139,7 @@ def train_and_write(
     """
     from hpcgym.agent import ppo
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
-    from hpcgym.agent.ppo.checkpoint import TrainingSettings
+    from hpcgym.agent.ppo.checkpoint import CHECKPOINT, TrainingSettings
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.output import output_folder
 
@@ -150,7 +156,12 @@ def train_and_write(
     with output_folder(output) as folder:
         ensure_free(name, folder, shelf=shelf, force=force)
         logs = digests_of_logs(scenarios)
-        try:
+        if (folder / CHECKPOINT).exists() and not (resume or force):
+            raise HpcgymError(
+                f"{folder / CHECKPOINT}: a training is kept here; go on with it by --resume, "
+                "replace it by --force, or name another folder by --output"
+            )
+        with _saying_how_to_go_on(folder, command):
             if resume:
                 asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
                 trained = ppo.resume(folder, asked=asked, progress=True)
@@ -164,15 +175,29 @@ def train_and_write(
                     output=folder,
                     progress=True,
                 )
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                "the same command with --resume goes on from the last checkpoint"
-            ) from None
-        training = Training(
-            trained.weeks, trained.seed, trained.seconds, version_of_code(), command, logs
-        )
-        card = write_agent(trained, name, folder, training, force=force)
+            training = Training(
+                trained.weeks, trained.seed, trained.seconds, version_of_code(), command, logs
+            )
+            card = write_agent(trained, name, folder, training, force=force)
     return trained, put_on_shelf(card, force=force) if shelf else card
+
+
+@contextmanager
+def _saying_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
+    """Add to an interruption, and to a failure to write, the command that goes on."""
+    from hpcgym.agent.ppo.checkpoint import CHECKPOINT
+
+    def again() -> str:
+        is_kept, words = (folder / CHECKPOINT).exists(), shlex.split(command)
+        return command if not is_kept or "--resume" in words else f"{command} --resume"
+
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        what = str(error) or "no decision is lost"
+        raise KeyboardInterrupt(f"{what}; go on with: {again()}") from None
+    except OutputError as error:
+        raise OutputError(f"{error}; once that is mended, go on with: {again()}") from error
 
 
 def chosen_weeks(

@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import typer
@@ -104,6 +105,7 @@ def test_command_starts_without_loading_what_only_some_commands_need() -> None:
     heavy = ["numba", "pandas", "matplotlib", "torch", "stable_baselines3", "pygame"]
     code = f"""
 import sys
+from pathlib import Path
 from typer.testing import CliRunner
 from hpcgym.cli import app
 assert CliRunner().invoke(app, ["simulate", "--help"]).exit_code == 0
@@ -166,3 +168,16 @@ def test_no_table_is_wider_than_the_terminal(
     whole = ("/", "settings: ")  # a path is never broken in a name, settings are in one line
     tables = [line for line in printed if not any(one in line for one in whole)]
     assert max(map(len, tables)) <= columns
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device on this system")
+def test_a_full_disk_behind_standard_output_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hpcgym", "agents", "list"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "hpcgym: standard output: No space left on device\n"

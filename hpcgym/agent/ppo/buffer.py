@@ -1,13 +1,21 @@
-"""Rollouts whose advantages are normalised within groups that play the same episodes."""
+"""Rollouts whose advantages are normalised within groups that play the same episodes.
+
+Observations are kept without their empty slots, as networks take them: most slots are empty, and a
+minibatch of whole observations is 14 MB.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sb3_contrib.common.maskable.buffers import MaskableDictRolloutBuffer
 from stable_baselines3.common.buffers import DictRolloutBuffer
+
+from hpcgym.agent.ppo.plackett_luce import ranks_of
+from hpcgym.agent.ppo.torch_networks import Packed
 
 
 class _InGroups:
@@ -15,7 +23,11 @@ class _InGroups:
 
     Attributes:
         ordinal: Episodes begun by each environment, shape (n_envs,).
+        policy: Has packed the observations of the step that is added.
     """
+
+    policy: Any
+    observations: Any
 
     def __init__(self, *args: Any, group_size: int, **kwargs: Any) -> None:
         self._group_size = group_size
@@ -26,11 +38,14 @@ class _InGroups:
         """Empty the buffer; episodes go on."""
         self._episode = np.zeros((self.buffer_size, self.n_envs), dtype=np.int64)
         super().reset()  # type: ignore[misc]
+        self.observations = {}  # those that the learner would keep
+        self._steps: list[Packed] = []
 
     def add(self: Any, *args: Any, **kwargs: Any) -> None:
         """Add a step, as the buffer of Stable-Baselines3 does."""
         self.ordinal += np.asarray(args[3], dtype=np.int64)
         self._episode[self.pos] = self.ordinal
+        self._steps.append(self.policy.packed)
         super().add(*args, **kwargs)  # type: ignore[misc]
 
     def compute_returns_and_advantage(self: Any, last_values: Any, dones: Any) -> None:
@@ -40,6 +55,42 @@ class _InGroups:
         if self._group_size == 1:
             group, self._episode = np.zeros_like(group), np.zeros_like(self._episode)
         self.advantages = normalised(self.advantages, group, self._episode)
+
+    def get(self: Any, batch_size: int | None = None) -> Any:
+        """Yield minibatches, with observations as `Packed`."""
+        if not self.generator_ready:
+            self._flatten()
+        yield from super().get(batch_size)  # type: ignore[misc]
+
+    def _flatten(self: Any) -> None:
+        """Join the steps; decisions are in the order of Stable-Baselines3's buffers."""
+        parts: Any = Packed(*zip(*self._steps, strict=True))  # type: ignore[arg-type]
+        mask, cluster = torch.stack(parts.mask), torch.stack(parts.cluster)
+        n_jobs = mask.sum(dim=2).cpu().numpy()
+        begin = n_jobs.cumsum().reshape(n_jobs.shape) - n_jobs
+        self._n_jobs, self._begin = n_jobs.T.ravel(), begin.T.ravel()
+        self._mask, self._cluster = (one.transpose(0, 1).flatten(0, 1) for one in (mask, cluster))
+        self._jobs = torch.cat(parts.jobs)
+        self._rank = None
+        if self.actions.shape == mask.shape:  # of an order
+            self._rank = torch.as_tensor(ranks_of(self.actions), device=mask.device)[mask]
+
+    def _get_samples(self: Any, batch_inds: NDArray[np.int64], env: Any = None) -> Any:
+        """Return the samples of a minibatch."""
+        samples = super()._get_samples(batch_inds, env)  # type: ignore[misc]
+        n_jobs, device = self._n_jobs[batch_inds], self._mask.device
+        before = n_jobs.cumsum() - n_jobs
+        places = np.repeat(self._begin[batch_inds] - before, n_jobs) + np.arange(n_jobs.sum())
+        owner = np.repeat(np.arange(len(n_jobs)), n_jobs)
+        rows, chosen = (torch.as_tensor(one, device=device) for one in (places, batch_inds))
+        packed = Packed(
+            self._jobs.index_select(0, rows),
+            torch.as_tensor(owner, device=device),
+            self._cluster.index_select(0, chosen),
+            self._mask.index_select(0, chosen),
+            None if self._rank is None else self._rank.index_select(0, rows),
+        )
+        return samples._replace(observations=packed)
 
 
 class GroupBuffer(_InGroups, DictRolloutBuffer):

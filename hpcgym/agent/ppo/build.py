@@ -116,6 +116,7 @@ def model_of(config: PPOConfig, env: HPCBatchVecEnv, seed: int, output: str | Pa
         seed=seed,
         device=config.device,
     )
+    model.rollout_buffer.policy = model.policy
     logger = Logger(None, [])
     if output is not None:
         logger = configure(str(make_folder(output)), ["tensorboard"])

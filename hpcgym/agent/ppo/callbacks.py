@@ -20,12 +20,14 @@ class ValidationCallback(BaseCallback):
     """Keeps the best network by validation, and ends the training when it gets no better.
 
     TensorBoard gets `validation/ratio_to_saf`, `validation/mean_log_ratio`, `validation/mean_bsld`,
-    and `schedule/mean_bsld` and `schedule/return` of the episodes that a rollout ends.
+    and `schedule/mean_bsld` and `schedule/return` of the episodes that a rollout ends; all at the
+    decisions that the network has learned from.
 
     Args:
         config: Hyper-parameters of the training.
         validation: Weeks held back.
-        save: Called to write a checkpoint, after each validation that is due and at the end.
+        save: Called to write a checkpoint, at the start, every few rollouts, as `SAVING` allows,
+            and at the end.
 
     Attributes:
         work: What is told of the training's progress.
@@ -34,6 +36,7 @@ class ValidationCallback(BaseCallback):
         best_ratio: Its ratio to SAF.
         history: Of each validation the steps, the ratio and the mean log ratio.
         seconds: Duration of the training, s, earlier parts of it included.
+        is_interrupted: Whether to save before the next rollout.
 
     Source: Specification, section 10; averages of iterates: Polyak and Juditsky 1992.
     """
@@ -48,12 +51,14 @@ class ValidationCallback(BaseCallback):
         self.seconds = 0.0
         self.work = Steps(config.steps, "PPO", "decisions")
         self._since = time.perf_counter()
-        self._n_rollouts, self._stale, self._validated, self._averaged = 0, 0, -1, -1
+        self._n_rollouts, self._stale = 0, 0
+        self._validated, self._averaged, self._logged = -1, -1, -1
         self._returns = np.zeros(config.n_envs)
-        self._stops = False
+        self._stops, self.is_interrupted = False, False
+        self._saved, self._saving = -np.inf, 0.0
 
     _STATE: tuple[str, ...] = ("average", "best", "best_ratio", "history", "_returns")
-    _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged")
+    _STATE += ("_n_rollouts", "_stale", "_validated", "_averaged", "_logged")
 
     def state(self) -> dict[str, Any]:
         """Return what a checkpoint keeps."""
@@ -67,17 +72,19 @@ class ValidationCallback(BaseCallback):
         self._since = time.perf_counter()
 
     def _on_rollout_start(self) -> None:
-        """Average; grow windows; validate and save when due; decide whether to stop."""
+        """Average; grow windows; validate and save when due; log; decide whether to stop."""
         self._add_network()
         if grow_windows(self.model, self._config, self._done):
             self._returns[:] = 0.0
-        is_new = self._is_due and self._validate()
+        if self._is_due:
+            self._validate()
+        self._log()
         self._take_time()
         is_late = 0 < self._config.minutes * 60 <= self.seconds
         is_stale = 0 < self._config.patience <= self._stale
         self._stops = is_late or is_stale
-        if is_new or self._stops:  # the learner steps once more before it is told to stop
-            self._save()
+        if self._is_save_due or self.is_interrupted or self._stops:
+            self._save_in_time()  # now: the learner steps once more before it is told to stop
 
     def _on_step(self) -> bool:
         """Log the metrics of episodes that end; return False to end the training."""
@@ -101,9 +108,23 @@ class ValidationCallback(BaseCallback):
             self._add_network()
             if self._is_due:
                 self._validate()
-            self._save()
+            self._log()
+            self._save_in_time()
         self._validate()
-        self.logger.dump(self.num_timesteps)
+        self.logger.dump(self._n_steps)
+
+    def _save_in_time(self) -> None:
+        """Save, and note how long that takes."""
+        since = time.perf_counter()
+        self._save()
+        self._saved = time.perf_counter()
+        self._saving = self._saved - since
+
+    def _log(self) -> None:
+        """Let the learner write what it has noted since the last rollout, once per rollout."""
+        if self._logged < self._n_rollouts:
+            self._logged = self._n_rollouts
+            self.model.dump_logs()
 
     def _add_network(self) -> None:
         """Add the network to the average, once per rollout."""
@@ -114,10 +135,10 @@ class ValidationCallback(BaseCallback):
         old = self.average or new
         self.average = {key: keeps * old[key] + (1 - keeps) * new[key] for key in new}
 
-    def _validate(self) -> bool:
-        """Compare the average with SAF; return False where that has been done."""
+    def _validate(self) -> None:
+        """Compare the average with SAF, unless that has been done."""
         if self._validated == self._n_rollouts:
-            return False
+            return
         agent = NetworkAgent(self._config.spec, self.average)
         score = self._validation.score(agent)
         self._validated = self._n_rollouts
@@ -128,12 +149,16 @@ class ValidationCallback(BaseCallback):
         for key, value in score._asdict().items():
             self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
         self.work.name = f"PPO, ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
-        return True
 
     @property
     def _is_due(self) -> bool:
         """Return whether a validation is due, however long the training is to be."""
         return self._n_rollouts % self._config.validate_every == 0
+
+    @property
+    def _is_save_due(self) -> bool:
+        """Return whether the last checkpoint took little enough of the time since then."""
+        return time.perf_counter() - self._saved >= self._saving / SAVING
 
     @property
     def _done(self) -> float:
@@ -153,6 +178,9 @@ class ValidationCallback(BaseCallback):
         self.seconds += now - self._since
         self._since = now
 
+
+SAVING = 0.05
+"""Largest share of the time that checkpoints take: large ones are further apart."""
 
 _SHOWN = {"ratio": "ratio_to_saf"}
 """Names of a score's numbers where they are not its own."""

@@ -1,15 +1,19 @@
 """Checkpoints, from which a training goes on as if it had not been interrupted.
 
-A checkpoint holds pickled Python objects: load none that you have not written yourself. Agents on a
-shelf are `.npz` files.
+A checkpoint is a line with a digest, and pickled Python objects, compressed: most of a simulation's
+state is zeros. Load none that you have not written yourself. Agents on a shelf are `.npz` files.
 """
 
 from __future__ import annotations
 
+import gzip
+import hashlib
+import os
 import pickle
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from io import BufferedRandom, BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +28,22 @@ from hpcgym.ranges import number_ranges
 from hpcgym.scenario.augment import Augmentation
 from hpcgym.scenario.episodes import Episodes
 
-FORMAT = 4
-"""Version of the files."""
+CHECKPOINT = "checkpoint.pt"
+"""File in the folder of a training from which it can be resumed."""
+
+FORMAT = b"hpcgym checkpoint 5 sha256 "
+"""What files begin with; the digest of what follows it, and the end of the line, come next."""
+
+_HEAD = len(FORMAT) + 64 + 1
+
+_LOGS = "events.out.tfevents.*"
+"""TensorBoard's files."""
 
 MAY_CHANGE = ("steps", "minutes", "threads")
 """Hyper-parameters that may change when a training goes on."""
 
 _NOT_OURS = (
-    *(pickle.UnpicklingError, RuntimeError, EOFError),
+    *(pickle.UnpicklingError, RuntimeError, EOFError, ValueError, LookupError),
     *(AttributeError, ImportError, TypeError),  # classes that are gone, or have other fields
 )
 """What reading a file raises that is no checkpoint, or one of another hpcgym."""
@@ -115,28 +127,29 @@ class Checkpoint:
     Attributes:
         env: Its environments, in the middle of their episodes.
         model: What the model knows besides its networks.
+        networks: Networks and optimiser, as torch saves them.
         progress: State of the callback.
         randomness: States of the generators of Python, numpy and torch.
-        version: Version of the file.
+        logs: Size of each of TensorBoard's files, bytes.
     """
 
     settings: TrainingSettings
     validation: tuple[Episodes, ...]
     env: HPCBatchVecEnv
     model: dict[str, Any]
-    policy: dict[str, Any]
-    optimizer: dict[str, Any]
+    networks: bytes
     progress: dict[str, Any]
     randomness: tuple[Any, ...]
-    version: int = FORMAT
+    logs: dict[str, int]
 
     def restore(self, model: Any) -> None:
         """Put a fresh model of the same configuration, on `env`, where this one was.
 
         Writes the model, and the states of the generators of random numbers.
         """
-        model.policy.load_state_dict(self.policy)
-        model.policy.optimizer.load_state_dict(self.optimizer)
+        networks = torch.load(BytesIO(self.networks), map_location="cpu")
+        model.policy.load_state_dict(networks["policy"])
+        model.policy.optimizer.load_state_dict(networks["optimizer"])
         known = dict(self.model)
         model.rollout_buffer.ordinal = known.pop("ordinal")
         for key, value in known.items():
@@ -149,8 +162,12 @@ def checkpoint_of(
     settings: TrainingSettings,
     validation: tuple[Episodes, ...],
     progress: dict[str, Any],
+    folder: Path,
 ) -> Checkpoint:
-    """Return a checkpoint whose parts are the model's own until it is written."""
+    """Return a checkpoint for a folder, whose parts are the model's own until it is written."""
+    networks, policy = BytesIO(), model.policy
+    both = {"policy": policy.state_dict(), "optimizer": policy.optimizer.state_dict()}
+    torch.save(both, networks)
     kept = ("num_timesteps", "_n_updates", "_last_obs", "_last_episode_starts")
     known = {key: getattr(model, key) for key in kept}
     return Checkpoint(
@@ -158,38 +175,92 @@ def checkpoint_of(
         validation=validation,
         env=model.env,
         model=known | {"ordinal": model.rollout_buffer.ordinal},
-        policy=model.policy.state_dict(),
-        optimizer=model.policy.optimizer.state_dict(),
+        networks=networks.getvalue(),
         progress=progress,
         randomness=randomness(),
+        logs={file.name: file.stat().st_size for file in folder.glob(_LOGS)},
     )
 
 
-def write_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
+def write_checkpoint(checkpoint: object, path: Path) -> None:
     """Write a checkpoint over the one before.
 
     Raises:
-        OutputError: It cannot be written.
+        OutputError: It cannot be written; the one before is still there.
     """
-    with writing(path, force=True) as partial:
-        torch.save(checkpoint, partial)
+    with writing(path, force=True) as partial, partial.open("w+b") as file:
+        file.write(bytes(_HEAD))
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=1) as packed:
+            pickle.dump(checkpoint, packed, protocol=5)
+        digest = _digest_of(file)
+        file.seek(0)
+        file.write(FORMAT + digest + b"\n")
 
 
 def read_checkpoint(path: str | Path) -> Checkpoint:
     """Read a checkpoint that you have written.
 
     Raises:
-        HpcgymError: No such file, or not a checkpoint of this version.
+        HpcgymError: No such file, a damaged one, or not a checkpoint of this version.
     """
     try:
-        found = torch.load(path, map_location="cpu", weights_only=False)
+        with open(path, "rb") as file:
+            found = _unpacked(file, path)
     except OSError as error:
-        raise HpcgymError(f"{path}: cannot be read: {error.strerror or error}") from None
+        raise HpcgymError(
+            f"{path}: cannot be read: {error.strerror or error}; only a training that was begun "
+            "in this folder can be resumed"
+        ) from None
     except _NOT_OURS as error:
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym: {error}") from None
-    if not isinstance(found, Checkpoint) or found.version != FORMAT:
+    if not isinstance(found, Checkpoint):
         raise HpcgymError(f"{path}: not a checkpoint of this hpcgym")
     return found
+
+
+def _unpacked(file: BufferedReader, path: str | Path) -> object:
+    """Return what a file holds, if its digest is right."""
+    head = file.read(_HEAD)
+    if not head.startswith(FORMAT):
+        raise RuntimeError("it begins otherwise")
+    if head != FORMAT + _digest_of(file) + b"\n":
+        raise HpcgymError(
+            f"{path}: damaged: its content is not what was written. Put a copy of the file in its "
+            "place and resume, or train anew with --force"
+        )
+    file.seek(_HEAD)
+    with gzip.GzipFile(fileobj=file) as packed:
+        return pickle.load(packed)
+
+
+def _digest_of(file: BufferedReader | BufferedRandom) -> bytes:
+    """Digest a file behind its first line."""
+    file.seek(_HEAD)
+    return hashlib.file_digest(file, "sha256").hexdigest().encode()
+
+
+def forget(folder: Path) -> None:
+    """Remove a training that a folder keeps: its checkpoint and TensorBoard's files."""
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    clear_after({}, folder)
+
+
+def clear_after(logs: dict[str, int], folder: Path) -> None:
+    """Remove what a training that was cut off wrote after a checkpoint.
+
+    Args:
+        logs: Size of each of TensorBoard's files at the checkpoint, bytes.
+        folder: The folder of the training.
+
+    Writes TensorBoard's files, cut to these sizes, and removes halves of checkpoints.
+    """
+    for half in folder.glob(f".????????-{CHECKPOINT}"):
+        half.unlink()
+    for file in folder.glob(_LOGS):
+        if file.name not in logs:
+            file.unlink()
+        elif file.stat().st_size > logs[file.name]:
+            os.truncate(file, logs[file.name])
 
 
 def randomness() -> tuple[Any, ...]:

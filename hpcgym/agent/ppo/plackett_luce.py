@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from stable_baselines3.common.distributions import Distribution
 from torch import Tensor, nn
 
@@ -50,8 +52,31 @@ class PlackettLuce(Distribution):
 
     def log_prob(self, actions: Tensor) -> Tensor:
         """Return the log likelihood of actions, shape (n_envs,)."""
-        chosen, rest, counts = self._stages(torch.argsort(actions, dim=1, stable=True))
+        chosen, rest, counts = self._stages(self._first_of(-actions))
         return torch.where(counts, chosen - rest, 0.0).sum(dim=1)
+
+    def log_prob_of_rows(
+        self, scores: Tensor, owner: Tensor, rank: Tensor, n_jobs: Tensor
+    ) -> Tensor:
+        """Return the log likelihood of orders, shape (n_envs,), without looking at empty slots.
+
+        Args:
+            scores: Of each job, shape (n_rows,).
+            owner: The observation of each job, shape (n_rows,).
+            rank: Its rank, shape (n_rows,).
+            n_jobs: Jobs of each observation, shape (n_envs, 1).
+        """
+        n, is_drawn = len(n_jobs), rank < self.n_ranked
+        drawn = scores.new_full((n, self.n_ranked), float(EMPTY))
+        drawn = drawn.index_put((owner[is_drawn], rank[is_drawn]), scores[is_drawn])
+        late, of = scores[~is_drawn], owner[~is_drawn]
+        most = scores.new_full((n,), float(EMPTY))
+        most = most.scatter_reduce(0, of, late.detach(), "amax")
+        sums = scores.new_zeros(n).index_add(0, of, torch.exp(late - most[of]))
+        behind = most + torch.where(sums > 0, sums, 1.0).log()
+        left = _from_the_end(torch.cat([drawn, behind[:, None]], dim=1))[:, :-1]
+        counts = torch.arange(self.n_ranked, device=scores.device) < n_jobs
+        return torch.where(counts, drawn - left, 0.0).sum(dim=1)
 
     def entropy(self) -> Tensor:
         """Return an unbiased estimate of the entropy, from one drawn order, shape (n_envs,).
@@ -64,12 +89,13 @@ class PlackettLuce(Distribution):
 
     def entropy_along(self, order: Tensor) -> Tensor:
         """Return the sum of the entropies of the choices along an order, shape (n_envs,)."""
-        chosen, rest, counts = self._stages(order)
+        order = order[:, : self.n_ranked]
+        _, rest, counts = self._stages(order)
         # the mean score of what is left, over the least score, as a difference of logarithms
         least = self.logits.masked_fill(~self._holds_job, torch.inf).amin(1, keepdim=True)
         least = torch.where(torch.isfinite(least), least, 0.0).detach()
-        above = (chosen - least).clamp(min=1e-30)
-        mean = torch.exp(_from_the_end(chosen + above.log()) - rest) + least
+        above = (self.logits - least).clamp(min=1e-30)
+        mean = torch.exp(_left_at(order, self.logits + above.log()) - rest) + least
         return torch.where(counts, rest - mean, 0.0).sum(dim=1)
 
     def sample(self) -> Tensor:
@@ -96,18 +122,24 @@ class PlackettLuce(Distribution):
 
     def _stages(self, order: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return each rank's score, the log sum over jobs left at it, and whether it counts."""
-        chosen = self.logits.gather(1, order)
-        n_drawn = self._holds_job.sum(dim=1, keepdim=True).clamp(max=self.n_ranked)
-        place = torch.arange(self.n_slots, device=chosen.device)
-        return chosen, _from_the_end(chosen), place < n_drawn
+        n_drawn = self._holds_job.sum(dim=1, keepdim=True)
+        place = torch.arange(self.n_ranked, device=order.device)
+        return self.logits.gather(1, order), _left_at(order, self.logits), place < n_drawn
+
+    def _first_of(self, keys: Tensor) -> Tensor:
+        """Return the slots of the ranks that are drawn, by falling keys."""
+        if self.n_ranked < self.n_slots:
+            return torch.topk(keys, self.n_ranked, dim=1).indices
+        return torch.argsort(keys, dim=1, descending=True, stable=True)
 
     def _drawn_order(self) -> Tensor:
         """Draw orders, as indexes of slots."""
-        noise = -torch.log(torch.empty_like(self.logits).exponential_().clamp(min=1e-30))
-        order = torch.argsort(-(self.logits + noise), dim=1, stable=True)
+        holds = self._holds_job
+        scores = self.logits[holds]
+        noise = torch.empty_like(scores).exponential_().clamp_(min=1e-30).log_()
+        first = self._first_of(self.logits.masked_scatter(holds, scores - noise))
         if self.n_ranked == self.n_slots:
-            return order
-        first = order[:, : self.n_ranked]
+            return first
         late = (-self.logits).scatter(1, first, -torch.inf)  # the others, by their scores
         rest = torch.argsort(late, dim=1, stable=True)[:, self.n_ranked :]
         return torch.cat([first, rest], dim=1)
@@ -119,6 +151,21 @@ class PlackettLuce(Distribution):
         return torch.empty_like(self.logits).scatter(1, order, spread)
 
 
+def _left_at(order: Tensor, values: Tensor) -> Tensor:
+    """Return at each of the first ranks the log of the sum of exponentials of what is left.
+
+    What is behind these ranks is summed once, since an order is much longer than what is drawn.
+    """
+    behind = values.scatter(1, order, float(EMPTY)).logsumexp(1, keepdim=True)
+    return _from_the_end(torch.cat([values.gather(1, order), behind], dim=1))[:, :-1]
+
+
 def _from_the_end(values: Tensor) -> Tensor:
     """Return the log of the sum of exponentials of each value and those behind it."""
     return torch.logcumsumexp(values.flip(1), dim=1).flip(1)
+
+
+def ranks_of(actions: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return the rank that an action gives each slot, from 0, of the same shape (..., n_slots)."""
+    ranks = np.rint((actions + 1.0) * (actions.shape[-1] - 1) / 2.0)
+    return np.asarray(ranks, dtype=np.int64)

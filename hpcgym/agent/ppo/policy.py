@@ -12,13 +12,15 @@ from torch import Tensor
 
 from hpcgym.agent.network import EMPTY, NetworkSpec
 from hpcgym.agent.ppo.plackett_luce import PlackettLuce
-from hpcgym.agent.ppo.torch_networks import Critic, Packed, Scorer, pack
+from hpcgym.agent.ppo.torch_networks import Critic, Packed, Scorer, first_layers, pack
 
-Shown = dict[str, Tensor]
+Shown = dict[str, Tensor] | Packed
 
 
 class _Networks:
     """What both policies share: our networks in place of Stable-Baselines3's layers.
+
+    `packed` holds the observations of the latest call of `forward`.
 
     Args:
         *args: Observation space, action space and schedule of the learning rate.
@@ -48,11 +50,13 @@ class _Networks:
         self.critic = Critic(self._spec)
         if self._spec.action == "order":
             self.action_dist = PlackettLuce(self._spec.n_slots, self._n_ranked)
-        self.optimizer = torch.optim.Adam(self.parameters(), lr=lr_schedule(1), eps=1e-5)
+        self.optimizer = torch.optim.Adam(
+            self.parameters(), lr=lr_schedule(1), eps=1e-5, fused=True
+        )
 
-    def _distribution(self: Any, packed: Packed) -> Distribution:
+    def _distribution(self: Any, packed: Packed, h: Tensor | None = None) -> Distribution:
         """Return the distribution of actions."""
-        output = self.scorer(packed)
+        output = self.scorer(packed, h)
         if self._spec.scores_jobs:
             divided = output / self._spec.temperature
             output = divided.masked_fill(~packed.mask, float(EMPTY))  # at any temperature
@@ -67,20 +71,29 @@ class _Networks:
         self: Any, obs: Shown, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return actions, values and log likelihoods; observations hold the masks."""
-        packed = pack(obs)
-        distribution = self._distribution(packed)
+        self.packed = packed = pack(obs)
+        first, of_critic = first_layers(self.scorer, self.critic, packed)
+        distribution = self._distribution(packed, first)
         actions = distribution.get_actions(deterministic=deterministic)
-        return actions, self.critic(packed), distribution.log_prob(actions)
+        return actions, self.critic(packed, of_critic), distribution.log_prob(actions)
 
     def evaluate_actions(
         self: Any, obs: Shown, actions: Tensor, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return values, log likelihoods of actions, and entropies; observations hold the masks."""
         packed = pack(obs)
-        distribution = self._distribution(packed)
+        first, of_critic = first_layers(self.scorer, self.critic, packed)
+        value = self.critic(packed, of_critic)
         is_costly = self._spec.action == "order" and not self._with_entropy
+        if is_costly and packed.rank is not None:
+            scores = self.scorer.of_rows(packed, first) / self._spec.temperature
+            log_prob = self.action_dist.log_prob_of_rows(
+                scores, packed.owner, packed.rank, packed.n_jobs
+            )
+            return value, log_prob, None
+        distribution = self._distribution(packed, first)
         entropy = None if is_costly else distribution.entropy()
-        return self.critic(packed), distribution.log_prob(actions), entropy
+        return value, distribution.log_prob(actions), entropy
 
     def get_distribution(self: Any, obs: Shown, action_masks: Any = None) -> Distribution:
         """Return the distribution of actions; observations hold the masks."""

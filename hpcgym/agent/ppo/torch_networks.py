@@ -20,16 +20,18 @@ class Packed(NamedTuple):
     """A batch of observations without its empty slots.
 
     Attributes:
-        jobs: Fields of every job, shape (n_rows, n_fields).
+        jobs: Fields of every job and of its cluster, shape (n_rows, n_fields + n_cluster).
         owner: The observation of each job, shape (n_rows,).
         cluster: Shape (n_envs, n_cluster).
         mask: Which slots hold a job, shape (n_envs, n_slots).
+        rank: Rank of each job in an order that was drawn, shape (n_rows,); None = none was.
     """
 
     jobs: Tensor
     owner: Tensor
     cluster: Tensor
     mask: Tensor
+    rank: Tensor | None = None
 
     @property
     def n_jobs(self) -> Tensor:
@@ -42,11 +44,23 @@ class Packed(NamedTuple):
         return there.index_add(0, self.owner, rows)
 
 
-def pack(shown: dict[str, Tensor]) -> Packed:
-    """Leave out the empty slots of a batch of observations."""
+def pack(shown: dict[str, Tensor] | Packed) -> Packed:
+    """Leave out the empty slots of a batch of observations, unless that has been done."""
+    if isinstance(shown, Packed):
+        return shown
     mask = shown["action_mask"] > 0.5
     jobs = shown["jobs"].reshape(*mask.shape, -1)[..., : len(FIELDS)]
-    return Packed(jobs[mask], mask.nonzero()[:, 0], shown["cluster"], mask)
+    owner = mask.nonzero()[:, 0]
+    rows = torch.cat([jobs[mask], shown["cluster"].index_select(0, owner)], dim=1)
+    return Packed(rows, owner, shown["cluster"], mask)
+
+
+def first_layers(scorer: Scorer, critic: Critic, packed: Packed) -> list[Tensor]:
+    """Return the first hidden values of each job in both networks, by one product."""
+    layers = scorer.first_layer(), critic.first_layer()
+    weight, bias = (torch.cat(parts, dim=-1) for parts in zip(*layers, strict=True))
+    both = torch.addmm(bias, packed.jobs, weight).relu_()
+    return list(torch.split(both, [len(own) for _, own in layers], dim=1))
 
 
 class Scorer(nn.Module):
@@ -64,10 +78,34 @@ class Scorer(nn.Module):
                 array.fill_(log_std)
             self.arrays[name.replace(".", "_")] = nn.Parameter(array)
 
-    def forward(self, packed: Packed) -> Tensor:
-        """Compute the network, as `hpcgym.agent.network.NetworkAgent.output` does in numpy."""
+    def first_layer(self) -> tuple[Tensor, Tensor]:
+        """Return weight and bias of the first layer, for jobs with their clusters."""
+        weight = [self._array("jobs.weight"), self._array("cluster.weight")]
+        return torch.cat(weight), self._array("jobs.bias")
+
+    def forward(self, packed: Packed, h: Tensor | None = None) -> Tensor:
+        """Compute the network, as `hpcgym.agent.network.NetworkAgent.output` does in numpy.
+
+        Args:
+            packed: Observations.
+            h: What `first_layers` returned for it; None = not yet computed.
+        """
+        f = self.of_rows(packed, h)
+        if not self.spec.scores_jobs:
+            return f
+        scores = torch.full(packed.mask.shape, float(EMPTY), device=f.device)
+        return scores.masked_scatter(packed.mask, f)
+
+    def of_rows(self, packed: Packed, h: Tensor | None = None) -> Tensor:
+        """Return the score of each job, shape (n_rows,), or the outputs, shape (n_envs, n_outputs).
+
+        Arguments are those of `forward`.
+        """
         spec = self.spec
-        h = self._encoded(packed)
+        if h is None:
+            weight, bias = self.first_layer()
+            h = torch.addmm(bias, packed.jobs, weight).relu_()
+        h = self._encoded(h, packed)
         if not spec.scores_jobs:
             h = packed.sums(h) / packed.n_jobs
         f = self._layer("output", h)
@@ -81,8 +119,7 @@ class Scorer(nn.Module):
         if spec.residual:
             place, scale = STARTS[spec.start]
             f = f - scale * packed.jobs[:, place]
-        scores = torch.full(packed.mask.shape, float(EMPTY), device=f.device)
-        return scores.masked_scatter(packed.mask, f)
+        return f
 
     def weights(self) -> Weights:
         """Return a copy of the arrays, as `hpcgym.agent.network` names them."""
@@ -100,12 +137,10 @@ class Scorer(nn.Module):
         """Apply one affine layer."""
         return torch.addmm(self._array(f"{name}.bias"), h, self._array(f"{name}.weight"))
 
-    def _encoded(self, packed: Packed) -> Tensor:
+    def _encoded(self, h: Tensor, packed: Packed) -> Tensor:
         """Return the hidden values of each job, shape (n_rows, hidden)."""
-        of_cluster = packed.cluster @ self._array("cluster.weight")
-        h = torch.relu(self._layer("jobs", packed.jobs) + of_cluster.index_select(0, packed.owner))
         for place in range(1, self.spec.layers):
-            h = torch.relu(self._layer(f"layer{place}", h))
+            h = self._layer(f"layer{place}", h).relu_()
         if self.spec.network == "attention":
             h = h + self._layer("mixed", self._attended(h, packed))
             h = h + self._layer("narrow", torch.relu(self._layer("wide", h)))
@@ -141,9 +176,16 @@ class Critic(nn.Module):
         self.output = nn.Linear(width, 1)
         self.n_slots = spec.n_slots
 
-    def forward(self, packed: Packed) -> Tensor:
-        """Return the value of each observation, shape (n_envs, 1)."""
-        of_cluster = self.cluster(packed.cluster).index_select(0, packed.owner)
-        sums = packed.sums(torch.relu(self.jobs(packed.jobs) + of_cluster))
+    def first_layer(self) -> tuple[Tensor, Tensor]:
+        """Return weight and bias of the first layer, for jobs with their clusters."""
+        weight = torch.cat([self.jobs.weight, self.cluster.weight], dim=1).T
+        return weight, self.jobs.bias + self.cluster.bias
+
+    def forward(self, packed: Packed, h: Tensor | None = None) -> Tensor:
+        """Return the value of each observation, shape (n_envs, 1); arguments as of `Scorer`."""
+        if h is None:
+            weight, bias = self.first_layer()
+            h = torch.addmm(bias, packed.jobs, weight).relu_()
+        sums = packed.sums(h)
         pooled = [sums / packed.n_jobs, sums / self.n_slots, packed.cluster]
         return torch.as_tensor(self.output(torch.relu(self.pooled(torch.cat(pooled, dim=1)))))

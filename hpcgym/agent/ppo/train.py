@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import HpcgymError, OutputError
 
 try:
     import torch
@@ -23,22 +23,23 @@ from hpcgym.agent.ppo.behaviour_cloning import clone_start
 from hpcgym.agent.ppo.build import env_of, model_of, seed_groups
 from hpcgym.agent.ppo.callbacks import ValidationCallback
 from hpcgym.agent.ppo.checkpoint import (
+    CHECKPOINT,
     TrainingSettings,
     checkpoint_of,
+    clear_after,
+    forget,
     randomness,
     read_checkpoint,
     set_randomness,
     write_checkpoint,
 )
 from hpcgym.agent.ppo.config import PPOConfig
+from hpcgym.agent.ppo.interruption import failures_raised_once, interruptions_wait
 from hpcgym.agent.ppo.validation import Validation
 from hpcgym.agent.ppo.validation_split import split_validation
 from hpcgym.progress import shown, steps
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes
-
-CHECKPOINT = "checkpoint.pt"
-"""File in the folder of a training from which it can be resumed."""
 
 
 @dataclass
@@ -84,17 +85,23 @@ def train(
 ) -> Trained:
     """Train a network.
 
+    With an output folder a checkpoint is written every few rollouts. Ctrl-C, or SIGTERM, then lets
+    the rollout end and writes another; the second one interrupts at once.
+
     Args:
         config: Hyper-parameters.
         episodes: What to train on; of several scenarios, groups of environments play them in turn.
         validation: Weeks that decide which network is best and when to stop.
         augmentation: How the episodes that are played are changed at every draw; None = not at all.
         seed: Seed of everything, except where `config.minutes` end it.
-        output: Folder for TensorBoard's files and the checkpoint; None = none.
+        output: Folder for TensorBoard's files and the checkpoint, which replace those of an earlier
+            training; None = none.
         progress: Whether to show a progress bar, on a terminal.
 
     Raises:
         HpcgymError: No episodes, more scenarios than groups, a bad seed, or a missing device.
+        OutputError: A file cannot be written; the last checkpoint is still there.
+        KeyboardInterrupt: Interrupted; the message says what is kept and what is lost.
 
     Source: Schulman et al. 2017; specification, section 10, "Learnability kit".
 
@@ -111,6 +118,8 @@ def train(
         episodes = [AugmentedEpisodes(one, augmentation) for one in episodes]
     with _on_threads(config.threads):
         env = env_of(config, episodes)
+        if output is not None:
+            forget(Path(output))
         model = model_of(config, env, seed, output)
         seed_groups(env, config, seed)
         clone_start(model, config.clone_updates, config.batch_size)
@@ -143,6 +152,7 @@ def resume(
     Raises:
         HpcgymError: There is no checkpoint, it is not understood, it is of another training than
             `asked`, or its device is not there.
+        OutputError, KeyboardInterrupt: As `train`.
     """
     found = read_checkpoint(Path(folder) / CHECKPOINT)
     if asked is not None:
@@ -152,6 +162,7 @@ def resume(
     config = replace(settings.config, **{k: v for k, v in changes.items() if v is not None})
     _refuse_missing(config.device)
     found.env.envs.buffers.threads = min(config.threads, config.n_envs)
+    clear_after(found.logs, Path(folder))
     with _on_threads(config.threads):
         model = model_of(config, found.env, settings.seed, folder)
         found.restore(model)
@@ -198,6 +209,7 @@ class _Run:
     validation: tuple[Episodes, ...]
     output: str | Path | None
     progress: dict[str, Any] | None = None
+    n_saved: int | None = None
 
     def learn(self, asked: bool) -> Trained:
         """Learn to the end, and show progress where that is asked for."""
@@ -211,11 +223,20 @@ class _Run:
         self.callback = ValidationCallback(config, validation, self._save)
         if self.progress is not None:
             self.callback.set_state(self.progress)
-        left = max(config.steps - model.num_timesteps, 0)
-        is_new = self.progress is None
+            self.n_saved = model.num_timesteps
         callback = self.callback
-        with shown(asked), steps(config.steps, "PPO", "decisions") as callback.work:
-            model.learn(left, callback=callback, reset_num_timesteps=is_new)
+        try:
+            with shown(asked), steps(config.steps, "PPO", "decisions") as callback.work:
+                self._learn()
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self._what_is_kept()) from None
+        except OutputError:
+            raise
+        except OSError as error:  # from TensorBoard's writer
+            reason = error.strerror or error
+            raise OutputError(
+                f"{self.output}: writing failed: {reason}; the last checkpoint is untouched"
+            ) from error
         callback.state()
         is_last = config.gives == "last"
         return Trained(
@@ -231,12 +252,37 @@ class _Run:
             history=callback.history,
         )
 
+    def _learn(self) -> None:
+        """Learn; where there is a folder, interruptions wait for the next checkpoint."""
+        left = max(self.settings.config.steps - self.model.num_timesteps, 0)
+        waits = nullcontext() if self.output is None else interruptions_wait(self.callback)
+        with waits, failures_raised_once():
+            self.model.learn(
+                left,
+                callback=self.callback,
+                log_interval=None,  # the callback does
+                reset_num_timesteps=self.progress is None,
+            )
+
     def _save(self) -> None:
-        """Write a checkpoint, if there is a folder."""
-        if self.output is not None:
-            state = self.callback.state()
-            found = checkpoint_of(self.model, self.settings, self.validation, state)
-            write_checkpoint(found, Path(self.output) / CHECKPOINT)
+        """Write a checkpoint, if there is a folder; raise an interruption that has waited."""
+        if self.output is None:
+            return
+        folder, state = Path(self.output), self.callback.state()
+        found = checkpoint_of(self.model, self.settings, self.validation, state, folder)
+        write_checkpoint(found, folder / CHECKPOINT)
+        self.n_saved = self.model.num_timesteps
+        if self.callback.is_interrupted:
+            raise KeyboardInterrupt
+
+    def _what_is_kept(self) -> str:
+        """Say what an interruption loses."""
+        done = self.model.num_timesteps
+        if self.output is None or self.n_saved is None:
+            return f"all {done:,} decisions are lost, since no checkpoint was written"
+        lost, path = done - self.n_saved, Path(self.output) / CHECKPOINT
+        what = f"the {lost:,} decisions since then are lost" if lost else "nothing is lost"
+        return f"{path} keeps the first {self.n_saved:,} decisions, {what}"
 
 
 def _refuse_missing(device: str) -> None:

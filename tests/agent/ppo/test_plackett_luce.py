@@ -111,3 +111,22 @@ def test_gradients_of_likelihoods_and_entropies_are_finite() -> None:
     found = plackett_luce.PlackettLuce(3).proba_distribution(logits)
     (found.log_prob(found.sample()) + found.entropy()).sum().backward()
     assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("n_ranked", [0, 1, 3])
+def test_likelihoods_and_gradients_of_packed_jobs_are_those_of_slots(n_ranked: int) -> None:
+    torch.manual_seed(0)
+    scores = 10.0 * torch.randn(40, 12)
+    mask = torch.arange(12) < torch.arange(40)[:, None] % 13
+    scores[7, :2] = torch.tensor([-300.0, 300.0])
+    found = plackett_luce.PlackettLuce(12, n_ranked)
+    slots = scores.clone().requires_grad_()
+    actions = found.proba_distribution(slots.masked_fill(~mask, EMPTY)).sample()
+    found.log_prob(actions).sum().backward()
+    rows = scores[mask].requires_grad_()
+    rank = torch.as_tensor(plackett_luce.ranks_of(actions.numpy()))[mask]
+    owner, n_jobs = mask.nonzero()[:, 0], mask.sum(dim=1, keepdim=True)
+    packed = found.log_prob_of_rows(rows, owner, rank, n_jobs)
+    packed.sum().backward()
+    assert torch.allclose(packed, found.log_prob(actions), rtol=1e-5, atol=1e-5)
+    assert torch.allclose(rows.grad, slots.grad[mask], atol=1e-5)

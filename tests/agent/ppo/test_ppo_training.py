@@ -435,7 +435,7 @@ def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "checkpoint.pt").write_bytes(b"nothing of the kind")
     with pytest.raises(HpcgymError, match="not a checkpoint of this hpcgym"):
         ppo.resume(tmp_path)
-    torch.save({"steps": 3}, tmp_path / "checkpoint.pt")
+    checkpoint.write_checkpoint({"steps": 3}, tmp_path / "checkpoint.pt")
     with pytest.raises(HpcgymError, match="not a checkpoint of this hpcgym"):
         ppo.resume(tmp_path)
 
@@ -445,7 +445,8 @@ def test_a_checkpoint_of_states_with_other_fields_is_refused(
 ) -> None:
     """As kept by an hpcgym whose simulations had one array less."""
     arrays = layout_of(Sim).arrays
-    torch.save(State(dict.fromkeys(arrays, np.zeros(0))), tmp_path / "checkpoint.pt")
+    found = State(dict.fromkeys(arrays, np.zeros(0)))
+    checkpoint.write_checkpoint(found, tmp_path / "checkpoint.pt")
     monkeypatch.setitem(arrays, "one_more", Array("int64", 1))
     with pytest.raises(HpcgymError, match=r"not a checkpoint of this hpcgym: .*'one_more'"):
         ppo.resume(tmp_path)
