@@ -112,6 +112,6 @@ class SubEnv:
         frame = take_snapshot(title, episode, buffers.state, self._env, buffers.sims[self._env])
         viewers = self._vector.viewers
         if self._env not in viewers:
-            fps = self._vector.metadata["render_fps"]
-            viewers[self._env] = Viewer(self.render_mode, fps)  # type: ignore[arg-type]
+            fps, size = self._vector.metadata["render_fps"], self._vector.frame_size
+            viewers[self._env] = Viewer(self.render_mode, fps, size)  # type: ignore[arg-type]
         return viewers[self._env].render(frame)
