@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
@@ -100,13 +101,14 @@ class SubEnv:
         """Return a text or an image of the machine over time, the queue and the reservation.
 
         Raises:
-            ActionError: No episode has begun, or the vector has no `render_mode`.
+            ActionError: No episode has begun.
         """
+        if self.render_mode is None:
+            gymnasium.logger.warn("nothing to render: no render_mode was given")
+            return None
         from hpcgym.env.rendering.snapshot import take_snapshot
         from hpcgym.env.rendering.viewer import Viewer
 
-        if self.render_mode is None:
-            raise ActionError("nothing to render: no render_mode was given")
         episode, buffers = self._episode, self._vector.buffers
         title = f"{self.episodes.scenario.name}, {self.label}"
         frame = take_snapshot(title, episode, buffers.state, self._env, buffers.sims[self._env])
