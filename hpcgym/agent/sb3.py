@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Unpack
 
 import gymnasium
@@ -28,7 +28,7 @@ class HPCBatchVecEnv(VecEnv):
     """A vector of environments with the interface of Stable-Baselines3's `DummyVecEnv`.
 
     Episodes reset by themselves. The infos of the step that ends one hold `terminal_observation`,
-    `TimeLimit.truncated` and the final `metrics`; those of the episode that follows are in
+    `TimeLimit.truncated` and the final metrics; those of the episode that follows are in
     `reset_infos`. Observations are copies, which learners keep while they step.
 
     Arguments are those of `hpcgym.env.vector.SchedulingVectorEnv`.
@@ -81,7 +81,7 @@ class HPCBatchVecEnv(VecEnv):
             ScenarioError: Options that do not fit.
         """
         shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
-        self.reset_infos = [_info_of(info, env) for env in range(self.num_envs)]
+        self.reset_infos = _infos_of(info, range(self.num_envs))
         self._reset_seeds()
         self._reset_options()
         return shown
@@ -104,12 +104,14 @@ class HPCBatchVecEnv(VecEnv):
         """
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
-        infos = _stepped_infos(info, self.num_envs)
-        for env in np.flatnonzero(done).tolist():
-            self.reset_infos[env] = _info_of({key: info[key] for key in _OF_RESET}, env)
-            infos[env] = _info_of(info["final_info"], env)
-            infos[env]["terminal_observation"] = info["final_obs"][env]
-            infos[env]["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
+        infos = _infos_of(info, range(self.num_envs), {"TimeLimit.truncated": False})
+        ended = np.flatnonzero(done).tolist()
+        if ended:
+            begun, final = _infos_of(info, ended), _infos_of(info["final_info"], ended)
+            for env, first, last in zip(ended, begun, final, strict=True):
+                self.reset_infos[env], infos[env] = first, last
+                last["terminal_observation"] = info["final_obs"][env]
+                last["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
         return shown, reward.astype(np.float32), done, infos
 
     def close(self) -> None:
@@ -148,10 +150,6 @@ class HPCBatchVecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
-_OF_RESET = ("label", "_label", "now", "_now")
-"""What the info of a reset holds."""
-
-
 def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Turn the options of each environment into options of them all."""
     each = list(options)
@@ -164,29 +162,10 @@ def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {key: each[0][key] if key == shared else [own[key] for own in each] for key in each[0]}
 
 
-def _info_of(info: dict[str, Any], env: int) -> dict[str, Any]:
-    """Take the info of one environment out of that of all."""
-    own: dict[str, Any] = {}
-    for key, column in info.items():
-        if not key.startswith("_") and info[f"_{key}"][env]:
-            is_nested = isinstance(column, dict)
-            own[key] = _info_of(column, env) if is_nested else column[env : env + 1].tolist()[0]
-    return own
-
-
-def _stepped_infos(info: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Return each environment's info of a step, without what ends of episodes add."""
-    if "reward_terms" not in info:  # all episodes ended
-        return [{} for _ in range(num_envs)]
-    names = [key for key in info["reward_terms"] if not key.startswith("_")]
-    terms = zip(*(info["reward_terms"][name].tolist() for name in names), strict=True)
-    columns = info["now"].tolist(), terms, info["invalid_actions"].tolist()
-    return [
-        {
-            "now": now,
-            "reward_terms": dict(zip(names, own, strict=True)),
-            "invalid_actions": invalid,
-            "TimeLimit.truncated": False,
-        }
-        for now, own, invalid in zip(*columns, strict=True)
-    ]
+def _infos_of(
+    info: dict[str, Any], envs: Sequence[int], more: Mapping[str, bool] | None = None
+) -> list[dict[str, Any]]:
+    """Take the infos of some environments out of that of all, with what else each shall hold."""
+    keys = [key for key in info if f"_{key}" in info and not key.startswith("final_")]
+    rows = zip(*(info[key][list(envs)].tolist() for key in keys), strict=True)
+    return [{**dict(zip(keys, row, strict=True)), **(more or {})} for row in rows]

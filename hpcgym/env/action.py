@@ -100,6 +100,17 @@ class ActionReader:
             return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
         return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
 
+    def masks(self, slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which parts of an action serve now, given the job in each slot, -1 = empty.
+
+        Returns:
+            For "job" and "order" `masks_of(slot)`. Policies and weights always serve: one True for
+            each, behind the leading axes of `slot`.
+        """
+        if self.kind in ("job", "order"):
+            return masks_of(slot)
+        return np.ones((*slot.shape[:-1], self.n_values or self.n_choices), dtype=np.bool_)
+
     def _checked(self, actions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
         """Return an action, or many, as an array of numbers of some shape."""
         try:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_args
 
 import numpy as np
+from gymnasium import spaces
 
 from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
 from hpcgym.core.own_backfill import refuse_own
@@ -31,6 +32,8 @@ from hpcgym.env.observation import (
     EXPECTATIONS,
     N_SLOTS,
     Expectations,
+    ObservationKind,
+    flat_space,
     observation_space,
     static_fields,
 )
@@ -67,9 +70,19 @@ class Keywords(TypedDict, total=False):
     policies: Sequence[str] | None
     scale: Scale
     n_slots: int
+    observation: ObservationKind
     expectations: Expectations | None
+    horizon: int | None
     backfill: str | Backfill | None
     backfill_order: str | None
+
+
+class Drawn(NamedTuple):
+    """The episode that a reset begins, its name, and its place among the scenario's; -1 = none."""
+
+    label: str
+    number: int
+    episode: EnvEpisode
 
 
 @dataclass(eq=False)
@@ -85,7 +98,7 @@ class EnvConfig:
         reader: Reads actions; its `space` is the action space.
         expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
-        reward_terms: Names of the terms whose sum is the reward.
+        reward_terms: Keys in infos of the terms whose sum is the reward.
         action_spec: Function that returns how kernels read actions.
 
     Raises:
@@ -102,7 +115,9 @@ class EnvConfig:
     policies: Sequence[str] | None = None
     scale: Scale = "unit"
     n_slots: int = N_SLOTS
+    observation: ObservationKind = "dict"
     expectations: Expectations | None = None
+    horizon: int | None = None
     backfill: str | Backfill | None = None
     backfill_order: str | None = None
 
@@ -133,10 +148,12 @@ class EnvConfig:
         self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor)
         self.action_spec()  # refuses policies that a step cannot run
         self.machine = self.episodes.scenario.machine.nodes
-        self.observation_space = observation_space(self.n_slots, self.machine)
-        self.reward_terms = ("agent",) if self.baseline is None else ("agent", "baseline")
+        space_of = flat_space if self.observation == "flat" else observation_space
+        self.observation_space: spaces.Space[Any] = space_of(self.n_slots, self.machine)
+        self.reward_terms = ("agent_term", "baseline_term")[: 1 if self.baseline is None else 2]
         if self.reward in TERMINAL_REWARDS:
-            self.reward_terms = ("compared",)
+            self.reward_terms = ("compared_term",)
+        self._number_of = {label: place for place, label in enumerate(self.episodes.labels)}
         self._kept: OrderedDict[int, EnvEpisode] = OrderedDict()
         self._n_kept = 0
 
@@ -144,6 +161,13 @@ class EnvConfig:
         """Refuse keywords that are wrong whatever the scenario is."""
         if type(self.n_slots) is not int or self.n_slots < 1:
             raise ScenarioError(f"n_slots must be a whole number >= 1, got {self.n_slots!r}")
+        if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
+            raise ScenarioError(
+                f"horizon must be a whole number of steps >= 1 or None, got {self.horizon!r}"
+            )
+        if self.observation not in get_args(ObservationKind):
+            kinds = get_args(ObservationKind)
+            raise ScenarioError(unknown_name("observation", str(self.observation), kinds))
         if self.expectations is not None and self.expectations not in EXPECTATIONS:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
         if self.scale not in get_args(Scale):
@@ -163,10 +187,8 @@ class EnvConfig:
             )
         return None
 
-    def draw(
-        self, options: dict[str, Any], generator: np.random.Generator
-    ) -> tuple[str, EnvEpisode]:
-        """Return label and episode: those that the options of a reset name, or drawn ones.
+    def draw(self, options: dict[str, Any], generator: np.random.Generator) -> Drawn:
+        """Return the episode that the options of a reset name, or a drawn one.
 
         Args:
             options: `{"episode": number or label}`, `{"workload": jobs}`, or none.
@@ -182,19 +204,21 @@ class EnvConfig:
                 raise ScenarioError(unknown_name("reset option", key, ("episode", "workload")))
         if len(options) > 1:
             raise ScenarioError("reset options 'episode' and 'workload' exclude each other")
+        number = -1
         if "workload" in options:
             workload = options["workload"]
             if not isinstance(workload, Workload):
                 raise ScenarioError(f"option 'workload' must be a Workload, got {workload!r}")
             label = workload.name
         elif "episode" in options:
-            position = self.episodes.position(options["episode"])
-            label, workload = self.episodes.labels[position], self.episodes.workload(position)
+            number = self.episodes.position(options["episode"])
+            label, workload = self.episodes.labels[number], self.episodes.workload(number)
         else:
             label, workload = self.episodes.draw(generator)
+            number = self._number_of.get(label, -1)
         episode = self.episode_of(workload)
         _ = episode.reward_plan  # simulates the baseline, which may fail, before anything begins
-        return label, episode
+        return Drawn(label, number, episode)
 
     def episode_of(self, workload: Workload) -> EnvEpisode:
         """Return the episode of a workload, the same one again while it is kept.

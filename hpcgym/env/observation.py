@@ -35,6 +35,8 @@ NODES_FIELDS = tuple(field.field_name for field in NodesField)
 CLUSTER_FIELDS = tuple(field.field_name for field in ClusterField)
 """Names of the cluster's fields, in order."""
 
+ObservationKind = Literal["dict", "flat"]
+
 Expectations = Literal["records", "regression"]
 EXPECTATIONS: dict[Expectations, int] = {
     "records": s.EXPECT_BY_RECORDS,
@@ -69,6 +71,46 @@ def observation_space(n_slots: int, machine: Machine | None = None) -> spaces.Sp
         shape = (machine_fields(machine),)
         boxes["machine"] = spaces.Box(0.0, 1.0, shape, np.float32)
     return spaces.Dict(boxes)
+
+
+def flat_space(n_slots: int, machine: Machine | None = None) -> spaces.Box:
+    """Return the space of observations in one array: the parts in the order of `flat_places`.
+
+    Its bounds are those of each field.
+
+    Example:
+        >>> flat_space(2).shape, flat_space(2).low[:6]
+        ((57,), array([ 0.,  0.,  0.,  0.,  0., -1.], dtype=float32))
+    """
+    of_job = [*JobField] if machine is None else [*JobField, *NodesField]
+    shares = n_slots + machine_fields(machine)  # of the partitions and the mask lie in [0, 1]
+    low, high = (
+        [getattr(field, end) for field in (*of_job * n_slots, *ClusterField)] + [limit] * shares
+        for end, limit in (("low", 0), ("high", 1))
+    )
+    return spaces.Box(np.array(low, dtype=np.float32), np.array(high, dtype=np.float32))
+
+
+def flat_places(n_slots: int, machine: Machine | None = None) -> dict[str, slice]:
+    """Return where each part of an observation is in a flat one.
+
+    Example:
+        >>> flat_places(2)
+        {'jobs': slice(0, 36, None), 'cluster': slice(36, 55, None), 'action_mask': slice(55, 57, \
+None)}
+    """
+    lengths = {
+        "jobs": n_slots * fields_per_job(machine),
+        "cluster": len(ClusterField),
+        "machine": machine_fields(machine),
+        "action_mask": n_slots,
+    }
+    places, end = {}, 0
+    for part, length in lengths.items():
+        places[part], end = slice(end, end + length), end + length
+    if machine is None:
+        del places["machine"]
+    return places
 
 
 def fields_per_job(machine: Machine | None) -> int:

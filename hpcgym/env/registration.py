@@ -1,29 +1,25 @@
-"""Registers `HPCBatch-v0`, by strings, with `gymnasium.make` and `gymnasium.make_vec` alike."""
+"""Registers `HPCBatch-v0` with `gymnasium.make` and `gymnasium.make_vec`, by strings.
 
-from gymnasium.envs.registration import WrapperSpec, register
+Further ids fix the kind of action, and a flat observation, for clients that pass no keywords:
+`HPCBatch-job-v0`, `HPCBatch-job-flat-v0` and so on.
+"""
 
+from gymnasium.envs.registration import register
 
-class ScalarWrappers(tuple[WrapperSpec, ...]):
-    """Wrappers that `gymnasium.make` applies and `gymnasium.make_vec` does not count.
-
-    `PayAtTimeLimit` must be outside Gymnasium's TimeLimit, so it is an additional wrapper. The
-    vector environment has its own time limit, and `make_vec` refuses an id with both additional
-    wrappers and a vector entry point. A spec from JSON, or of a made scalar environment, has the
-    wrapper in a plain list and makes no vector: give `make_vec` the id.
-    """
-
-    __slots__ = ()
-
-    def __len__(self) -> int:
-        """Return 0; slices and loops, which `make` uses, find the wrappers."""
-        return 0
+ACTIONS = ("weights", "policy", "order", "job")
 
 
-register(
-    id="HPCBatch-v0",
-    entry_point="hpcgym.env.scheduling:SchedulingEnv",
-    vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
-    additional_wrappers=ScalarWrappers(
-        [WrapperSpec("PayAtTimeLimit", "hpcgym.env.time_limit:PayAtTimeLimit", {})]
-    ),
-)
+def _register(name: str, **keywords: str) -> None:
+    """Register an id whose environments have some keywords."""
+    register(
+        id=f"{name}-v0",
+        entry_point="hpcgym.env.scheduling:SchedulingEnv",
+        vector_entry_point="hpcgym.env.vector:SchedulingVectorEnv",
+        kwargs=keywords,
+    )
+
+
+_register("HPCBatch")
+for _action in ACTIONS:
+    _register(f"HPCBatch-{_action}", action=_action)
+    _register(f"HPCBatch-{_action}-flat", action=_action, observation="flat")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import gymnasium
 import numpy as np
@@ -13,25 +13,25 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
-from hpcgym.core.kernels.env.observation import N_CLUSTER
 from hpcgym.core.own_pass import OwnPasses, own_passes
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionKind, Scale, masks_of
+from hpcgym.env.action import ActionKind, Scale
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.info import metrics_of
+from hpcgym.env.info import UNMEASURED, metrics_of
 from hpcgym.env.observation import (
     N_SLOTS,
     Expectations,
-    fields_per_job,
-    machine_fields,
+    ObservationKind,
+    flat_places,
     with_field_tables,
 )
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import OwnReward, Reward
+from hpcgym.env.time_limit import steps_left
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 
 RENDER_MODES = ("ansi", "rgb_array", "human")
 
-Observation = dict[str, NDArray[np.float32]]
+Singles = NDArray[np.float32]
+Observation: TypeAlias = Any
+"""A dict of arrays, or one array, as the keyword `observation` says."""
 
 
 class SchedulingEnv(gymnasium.Env[Observation, Any]):
@@ -77,8 +79,11 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         s. The base order is that of the scenario's policy (SAF unless it names another).
 
     Observation Space:
-        A Dict of one-dimensional float32 boxes. Every number lies in [-1, 1]. Nothing depends on
-        the run time of a job that has not ended. log is natural.
+        A Dict of one-dimensional float32 boxes. With `observation="flat"` one Box of all their
+        numbers, in the order `jobs`, `cluster`, `machine` if there is one, `action_mask`, with the
+        bounds of each field; `hpcgym.env.observation.flat_places` says where each part is. Every
+        number lies in [-1, 1]. Nothing depends on the run time of a job that has not ended. log is
+        natural.
 
         `jobs`: n_slots rows of 18 fields, row-major; empty slots are 0. On a machine of nodes a row
         has 22. Three quarters of the slots show the first jobs in SAF order, thresholded ones
@@ -128,19 +133,36 @@ see `hpcgym.env.reward.as_reward` |
 
         The first three sum to minus the mean bsld. With a `baseline` the rewards sum to baseline
         minus agent: each step subtracts the baseline's own reward over the same interval, and the
-        last step subtracts the rest of it. `info["reward_terms"]` holds both terms.
+        last step subtracts the rest of it. Infos hold both terms.
+
+    Info:
+        Numbers, with the same keys and types at every reset and step.
+
+        | key | type | meaning |
+        |---|---|---|
+        | `now` | int | the clock, s from the episode's start |
+        | `label` | int | place of the episode in `episodes.labels`; -1 for jobs that are none of \
+the scenario's episodes. Its name is the attribute `label` |
+        | `invalid_actions` | int | empty slots picked in this episode by action `"job"` |
+        | `agent_term`, `baseline_term` | float | the reward, and the term of a `baseline`, by \
+this step; their sum is the reward |
+        | `compared_term` | float | in their place with rewards `"log_ratio"` and `"relative"` |
+        | `complete` | float | 1 where all jobs have started; -1 until the episode is over |
+        | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
+`max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | float | metrics of the \
+schedule; -1 until the episode is over |
+
+        `metrics()` returns all metrics at any time, and `schedule()` the schedule.
 
     Starting State:
         An empty machine at the start of an episode, run to the first decision.
         `reset(seed=...)` draws the episode; `options={"episode": 7}` names it.
 
     Episode End:
-        Terminated when every job has started. Truncated only by Gymnasium's `max_episode_steps`:
-        waiting jobs then count as if they started at that instant, and
-        `info["metrics"]["complete"]` is False. An episode in which no order ever matters ends in
-        its first step. At the end `info["metrics"]` holds the metrics of the schedule that need no
-        sorting (`mean_bsld` and others). `metrics()` returns all of them and `schedule()` the
-        schedule.
+        Terminated when every job has started. Truncated only after `horizon` steps, or by
+        Gymnasium's `TimeLimit` around it (`max_episode_steps`). Waiting jobs then count as if they
+        started at that instant, in the last reward and in the metrics, and `complete` is 0. An
+        episode in which no order ever matters ends in its first step.
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
@@ -153,9 +175,12 @@ see `hpcgym.env.reward.as_reward` |
         policies: Names a `policy` action chooses among; None = all.
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
+        observation: `"dict"` or `"flat"`; see Observation Space.
         expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user, or
             "regression", which learns from all jobs. A step then takes up to twice as long. None =
             these fields are 0.
+        horizon: Steps after which an episode is truncated; None = never. Wrappers of other
+            libraries that cut episodes short pay nothing; give `horizon` in their place.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
             `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
             reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
@@ -187,7 +212,9 @@ see `hpcgym.env.reward.as_reward` |
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
+        observation: ObservationKind = "dict",
         expectations: Expectations | None = None,
+        horizon: int | None = None,
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
         render_mode: str | None = None,
@@ -205,7 +232,9 @@ see `hpcgym.env.reward.as_reward` |
             policies=policies,
             scale=scale,
             n_slots=n_slots,
+            observation=observation,
             expectations=expectations,
+            horizon=horizon,
             backfill=backfill,
             backfill_order=backfill_order,
         )
@@ -216,10 +245,7 @@ see `hpcgym.env.reward.as_reward` |
         self.n_slots = n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
-        self._shown_sizes = (
-            n_slots * fields_per_job(self._config.machine),
-            N_CLUSTER + machine_fields(self._config.machine),
-        )
+        self._places = flat_places(n_slots, self._config.machine)
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
@@ -227,6 +253,7 @@ see `hpcgym.env.reward.as_reward` |
         self._episode: EnvEpisode | None = None
         self._own_passes: OwnPasses | None = None
         self._is_over = True
+        self._time_limit: int | None = None
         self._viewer: Viewer | None = None
 
     # --- One episode ------------------------------------------------------------------------------
@@ -242,7 +269,7 @@ see `hpcgym.env.reward.as_reward` |
                 scenario; `{"workload": jobs}` simulates these jobs on the scenario's machine.
 
         Returns:
-            Observation, and info with `label` (of the episode) and `now` (the clock, s).
+            Observation and info.
 
         Raises:
             ScenarioError: An unknown option or episode, or jobs for a machine of another size.
@@ -250,7 +277,8 @@ see `hpcgym.env.reward.as_reward` |
         Source: Specification, section 10, "Episodes".
         """
         super().reset(seed=seed)
-        self._label, self._episode = self._config.draw(options or {}, self.np_random)
+        drawn = self._config.draw(options or {}, self.np_random)
+        self._label, self._number, self._episode = drawn
         self._make_room(self._episode)
         jobs, sim = self._episode.jobs.address, self._sim.address
         entry_points.begin(sim, self._episode.prepared.initial.address)
@@ -258,18 +286,18 @@ see `hpcgym.env.reward.as_reward` |
         while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
             self._make_own_pass()
         self._is_over = False
-        shown, cluster = self._empty()
-        entry_points.observe(jobs, sim, self._slot, shown["jobs"], cluster, shown["action_mask"])
+        self._time_limit = steps_left(self)
+        shown, parts = self._empty()
+        entry_points.observe(jobs, sim, self._slot, *parts)
         if self.render_mode == "human":
             self.render()
-        return shown, {"label": self._label, "now": self.now}
+        return shown, self._info(dict.fromkeys(self._config.reward_terms, 0.0))
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Apply an action to the present pass and run to the next decision.
 
         Returns:
-            Observation, reward, terminated (every job has started), truncated, and info. Truncated
-            is always False here: the time limit is Gymnasium's `max_episode_steps`.
+            Observation, reward, terminated (every job has started), truncated, and info.
 
         Raises:
             ActionError: Wrong shape or type, a value out of range or NaN, or the episode is over.
@@ -280,7 +308,7 @@ see `hpcgym.env.reward.as_reward` |
         if episode is None or self._is_over:
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
-        shown, cluster = self._empty()
+        shown, parts = self._empty()
         arguments = (
             episode.jobs.address,
             self._sim.address,
@@ -289,27 +317,30 @@ see `hpcgym.env.reward.as_reward` |
             self._slot,
             index,
             values,
-            shown["jobs"],
-            cluster,
-            shown["action_mask"],
+            *parts,
         )
         while (status := entry_points.step(*arguments)) == s.STATUS_OWN_PASS:
             self._make_own_pass()
         if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
-        self._is_over = status == s.STATUS_DONE
-        reward, terms = self._payment()
-        sim = self._sim.fields
-        info = {
-            "now": int(sim.now),
-            "reward_terms": terms,
-            "invalid_actions": int(sim.n_invalid),
-        }
-        if self._is_over:
-            info |= self._last_info()
+        terminated, truncated = status == s.STATUS_DONE, self._is_last_step()
+        self._is_over = terminated or truncated
+        if truncated and not terminated:
+            entry_points.pay_at_truncation(self._sim.address, episode.reward_plan.address)
         if self.render_mode == "human":
             self.render()
-        return shown, reward, self._is_over, False, info
+        return shown, float(self._sim.fields.reward), terminated, truncated, self._info()
+
+    def _is_last_step(self) -> bool:
+        """Return whether the horizon, or a time limit around the environment, truncates now."""
+        n_steps = int(self._sim.fields.n_steps)
+        if n_steps == self._config.horizon:
+            return True
+        if self._time_limit is None or n_steps < self._time_limit:
+            return False
+        # A wrapper inside the time limit may make several steps of one: ask again.
+        self._time_limit = n_steps + (steps_left(self) or 0)
+        return n_steps == self._time_limit
 
     def _make_own_pass(self) -> None:
         """Let the mode in Python make the pass that is due."""
@@ -318,11 +349,11 @@ see `hpcgym.env.reward.as_reward` |
         self._own_passes.make(episode.workload, episode.jobs, self._sim)
 
     def truncate(self) -> tuple[float, dict[str, Any]]:
-        """End the episode at this decision, as a time limit does.
+        """End the episode at this decision, as a time limit does, for a wrapper of your own.
 
         Returns:
-            The reward of the last step, with what is due if the waiting jobs started now; and the
-            info that ends an episode, its metrics not `complete`.
+            The reward of the last step, with what is due if the waiting jobs started now, in place
+            of what `step` has returned; and the info that ends an episode.
 
         Raises:
             ActionError: No episode is under way.
@@ -331,29 +362,37 @@ see `hpcgym.env.reward.as_reward` |
             raise ActionError("no episode is under way; call reset()")
         self._is_over = True
         entry_points.pay_at_truncation(self._sim.address, self._episode.reward_plan.address)
-        reward, terms = self._payment()
-        return reward, {"reward_terms": terms, **self._last_info()}
+        return float(self._sim.fields.reward), self._info()
 
-    def _last_info(self) -> dict[str, Any]:
-        """Return the label and metrics that end an episode's info."""
-        measured = np.empty(N_METRICS)
-        entry_points.measure(self._begun_episode.jobs.address, self._sim.address, measured)
-        return {"label": self._label, "metrics": metrics_of(measured)}
-
-    def _payment(self) -> tuple[float, dict[str, float]]:
-        """Return the latest reward and its terms."""
-        sim = self._sim.fields
-        terms = float(sim.agent_term), float(sim.baseline_term)
-        return float(sim.reward), dict(zip(self._config.reward_terms, terms, strict=False))
+    def _info(self, terms: dict[str, float] | None = None) -> dict[str, Any]:
+        """Return the info of this decision, given the terms of the reward unless they are paid."""
+        sim, metrics = self._sim.fields, UNMEASURED
+        if terms is None:
+            paid = float(sim.agent_term), float(sim.baseline_term)
+            terms = dict(zip(self._config.reward_terms, paid, strict=False))
+        if self._is_over:
+            measured = np.empty(N_METRICS)
+            entry_points.measure(self._begun_episode.jobs.address, self._sim.address, measured)
+            metrics = metrics_of(measured)
+        clock = {"now": int(sim.now), "label": self._number, "invalid_actions": int(sim.n_invalid)}
+        return {**clock, **terms, **metrics}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which slots hold a job, shape (n_slots,), for sb3-contrib's MaskablePPO.
+        """Return which parts of an action serve now, for sb3-contrib's MaskablePPO.
 
-        Where no job waits the first slot is True, since a masked agent needs one action.
+        Returns:
+            For actions "job" and "order" which slots hold a job, shape (n_slots,); where no job
+            waits the first slot is True, since a masked agent needs one action. For "policy" and
+            "weights" True for each policy and weight.
         """
-        return masks_of(self._slot)
+        return self._config.reader.masks(self._slot)
 
     # --- Results ----------------------------------------------------------------------------------
+
+    @property
+    def label(self) -> str | None:
+        """Return the name of the episode, None before the first."""
+        return None if self._episode is None else self._label
 
     @property
     def now(self) -> int:
@@ -438,18 +477,14 @@ see `hpcgym.env.reward.as_reward` |
             self._state = state_for([episode.prepared], fields=True, room=self._room)
             self._sim = sim_of(self._state, 0)
 
-    def _empty(self) -> tuple[Observation, NDArray[np.float32]]:
-        """Return zeros for an observation, and those of them that are about the cluster."""
-        n_jobs, n_cluster = self._shown_sizes
-        cluster = np.zeros(n_cluster, dtype=np.float32)
-        shown = {
-            "jobs": np.zeros(n_jobs, dtype=np.float32),
-            "cluster": cluster,
-            "action_mask": np.zeros(self.n_slots, dtype=np.float32),
-        }
-        if n_cluster > N_CLUSTER:
-            shown["cluster"], shown["machine"] = cluster[:N_CLUSTER], cluster[N_CLUSTER:]
-        return shown, cluster
+    def _empty(self) -> tuple[Observation, tuple[Singles, Singles, Singles]]:
+        """Return zeros for an observation, and those about jobs, the cluster, and the mask."""
+        jobs, mask = self._places["jobs"], self._places["action_mask"]
+        flat = np.zeros(mask.stop, dtype=np.float32)
+        parts = flat[jobs], flat[jobs.stop : mask.start], flat[mask]
+        if self._config.observation == "flat":
+            return flat, parts
+        return {part: flat[place] for part, place in self._places.items()}, parts
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the window, and structs of kernels, which hold addresses of this process."""

@@ -10,7 +10,6 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import masks_of
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.errors import ActionError
 from hpcgym.schedule import Schedule
@@ -29,6 +28,7 @@ class SubEnv:
         self._vector = vector
         self._env = env
         config = vector.configs[env]
+        self._reader = config.reader
         self.episodes = config.episodes
         self.settings = config.settings
         self.n_slots = config.n_slots
@@ -81,8 +81,8 @@ class SubEnv:
         return self._vector.generator(self._env)
 
     @property
-    def np_random_seed(self) -> int | None:
-        """Return the seed of the environment, None before it has one."""
+    def np_random_seed(self) -> int:
+        """Return the seed of the environment, drawn by chance unless a reset has set one."""
         return self._vector.np_random_seed[self._env]
 
     def schedule(self) -> Schedule:
@@ -94,8 +94,8 @@ class SubEnv:
         return self._episode.metrics(self._vector.buffers.state, self._env)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which slots hold a job, as `SchedulingEnv.action_masks`."""
-        return masks_of(self._vector.buffers.batch.slot[self._env])
+        """Return which parts of an action serve now, as `SchedulingEnv.action_masks`."""
+        return self._reader.masks(self._vector.buffers.batch.slot[self._env])
 
     def render(self) -> Any:
         """Return a text or an image of the machine over time, the queue and the reservation.

@@ -1,32 +1,34 @@
-"""The end of an episode that Gymnasium's `max_episode_steps` cuts short."""
+"""The steps that Gymnasium's `TimeLimit` leaves an environment, which cannot see its wrappers.
+
+What a truncation owes is paid in the last step, so the environment must know which step that is.
+The keyword `horizon` says so. A `TimeLimit` around it, put there by hand or by `gymnasium.make`,
+does not: but its `reset` and `step` are the environment's callers, so they are on the call stack.
+"""
 
 from __future__ import annotations
 
-from typing import Any, cast
+import sys
+from types import FrameType
 
 import gymnasium
+from gymnasium.wrappers import TimeLimit
 
-from hpcgym.env.scheduling import Observation, SchedulingEnv
+_COUNTING = (TimeLimit.reset.__code__, TimeLimit.step.__code__)
 
 
-class PayAtTimeLimit(
-    gymnasium.Wrapper[Observation, Any, Observation, Any], gymnasium.utils.RecordConstructorArgs
-):
-    """Pays the reward that is still due when `max_episode_steps` truncates an episode.
+def steps_left(env: gymnasium.Env[object, object]) -> int | None:
+    """Return how many steps follow this reset or step before a `TimeLimit` truncates.
 
-    Gymnasium's time limit is outside the environment, which cannot know of it, and this wrapper is
-    outside the time limit. `gymnasium.make` adds it by the registration. At a truncation all forms
-    of the reward have the same sum.
+    The least counts; None where none has called. To be called inside `reset` or `step`.
     """
-
-    def __init__(self, env: gymnasium.Env[Observation, Any]) -> None:
-        gymnasium.utils.RecordConstructorArgs.__init__(self)
-        gymnasium.Wrapper.__init__(self, env)
-
-    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Step as `SchedulingEnv.step` does, and pay the rest if the time limit is reached."""
-        shown, reward, terminated, truncated, info = self.env.step(action)
-        if truncated and not terminated:
-            reward, last_info = cast(SchedulingEnv, self.unwrapped).truncate()
-            info |= last_info
-        return shown, float(reward), terminated, truncated, info
+    left = None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in _COUNTING:
+            limit = frame.f_locals["self"]
+            if limit.unwrapped is env:  # and not one of an environment that plays with this one
+                is_step = frame.f_code is TimeLimit.step.__code__
+                here = limit._max_episode_steps - limit._elapsed_steps - is_step
+                left = here if left is None else min(left, here)
+        frame = frame.f_back
+    return left

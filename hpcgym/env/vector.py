@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.threads import checked_threads
-from hpcgym.env.action import masks_of
 from hpcgym.env.buffers import AGENT_TERM, N_INVALID, NOW, REWARD, EnvBuffers
-from hpcgym.env.config import AnyScenario, EnvConfig, Keywords
-from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.info import metrics_where
+from hpcgym.env.config import AnyScenario, Drawn, EnvConfig, Keywords
+from hpcgym.env.info import UNMEASURED, info_where, metrics_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
@@ -38,7 +36,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     `gymnasium.make_vec("HPCBatch-v0", num_envs=64)` makes one. Observations, actions, rewards and
     episodes are those of `hpcgym.env.scheduling.SchedulingEnv`, with a leading axis n_envs. Infos
-    and autoresets are those of Gymnasium's `SyncVectorEnv`.
+    and autoresets are those of Gymnasium's `SyncVectorEnv`; arrays of an info that stay the same
+    from step to step are read-only.
 
     Args:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`. A list of several is
@@ -50,17 +49,19 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             itself resets, and `info["final_obs"]` and `info["final_info"]` hold the end. DISABLED:
             the caller resets, with a `reset_mask`.
         copy: Whether observations are copies. False returns the buffers themselves, read-only,
-            which the next step overwrites.
+            which the next step overwrites; flat observations are always copies.
         threads: Threads that step; None = one per core. Results do not depend on them.
-        max_episode_steps: Steps after which an episode is truncated; None = never.
+        max_episode_steps: Another name of `horizon`, as `gymnasium.make_vec` calls it; of two the
+            smaller counts.
         render_mode: "ansi", "rgb_array" or None.
         frame_size: Width and height of the images of "rgb_array", pixels.
         **keywords: The other keywords of `SchedulingEnv`, the same for all environments.
 
     Attributes:
+        autoreset_mode: The mode, a member of `AutoresetMode`.
         configs: Configuration of each environment; environments of one scenario share one.
         buffers: The simulations, and the buffers of actions and observations.
-        labels: Episode of each environment, None before its first reset.
+        labels: Name of each environment's episode, None before its first reset.
         viewers: Viewers of the environments that have been rendered.
 
     Raises:
@@ -73,7 +74,9 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         >>> envs = SchedulingVectorEnv("tiny", num_envs=3)
         >>> shown, info = envs.reset(seed=1)
         >>> shown["jobs"].shape, info["label"].tolist()
-        ((3, 2304), ['whole', 'whole', 'whole'])
+        ((3, 2304), [0, 0, 0])
+        >>> envs.labels
+        array(['whole', 'whole', 'whole'], dtype=object)
         >>> shown, reward, terminated, truncated, info = envs.step(envs.action_space.sample())
         >>> reward.shape
         (3,)
@@ -108,8 +111,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             if keyword not in Keywords.__annotations__:
                 raise ScenarioError(unknown_name("keyword", keyword, Keywords.__annotations__))
         self.frame_size = checked_frame_size(frame_size)
-        self._mode = _mode_of(autoreset_mode)
-        self.metadata = {**self.metadata, "autoreset_mode": self._mode}
+        self.autoreset_mode = _mode_of(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode
         self.configs = _configs_of(scenario, num_envs, keywords)
         first = self.configs[0]
@@ -126,18 +129,29 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                     "machines of nodes with as many partitions, or none with nodes"
                 )
         self._reader, self._terms = first.reader, first.reward_terms
+        self._is_flat = first.observation == "flat"
         self.single_action_space = first.reader.space
         self.single_observation_space = first.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.buffers = EnvBuffers(self.configs, max_episode_steps, checked_threads(threads))
+        limits = [limit for limit in (max_episode_steps, first.horizon) if limit is not None]
+        limit = min(limits, default=None)
+        self.buffers = EnvBuffers(self.configs, limit, checked_threads(threads))
         self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
         self.viewers: dict[int, Any] = {}
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
         self._some_are_over = True
-        self._every: Bools = np.ones(num_envs, dtype=np.bool_)
+        self._every: Bools = _constant(num_envs, True)
+        self._kept_info = self._constant_info()
+
+    def _constant_info(self) -> dict[str, Any]:
+        """Return what infos of steps share until an episode ends or begins."""
+        info: dict[str, Any] = {"label": _constant(self.num_envs, -1)}
+        info |= {key: _constant(self.num_envs, value) for key, value in UNMEASURED.items()}
+        keys = ("now", "invalid_actions", *self._terms, *info)
+        return info | {f"_{key}": self._every for key in keys}
 
     # --- Episodes ---------------------------------------------------------------------------------
 
@@ -158,7 +172,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
                 the mask, shape (n_envs,), is True are reset.
 
         Returns:
-            Observations, and info with `label` and `now` of each environment that was reset.
+            Observations, and the info of each environment that was reset.
 
         Raises:
             ScenarioError: Seeds, a mask or an option that do not fit; then nothing has been reset.
@@ -188,7 +202,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._generators, self._seeds = generators, known
         self._is_over[envs] = False
         self._some_are_over = bool(self._is_over.any())
-        return self._observation(), self._label_info(mask) | self._clock_info(mask)
+        results = self.buffers.results
+        return self._observation(), info_where(mask, self._info(results.payment, results.tally))
 
     def _draws_in_common(self, common: Any, mask: Bools) -> bool:
         """Return whether all environments draw the same episodes; refuse it where they cannot."""
@@ -209,18 +224,21 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             self._generators[env], self._seeds[env] = seeding.np_random()
         return _existing(self._generators[env])
 
-    def _draw(self, env: int) -> tuple[str, EnvEpisode]:
+    def _draw(self, env: int) -> Drawn:
         """Draw the next episode of an environment."""
         return self.configs[env].draw({}, self.generator(env))
 
-    def _begin(self, envs: NDArray[np.int64], drawn: list[tuple[str, EnvEpisode]]) -> None:
+    def _begin(self, envs: NDArray[np.int64], drawn: list[Drawn]) -> None:
         """Begin the drawn episodes; if that fails, these environments need a reset."""
         for env in envs.tolist():
             self.labels[env] = None
         self._some_are_over = True
-        self.buffers.begin(envs, [episode for _, episode in drawn])
-        for env, (label, _) in zip(envs.tolist(), drawn, strict=True):
-            self.labels[env] = label
+        self.buffers.begin(envs, [one.episode for one in drawn])
+        numbers = self._kept_info["label"].copy()
+        for env, one in zip(envs.tolist(), drawn, strict=True):
+            self.labels[env], numbers[env] = one.label, one.number
+        numbers.flags.writeable = False
+        self._kept_info["label"] = numbers
 
     # --- Steps ------------------------------------------------------------------------------------
 
@@ -249,17 +267,14 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._refuse(-1 - n_ended, actions)
         results = self.buffers.results
         payment, tally, ended = results.payment.copy(), results.tally.copy(), results.ended.copy()
-        stepped = self._every.copy()
         if resting is not None:
-            stepped[resting] = False
-            payment[:, resting] = 0.0
-            ended[:, resting] = 0
             self._begin(resting, drawn)
+            payment[:, resting], ended[:, resting] = 0.0, 0
+            tally[:, resting] = results.tally[:, resting]
         terminated, truncated = ended.view(np.bool_)
-        if resting is None and n_ended == 0:
-            info = self._step_info(stepped, payment, tally)
-        else:
-            info = self._info_of_turn(stepped, payment, tally, terminated | truncated)
+        info = self._info(payment, tally)
+        if resting is not None or n_ended > 0:
+            info = self._info_of_turn(info, payment, tally, terminated | truncated)
         return self._observation(), payment[REWARD], terminated, truncated, info
 
     def _resting(self) -> NDArray[np.int64]:
@@ -267,7 +282,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         if None in self.labels:
             raise ActionError("no episode is under way; call reset()")
         over = np.flatnonzero(self._is_over)
-        if self._mode is AutoresetMode.DISABLED:
+        if self.autoreset_mode is AutoresetMode.DISABLED:
             raise ActionError(
                 f"the episodes of environments {over.tolist()} are over and autoreset_mode is "
                 "DISABLED; call reset(options={'reset_mask': mask})"
@@ -281,75 +296,54 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             raise ActionError(f"environment {env}: {why}")
 
     def _info_of_turn(
-        self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any], over: Bools
+        self, info: dict[str, Any], payment: NDArray[Any], tally: NDArray[Any], over: Bools
     ) -> dict[str, Any]:
         """Return the info of a step that ended or began episodes; SAME_STEP begins the next."""
         self._is_over, self._some_are_over = over.copy(), bool(over.any())
-        if self._mode is not AutoresetMode.SAME_STEP or not self._some_are_over:
-            info = self._step_info(stepped, payment, tally) | self._clock_info(self._every.copy())
-            return info | self._label_info(over | ~stepped) | self._metrics_info(over)
+        if not self._some_are_over:
+            return info
+        info |= metrics_where(over, self.buffers.batch.metric)
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            return info
         ended = np.flatnonzero(over)
         drawn = [self._draw(env) for env in ended.tolist()]
         final_obs = np.full(self.num_envs, None, dtype=object)
         for env in ended.tolist():
-            final_obs[env] = {key: array[env].copy() for key, array in self.buffers.shown.items()}
-        final_info = self._step_info(over, payment, tally)
-        final_info |= self._label_info(over) | self._metrics_info(over)
-        info = {"final_obs": final_obs, "_final_obs": over}
-        info |= {"final_info": final_info, "_final_info": over}
-        info |= self._step_info(stepped & ~over, payment, tally)
+            final_obs[env] = self._observation_of(env)
+        final: dict[str, Any] = {"final_obs": final_obs, "_final_obs": over}
+        final |= {"final_info": info_where(over, info), "_final_info": over}
         self._begin(ended, drawn)
         self._is_over, self._some_are_over = ~self._every, False
-        return info | self._label_info(over | ~stepped) | self._clock_info(self._every.copy())
+        payment[AGENT_TERM:, ended] = 0.0
+        tally[:, ended] = self.buffers.results.tally[:, ended]
+        return self._info(payment, tally) | final
 
     # --- Observations and infos -------------------------------------------------------------------
 
     def _observation(self) -> Observation:
         """Return the observations, copied unless `copy` is False."""
-        shown = self.buffers.shown
-        return {key: array.copy() for key, array in shown.items()} if self.copy else {**shown}
+        if self.copy or self._is_flat:
+            return self._observation_of(slice(None))
+        return {**self.buffers.shown}
 
-    def _clock_info(self, begun_or_stepped: Bools) -> dict[str, Any]:
-        """Return the clocks of some environments."""
-        now = np.where(begun_or_stepped, self.buffers.batch.now, 0)
-        return {"now": now, "_now": begun_or_stepped}
+    def _observation_of(self, envs: int | slice) -> Observation:
+        """Return copies of the observations of some environments."""
+        batch, shown = self.buffers.batch, self.buffers.shown
+        if self._is_flat:
+            parts = batch.shown_jobs[envs], batch.shown_cluster[envs], batch.mask[envs]
+            return np.concatenate(parts, axis=-1)
+        return {key: array[envs].copy() for key, array in shown.items()}
 
-    def _label_info(self, labelled: Bools) -> dict[str, Any]:
-        """Return the labels of some environments' episodes."""
-        labels = self.labels.copy()
-        labels[~labelled] = None
-        return {"label": labels, "_label": labelled}
-
-    def _metrics_info(self, over: Bools) -> dict[str, Any]:
-        """Return the metrics of the episodes that this step ended."""
-        if not over.any():
-            return {}
-        return {"metrics": metrics_where(over, self.buffers.batch.metric), "_metrics": over}
-
-    def _step_info(
-        self, stepped: Bools, payment: NDArray[Any], tally: NDArray[Any]
-    ) -> dict[str, Any]:
-        """Return the info of the environments that a step moved, empty if it moved none."""
-        n_stepped = np.count_nonzero(stepped)
-        if n_stepped == 0:
-            return {}
-        if n_stepped < self.num_envs:
-            payment, tally = np.where(stepped, payment, 0.0), np.where(stepped, tally, 0)
-        terms: dict[str, Any] = {}
+    def _info(self, payment: NDArray[Any], tally: NDArray[Any]) -> dict[str, Any]:
+        """Return the info of a step in which no episode ends, or of a reset."""
+        info = {**self._kept_info, "now": tally[NOW], "invalid_actions": tally[N_INVALID]}
         for row, key in enumerate(self._terms, start=AGENT_TERM):
-            terms[key], terms[f"_{key}"] = payment[row], stepped
-        return {
-            "now": tally[NOW],
-            "_now": stepped,
-            "reward_terms": terms,
-            "_reward_terms": stepped,
-            "invalid_actions": tally[N_INVALID],
-            "_invalid_actions": stepped,
-        }
+            info[key] = payment[row]
+        return info
 
     def action_masks(self) -> Bools:
-        """Return the scalar environment's `action_masks`, shape (n_envs, n_slots)."""
-        return masks_of(self.buffers.batch.slot)
+        """Return the scalar environment's `action_masks`, with a leading axis n_envs."""
+        return self._reader.masks(self.buffers.batch.slot)
 
     def render(self) -> tuple[Any, ...] | None:
         """Return a text or an image of each environment, as `render_mode` says.
@@ -394,9 +388,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return tuple(self.generator(env) for env in range(self.num_envs))
 
     @property
-    def np_random_seed(self) -> tuple[int | None, ...]:  # type: ignore[override]
-        """Return each environment's seed."""
-        return tuple(self._seeds)
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Return each environment's seed, drawn by chance unless a reset has set one."""
+        _ = self.np_random
+        return tuple(seed for seed in self._seeds if seed is not None)
 
 
 def _checked_count(name: str, value: Any) -> int:
@@ -404,6 +399,13 @@ def _checked_count(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ScenarioError(f"{name} must be a whole number >= 1, got {value!r}")
     return int(value)
+
+
+def _constant(n: int, value: float) -> NDArray[Any]:
+    """Return a read-only array of n equal values."""
+    array = np.full(n, value)
+    array.flags.writeable = False
+    return array
 
 
 def _existing(generator: np.random.Generator | None) -> np.random.Generator:

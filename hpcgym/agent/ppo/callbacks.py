@@ -85,8 +85,7 @@ class ValidationCallback(BaseCallback):
             return False
         self._returns += self.locals["rewards"]
         for env in np.flatnonzero(self.locals["dones"]).tolist():
-            metrics = self.locals["infos"][env]["metrics"]
-            self.logger.record_mean("schedule/mean_bsld", metrics["mean_bsld"])
+            self.logger.record_mean("schedule/mean_bsld", self.locals["infos"][env]["mean_bsld"])
             self.logger.record_mean("schedule/return", self._returns[env])
             self._returns[env] = 0.0
         return True

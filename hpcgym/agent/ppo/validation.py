@@ -95,7 +95,7 @@ def _mean_bslds(
         shown, _, terminated, _, info = envs.step(agent.predict(shown)[0])
         if terminated.any():
             ended = terminated & np.isnan(found)
-            found[ended] = info["final_info"]["metrics"]["mean_bsld"][ended]
+            found[ended] = info["final_info"]["mean_bsld"][ended]
     return found
 
 
