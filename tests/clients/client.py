@@ -5,7 +5,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
+
+print(f"client: gymnasium {gymnasium.__version__}", flush=True)
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 

@@ -1,6 +1,5 @@
-"""Gymnasium: its checker, its vectors, NumpyToTorch, videos, and the tests of its source package."""
+"""Gymnasium: its checker, vectors, NumpyToTorch, videos, and the tests of its source package."""
 
-import importlib.util
 import resource
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import gymnasium
+import torch
 from client import check_returns, example, report
 from gymnasium.utils.env_checker import check_env
 
@@ -45,13 +45,11 @@ def step_vectors() -> None:
 
 def step_tensors() -> None:
     """Play an episode in tensors of torch, infos included."""
-    import torch
-
     env = gymnasium.wrappers.NumpyToTorch(gymnasium.make("HPCBatch-job-flat-v0"))
-    shown, info = env.reset(seed=0)
+    env.reset(seed=0)
     over = False
     while not over:
-        shown, reward, over, _, info = env.step(torch.tensor(0))
+        shown, _, over, _, info = env.step(torch.tensor(0))
     assert isinstance(shown, torch.Tensor) and shown.shape == env.observation_space.shape
     assert float(info["mean_bsld"]) >= 1
     report("NumpyToTorch, an episode")
@@ -89,7 +87,6 @@ def run_own_tests() -> None:
 if __name__ == "__main__":
     check_every_id()
     step_vectors()
-    if importlib.util.find_spec("torch"):
-        step_tensors()
+    step_tensors()
     write_videos()
     run_own_tests()
