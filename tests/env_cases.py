@@ -226,6 +226,11 @@ def busy_workload(seed: int = 0, n: int = 250, processors: int = 16) -> Workload
     )
 
 
+def terms_of(info: dict[str, Any]) -> list[float]:
+    """Return the terms of the reward."""
+    return [value for key, value in info.items() if key.endswith("_term")]
+
+
 def replay(keywords: dict[str, Any], seed: int, steps: int) -> list[bytes]:
     """Make an environment by its registered name, act at random; return all that it shows."""
     env = gymnasium.make("hpcgym:HPCBatch-v0", **keywords)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 import gymnasium
@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from hpcgym.env.config import AnyScenario, Keywords
+from hpcgym.env.info import UNMEASURED
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError, ScenarioError
@@ -81,7 +82,7 @@ class HPCBatchVecEnv(VecEnv):
             ScenarioError: Options that do not fit.
         """
         shown, info = self.envs.reset(seed=self._seeds, options=_together(self._options))
-        self.reset_infos = _infos_of(info, range(self.num_envs))
+        self.reset_infos = _infos_of(info, slice(None), UNMEASURED)
         self._reset_seeds()
         self._reset_options()
         return shown
@@ -104,11 +105,12 @@ class HPCBatchVecEnv(VecEnv):
         """
         shown, reward, terminated, truncated, info = self.envs.step(self._actions)
         done = terminated | truncated
-        infos = _infos_of(info, range(self.num_envs), {"TimeLimit.truncated": False})
-        ended = np.flatnonzero(done).tolist()
-        if ended:
-            begun, final = _infos_of(info, ended), _infos_of(info["final_info"], ended)
-            for env, first, last in zip(ended, begun, final, strict=True):
+        infos = _infos_of(info, slice(None), _UNDER_WAY)
+        ended = np.flatnonzero(done)
+        if len(ended) > 0:
+            begun = _infos_of(info, ended, UNMEASURED)
+            final = _infos_of(info["final_info"], ended, {})
+            for env, first, last in zip(ended.tolist(), begun, final, strict=True):
                 self.reset_infos[env], infos[env] = first, last
                 last["terminal_observation"] = info["final_obs"][env]
                 last["TimeLimit.truncated"] = bool(truncated[env] and not terminated[env])
@@ -150,6 +152,10 @@ class HPCBatchVecEnv(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
+_UNDER_WAY = {**UNMEASURED, "TimeLimit.truncated": False}
+"""What the infos of steps share that end no episode."""
+
+
 def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Turn the options of each environment into options of them all."""
     each = list(options)
@@ -163,9 +169,9 @@ def _together(options: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _infos_of(
-    info: dict[str, Any], envs: Sequence[int], more: Mapping[str, bool] | None = None
+    info: dict[str, Any], envs: NDArray[np.int64] | slice, shared: dict[str, float]
 ) -> list[dict[str, Any]]:
-    """Take the infos of some environments out of that of all, with what else each shall hold."""
-    keys = [key for key in info if f"_{key}" in info and not key.startswith("final_")]
-    rows = zip(*(info[key][list(envs)].tolist() for key in keys), strict=True)
-    return [{**dict(zip(keys, row, strict=True)), **(more or {})} for row in rows]
+    """Take the infos of some environments out of that of all, but for what they share."""
+    keys = [key for key in info if key not in shared and not key.startswith(("_", "final_"))]
+    rows = zip(*(info[key][envs].tolist() for key in keys), strict=True)
+    return [{**shared, **dict(zip(keys, row, strict=True))} for row in rows]

@@ -8,6 +8,7 @@ Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent, Observation
 from hpcgym.core.policy import FEATURES
 from hpcgym.env.action import steppable_policies
-from hpcgym.env.observation import observation_space
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, flat_space, observation_space
 from hpcgym.errors import CardError, HpcgymError
 
 EXPLAIN = (
@@ -47,8 +48,8 @@ class SavedPolicy:
         Raises:
             CardError: It learned from other observations, such as those of a machine of nodes.
         """
-        shown = {key: np.shape(one)[-1:] for key, one in dict(observation).items()}
-        known = {key: one.shape for key, one in self.policy.observation_space.spaces.items()}
+        shown = _each(observation, lambda one: np.shape(one)[-1:])
+        known = _each(self.policy.observation_space, lambda one: one.shape)
         if shown != known:
             raise CardError(
                 f"{self.file}: was trained on observations of shapes {known}, and these are "
@@ -99,10 +100,10 @@ def keywords_of(model: Any, where: str) -> dict[str, Any]:
     Raises:
         CardError: The spaces are not those of `HPCBatch-v0`, or fit several kinds of action.
     """
-    n_slots = _n_slots(model.observation_space, where)
-    kinds = _kinds(model.action_space, n_slots)
+    shown = _shown(model.observation_space, where)
+    kinds = _kinds(model.action_space, shown["n_slots"])
     if len(kinds) == 1:
-        return {"action": kinds[0], "n_slots": n_slots}
+        return {"action": kinds[0], **shown}
     what = f"several kinds of action, {' and '.join(kinds)}" if kinds else "no kind of action"
     raise CardError(f"{where}: its actions, {model.action_space}, fit {what}; {EXPLAIN}")
 
@@ -125,15 +126,27 @@ def _no_learning(_: float) -> float:
     return 0.0
 
 
-def _n_slots(space: Any, where: str) -> int:
-    """Return how many jobs an observation shows."""
+def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
+    """Return the shape of each part of observations or of their space, or of the one array."""
+    parts = observed.spaces if isinstance(observed, spaces.Dict) else observed
+    if isinstance(parts, dict):
+        return {key: shape_of(one) for key, one in parts.items()}
+    return shape_of(parts)
+
+
+def _shown(space: Any, where: str) -> dict[str, Any]:
+    """Return the keywords that say how many jobs an observation shows, and in which form."""
+    if isinstance(space, spaces.Box):
+        n_slots = (spaces.flatdim(space) - len(CLUSTER_FIELDS)) // (len(FIELDS) + 1)
+        if n_slots > 0 and space == flat_space(n_slots):
+            return {"n_slots": n_slots, "observation": "flat"}
     parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
     if "action_mask" in parts:
         n_slots = spaces.flatdim(parts["action_mask"])
         usual = observation_space(n_slots)
         assert isinstance(usual, spaces.Dict)
         if "machine" in parts or all(parts[key].shape == usual[key].shape for key in usual):
-            return n_slots
+            return {"n_slots": n_slots}
     raise CardError(
         f"{where}: was trained on other observations than those of HPCBatch-v0, {space!r:.200}; "
         "wrap the model in a class with `predict` and name it in a .py file"

@@ -144,10 +144,11 @@ see `hpcgym.env.reward.as_reward` |
         | `label` | int | place of the episode in `episodes.labels`; -1 for jobs that are none of \
 the scenario's episodes. Its name is the attribute `label` |
         | `invalid_actions` | int | empty slots picked in this episode by action `"job"` |
-        | `agent_term`, `baseline_term` | float | the reward, and the term of a `baseline`, by \
-this step; their sum is the reward |
+        | `agent_term` | float | the agent's term of the reward |
+        | `baseline_term` | float | with a `baseline` only: its term; the two sum to the reward |
         | `compared_term` | float | in their place with rewards `"log_ratio"` and `"relative"` |
-        | `complete` | float | 1 where all jobs have started; -1 until the episode is over |
+        | `complete` | float | 1 where all jobs have started, 0 where a limit cut the episode \
+short; -1 until it is over |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
 `max_pp_bsld`, `n_backfilled`, `n_thresholded`, `makespan`, `utilisation` | float | metrics of the \
 schedule; -1 until the episode is over |
@@ -253,7 +254,7 @@ schedule; -1 until the episode is over |
         self._episode: EnvEpisode | None = None
         self._own_passes: OwnPasses | None = None
         self._is_over = True
-        self._time_limit: int | None = None
+        self._limit: int | None = None
         self._viewer: Viewer | None = None
 
     # --- One episode ------------------------------------------------------------------------------
@@ -286,12 +287,13 @@ schedule; -1 until the episode is over |
         while entry_points.run(jobs, sim) == s.STATUS_OWN_PASS:
             self._make_own_pass()
         self._is_over = False
-        self._time_limit = steps_left(self)
+        limits = [each for each in (self._config.horizon, steps_left(self)) if each is not None]
+        self._limit = min(limits, default=None)
         shown, parts = self._empty()
         entry_points.observe(jobs, sim, self._slot, *parts)
         if self.render_mode == "human":
             self.render()
-        return shown, self._info(dict.fromkeys(self._config.reward_terms, 0.0))
+        return shown, self._info() | dict.fromkeys(self._config.reward_terms, 0.0)
 
     def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Apply an action to the present pass and run to the next decision.
@@ -333,14 +335,14 @@ schedule; -1 until the episode is over |
 
     def _is_last_step(self) -> bool:
         """Return whether the horizon, or a time limit around the environment, truncates now."""
-        n_steps = int(self._sim.fields.n_steps)
-        if n_steps == self._config.horizon:
-            return True
-        if self._time_limit is None or n_steps < self._time_limit:
+        if self._limit is None:
             return False
-        # A wrapper inside the time limit may make several steps of one: ask again.
-        self._time_limit = n_steps + (steps_left(self) or 0)
-        return n_steps == self._time_limit
+        n_steps = int(self._sim.fields.n_steps)
+        if n_steps >= self._limit:
+            # A wrapper inside the time limit may make several steps of one: ask again.
+            left = steps_left(self) or 0
+            self._limit = min(n_steps + left, self._config.horizon or n_steps + left)
+        return n_steps >= self._limit
 
     def _make_own_pass(self) -> None:
         """Let the mode in Python make the pass that is due."""
@@ -364,18 +366,23 @@ schedule; -1 until the episode is over |
         entry_points.pay_at_truncation(self._sim.address, self._episode.reward_plan.address)
         return float(self._sim.fields.reward), self._info()
 
-    def _info(self, terms: dict[str, float] | None = None) -> dict[str, Any]:
-        """Return the info of this decision, given the terms of the reward unless they are paid."""
-        sim, metrics = self._sim.fields, UNMEASURED
-        if terms is None:
-            paid = float(sim.agent_term), float(sim.baseline_term)
-            terms = dict(zip(self._config.reward_terms, paid, strict=False))
+    def _info(self) -> dict[str, Any]:
+        """Return the info of this decision."""
+        sim, terms, metrics = self._sim.fields, self._config.reward_terms, UNMEASURED
+        info: dict[str, Any] = {
+            "now": int(sim.now),
+            "label": self._number,
+            "invalid_actions": int(sim.n_invalid),
+            terms[0]: float(sim.agent_term),
+        }
+        if len(terms) > 1:
+            info[terms[1]] = float(sim.baseline_term)
         if self._is_over:
             measured = np.empty(N_METRICS)
             entry_points.measure(self._begun_episode.jobs.address, self._sim.address, measured)
             metrics = metrics_of(measured)
-        clock = {"now": int(sim.now), "label": self._number, "invalid_actions": int(sim.n_invalid)}
-        return {**clock, **terms, **metrics}
+        info.update(metrics)
+        return info
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which parts of an action serve now, for sb3-contrib's MaskablePPO.
@@ -479,12 +486,15 @@ schedule; -1 until the episode is over |
 
     def _empty(self) -> tuple[Observation, tuple[Singles, Singles, Singles]]:
         """Return zeros for an observation, and those about jobs, the cluster, and the mask."""
-        jobs, mask = self._places["jobs"], self._places["action_mask"]
-        flat = np.zeros(mask.stop, dtype=np.float32)
-        parts = flat[jobs], flat[jobs.stop : mask.start], flat[mask]
+        n_jobs, n_before = self._places["jobs"].stop, self._places["action_mask"].start
+        flat = np.zeros(n_before + self.n_slots, dtype=np.float32)
+        parts = flat[:n_jobs], flat[n_jobs:n_before], flat[n_before:]
         if self._config.observation == "flat":
             return flat, parts
-        return {part: flat[place] for part, place in self._places.items()}, parts
+        shown = {"jobs": parts[0], "cluster": parts[1], "action_mask": parts[2]}
+        if "machine" in self._places:
+            shown |= {part: flat[self._places[part]] for part in ("cluster", "machine")}
+        return shown, parts
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the window, and structs of kernels, which hold addresses of this process."""

@@ -243,4 +243,4 @@ def worst_of(env: SchedulingEnv) -> float:
     terminated = False
     while not terminated:
         *_, terminated, _, info = env.step(np.ones(6, dtype=np.float32))
-    return float(info["metrics"]["mean_bsld"])
+    return float(info["mean_bsld"])

@@ -35,6 +35,7 @@ def small(learner: Any, policy: str, env: Any, **options: Any) -> Any:
         (sb3.DQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 8}),
         (sb3.SAC, "MultiInputPolicy", OFF_POLICY, {"action": "weights", "n_slots": 8}),
         (contrib.MaskablePPO, "MultiInputPolicy", {}, {"action": "job", "n_slots": 9}),
+        (sb3.PPO, "MlpPolicy", {}, {"action": "order", "n_slots": 9, "observation": "flat"}),
         (contrib.RecurrentPPO, "MultiInputLstmPolicy", {}, {"action": "policy", "n_slots": 9}),
         (contrib.QRDQN, "MultiInputPolicy", OFF_POLICY, {"action": "job", "n_slots": 7}),
     ],
@@ -59,8 +60,14 @@ def test_a_saved_model_acts_as_it_did_and_states_its_keywords(
             break
 
 
-def test_a_saved_model_is_evaluated_by_its_file(tmp_path: Path) -> None:
-    model = small(sb3.PPO, "MultiInputPolicy", HPCBatchVecEnv("tiny", num_envs=1))
+@pytest.mark.parametrize(
+    ("policy", "observation"), [("MultiInputPolicy", "dict"), ("MlpPolicy", "flat")]
+)
+def test_a_saved_model_is_evaluated_by_its_file(
+    policy: str, observation: Any, tmp_path: Path
+) -> None:
+    envs = HPCBatchVecEnv("tiny", num_envs=1, observation=observation)
+    model = small(sb3.PPO, policy, envs)
     model.save(tmp_path / "mine.zip")
     result = evaluate([str(tmp_path / "mine.zip")], "tiny", progress=False)
     assert result.frame.agent.tolist() == ["mine", "SAF"]
@@ -71,6 +78,12 @@ def test_a_model_of_another_kind_of_machine_is_refused(tmp_path: Path) -> None:
     small(sb3.PPO, "MultiInputPolicy", envs).save(tmp_path / "mine.zip")
     with pytest.raises(CardError, match=r"mine.zip: was trained on observations .* 'machine'"):
         evaluate([str(tmp_path / "mine.zip")], "tiny", progress=False)
+    envs = HPCBatchVecEnv("tiny", num_envs=1, observation="flat")
+    small(sb3.PPO, "MlpPolicy", envs).save(tmp_path / "flat.zip")
+    agent = load_agent(str(tmp_path / "flat.zip"))
+    shown, _ = SchedulingEnv("hetero-64-weeks", **agent.env_keywords).reset()
+    with pytest.raises(CardError, match=r"of shapes \(2451,\), and these are \(2972,\)"):
+        agent.predict(shown)
 
 
 @pytest.mark.parametrize(

@@ -26,17 +26,19 @@ from env_cases import (
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.observation_fields import ClusterField, JobField, NodesField
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS
+from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS, flat_places, flat_space
 from hpcgym.env.scheduling import Observation, SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
+from hpcgym.scenario.load import load_scenario
 
 BUSY = busy_workload(6, n=400)
 
 
 def look(env: SchedulingEnv) -> Observation:
     """See the state of an environment as it is, without a step."""
-    shown, _ = env._empty()
+    shown, parts = env._empty()
     jobs, sim = env._episode.jobs.address, env._sim.address
-    entry_points.observe(jobs, sim, env._slot.copy(), *shown.values())
+    entry_points.observe(jobs, sim, env._slot.copy(), *parts)
     return shown
 
 
@@ -45,6 +47,44 @@ def same(one: Observation, other: Observation) -> bool:
     return all(
         one[key].tobytes() == other[key].tobytes() for key in ("jobs", "cluster", "action_mask")
     )
+
+
+# --- In one array ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["synthetic-256-weeks", "hetero-64-weeks"])
+@pytest.mark.parametrize("num_envs", [None, 2])
+def test_flat_observation_is_the_parts_of_the_dict_in_order(
+    scenario: str, num_envs: int | None
+) -> None:
+    keywords: dict[str, Any] = {"scenario": scenario, "n_slots": 8, "expectations": "records"}
+    if num_envs is None:
+        split, flat = (SchedulingEnv(**keywords, observation=kind) for kind in ("dict", "flat"))
+    else:
+        keywords["num_envs"] = num_envs
+        split, flat = (
+            SchedulingVectorEnv(**keywords, observation=kind) for kind in ("dict", "flat")
+        )
+    space = flat.observation_space
+    assert space.dtype == np.float32
+    parts, shown = split.reset(seed=1)[0], flat.reset(seed=1)[0]
+    split.action_space.seed(1)
+    places = flat_places(8, load_scenario(scenario).machine.nodes)
+    assert places.keys() == parts.keys()
+    for _ in range(40):
+        assert space.contains(shown)
+        assert shown.tobytes() == np.concatenate([parts[key] for key in places], axis=-1).tobytes()
+        assert all(shown[..., places[key]].tobytes() == parts[key].tobytes() for key in parts)
+        action = split.action_space.sample()
+        parts, shown = split.step(action)[0], flat.step(action)[0]
+
+
+def test_flat_observation_has_the_bounds_of_each_field() -> None:
+    space = flat_space(3)
+    low = [field.low for field in JobField] * 3 + [field.low for field in ClusterField] + [0] * 3
+    high = [field.high for field in JobField] * 3 + [field.high for field in ClusterField] + [1] * 3
+    assert (space.low.tolist(), space.high.tolist()) == (low, high)
+    assert -1 in low
 
 
 # --- Nothing of what has not happened yet ---------------------------------------------------------

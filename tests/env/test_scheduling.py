@@ -177,7 +177,7 @@ def test_spawned_process_sees_and_earns_the_same() -> None:
 def test_seed_draws_the_same_weeks_again_and_other_seeds_others() -> None:
     env = SchedulingEnv("synthetic-256-weeks")
 
-    def labels(seed: int) -> list[str]:
+    def labels(seed: int) -> list[int]:
         first = env.reset(seed=seed)[1]["label"]
         return [first, *(env.reset()[1]["label"] for _ in range(20))]
 
@@ -194,7 +194,7 @@ def test_options_name_the_episode_by_number_or_label() -> None:
     by_number = env.reset(options={"episode": 2})
     by_label = env.reset(options={"episode": "week 2"})
     assert by_number[1] == by_label[1]
-    assert by_number[1]["label"] == "week 2"
+    assert (by_number[1]["label"], env.label) == (1, "week 2")
     assert env.workload is env.episodes.workload(env.episodes.position(2))
 
 
@@ -206,20 +206,34 @@ def test_options_hand_jobs_in() -> None:
     assert_made_by(env, "SAF")
 
 
+KINDS_OF_INFO = dict.fromkeys(("now", "label", "invalid_actions"), int) | dict.fromkeys(
+    (
+        *("agent_term", "complete", "n_jobs", "n_backfilled", "n_thresholded", "makespan"),
+        *("mean_wait_time", "max_wait_time", "mean_bsld", "max_bsld", "mean_pp_bsld"),
+        *("max_pp_bsld", "utilisation"),
+    ),
+    float,
+)
+
+
 def test_episode_ends_with_metrics_and_schedule() -> None:
     env = SchedulingEnv("tiny", action="policy", policies=["FCFS"])
-    env.reset()
+    assert env.label is None
+    _, first = env.reset()
     terminated = False
     while not terminated:
         assert not env.schedule().complete
         _, _, terminated, truncated, info = env.step(0)
         assert not truncated
-        assert ("metrics" in info) == terminated
-    assert info["label"] == "whole"
-    assert info["metrics"]["complete"] is True
-    assert info["metrics"]["mean_bsld"] == pytest.approx(4.6771, abs=5e-5)
+        assert (info["complete"], info["mean_bsld"] >= 0) == ((1 if terminated else -1), terminated)
+        assert {key: type(value) for key, value in info.items()} == KINDS_OF_INFO
+    assert {key: type(value) for key, value in first.items()} == KINDS_OF_INFO
+    assert (info["label"], env.label) == (0, "whole")
+    assert info["mean_bsld"] == pytest.approx(4.6771, abs=5e-5)
     expected = hpcgym.simulate(env.workload, "FCFS").metrics()
-    assert info["metrics"] == pytest.approx({key: expected[key] for key in info["metrics"]})
+    metrics = {key: value for key, value in info.items() if key in expected}
+    assert len(metrics) == 12
+    assert metrics == pytest.approx({key: float(expected[key]) for key in metrics})
     assert env.schedule().complete
     with pytest.raises(ActionError, match="reset"):
         env.step(0)
@@ -242,7 +256,7 @@ def test_episode_in_which_no_order_matters_ends_in_its_first_step() -> None:
     assert env.action_masks().tolist() == [True, False, False, False]
     _, reward, terminated, _, info = env.step(0)
     assert (reward, terminated) == (-1.0, True)
-    assert info["metrics"]["complete"] is True
+    assert info["complete"] == 1
 
 
 # --- What cannot be made --------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from env_cases import (
     env_of,
     random_action,
     rules_for,
+    terms_of,
     twin_of,
 )
 from env_twin import EnvTwin
@@ -64,10 +65,10 @@ def play_both(case: Case, max_steps: int | None = None) -> None:
         shown, reward, terminated, truncated, info = env.step(action)
         expected, paid, over = twin.step(action)
         assert (terminated, truncated) == (over, False)
-        ledger += sum(map(abs, info["reward_terms"].values()))  # rewards are differences of sums
+        ledger += sum(map(abs, terms_of(info)))  # rewards are differences of sums
         assert np.isclose(reward, paid, rtol=1e-9, atol=1e-12 * ledger)
         assert info["invalid_actions"] == twin.invalid_actions
-        assert np.isclose(sum(info["reward_terms"].values()), reward, rtol=1e-12)
+        assert np.isclose(sum(terms_of(info)), reward, rtol=1e-12)
         assert_alike(env, twin, shown, expected)
         steps += 1
     made = env.schedule()

@@ -179,6 +179,16 @@ def test_time_limit_settles_the_account_as_the_scalar_environment_does(
         assert play_in_lockstep(theirs, ours, 3 * max_episode_steps) >= 3
 
 
+@pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
+def test_flat_observations_equal_those_of_scalar_environments(mode: AutoresetMode) -> None:
+    """Where episodes end by a horizon of their own, too."""
+    theirs, ours = pair(
+        3, mode=mode, observation="flat", action="order", n_slots=8, horizon=9, baseline="SAF"
+    )
+    assert ours.autoreset_mode is theirs.autoreset_mode is mode
+    assert play_in_lockstep(theirs, ours, 30) >= 6
+
+
 @pytest.mark.parametrize("is_mixed", [False, True], ids=["one scenario", "mixed"])
 def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> None:
     """Each environment is the scalar one of its scenario, whatever stands beside it."""
@@ -203,10 +213,10 @@ def test_scenarios_of_other_logs_and_machines_share_a_vector(is_mixed: bool) -> 
         for env, one in enumerate(alone):
             if resting[env]:
                 mine, own = one.reset()
-                assert info["label"][env] == own["label"]
             else:
-                mine, paid, over, *_ = one.step(actions[env])
+                mine, paid, over, _, own = one.step(actions[env])
                 assert (reward[env], terminated[env]) == (paid, over)
+            assert (info["label"][env], info["now"][env]) == (own["label"], own["now"])
             assert_same({key: shown[key][env] for key in shown}, mine)
         resting = terminated.copy()
 
@@ -230,19 +240,25 @@ def test_seeds_alone_decide_what_comes() -> None:
     assert labels[0] == labels[1] == labels[2]
     assert labels[3][0] == labels[3][2] == labels[0][0]
     assert envs.np_random_seed == (4, 2, 4)
-    assert SchedulingVectorEnv("tiny", num_envs=2).np_random[0].integers(9) in range(9)
+    unseeded = SchedulingVectorEnv("tiny", num_envs=2)
+    drawn = unseeded.np_random_seed
+    assert [type(seed) for seed in drawn] == [int, int]
+    assert unseeded.np_random[0].integers(9) in range(9)
+    unseeded.reset()
+    assert unseeded.np_random_seed == drawn == unseeded.call("np_random_seed")
 
 
 def test_options_pin_episodes_for_one_or_for_all() -> None:
     envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=3)
     _, info = envs.reset(options={"episode": 7})
-    assert info["label"].tolist() == ["week 7"] * 3
+    assert (info["label"].tolist(), envs.labels.tolist()) == ([6] * 3, ["week 7"] * 3)
     _, info = envs.reset(options={"episode": [1, "week 2", 3]})
-    assert info["label"].tolist() == ["week 1", "week 2", "week 3"]
+    assert info["label"].tolist() == [0, 1, 2]
+    assert envs.labels.tolist() == ["week 1", "week 2", "week 3"]
     jobs = envs.envs[0].episodes.workload(4)
     _, info = envs.reset(options={"workload": jobs})
     assert envs.call("workload") == (jobs, jobs, jobs)
-    assert info["label"].tolist() == [jobs.name] * 3
+    assert (info["label"].tolist(), envs.labels.tolist()) == ([-1] * 3, [jobs.name] * 3)
 
 
 def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None:
@@ -252,9 +268,8 @@ def test_common_random_numbers_give_all_the_same_episodes_from_then_on() -> None
     assert set(info["label"]) == {seen[0]}
     for _ in range(12):
         info = envs.step(np.zeros((5, 6), dtype=np.float32))[-1]
-        if "label" in info:
-            assert len(set(info["label"])) == 1
-            seen.append(info["label"][0])
+        assert len(set(info["label"])) == 1
+        seen.append(info["label"][0])
     assert len(set(seen)) > 2
     theirs = gymnasium.make("HPCBatch-v0", scenario="synthetic-256-weeks")
     assert theirs.reset(seed=3)[1]["label"] == seen[0]
@@ -373,6 +388,19 @@ def test_what_was_handed_out_stays_as_it_was(mode: AutoresetMode) -> None:
         assert_same(one, other)
 
 
+def test_infos_have_the_same_keys_and_types_at_every_reset_and_step() -> None:
+    envs = SchedulingVectorEnv(BUSY, num_envs=3, horizon=7, baseline="SAF")
+    infos = [envs.reset(seed=0)[1], *(envs.step(np.zeros((3, 6)))[-1] for _ in range(20))]
+    kinds = [{key: (array.dtype, array.shape) for key, array in info.items()} for info in infos]
+    assert kinds[1:] == kinds[:-1]
+    assert {"label", "agent_term", "baseline_term", "mean_bsld"} < kinds[0].keys()
+    assert all(info[key].all() for info in infos for key in info if key.startswith("_"))
+    are_over = [bool((info["mean_bsld"] >= 1).all()) for info in infos[:9]]
+    assert are_over == [False] * 7 + [True, False]
+    with pytest.raises(ValueError, match="read-only"):  # later steps hand it out again
+        infos[1]["mean_bsld"][0] = 1.0
+
+
 def test_final_observations_outlive_the_buffers() -> None:
     envs = SchedulingVectorEnv(BUSY, num_envs=2, copy=False, autoreset_mode="SAME_STEP", n_slots=8)
     envs.reset(seed=0)
@@ -391,9 +419,18 @@ def test_buffers_cannot_be_written_to() -> None:
         shown["jobs"][0, 0] = 1.0
 
 
-def test_observations_and_actions_lie_in_their_spaces() -> None:
+@pytest.mark.parametrize("observation", ["dict", "flat"])
+def test_observations_and_actions_lie_in_their_spaces(observation: Any) -> None:
+    choices = {"weights": 6, "policy": 3, "order": 8, "job": 8}
     for action in ACTIONS:
-        envs = SchedulingVectorEnv(BUSY, num_envs=3, action=action, n_slots=8)
+        envs = SchedulingVectorEnv(
+            BUSY,
+            num_envs=3,
+            action=action,
+            n_slots=8,
+            observation=observation,
+            policies=["SAF", "SPF", "LCFS"] if action == "policy" else None,
+        )
         shown, _ = envs.reset(seed=0)
         for _ in range(40):
             assert envs.observation_space.contains(shown)
@@ -401,8 +438,10 @@ def test_observations_and_actions_lie_in_their_spaces() -> None:
             assert envs.action_space.contains(actions)
             shown, *_ = envs.step(actions)
             masks = envs.action_masks()
-            assert masks.shape == (3, 8)
+            assert masks.shape == (3, choices[action])
             assert masks.any(axis=1).all()
+            assert masks.all() or action in ("job", "order")
+            assert np.array_equal(masks, np.stack(envs.call("action_masks")))
 
 
 def test_sub_environments_show_one_environment_each() -> None:
@@ -441,7 +480,7 @@ def test_episode_statistics_of_gymnasium_are_those_of_the_episodes(mode: Autores
         if terminated.any():
             seen += 1
             final = info.get("final_info", info)
-            bsld = final["metrics"]["mean_bsld"][terminated]
+            bsld = final["mean_bsld"][terminated]
             assert info["episode"]["r"][terminated] == pytest.approx(-bsld)
     assert seen > 1
 
@@ -454,7 +493,7 @@ def test_wrappers_of_gymnasium_take_the_vector() -> None:
     envs = wrappers.DictInfoToList(wrappers.NormalizeObservation(envs))
     shown, infos = envs.reset(seed=0)
     assert shown.shape == (3, 128 * (len(FIELDS) + 1) + len(CLUSTER_FIELDS))
-    assert [info["label"] for info in infos] == ["whole"] * 3
+    assert [info["label"] for info in infos] == [0, 0, 0]
     for _ in range(7):
         shown, reward, *_, infos = envs.step(envs.action_space.sample())
     assert np.isfinite(shown).all()
@@ -468,9 +507,6 @@ def test_spec_makes_the_same_vector_again() -> None:
     assert (again.num_envs, again.single_action_space) == (3, made.single_action_space)
     assert_same(made.reset(seed=0), again.reset(seed=0))
     assert made.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-    scalar = gymnasium.make("HPCBatch-v0", scenario="tiny", max_episode_steps=2)
-    assert "PayAtTimeLimit" in str(scalar)
-    assert "PayAtTimeLimit" in str(gymnasium.make(scalar.spec))
 
 
 def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
@@ -671,6 +707,6 @@ def test_draw_that_fails_can_be_tried_again(
     _, reward, terminated, truncated, info = envs.step(actions)  # this one resets
     assert reward.tolist() == [0.0, 0.0]
     assert not (terminated | truncated).any()
-    assert info["_label"].all()
+    assert (info["mean_bsld"] == -1).all()
     for step in range(3):
         assert envs.step(actions)[3].all() == (step == 2)
