@@ -41,19 +41,19 @@ def main() -> int:
     console, rows = Console(), []
     names = [name for name in clients.CLIENTS if name in (given.names or clients.CLIENTS)]
     console.print(f"virtual environments: {given.folder}", soft_wrap=True)
-    with shown(), steps(len(names), "clients", "clients") as work:
-        for name in names:
-            row, printed = clients.run(name, given.folder, given.cleanrl)
-            rows.append(row)
-            work.advance()
-            if printed:
-                print(*printed.splitlines()[-N_LINES:], sep="\n")
-            console.print(f"{name}: {row.result}", soft_wrap=True, markup=False)
-    console.print(clients.table_of(rows))
     try:
-        clients.write(rows)
+        with shown(), steps(len(names), "clients", "clients") as work:
+            for name in names:
+                row, printed = clients.run(name, given.folder, given.cleanrl)
+                rows.append(row)
+                clients.write(row)  # at once, since the next one may be interrupted
+                work.advance()
+                if printed:
+                    print(*printed.splitlines()[-N_LINES:], sep="\n")
+                console.print(f"{name}: {row.result}", soft_wrap=True, markup=False)
     except HpcgymError as error:
         sys.exit(f"check_clients: {error}")
+    console.print(clients.table_of(rows))
     return int(any(row.result.startswith("FAILED") for row in rows))
 
 

@@ -103,24 +103,23 @@ def table_of(rows: Iterable[Row]) -> Table:
     return table
 
 
-def with_rows(text: str, rows: Iterable[Row]) -> str:
-    """Return the text of the page with new rows, each in place of its client's row.
+def with_row(text: str, row: Row) -> str:
+    """Return the text of the page with a new row in place of its client's row.
 
     A client that was skipped keeps the row it has.
     """
     before, table, after = re.split(MARKS, text)
     head, rule, *old = table.splitlines()
     lines = {line.split("|")[1].strip(): line for line in old}
-    for row in rows:
-        if row.client not in lines or not row.result.startswith("skipped"):
-            lines[row.client] = f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
+    if row.client not in lines or not row.result.startswith("skipped"):
+        lines[row.client] = f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
     ordered = [lines[client] for client in CLIENTS if client in lines]
     return before + "\n".join([head, rule, *ordered, ""]) + after
 
 
-def write(rows: Iterable[Row]) -> None:
-    """Write rows into the page."""
-    text = with_rows(PAGE.read_text(encoding="utf-8"), rows)
+def write(row: Row) -> None:
+    """Write a row into the page."""
+    text = with_row(PAGE.read_text(encoding="utf-8"), row)
     with writing(PAGE, force=True) as file:
         file.write_text(text, encoding="utf-8")
 

@@ -58,13 +58,14 @@ def test_a_version_that_does_not_exist_is_a_failure_and_no_network_is_not() -> N
     assert row.result.startswith("skipped: ERROR: Could not find")
 
 
-def test_new_rows_replace_those_of_their_clients_and_skipped_ones_keep_theirs() -> None:
-    rows = [
+def test_a_new_row_replaces_that_of_its_client_and_a_skipped_one_does_not() -> None:
+    text = PAGE
+    for row in (
         clients.Row("skrl", "skrl 2.0", "", "skipped: no network"),
         clients.Row("sb3", "stable-baselines3 2.0", "PPO; DQN", "passed", "7"),
         clients.Row("rllib", "ray 2.0", "", "skipped: no network"),
-    ]
-    text = clients.with_rows(PAGE, rows)
+    ):
+        text = clients.with_row(text, row)
     assert text.splitlines()[5:8] == [
         "| sb3 | stable-baselines3 2.0 | PPO; DQN | passed | 7 |",
         "| rllib | ray 2.0 |  | skipped: no network |  |",
@@ -76,7 +77,6 @@ def test_new_rows_replace_those_of_their_clients_and_skipped_ones_keep_theirs() 
 
 def test_the_page_has_a_row_and_a_program_for_every_client() -> None:
     text = clients.PAGE.read_text(encoding="utf-8")
-    assert clients.with_rows(text, []) == text
     for client in clients.CLIENTS:
         assert f"\n| {client} | " in text
         assert clients._program(client).is_file()
