@@ -1,5 +1,6 @@
 """What the programs of this folder share: examples of docs/clients.md, run and looked at."""
 
+import multiprocessing
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-print(f"client: gymnasium {gymnasium.__version__}", flush=True)
+if multiprocessing.parent_process() is None:
+    print(f"client: gymnasium {gymnasium.__version__}", flush=True)
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
 

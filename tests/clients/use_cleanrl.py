@@ -32,4 +32,4 @@ if __name__ == "__main__":
             refuse_infinite(made[network].parameters())
         ended = [env.get_wrapper_attr("return_queue") for env in made["envs"].envs]
         n_ended = check_returns(one for queue in ended for one in queue)
-        report(f"{program}.py, {action}, {int(arguments[1]):,} steps, {n_ended} episodes")
+        report(f"{program}.py on {action}, {int(arguments[1]):,} steps, episodes ended: {n_ended}")

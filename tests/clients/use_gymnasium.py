@@ -81,7 +81,7 @@ def run_own_tests() -> None:
         command = [sys.executable, "-m", "pytest", "-q", "-p", "hpcgym", "tests"]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    report(f"its own {', '.join(found)}: {done.stdout.splitlines()[-1]}")
+    report(f"its own {', '.join(found)}: {done.stdout.splitlines()[-1].partition(' in ')[0]}")
 
 
 if __name__ == "__main__":

@@ -29,4 +29,4 @@ def train(config: PPOConfig) -> int:
 if __name__ == "__main__":
     made = example("RLlib")
     for key, how in {"config": "id and compiled vector", "own": "register_env"}.items():
-        report(f"PPO by {how}, 2,048 steps, {train(made[key])} episodes")
+        report(f"PPO by {how}, 2,048 steps, episodes ended: {train(made[key])}")

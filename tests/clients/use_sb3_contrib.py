@@ -21,4 +21,6 @@ if __name__ == "__main__":
         mean, _ = evaluate_policy(model, env, n_eval_episodes=1, callback=look, warn=False)
         check_returns([mean])
         assert most == 0
-        report(f"MaskablePPO, {len(mask)} {name}, {n_ended + 1} episodes, no masked action")
+        report(
+            f"MaskablePPO on {len(mask)} {name}, episodes ended: {n_ended + 1}, no masked action"
+        )

@@ -7,4 +7,4 @@ if __name__ == "__main__":
     agent = made["runner"].agent
     refuse_infinite([*agent.policy.parameters(), *agent.value.parameters()])
     n_ended = check_returns(made["envs"].return_queue)
-    report(f"PPO, 2,048 steps, {n_ended} episodes")
+    report(f"PPO, 2,048 steps, episodes ended: {n_ended}")

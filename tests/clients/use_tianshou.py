@@ -8,4 +8,4 @@ if __name__ == "__main__":
     stats, kept = made["stats"], made["buffer"]
     assert stats.train_step == 4_096 and stats.update_step > 0
     check_returns(-kept.info["mean_bsld"][kept.terminated])
-    report(f"PPO, 4,096 steps, {stats.train_episode} episodes")
+    report(f"PPO, 4,096 steps, episodes ended: {stats.train_episode}")

@@ -13,7 +13,7 @@ def step_processes(name: str) -> None:
     assert steps.shape == (4, 600) and steps["next", "mean_bsld"].shape == (4, 600)
     n_ended = int(steps["next", "done"].sum())
     assert n_ended and torch.isfinite(steps["next", "reward"]).all()
-    report(f"GymEnv with num_envs=4, 2,400 steps, {n_ended} episodes")
+    report(f"GymEnv with num_envs=4, 2,400 steps, episodes ended: {n_ended}")
 
 
 if __name__ == "__main__":
@@ -25,5 +25,5 @@ if __name__ == "__main__":
     paid, metric = end["episode_reward"].squeeze(-1)[over], end["mean_bsld"][over]
     assert torch.allclose(-paid.double(), metric, rtol=1e-4)
     n_ended = check_returns(made["returns"])
-    report(f"GymWrapper of the vector, PPO, 4,096 steps, {n_ended} episodes")
+    report(f"GymWrapper of the vector, PPO, 4,096 steps, episodes ended: {n_ended}")
     step_processes(made["name"])
