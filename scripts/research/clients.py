@@ -91,7 +91,7 @@ def refused(client: str, version: str, refusal: str) -> tuple[Row, str]:
     """
     reason = next((line for line in refusal.splitlines() if NO_NETWORK.search(line)), "")
     if reason:
-        return Row(client, version, "", f"skipped: {reason[:200]}"), ""
+        return Row(client, version, "", f"skipped: {reason.strip()[:200]}"), ""
     return Row(client, version, "", "FAILED: not installed"), refusal
 
 
