@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-if multiprocessing.parent_process() is None:
+if multiprocessing.current_process().name == "MainProcess":
     print(f"client: gymnasium {gymnasium.__version__}", flush=True)
 
 PAGE = Path(__file__).parents[2] / "docs" / "clients.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 
@@ -73,6 +74,20 @@ def test_a_new_row_replaces_that_of_its_client_and_a_skipped_one_does_not() -> N
     ]
     assert text.startswith(PAGE[:30])
     assert text.endswith("\n<!-- end of clients -->\n\nThe end.\n")
+
+
+@pytest.mark.parametrize("result", ["passed", "skipped: no network", "FAILED"])
+def test_the_command_prints_why_a_client_failed_and_exits_with_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], result: str
+) -> None:
+    printed = "the last line" if result == "FAILED" else ""
+    row = clients.Row("skrl", "skrl 2.0", "", result)
+    monkeypatch.setattr(clients, "run", lambda *arguments: (row, printed))
+    monkeypatch.setattr(clients, "write", lambda row: None)
+    monkeypatch.setattr(sys, "argv", ["check_clients.py", "skrl"])
+    check_clients = importlib.import_module("check_clients")
+    assert check_clients.main() == (result == "FAILED")
+    assert ("the last line" in capsys.readouterr().out) == (result == "FAILED")
 
 
 def test_the_page_has_a_row_and_a_program_for_every_client() -> None:
