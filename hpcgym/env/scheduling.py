@@ -29,6 +29,7 @@ from hpcgym.env.observation import (
     flat_places,
     with_field_tables,
 )
+from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import OwnReward, Reward
 from hpcgym.env.time_limit import steps_left
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
@@ -188,6 +189,8 @@ schedule; -1 until the episode is over |
             (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
         backfill_order: Backfill order in place of the scenario's.
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
+        frame_size: Width and height of images and of the window, pixels. The picture is scaled and
+            keeps its proportions.
 
         The scenario's estimates must be known when an episode begins, so "recent" is refused.
 
@@ -216,6 +219,7 @@ schedule; -1 until the episode is over |
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
         render_mode: str | None = None,
+        frame_size: Sequence[int] = IMAGE_SIZE,
     ) -> None:
         """Configure an environment; the class explains the arguments."""
         if render_mode is not None and render_mode not in RENDER_MODES:
@@ -238,6 +242,7 @@ schedule; -1 until the episode is over |
         self.episodes = self._config.episodes
         self.settings = self._config.settings
         self.render_mode = render_mode
+        self._frame_size = checked_frame_size(frame_size)
         self.n_slots = n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
@@ -446,7 +451,8 @@ schedule; -1 until the episode is over |
         title = f"{self.episodes.scenario.name}, {self._label}"
         frame = take_snapshot(title, episode, state, 0, self._sim)
         if self._viewer is None:
-            self._viewer = Viewer(self.render_mode, self.metadata["render_fps"])  # type: ignore[arg-type]
+            fps, size = self.metadata["render_fps"], self._frame_size
+            self._viewer = Viewer(self.render_mode, fps, size)  # type: ignore[arg-type]
         return self._viewer.render(frame)
 
     def close(self) -> None:

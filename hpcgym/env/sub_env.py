@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
@@ -101,19 +102,20 @@ class SubEnv:
         """Return a text or an image of the machine over time, the queue and the reservation.
 
         Raises:
-            ActionError: No episode has begun, or the vector has no `render_mode`.
+            ActionError: No episode has begun.
         """
+        if self.render_mode is None:
+            gymnasium.logger.warn("nothing to render: no render_mode was given")
+            return None
         from hpcgym.env.rendering.snapshot import take_snapshot
         from hpcgym.env.rendering.viewer import Viewer
 
-        if self.render_mode is None:
-            raise ActionError("nothing to render: no render_mode was given")
         episode, buffers = self._episode, self._vector.buffers
         title = f"{self.episodes.scenario.name}, {self.label}"
         state, row = buffers.place_of(self._env)
         frame = take_snapshot(title, episode, state, row, sim_of(state, row))
         viewers = self._vector.viewers
         if self._env not in viewers:
-            fps = self._vector.metadata["render_fps"]
-            viewers[self._env] = Viewer(self.render_mode, fps)  # type: ignore[arg-type]
+            fps, size = self._vector.metadata["render_fps"], self._vector.frame_size
+            viewers[self._env] = Viewer(self.render_mode, fps, size)  # type: ignore[arg-type]
         return viewers[self._env].render(frame)

@@ -21,6 +21,7 @@ from hpcgym.core.threads import checked_threads
 from hpcgym.env.buffers import AGENT_TERM, N_INVALID, NOW, REWARD, EnvBuffers
 from hpcgym.env.config import AnyScenario, Drawn, EnvConfig, Keywords
 from hpcgym.env.info import UNMEASURED, info_where, metrics_where
+from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
@@ -53,6 +54,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         max_episode_steps: Another name of `horizon`, as `gymnasium.make_vec` calls it; of two the
             smaller counts.
         render_mode: "ansi", "rgb_array" or None.
+        frame_size: Width and height of the images of "rgb_array", pixels.
         **keywords: The other keywords of `SchedulingEnv`, the same for all environments.
 
     Attributes:
@@ -96,6 +98,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         threads: int | None = None,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
+        frame_size: Sequence[int] = IMAGE_SIZE,
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure the environments; the class explains the arguments."""
@@ -107,6 +110,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         for keyword in keywords:
             if keyword not in Keywords.__annotations__:
                 raise ScenarioError(unknown_name("keyword", keyword, Keywords.__annotations__))
+        self.frame_size = checked_frame_size(frame_size)
         self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}
         self.num_envs, self.copy, self.render_mode = num_envs, copy, render_mode

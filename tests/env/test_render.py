@@ -3,6 +3,7 @@
 import sys
 from itertools import pairwise
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.error import DependencyNotInstalled
@@ -20,6 +21,7 @@ from hpcgym.env.rendering.frame import (
 )
 from hpcgym.env.rendering.text import TEXT_JOBS, TEXT_WIDTH, ansi
 from hpcgym.env.rendering.viewer import CHART, IMAGE_SIZE, Viewer, rgb_array
+from hpcgym.errors import ScenarioError
 
 
 def started(*jobs: tuple[int, int, int, int, bool]) -> StartedJobs:
@@ -188,6 +190,40 @@ def test_an_image_is_an_array_of_its_stated_size_made_without_a_display(monkeypa
     assert image.flags.writeable
     assert not pygame.display.get_init()
     assert np.array_equal(image, rgb_array(small_frame()))
+
+
+@pytest.mark.parametrize("size", [(560, 320), (300, 300), (1400, 700), (1, 1)])
+def test_an_image_scaled_to_a_size_keeps_its_proportions(size):
+    pytest.importorskip("pygame")
+    image = rgb_array(small_frame(), frame_size=size)
+    width, height = size
+    assert image.shape == (height, width, 3)
+    if size == (300, 300):
+        drawn = (image != image[0, 0]).any(axis=(1, 2)).nonzero()[0]
+        assert 64 <= drawn[0] < 70 and 225 < drawn[-1] < 236  # of 300 * 640 / 1120 rows
+
+
+@pytest.mark.parametrize("size", [(0, 5), (5,), (5, 2.5), "small", 7, (5, 100_000), (3, True, 1)])
+def test_a_frame_size_that_is_none_is_refused(size):
+    for make in (gymnasium.make, gymnasium.make_vec):
+        with pytest.raises(ScenarioError, match=r"frame_size must be \(width, height\)"):
+            make("HPCBatch-v0", scenario="tiny", frame_size=size)
+
+
+def test_environments_draw_frames_of_the_size_asked_for(monkeypatch):
+    pygame = pytest.importorskip("pygame")
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    keywords = {"scenario": "tiny", "frame_size": [280, 160]}
+    one = gymnasium.make("HPCBatch-v0", render_mode="rgb_array", **keywords)
+    one.reset(seed=0)
+    assert one.render().shape == (160, 280, 3)
+    many = gymnasium.make_vec("HPCBatch-v0", num_envs=2, render_mode="rgb_array", **keywords)
+    many.reset(seed=0)
+    assert [np.array_equal(image, one.render()) for image in many.render()] == [True, True]
+    window = gymnasium.make("HPCBatch-v0", render_mode="human", **keywords)
+    window.reset(seed=0)
+    assert pygame.display.get_surface().get_size() == (280, 160)
+    window.close()
 
 
 def test_an_image_shows_running_jobs_darker_than_their_estimates():

@@ -458,6 +458,13 @@ def test_sub_environments_show_one_environment_each() -> None:
         envs.get_attr("no_such_thing")
 
 
+def test_vectors_without_a_render_mode_warn_as_gymnasiums_do() -> None:
+    envs = SchedulingVectorEnv("tiny", num_envs=2)
+    envs.reset(seed=0)
+    with pytest.warns(UserWarning, match="no render_mode was given"):
+        assert envs.call("render") == (None, None)
+
+
 # --- Gymnasium's wrappers and forms ---------------------------------------------------------------
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from types import ModuleType
@@ -13,12 +14,15 @@ from gymnasium.error import DependencyNotInstalled
 
 from hpcgym.allocation import Interval
 from hpcgym.env.rendering.frame import TimeAxis
+from hpcgym.errors import ScenarioError
 
 if TYPE_CHECKING:
     import pygame
 
 IMAGE_SIZE = (1120, 640)
-"""Width and height of the image, pixels."""
+"""Width and height of the picture as it is drawn, pixels."""
+LARGEST_SIDE = 8_192
+"""Largest width or height that it is scaled to, pixels."""
 CHART = (70, 96, 700, 460)
 """Left, top, width and height of the machine over time."""
 QUEUE = (804, 96, 286, 460)
@@ -63,6 +67,41 @@ def import_pygame() -> ModuleType:
             "pygame is not installed; run `pip install pygame-ce`"
         ) from None
     return pygame
+
+
+def checked_frame_size(frame_size: Sequence[int]) -> tuple[int, int]:
+    """Return width and height of frames, pixels.
+
+    Raises:
+        ScenarioError: They are not two whole numbers from 1 to LARGEST_SIDE.
+
+    Example:
+        >>> checked_frame_size([560, 320])
+        (560, 320)
+    """
+    try:
+        width, height = map(operator.index, frame_size)
+    except (TypeError, ValueError):
+        width = height = 0
+    if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
+        raise ScenarioError(
+            "frame_size must be (width, height) in pixels, whole numbers from 1 to "
+            f"{LARGEST_SIDE}, got {frame_size!r}"
+        )
+    return width, height
+
+
+def fitted(picture: pygame.Surface, frame_size: tuple[int, int]) -> pygame.Surface:
+    """Return a picture scaled into a frame as large as fits, its proportions kept."""
+    if frame_size == picture.get_size():
+        return picture
+    scale = min(side / own for side, own in zip(frame_size, picture.get_size(), strict=True))
+    size = [max(round(own * scale), 1) for own in picture.get_size()]
+    frame: pygame.Surface = import_pygame().Surface(frame_size, 0, 32)
+    frame.fill(PAPER)
+    place = [(side - own) // 2 for side, own in zip(frame_size, size, strict=True)]
+    frame.blit(import_pygame().transform.smoothscale(picture, size), place)
+    return frame
 
 
 class Pen:

@@ -43,6 +43,7 @@ from hpcgym.env.rendering.pen import (
     Box,
     Chart,
     Pen,
+    fitted,
     import_pygame,
     mixed,
 )
@@ -73,9 +74,11 @@ class Viewer:
         >>> Viewer("ansi").close()
     """
 
-    def __init__(self, mode: RenderMode, fps: int = 10) -> None:
+    def __init__(
+        self, mode: RenderMode, fps: int = 10, frame_size: tuple[int, int] = IMAGE_SIZE
+    ) -> None:
         self.mode = mode
-        self._fps = fps
+        self._fps, self._frame_size = fps, frame_size
         self._placement: Placement | RowPlacement = Placement(1)
         self._last: Frame | None = None
         self._window: pygame.Surface | None = None
@@ -91,7 +94,7 @@ class Viewer:
         if self.mode == "ansi":
             return ansi(frame, self._placement)
         if self.mode == "rgb_array":
-            return rgb_array(frame, self._placement)
+            return rgb_array(frame, self._placement, self._frame_size)
         self._show(frame)
         return None
 
@@ -101,10 +104,11 @@ class Viewer:
         if self._window is None:
             pygame.display.init()
             pygame.display.set_caption("hpcgym")
-            self._window = pygame.display.set_mode(IMAGE_SIZE)
+            self._window = pygame.display.set_mode(self._frame_size)
             self._clock = pygame.time.Clock()
         assert self._window is not None and self._clock is not None
-        self._window.blit(_draw(frame, self._placement), (0, 0))
+        picture = fitted(_draw(frame, self._placement), self._frame_size)
+        self._window.blit(picture, (0, 0))
         pygame.event.pump()
         pygame.display.flip()
         self._clock.tick(self._fps)
@@ -116,7 +120,11 @@ class Viewer:
             self._window = None
 
 
-def rgb_array(frame: Frame, placement: Placement | RowPlacement | None = None) -> NDArray[np.uint8]:
+def rgb_array(
+    frame: Frame,
+    placement: Placement | RowPlacement | None = None,
+    frame_size: tuple[int, int] = IMAGE_SIZE,
+) -> NDArray[np.uint8]:
     """Draw a frame without a display: a Gantt chart of the processors, and the queue beside it.
 
     The chart of a machine of nodes has a row for each node, by groups, and a band for each
@@ -129,8 +137,8 @@ def rgb_array(frame: Frame, placement: Placement | RowPlacement | None = None) -
         DependencyNotInstalled: pygame is not installed.
     """
     pygame = import_pygame()
-    surface = _draw(frame, placement)
-    width, height = IMAGE_SIZE
+    surface = fitted(_draw(frame, placement), frame_size)
+    width, height = frame_size
     pixels = np.frombuffer(pygame.image.tobytes(surface, "RGB"), dtype=np.uint8)
     return pixels.reshape(height, width, 3).copy()
 

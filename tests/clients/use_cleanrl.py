@@ -1,0 +1,35 @@
+"""CleanRL: ppo, dqn and sac, unchanged, from the folder that is given."""
+
+import runpy
+import sys
+from pathlib import Path
+
+from client import check_returns, refuse_infinite, report
+
+PROGRAMS = {
+    "ppo": ("job", ["--total-timesteps", "4096"], ["agent"]),
+    "dqn": (
+        "job",
+        ["--total-timesteps", "1500", "--learning-starts", "500", "--buffer-size", "1000"],
+        ["q_network"],
+    ),
+    "sac_continuous_action": (
+        "weights",
+        ["--total-timesteps", "1000", "--learning-starts", "500", "--buffer-size", "1000"],
+        ["actor", "qf1"],
+    ),
+}
+"""Kind of action, arguments and networks of each."""
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]).resolve()
+    sys.path.insert(0, str(folder))
+    for program, (action, arguments, networks) in PROGRAMS.items():
+        sys.argv = [program, "--env-id", f"hpcgym:HPCBatch-{action}-flat-v0", "--no-cuda"]
+        sys.argv += arguments
+        made = runpy.run_path(str(folder / f"{program}.py"), run_name="__main__")
+        for network in networks:
+            refuse_infinite(made[network].parameters())
+        ended = [env.get_wrapper_attr("return_queue") for env in made["envs"].envs]
+        n_ended = check_returns(one for queue in ended for one in queue)
+        report(f"{program}.py on {action}, {int(arguments[1]):,} steps, episodes ended: {n_ended}")

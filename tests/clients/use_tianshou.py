@@ -1,0 +1,11 @@
+"""Tianshou: PPO on policies."""
+
+from client import check_returns, example, refuse_infinite, report
+
+if __name__ == "__main__":
+    made = example("Tianshou")
+    refuse_infinite([*made["policy"].parameters(), *made["critic"].parameters()])
+    stats, kept = made["stats"], made["buffer"]
+    assert stats.train_step == 4_096 and stats.update_step > 0
+    check_returns(-kept.info["mean_bsld"][kept.terminated])
+    report(f"PPO, 4,096 steps, episodes ended: {stats.train_episode}")
