@@ -264,32 +264,43 @@ def against_sync(scenario: str, num_envs: int, repeats: int) -> Table:
 
 
 def over_waiting(longest: int, repeats: int) -> Table:
-    """Measure a step by kind of action on one thread, and memory, while the queue grows tenfold."""
+    """Measure a step by kind of action on one thread, and memory, while the queue grows tenfold.
+
+    A ratio compares with 1,000 waiting jobs, in rounds that take all lengths in turn.
+    """
     kinds: dict[str, dict[str, Any]] = {
         "SAF": {"action": "policy", "policies": ["SAF"]},
-        "weights": {"action": "weights"},
-        "order": {"action": "order"},
         "job": {"action": "job"},
+        "order": {"action": "order"},
+        "weights": {"action": "weights"},
     }
-    columns = (f"{kind}, us/step" for kind in kinds)
+    columns = (column for kind in kinds for column in (f"{kind}, us/step", "ratio"))
     table = Table("waiting", *columns, "kB/env", title="A step as the queue grows, 128 slots")
-    waiting = 10
-    while waiting <= longest:
-        log = saturated(waiting, 2_000)
-        episodes = Episodes(_scenario_of(log.largest_request), workload=log)
-        cells, memory = [], 0
-        for keywords in kinds.values():
-            envs = SchedulingVectorEnv(episodes, num_envs=4, threads=1, copy=False, **keywords)
-            actions = random_actions(envs)
-            taken = []
-            for _ in range(1 + repeats):  # the first round compiles what has not been yet
+    lengths = [10**power for power in range(1, 7) if 10**power <= longest]
+    cells: dict[int, list[str]] = {waiting: [] for waiting in lengths}
+    memory = dict.fromkeys(lengths, 0)
+    for keywords in kinds.values():
+        vectors = {waiting: _with_waiting(waiting, keywords) for waiting in lengths}
+        taken = dict.fromkeys(lengths, np.inf)
+        for _ in range(1 + repeats):  # the first round compiles what has not been yet
+            for waiting, envs in vectors.items():
                 envs.reset(seed=0)
-                taken.append(quickest(envs, actions, 100, 1))
-            cells.append(f"{min(taken[1:]) / 4 * 1e6:,.1f}")
-            memory = max(memory, held(envs) // 4)
-        table.add_row(f"{waiting:,}", *cells, f"{memory / 1e3:,.0f}")
-        waiting *= 10
+                seconds = quickest(envs, random_actions(envs), 100, 1)
+                taken[waiting] = min(taken[waiting], seconds / 4)
+        for waiting, envs in vectors.items():
+            ratio = taken[waiting] / taken[1_000] if longest >= 1_000 else np.nan
+            cells[waiting] += [f"{taken[waiting] * 1e6:,.1f}", f"{ratio:.2f}"]
+            memory[waiting] = max(memory[waiting], held(envs) // 4)
+    for waiting, row in cells.items():
+        table.add_row(f"{waiting:,}", *row, f"{memory[waiting] / 1e3:,.0f}")
     return table
+
+
+def _with_waiting(waiting: int, keywords: dict[str, Any]) -> SchedulingVectorEnv:
+    """Return four environments in which about so many jobs wait."""
+    log = saturated(waiting, 2_000)
+    episodes = Episodes(_scenario_of(log.largest_request), workload=log)
+    return SchedulingVectorEnv(episodes, num_envs=4, threads=1, copy=False, **keywords)
 
 
 def _scenario_of(largest_request: int) -> Scenario:
