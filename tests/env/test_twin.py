@@ -135,7 +135,7 @@ def test_every_step_is_that_of_the_twin_where_many_jobs_have_reservations(
 
 @pytest.mark.parametrize("n_slots", [3, 12])
 @pytest.mark.parametrize("backfill_order", [None, "SPF"])
-@pytest.mark.parametrize("threshold", [None, 1_000])
+@pytest.mark.parametrize("threshold", [None, 3_000])
 @pytest.mark.parametrize("action", ["job", "order"])
 def test_every_step_is_that_of_the_twin_with_most_jobs_hidden(
     action: str, threshold: int | None, backfill_order: str | None, n_slots: int

@@ -324,6 +324,7 @@ def run(jobs: Jobs, sim: Sim) -> int:
             return STATUS_OWN_PASS
         finished = sim.pass_due == 0 or make_pass(jobs, sim)
         sim.ordered = 0
+        sim.n_ahead = 0
         sim.pick = -1
         if finished:
             sim.phase = PHASE_BETWEEN

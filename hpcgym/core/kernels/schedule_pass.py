@@ -30,7 +30,7 @@ from hpcgym.core.constants import (
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import easy_pass
-from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass
+from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass, easy_pass_behind
 from hpcgym.core.kernels.queue.ordered_queue import first_job, some_job_fits
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -101,7 +101,9 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         not is_static and (sim.full_passes == 1 or is_contested(jobs, sim))
     )
     finished = True
-    if sim.backfill > BACKFILL_EASY:
+    if sim.n_ahead > 0:
+        easy_pass_behind(jobs, sim, sim.n_ahead)
+    elif sim.backfill > BACKFILL_EASY:
         task = MODE_PASS_BY_INSTANT if contested else MODE_PASS
         finished = ask_mode(jobs.mode_pass, jobs, sim, task, 0) == 1
     elif contested:

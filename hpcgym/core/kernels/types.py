@@ -169,6 +169,7 @@ class Sim(Columned):
     extra: Counter  # processors left over at the shadow time
     next_decision: Counter  # s, next instant of decisions at fixed intervals
     ordered: Counter  # 1 while the keys of `PASS_ORDER` are the decided order of this pass
+    n_ahead: Counter  # jobs in `scratch` that go by keys of `PASS_ORDER` before all others
     pick: Counter  # job that goes first in this pass and ends it by starting, -1 = none
     pass_due: Counter  # 0 at an instant without events, or whose pass has been made
     n_onsets: Counter

@@ -120,9 +120,20 @@ def order_visible_first(
     """Order this pass by scores of the visible jobs, lowest first; the others follow by a rule.
 
     `slot` and `score` have shape (n_slots,). Scores of empty slots, -1, are ignored. Writes keys of
-    `PASS_ORDER`, `ordered` and `scratch`.
+    `PASS_ORDER`, `scratch`, and `ordered`, or `n_ahead` where the others are in the base order.
     """
     shown = count_visible(slot)
+    if (
+        shown < sim.n_waiting
+        and sim.n_overdue == 0
+        and keeps_orders(jobs, sim)
+        and is_rule_of_base(sim, rule, weight)
+    ):
+        for place in range(shown):
+            sim.scratch[place] = slot[place]
+            sim.key[PASS_ORDER, entry_of(sim, slot[place])] = np.float64(score[place])
+        sim.n_ahead = shown
+        return
     if shown < sim.n_waiting:
         rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1, so these follow
     for place in range(shown):

@@ -18,9 +18,11 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
+    backfill,
     backfills,
     charge_extra,
     fits_behind,
+    kept_backfill_order,
     may_backfill,
     reserve,
     start_in_order,
@@ -111,17 +113,14 @@ def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
 
 
 @kernel(inlined=True)
-def list_candidates(jobs: Jobs, sim: Sim) -> int:
-    """List the jobs that may start behind the head if tried first, and return their number.
-
-    All waiting jobs but the head are listed in `scratch`.
-    """
+def list_candidates(jobs: Jobs, sim: Sim, listed: int) -> int:
+    """List those of the listed jobs that may start behind the head if tried first; count them."""
     free = sim.free
     extra = sim.extra
     time_left = sim.shadow - sim.now
     n = 0
     # A start makes no refused job eligible, so jobs refused now need no order.
-    for place in range(sim.n_waiting - 1):
+    for place in range(listed):
         job = sim.scratch[place]
         if fits_behind(jobs, job, free, extra, time_left):
             sim.scratch[n] = job
@@ -147,6 +146,32 @@ def easy_dynamic_pass(jobs: Jobs, sim: Sim) -> bool:
     primary, head = start_front(jobs, sim, True)
     if may_backfill(sim, head):
         reserve(jobs, sim, head)
-        n = list_candidates(jobs, sim)
+        n = list_candidates(jobs, sim, sim.n_waiting - 1)
         backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
     return head != PICK_STARTED
+
+
+@kernel
+def easy_pass_behind(jobs: Jobs, sim: Sim, n: int) -> None:
+    """Make an EASY pass: n listed jobs go by keys of `PASS_ORDER`, the others in kept orders.
+
+    No waiting job is beyond the threshold. Costs O(n), and what a pass in kept orders costs.
+    """
+    sim.shadow = -1
+    head = NO_HEAD
+    while n > 0 and head == NO_HEAD and some_job_fits(sim):
+        job = take_first(sim, PASS_ORDER, n, 0)
+        n -= 1
+        if jobs.processors[job] > sim.free:
+            head = job
+        else:
+            start_waiting(jobs, sim, job, False)
+            sim.checked_head = -1
+    if head == NO_HEAD and n == 0:
+        head = start_in_order(jobs, sim)
+    if may_backfill(sim, head):
+        reserve(jobs, sim, head)
+        if sim.backfill_rule == BY_BASE:
+            backfill_first(jobs, sim, PASS_ORDER, list_candidates(jobs, sim, n))
+        # Jobs that were refused are refused again.
+        backfill(jobs, sim, kept_backfill_order(sim), head)

@@ -72,7 +72,7 @@ def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     if head >= 0 and some_job_fits(sim):
         relax(jobs, sim, head)
         if contested:
-            n = list_candidates(jobs, sim)
+            n = list_candidates(jobs, sim, sim.n_waiting - 1)
             backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
         else:
             backfill(jobs, sim, kept_backfill_order(sim), head)
