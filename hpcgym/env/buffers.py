@@ -191,14 +191,18 @@ class EnvBuffers:
     def _step(self) -> int:
         """Step the environments that do not rest, and give room to those that need it."""
         n_envs = len(self.episodes)
+        result = step_batch(self._struct.address, self.threads)
+        if result >= -n_envs:
+            return result
         resting, n_ended = self.batch.resting.copy(), 0
-        while (result := step_batch(self._struct.address, self.threads)) < -n_envs:
+        while result < -n_envs:
             n_ended += -1 - n_envs - result
             full = self._widen(np.flatnonzero(resting == 0))
             self.batch.resting[:] = 1
             self.batch.resting[full] = 0
+            result = step_batch(self._struct.address, self.threads)
         self.batch.resting[:] = resting
-        return result + n_ended if result >= 0 else result
+        return result + n_ended
 
     def _order_by_episode(self) -> None:
         """Let environments of one episode take turns in a row: its jobs stay in the caches."""

@@ -269,12 +269,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             drawn = [self._draw(env) for env in resting.tolist()]
         n_ended = self.buffers.step(resting)
         self._refuse(-1 - n_ended, actions)
-        results = self.buffers.results
-        payment, tally, ended = results.payment.copy(), results.tally.copy(), results.ended.copy()
         if resting is not None:
             self._begin(resting, drawn)
-            payment[:, resting], ended[:, resting] = 0.0, 0
-            tally[:, resting] = results.tally[:, resting]
+        results = self.buffers.results
+        payment, tally, ended = results.payment.copy(), results.tally.copy(), results.ended.copy()
         terminated, truncated = ended.view(np.bool_)
         info = self._info(payment, tally)
         if resting is not None or n_ended > 0:
