@@ -100,6 +100,7 @@ class KernelCache:
 
     def _take_lock(self, path: Path) -> None:
         """Wait until no other process compiles what goes into a file."""
+        self._give_lock()  # of a kernel that failed to compile
         if fcntl is None:
             return
         with suppress(OSError):  # a folder that cannot be written any more

@@ -494,13 +494,18 @@ def _clear_bytes_typed(typing_context: Any, place: Any, n: Any) -> Any:
     return types.void(types.intp, types.intp), generate
 
 
+def _copy(to: int, source: int, n: int) -> None:
+    """Do what `copy_bytes` does, where compilation is off."""
+    ctypes.memmove(int(to), int(source), int(n))
+
+
 def _clear(place: int, n: int) -> None:
     """Do what `clear_bytes` does, where compilation is off."""
-    ctypes.memset(place, 0, n)
+    ctypes.memset(int(place), 0, int(n))
 
 
 copy_bytes: Callable[[int, int, int], None] = cast(
-    Any, intrinsic(_copy_bytes_typed) if IS_COMPILED else ctypes.memmove
+    Any, intrinsic(_copy_bytes_typed) if IS_COMPILED else _copy
 )
 """Copy to an address, from an address, so many bytes; a kernel function."""
 

@@ -17,8 +17,10 @@ import reference_nodes
 from env_cases import ACTIONS, burst, env_of, random_action, rules_for
 from env_twin import Rules
 from hpcgym.core import constants as s
+from hpcgym.core.kernels.passes.easy import LOWEST_KEY
 from hpcgym.core.kernels.queue.selection import SHORT_LIST
 from hpcgym.core.observation_fields import ClusterField, JobField
+from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 from nodes_of_kernels import workload_of
 
@@ -137,3 +139,25 @@ def test_a_copy_in_mid_episode_goes_on_like_the_original() -> None:
         for one in (env, copied):
             shown, *_ = one.step(3)
             assert assert_shown(one, shown)
+
+
+@pytest.mark.parametrize(("run_time", "starts"), [(20, [0, 100, 40, 20]), (200, [0, 100, 20, 110])])
+def test_a_picked_job_is_tried_first_behind_a_head_beyond_the_threshold(
+    run_time: int, starts: list[int]
+) -> None:
+    """Job 1 is the head. Job 3 is picked: it starts before 2, or has its old place afterwards."""
+    times = np.array([100, 10, 10, run_time])
+    workload = Workload.from_arrays(
+        np.array([0, 1, 20, 20]), times, times, np.array([3, 4, 1, 1]), machine_processors=4
+    )
+    env = env_of(workload, rules_for(workload, action="job", threshold=10, n_slots=4))
+    env.reset()
+    assert env._slot.tolist() == [1, 2, 3, -1]
+    over = False
+    while not over:
+        place = env._slot.tolist().index(3) if 3 in env._slot else 0
+        over = env.step(place)[2]
+        state = env._begun_state
+        entry = s.FIRST_ENTRY - state.start_time[0, 3]
+        assert entry < 0 or state.key[0, s.BASE_ORDER, entry] != LOWEST_KEY
+    assert env.schedule().start_time.tolist() == starts

@@ -173,5 +173,5 @@ def easy_pass_behind(jobs: Jobs, sim: Sim, n: int) -> None:
         reserve(jobs, sim, head)
         if sim.backfill_rule == BY_BASE:
             backfill_first(jobs, sim, PASS_ORDER, list_candidates(jobs, sim, n))
-        # Jobs that were refused are refused again.
+        # A job that was refused is refused again, so the queue may have it, too.
         backfill(jobs, sim, kept_backfill_order(sim), head)
