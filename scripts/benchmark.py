@@ -49,7 +49,7 @@ if __name__ == "__main__":
     )
     parser.add_argument("--episodes", type=int, default=100, help="episodes stepped through")
     parser.add_argument("--vectors", type=int, default=200, help="weight vectors on every week")
-    parser.add_argument("--most-envs", type=int, default=1_024, help="environments in a vector")
+    parser.add_argument("--most-envs", type=int, default=4_096, help="environments in a vector")
     parser.add_argument(
         "--longest-queue", type=int, default=100_000, help="jobs waiting while a step is measured"
     )
@@ -80,6 +80,7 @@ if __name__ == "__main__":
     console.print(benchmark.many(scenario, asked.vectors))
     console.print(step_benchmark.stepping(scenario, asked.episodes))
     console.print(step_benchmark.over_numbers(scenario, asked.most_envs, asked.repeats))
+    console.print(step_benchmark.over_bytes(scenario, asked.most_envs))
     console.print(step_benchmark.over_parts(scenario, 64, asked.repeats))
     console.print(step_benchmark.against_sync(scenario, 64, asked.repeats))
     console.print(step_benchmark.over_waiting(asked.longest_queue, asked.repeats))

@@ -32,7 +32,7 @@ MOST_COPIES = 4
 SHARERS = 8
 """Environments in each episode, on average, from which on those of one take turns in a row."""
 
-PRESENT_JOBS = 128
+PRESENT_JOBS = 112
 """Waiting and running jobs that each environment has room for, before it gets more."""
 
 REWARD, AGENT_TERM, _ = range(3)

@@ -222,6 +222,38 @@ def over_parts(scenario: str, num_envs: int, repeats: int) -> Table:
     return table
 
 
+def over_bytes(scenario: str, num_envs: int) -> Table:
+    """Measure what an environment holds, and how much of that a step writes, without copies.
+
+    Args:
+        scenario: Name of a scenario.
+        num_envs: Environments.
+    """
+    envs = prepared_vector(scenario, num_envs, threads=1, copy=False)
+    actions = random_actions(envs)
+    quickest(envs, actions, 200, 1)
+    state, batch = envs.buffers.state, envs.buffers.batch
+    parts = {
+        "block of the simulation": list(state.arrays.values()),
+        "observation": [batch.shown_jobs, batch.shown_cluster, batch.mask],
+    }
+    table = Table(
+        "of an environment", "bytes", "written in a step", title=f"{scenario}, {num_envs}"
+    )
+    before = {part: [array.copy() for array in arrays] for part, arrays in parts.items()}
+    envs.step(actions[0])
+    for part, arrays in parts.items():
+        n_bytes = sum(array.nbytes for array in arrays) / num_envs
+        pairs = zip(arrays, before[part], strict=True)
+        written = sum((array != was).sum() * array.itemsize for array, was in pairs) / num_envs
+        table.add_row(part, f"{n_bytes:,.0f}", f"{written:,.0f}")
+    jobs = {id(env.workload): env._episode.table for env in envs.envs}.values()
+    shared = [sum(np.asarray(column).nbytes for column in columns) for columns in jobs]
+    table.add_row("job table of its week, shared", f"{np.mean(shared):,.0f}", "0")
+    table.add_row("environments in one week", f"{num_envs / len(shared):.0f}", "")
+    return table
+
+
 def held(envs: SchedulingVectorEnv) -> int:
     """Return the bytes of environments, beside observations and 32 B for each of their jobs."""
     buffers = envs.buffers
