@@ -1,14 +1,12 @@
 """Install hpcgym, and print the path of the Python that has it.
 
-    python3 scripts/install.py report,render
-    python3 scripts/install.py --warm
+    python3 scripts/install.py report,render --warm
 
 Inside a virtual environment hpcgym is installed there. Elsewhere it is installed into `.venv` of
 this checkout, which is made if it is missing. A stamp in the environment records what was
-installed, so that nothing is done twice. `--warm` compiles the kernels, too, which takes minutes
-that a first use else takes in part. quickstart.py and check.py run this as a program, never
-as a module. It needs Python's standard library only. Its text must parse on Python 3.6, so that an
-old Python prints a clear message.
+installed, so that nothing is done twice. `--warm` compiles the kernels, too. quickstart.py and
+check.py run this as a program, never as a module. It needs Python's standard library only. Its text
+must parse on Python 3.6, so that an old Python prints a clear message.
 """
 
 import hashlib
@@ -19,13 +17,13 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 OLDEST = (3, 11)
+IS_VIRTUAL = sys.prefix != sys.base_prefix
 HAS_HPCGYM = "import importlib.metadata as m; m.version('hpcgym')"
 
 
 def main():
     """Find or make the environment, install what is missing, print its Python."""
-    words = [word for word in sys.argv[1:] if word != "--warm"]
-    extras = sorted(set(filter(None, ",".join(words).split(","))))
+    extras = sorted({*",".join(sys.argv[1:]).split(",")} - {"", "--warm"})
     refuse_unfit_python()
     python, prefix = environment()
     key = installation_key()
@@ -37,9 +35,10 @@ def main():
         extras = sorted(set(extras) | set(done[1:]))
         install(python, extras)
         with open(stamp, "w") as file:
-            file.write("\n".join([key, *extras]))
+            print(key, *extras, sep="\n", file=file)
     if "--warm" in sys.argv[1:]:
-        warm(python)
+        what = "compiling kernels, once for all virtual environments of this user"
+        call(what, [python, "-m", "hpcgym", "warm"], "The kernels could not be compiled")
     print(python)
 
 
@@ -51,7 +50,7 @@ def refuse_unfit_python():
             f"{sys.version.split()[0]}, at {sys.executable}. Run the command with a newer one, "
             "such as python3.12."
         )
-    if not is_virtual() and any(
+    if not IS_VIRTUAL and any(
         importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")
     ):
         sys.exit(
@@ -61,23 +60,17 @@ def refuse_unfit_python():
         )
 
 
-def is_virtual():
-    """Tell whether this Python runs inside a virtual environment."""
-    return sys.prefix != sys.base_prefix
-
-
 def environment():
     """Return the Python and the folder of the environment; make it if it does not run."""
-    if is_virtual():
+    if IS_VIRTUAL:
         return sys.executable, sys.prefix
     prefix = os.path.join(ROOT, ".venv")
     folder, suffix = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
     python = os.path.join(prefix, folder, "python" + suffix)
     if not runs(python, "import pip"):
-        tell(f"making a virtual environment in {prefix}")
         make = [sys.executable, "-m", "venv", "--clear", prefix]
-        if subprocess.call(make, stdout=sys.stderr):
-            sys.exit(f"No virtual environment could be made in {prefix}; the reason is above.")
+        what = f"making a virtual environment in {prefix}"
+        call(what, make, f"No virtual environment could be made in {prefix}")
     return python, prefix
 
 
@@ -108,23 +101,17 @@ def read(path):
 def install(python, extras):
     """Install the package with its extras by pip, in the versions of constraints.txt."""
     target = f"{ROOT}[{','.join(extras)}]" if extras else ROOT
-    tell("installing hpcgym and what it needs, once; this can take minutes")
+    what = "installing hpcgym and what it needs, once; this can take minutes"
     pip = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    constraints = os.path.join(ROOT, "constraints.txt")
-    if subprocess.call([*pip, "-c", constraints, "-e", target], stdout=sys.stderr):
-        sys.exit("pip could not install hpcgym; its reason is above. Nothing else was done.")
+    pip += ["-c", os.path.join(ROOT, "constraints.txt"), "-e", target]
+    call(what, pip, "pip could not install hpcgym")
 
 
-def warm(python):
-    """Compile the kernels; those that are compiled already are left alone."""
-    tell("compiling kernels, once for all virtual environments of this user")
-    if subprocess.call([python, "-m", "hpcgym", "warm"], stdout=sys.stderr):
-        sys.exit("hpcgym is installed; its kernels could not be compiled, for the reason above.")
-
-
-def tell(message):
-    """Print a message to standard error; standard output is for the path."""
-    print("hpcgym: " + message, file=sys.stderr, flush=True)
+def call(what, command, failure):
+    """Say on standard error what a command does, and run it; exit with a sentence if it fails."""
+    print("hpcgym: " + what, file=sys.stderr, flush=True)
+    if subprocess.call(command, stdout=sys.stderr):
+        sys.exit(failure + "; the reason is above.")
 
 
 if __name__ == "__main__":
