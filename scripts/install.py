@@ -17,7 +17,6 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 OLDEST = (3, 11)
-IS_VIRTUAL = sys.prefix != sys.base_prefix
 HAS_HPCGYM = "import importlib.metadata as m; m.version('hpcgym')"
 
 
@@ -50,7 +49,7 @@ def refuse_unfit_python():
             f"{sys.version.split()[0]}, at {sys.executable}. Run the command with a newer one, "
             "such as python3.12."
         )
-    if not IS_VIRTUAL and any(
+    if sys.prefix == sys.base_prefix and any(
         importlib.util.find_spec(module) is None for module in ("venv", "ensurepip")
     ):
         sys.exit(
@@ -62,7 +61,7 @@ def refuse_unfit_python():
 
 def environment():
     """Return the Python and the folder of the environment; make it if it does not run."""
-    if IS_VIRTUAL:
+    if sys.prefix != sys.base_prefix:  # a virtual environment
         return sys.executable, sys.prefix
     prefix = os.path.join(ROOT, ".venv")
     folder, suffix = ("Scripts", ".exe") if os.name == "nt" else ("bin", "")
