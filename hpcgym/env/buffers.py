@@ -27,7 +27,7 @@ ENDED = ("terminated", "truncated")
 """Vectors of `Batch` that are rows of one array, so that a step copies three arrays, not seven."""
 
 MOST_COPIES = 4
-"""Sets of arrays for copies of observations that are kept while nobody has them."""
+"""Sets of arrays for copies of observations that are kept for later ones."""
 
 SHARERS = 8
 """Environments in each episode, on average, from which on those of one take turns in a row."""
@@ -243,9 +243,10 @@ class EnvBuffers:
         Arrays that a caller has let go are used again. That spares the system from finding, and
         clearing, as much memory at every step.
         """
-        free = [copies for copies in self._copies if copies.are_free()]
-        chosen = free[0] if free else self._new_copies(is_flat)
-        self._copies = [chosen, *free[1:MOST_COPIES]]
+        chosen = next((copies for copies in self._copies if copies.are_free()), None)
+        if chosen is None:
+            chosen = self._new_copies(is_flat)
+            self._copies = [chosen, *self._copies[: MOST_COPIES - 1]]
         self.batch.out[:] = chosen.where
         return dict(chosen.parts)
 
