@@ -1,7 +1,8 @@
 """Backfilling modes: which jobs may start ahead of others that wait. A mode is an object or text.
 
 The text is the mode's name, then a colon and the parameters that differ from their defaults:
-`"easy"`, `"depth:k=3"`, `"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`.
+`"easy"`, `"easy:cap=0.97,long=7200"`, `"depth:k=3"`, `"conservative:compress=shift"`,
+`"multi-queue:bounds=60/3600,delay=600"`.
 
 Text may also name a mode that has its own simulator (`OwnSimulator`). A new backfilling mode is a
 class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes`.
@@ -100,6 +101,11 @@ class Backfill(Mode):
         return tuple(float(getattr(self, one.name)) for one in fields(self))
 
     @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return s.EXPECT_NOTHING
+
+    @property
     def keeps_reservations(self) -> bool:
         """Tell whether a reservation made at one pass still holds at the next."""
         return False
@@ -128,12 +134,101 @@ class NoBackfill(Backfill):
 class Easy(Backfill):
     """The first job that does not fit has a reservation; what does not delay it may start.
 
-    Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
+    Under a cap, jobs that are expected to run longer than `long` may hold a share of the machine at
+    most, unless one of them runs alone.
+
+    Attributes:
+        cap: The share, >= 0; `math.inf` = no cap.
+        long: Expected run time that such jobs exceed, s.
+        overdue: "guarded": jobs beyond the threshold are neither capped nor counted. "open": they
+            are treated as all others.
+
+    Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass"; section 8, "Cap".
     """
 
     NAME: ClassVar[str] = "easy"
     NUMBER: ClassVar[int] = s.BACKFILL_EASY
     TAKES_ORDER: ClassVar[bool] = True
+
+    cap: float = math.inf
+    long: float = 7200
+    overdue: str = "guarded"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no cap, and what says more about a cap that is not there."""
+        for key, what in (("cap", "a share of the machine >= 0 or inf"), ("long", "seconds >= 0")):
+            value = getattr(self, key)
+            if not _is_number(value, 0) or (key == "long" and value == math.inf):
+                raise PolicyError(f"backfill {self.NAME!r}: {key} must be {what}, got {value!r}")
+            object.__setattr__(self, key, value if value == math.inf else _shortest(value))
+        allowed = ("guarded", "open")
+        if self.overdue not in allowed:
+            raise PolicyError(
+                f"backfill {self.NAME!r}: {unknown_name('overdue', self.overdue, allowed)}"
+            )
+        guards = self.overdue == "open" and not self.expects
+        if self.cap == math.inf and (self.long != Easy.long or guards):
+            raise PolicyError(
+                f"backfill {self.NAME!r}: {'overdue' if guards else 'long'} is about a cap; it "
+                "needs cap too, as in cap=0.97"
+            )
+
+    @property
+    def number(self) -> int:
+        """Return what `Sim.setting` holds for the mode."""
+        return s.BACKFILL_COST_BENEFIT if self.expects else s.BACKFILL_EASY
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        if not self.expects:
+            return ()
+        # Without a cap no job is long, so that none needs an expectation at its start.
+        long = math.inf if self.cap == math.inf else self.long
+        log_long = math.log(long) if long > 0 else -math.inf
+        kappa = getattr(self, "kappa", 0)
+        return float(self.cap), float(long), log_long, float(kappa), float(self.overdue == "open")
+
+    @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return s.EXPECT_NOTHING if self.cap == math.inf else s.EXPECT_BY_REGRESSION
+
+    @property
+    def keeps_state(self) -> bool:
+        """Tell whether a pass depends on more than the waiting and running jobs."""
+        return bool(self.expects)
+
+
+@dataclass(frozen=True)
+class CostBenefit(Easy):
+    """Behind EASY's head also those jobs start that gain more than the wider jobs lose.
+
+    Where overdue="guarded", kappa falls to 0 while the head's wait goes from half the threshold to
+    all of it.
+
+    Attributes:
+        kappa: What a start's benefit counts for, relative to its cost; 0 = EASY.
+
+    Source: Specification, section 8, "Cost-benefit".
+    """
+
+    NAME: ClassVar[str] = "cost-benefit"
+    NUMBER: ClassVar[int] = s.BACKFILL_COST_BENEFIT
+
+    kappa: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Refuse what is no weight or no cap."""
+        super().__post_init__()
+        if not _is_number(self.kappa, 0) or self.kappa == math.inf:
+            raise PolicyError(f"backfill {self.NAME!r}: kappa must be >= 0, got {self.kappa!r}")
+        object.__setattr__(self, "kappa", _shortest(self.kappa))
+
+    @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return s.EXPECT_BY_REGRESSION
 
 
 @dataclass(frozen=True)
@@ -380,7 +475,10 @@ class Slack(Backfill):
         return True
 
 
-_CLASSES = (NoBackfill, Easy, Depth, Conservative, MultiQueue, LookAhead, Relaxed, Slack)
+_CLASSES = (
+    *(NoBackfill, Easy, Depth, Conservative, MultiQueue),
+    *(LookAhead, Relaxed, Slack, CostBenefit),
+)
 MODES: dict[str, type[Backfill]] = {mode.NAME: mode for mode in _CLASSES}
 """Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""
 

@@ -70,10 +70,15 @@ def cpu_seconds(
 
 
 def measured(
-    workload: Workload, policy: str, repeats: int, backfill: str = "easy"
+    workload: Workload,
+    policy: str,
+    repeats: int,
+    backfill: str = "easy",
+    threshold: int | None = None,
 ) -> tuple[float, Simulator]:
     """Measure a whole simulation: CPU time (s), and the simulator at its end."""
-    simulator = Simulator(workload, SchedulerSettings(policy=policy, backfill=backfill))
+    settings = SchedulerSettings(policy=policy, backfill=backfill, threshold=threshold)
+    simulator = Simulator(workload, settings)
     return cpu_seconds(simulator.run, before=simulator.reset, repeats=repeats), simulator
 
 
@@ -123,6 +128,26 @@ def over_modes(logs: Sequence[Workload], repeats: int) -> Table:
                 seconds, simulator = measured(log, policy, repeats, backfill)
                 cells.append(f"{seconds:.3f} ({simulator.counts()['mean_waiting']:,.0f})")
             table.add_row(log.name.removesuffix("-cln"), backfill, *cells)
+    return table
+
+
+def over_caps(logs: Sequence[Workload], repeats: int) -> Table:
+    """Measure whole logs under a cap and cost-benefit backfilling, beside EASY in the same order.
+
+    Cells show the time as a ratio to EASY's, whose seconds are in the first column.
+    """
+    both = "cost-benefit:cap=0.97"
+    modes = ("easy:cap=0.97", "cost-benefit", both, f"{both},overdue=open")
+    table = Table("log", "policy", "easy, s", *modes, title="Whole logs, caps and costs")
+    for log in logs:
+        for policy in ("SMITH-REGRESSION", "SMITH-URGENT", "SAF", "FCFS"):
+            times = [
+                measured(log, policy, repeats, mode, threshold=200_000)[0]
+                for mode in ("easy", *modes)
+            ]
+            ratios = (f"{seconds / times[0]:.2f}" for seconds in times[1:])
+            name = log.name.removesuffix("-cln")
+            table.add_row(name, policy, f"{times[0]:.3f}", *ratios)
     return table
 
 
