@@ -167,7 +167,7 @@ def find_trace(name_or_path: str | Path) -> Path:
         >>> find_trace("tiny").name
         'tiny.swf'
     """
-    path = Path(name_or_path).expanduser()
+    path = Path(os.path.expanduser(name_or_path))  # leaves the name of an unknown user as it is
     if path.is_file():
         return path
     name = str(name_or_path)
@@ -203,7 +203,12 @@ def _here(name: str) -> Path | None:
 def _folders() -> list[Path]:
     """Return the folders where logs are searched by name, in order."""
     stated = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
-    own = [Path(folder).expanduser() for folder in stated if folder]
+    try:
+        own = [Path(folder).expanduser() for folder in stated if folder]
+    except RuntimeError:
+        raise TraceError(
+            f"{FOLDERS_VARIABLE}={os.pathsep.join(stated)}: there is no such user; name folders"
+        ) from None
     return [*own, cache_folder(), *registry.shelf_folders("traces")]
 
 
