@@ -191,7 +191,9 @@ def test_wrong_options_are_one_clear_line(
 def test_wrong_logs_and_scenarios_are_one_clear_line(refuse: Command, log: Path) -> None:
     assert "did you mean 'tiny'" in refuse("evaluate", "--scenario", "tinny")
     assert "no such file" in refuse("evaluate", "--log", "no/such.swf")
-    assert "processors must be a whole number from 1" in refuse("evaluate", "--log", log, "--processors", "0")
+    assert "processors must be a whole number from 1" in refuse(
+        "evaluate", "--log", log, "--processors", "0"
+    )
     assert "'soon': allowed are whole" in refuse("evaluate", "--log", log, "--threshold", "soon")
     assert "true run times" in refuse("evaluate", "--log", log, "--missing-request", "run")
 
