@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import tempfile
 import tomllib
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -20,13 +22,16 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 
 from hpcgym import registry
-from hpcgym.errors import TraceError, unknown_name
+from hpcgym.errors import OutputError, TraceError, unknown_name
 from hpcgym.output import make_folder, writing
 from hpcgym.progress import steps
 from hpcgym.trace.swf import PACKINGS, SwfLog, read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""
+
+UNVERIFIED_VARIABLE = "HPCGYM_UNVERIFIED"
+"""The environment variable that, set to 1, accepts any log under the name of a known one."""
 
 ARCHIVE_REQUEST = (
     "name the Parallel Workloads Archive as the source and cite D. G. Feitelson, D. Tsafrir, "
@@ -69,6 +74,9 @@ _VERSIONED = re.compile(r"(.+-\d{4})-\d+(\.\d+)*(-cln)?", re.IGNORECASE)
 """How the archive names a log: machine, year, version, and whether it is cleaned."""
 
 _CHUNK_BYTES = 65_536
+
+_accepted: set[tuple[str, Path, int, int]] = set()
+"""Logs that this process has found to be those on record, with size and time of change."""
 
 
 @dataclass(frozen=True)
@@ -189,6 +197,53 @@ def find_trace(name_or_path: str | Path) -> Path:
     raise TraceError(
         f"{name} is not here (looked in {where}){get}, or set {FOLDERS_VARIABLE} to its folder"
     )
+
+
+def find_log(name_or_path: str | Path) -> Path:
+    """Find the file of a log as `find_trace` does; refuse another log under the name of a known one.
+
+    What a path names is taken as it is. The digest of a file is computed once, and kept in the
+    user's cache by path, size and time of change.
+
+    Raises:
+        TraceError: As `find_trace`; or the text is not the one on record.
+    """
+    path, name = find_trace(name_or_path), str(name_or_path)
+    if os.environ.get(UNVERIFIED_VARIABLE) == "1" or Path(os.path.expanduser(name)).is_file():
+        return path
+    status = path.stat()
+    found = (name, path, status.st_size, status.st_mtime_ns)
+    if found in _accepted:
+        return path
+    by_folded = {known.casefold(): entry for known, entry in catalogue().items()}
+    known = by_folded.get(name.casefold())
+    if known is None or known.sha256 is None or known.sha256 == _kept_digest_of(path):
+        _accepted.add(found)
+        return path
+    digest = digest_of(path)
+    if digest == known.sha256:
+        return path
+    others = [other.name for other in by_folded.values() if other.sha256 == digest]
+    raise TraceError(
+        f"{path}: is not {known.name}: sha256 of its text is {digest}, "
+        + (f"that of {others[0]}" if others else f"on record is {known.sha256}")
+        + f"; to use it nevertheless, give its path, or set {UNVERIFIED_VARIABLE}=1"
+    )
+
+
+def _kept_digest_of(path: Path) -> str:
+    """Return the digest of a file's text, from the user's cache where it has not changed since."""
+    cache, status = cache_folder() / "digests.json", path.stat()
+    key, state = str(path.resolve()), [status.st_size, status.st_mtime_ns]
+    kept: dict[str, list[Any]] = {}
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        kept = dict(json.loads(cache.read_bytes()))
+    if key in kept and kept[key][:2] == state:
+        return str(kept[key][2])
+    digest = digest_of(path)
+    with suppress(OutputError), writing(make_folder(cache.parent) / cache.name, force=True) as file:
+        file.write_text(json.dumps(kept | {key: [*state, digest]}))
+    return digest
 
 
 def _here(name: str) -> Path | None:

@@ -210,7 +210,7 @@ def test_machine_stated_nowhere_must_be_stated_by_the_caller(log_of_jobs):
     log = log_of_jobs({}, header="")
     with pytest.raises(TraceError, match=r"log\.swf: the header states neither MaxProcs nor Max"):
         clean(log)
-    with pytest.raises(TraceError, match="processors must be a whole number from 1 to .*, got 0"):
+    with pytest.raises(TraceError, match=r"processors must be a whole number from 1 to .*, got 0"):
         clean(log, machine_processors=0)
     assert clean(log, machine_processors=3)[1].machine_source == "stated by the caller"
 
