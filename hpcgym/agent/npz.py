@@ -129,7 +129,9 @@ def _array_of(content: bytes) -> NDArray[Any]:
         warnings.simplefilter("error")
         shape, is_fortran, dtype = read[version](file)
     numbers = content[file.tell() :]
-    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(numbers):
+    if dtype.hasobject:
+        raise ValueError("Object arrays cannot be loaded")
+    if math.prod(shape) * dtype.itemsize != len(numbers):
         raise ValueError(f"{len(numbers)} bytes for {dtype} of shape {shape}")
     array = np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
     return array.copy()

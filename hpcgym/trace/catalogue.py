@@ -200,7 +200,7 @@ def find_trace(name_or_path: str | Path) -> Path:
 
 
 def find_log(name_or_path: str | Path) -> Path:
-    """Find the file of a log as `find_trace` does; refuse another log under the name of a known one.
+    """Find the file of a log as `find_trace` does; refuse another under the name of a known log.
 
     What a path names is taken as it is. The digest of a file is computed once, and kept in the
     user's cache by path, size and time of change.

@@ -172,7 +172,7 @@ def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: 
         (["--weeks", "2"], ["there is no 2", "allowed are 1"]),
         (["--weeks", "one"], ["'one' is neither a number nor a range"]),
         (["--jitter", "600"], ["jitter is 600 s and replicas 0"]),
-        (["--replicas", "-1"], ["replicas -1"]),
+        (["--replicas", "-1"], ["replicas must be a whole number from 0"]),
         (["--processes", "0"], ["processes must be a whole number from 1"]),
         (["--processors", "4"], ["--processors goes with --log only"]),
         (["--threshold", "4"], ["--threshold goes with --log only"]),

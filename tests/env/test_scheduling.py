@@ -300,9 +300,9 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
         ({"decide": float("nan")}, "in s, must be a whole number from 1"),
         ({"decide": None}, "in s, must be a whole number from 1"),
         ({"decide": True}, "in s, must be a whole number from 1"),
-        ({"n_slots": 0}, "whole number >= 1"),
-        ({"n_slots": 2.0}, "whole number >= 1"),
-        ({"n_slots": True}, "whole number >= 1"),
+        ({"n_slots": 0}, "n_slots must be a whole number from 1 to"),
+        ({"n_slots": 2.0}, "n_slots must be a whole number from 1 to"),
+        ({"n_slots": True}, "n_slots must be a whole number from 1 to"),
     ],
 )
 def test_keywords_that_contradict_each_other_are_refused(

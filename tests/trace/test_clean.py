@@ -224,7 +224,7 @@ def test_wrong_options_are_refused(log_of_jobs):
     log = log_of_jobs({})
     with pytest.raises(TraceError, match="unknown missing_request 'maximum'"):
         clean(log, missing_request="maximum")
-    with pytest.raises(TraceError, match="max_request must be at least 1"):
+    with pytest.raises(TraceError, match="max_request must be a whole number from 1"):
         clean(log, max_request=0)
     with pytest.raises(TraceError, match="a seed must be a whole number from 0, got -1"):
         clean(log, missing_request="tsafrir", seed=-1)
