@@ -18,6 +18,8 @@ from hpcgym.scenario.augment import Augmentation
 Given = Literal["best", "last"]
 """Which average of networks a training gives."""
 
+MOST_THREADS = 4096
+
 MOST_SHOWN = 2**28
 """Jobs in the observations of a rollout; these have some 18 GB of memory."""
 
@@ -145,8 +147,9 @@ class PPOConfig:
                 least = _LEAST.get(one.name, 1)
                 if value < least:
                     raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
-                if isinstance(value, int) and value > LARGEST_WHOLE:
-                    raise HpcgymError(f"{one.name} must be at most {LARGEST_WHOLE}, got {value}")
+                most = MOST_THREADS if one.name == "threads" else LARGEST_WHOLE
+                if isinstance(value, int) and value > most:
+                    raise HpcgymError(f"{one.name} must be at most {most}, got {value}")
         if self.n_envs * self.n_steps * self.n_slots > MOST_SHOWN:
             raise HpcgymError(
                 f"a rollout shows n_envs x n_steps x n_slots jobs, at most {MOST_SHOWN}; got "
