@@ -155,6 +155,14 @@ def results_folder(
         return
     with output_folder(output) as folder:
         kept = folder / UNFINISHED
+        if (
+            resume
+            and not (force or kept.exists())
+            and all((folder / one).exists() for one in files)
+        ):
+            raise HpcgymError(
+                f"{output}: is finished, so there is nothing to resume; --force runs it anew"
+            )
         replaced = force or (resume and kept.exists())  # the interrupted run may have written some
         for name in files:
             ensure_writable(folder / name, force=replaced)

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast, get_args
 
 from hpcgym.agent.network import Network, NetworkSpec, Start
 from hpcgym.core.policy import FEATURES
+from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.action import ActionKind
 from hpcgym.env.config import Keywords
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
@@ -17,8 +18,6 @@ from hpcgym.scenario.augment import Augmentation
 
 Given = Literal["best", "last"]
 """Which average of networks a training gives."""
-
-MOST_THREADS = 4096
 
 MOST_SHOWN = 2**28
 """Jobs in the observations of a rollout; these have some 18 GB of memory."""
