@@ -55,8 +55,9 @@ Each log lies beside a `.toml` that describes it.
 ## Published by the Parallel Workloads Archive
 
 `catalogue.toml` lists these logs; they are not bundled. `hpcgym traces download NAME` downloads
-one. `{folders}` names folders where you keep such logs. A log without a digest on record
-cannot be verified, so its download needs `--unverified`. *states* says what its jobs state for a
+one. `{folders}` names folders where you keep such logs. Another text under the name of a log is
+refused, unless `{unverified}=1` is set. A log without a digest on record cannot be verified, so its
+download needs `--unverified`. *states* says what its jobs state for a
 machine of nodes, as `docs/machines.md` explains.
 
 If you use one of these logs, please {request}.
@@ -426,6 +427,7 @@ def shelf_index() -> str:
     published = [log for log in known if not log.folder]
     return _INDEX.format(
         folders=FOLDERS_VARIABLE,
+        unverified=UNVERIFIED_VARIABLE,
         request=ARCHIVE_REQUEST,
         bundled="\n".join(_index_table(bundled)),
         published="\n".join(_index_table(published)),
@@ -471,7 +473,7 @@ def _toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; an error names the file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise TraceError(f"{path}: not TOML: {error}") from None
 
 
