@@ -1,6 +1,8 @@
 """The errors that hpcgym raises on purpose: each says what came, where, and what is allowed."""
 
 import difflib
+import math
+import numbers
 from collections.abc import Iterable
 
 
@@ -44,6 +46,9 @@ class OutputError(HpcgymError, OSError):
     """A file that cannot be written, or must not be overwritten."""
 
 
+LARGEST_WHOLE = 2**52
+"""The largest time (s), size or count: twice as much is still exact in float64."""
+
 LARGEST_SEED = 2**32 - 1
 """The largest seed that numpy's old generator accepts; the other generators accept more."""
 
@@ -52,6 +57,26 @@ def refuse_seed(seed: int) -> None:
     """Raise HpcgymError unless a seed is from 0 to LARGEST_SEED."""
     if not 0 <= seed <= LARGEST_SEED:
         raise HpcgymError(f"a seed must be a whole number from 0 to {LARGEST_SEED}, got {seed}")
+
+
+def refuse_unless_whole(
+    name: str,
+    value: object,
+    least: int = 0,
+    most: float = LARGEST_WHOLE,
+    error: type[HpcgymError] = HpcgymError,
+) -> None:
+    """Raise an error unless a value is a whole number in a range; True and False are none.
+
+    Example:
+        >>> refuse_unless_whole("n_slots", 0, 1, 8)
+        Traceback (most recent call last):
+        hpcgym.errors.HpcgymError: n_slots must be a whole number from 1 to 8, got 0
+    """
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not (is_whole and least <= value <= most):  # type: ignore[operator]
+        to = f" to {most}" if most < math.inf else ""
+        raise error(f"{name} must be a whole number from {least}{to}, got {value!r}")
 
 
 def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:

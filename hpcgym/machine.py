@@ -174,7 +174,10 @@ class Machine:
             raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError as error:
             raise MachineError(f"{path}: not a text file in UTF-8: {error}") from None
-        except tomllib.TOMLDecodeError as error:
+        except (
+            ValueError,
+            RecursionError,
+        ) as error:  # a number of 5,000 digits is no TOMLDecodeError
             raise MachineError(f"{path}: not valid TOML: {error}") from None
         try:
             return cls.from_dict(document)

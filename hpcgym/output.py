@@ -1,18 +1,26 @@
 """Write files so that each is whole or absent, and none is overwritten unasked.
 
-A file is written under another name in the same folder, and renamed at the end.
+A file is written under another name in the same folder, and renamed at the end. What a process left
+that was killed meanwhile is removed by the next one that writes the file.
 """
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from hpcgym.errors import OutputError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows, where what a killed process left stays
+    fcntl = None  # type: ignore[assignment]
 
 
 def ensure_writable(path: str | Path, *, force: bool = False) -> None:
@@ -24,8 +32,8 @@ def ensure_writable(path: str | Path, *, force: bool = False) -> None:
         OutputError: A file is there and `force` is False, or something other than a plain file is
             there. Or the folder is missing, is a file, or cannot be written to.
     """
-    partial = _create_partial(_target_of(path, force=force), path)
-    partial.unlink()
+    with _partial(_target_of(path, force=force), path):
+        pass
 
 
 @contextmanager
@@ -47,22 +55,20 @@ def writing(path: str | Path, *, force: bool = False) -> Iterator[Path]:
         '42 jobs'
     """
     target = _target_of(path, force=force)
-    partial = _create_partial(target, path)
-    try:
-        yield partial
-        with partial.open("r+b") as file:
-            os.fsync(file.fileno())
-        _target_of(path, force=force)
-        if target.exists():
-            shutil.copymode(target, partial)
-        partial.replace(target)
-    except OutputError:
-        raise
-    except OSError as error:
-        kept = "; the file that was there is untouched" if target.exists() else ""
-        raise OutputError(f"{path}: writing failed: {_reason(error)}{kept}") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    with _partial(target, path) as partial:
+        try:
+            yield partial
+            with partial.open("r+b") as file:
+                os.fsync(file.fileno())
+            _target_of(path, force=force)
+            if target.exists():
+                shutil.copymode(target, partial)
+            partial.replace(target)
+        except OutputError:
+            raise
+        except OSError as error:
+            kept = "; the file that was there is untouched" if target.exists() else ""
+            raise OutputError(f"{path}: writing failed: {_reason(error)}{kept}") from error
 
 
 def make_folder(path: str | Path) -> Path:
@@ -126,18 +132,43 @@ def _target_of(path: str | Path, *, force: bool) -> Path:
     return target
 
 
-def _create_partial(target: Path, path: str | Path) -> Path:
-    """Create the empty file that is later renamed to `target`, in the same folder."""
+@contextmanager
+def _partial(target: Path, path: str | Path) -> Iterator[Path]:
+    """Create the empty file that may be renamed to `target`, in the same folder; lock it meanwhile.
+
+    Removes those that killed processes have left.
+    """
     if not target.parent.exists():
         raise OutputError(f"{path}: the folder {target.parent} does not exist; make it first")
+    for left in target.parent.glob(f".{'[0-9a-f]' * 8}-{glob.escape(target.name)}"):
+        with suppress(OSError), left.open("rb") as file:
+            if _lock(file):
+                left.unlink()
     partial = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
     try:
-        partial.touch(exist_ok=False)
+        lock = partial.open("xb")
     except OSError as error:
         raise OutputError(
             f"{path}: cannot write in the folder {target.parent}: {_reason(error)}"
         ) from error
-    return partial
+    with lock:
+        _lock(lock)
+        try:
+            yield partial
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file until it is closed; tell whether no other process had."""
+    if fcntl is None:
+        file.close()  # an open file cannot be renamed there
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _reason(error: Exception) -> str:

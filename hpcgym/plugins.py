@@ -8,6 +8,7 @@ loaded when it is used. To load a part is to run the file or the package that ho
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -200,7 +201,7 @@ def _import_file(where: str) -> ModuleType:
     """Import a file as `import` does from its own folder, which other processes then do, too."""
     from importlib.util import find_spec, module_from_spec
 
-    path = Path(where).expanduser().resolve()
+    path = Path(os.path.expanduser(where)).resolve()
     if not path.is_file():
         raise HpcgymError(f"{where}: no such file")
     _look_in(path.parent)

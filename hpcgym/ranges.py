@@ -27,9 +27,11 @@ def parse_numbers(
         >>> parse_numbers("1,3,5-7", range(1, 11))
         (1, 3, 5, 6, 7)
     """
+    if not isinstance(text, str):
+        raise error(f'{what} must be a text such as "65-100" or "1,3,5-7", got {text!r}')
     chosen: set[int] = set()
     for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        match = re.fullmatch(r"\s*(\d{1,4000})\s*(?:-\s*(\d{1,4000})\s*)?", part)
         if match is None:
             raise error(
                 f'{what} "{text}": {part.strip()!r} is neither a number nor a range; '

@@ -194,3 +194,22 @@ def test_folder_that_cannot_be_lent_is_refused_and_leaves_nothing(tmp_path: Path
     with pytest.raises(OutputError, match="cannot make this folder"), output_folder(folder):
         pytest.fail("the block must not run")
     assert names_in(tmp_path) == ["file"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "a.csv"
+    left = [tmp_path / f".0123abcd-{name}" for name in ("a.csv", "b.csv")]
+    for one in left:
+        one.write_text("half")
+    with writing(path) as unfinished:
+        assert names_in(tmp_path) == sorted([unfinished.name, left[1].name])
+        with writing(path) as other:
+            other.write_text("first")
+        assert unfinished.exists()
+        path.unlink()
+        unfinished.write_text("second")
+    assert path.read_text() == "second"
+    ensure_writable(tmp_path / "b.csv")
+    assert names_in(tmp_path) == ["a.csv"]

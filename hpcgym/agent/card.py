@@ -124,7 +124,7 @@ def parse_card(path: Path) -> Card:
         raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise CardError(f"{path}: not a text file in UTF-8: {error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of 5,000 digits
         raise CardError(f"{path}: not valid TOML: {error}") from None
     try:
         return _card_of(document, path)

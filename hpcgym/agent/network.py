@@ -17,8 +17,7 @@ resolution of float32: such jobs go in the order of slots. Jobs without a slot f
 
 from __future__ import annotations
 
-import zipfile
-import zlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -28,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation
+from hpcgym.agent.npz import NpzFile, write_npz
 from hpcgym.env.action import ActionKind
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, Expectations
 from hpcgym.errors import CardError, unknown_name
-from hpcgym.output import writing
 
 Network = Literal["kernel", "attention"]
 Start = Literal["saf", "smith-history", "smith-regression"]
@@ -107,16 +106,20 @@ class NetworkSpec:
                 raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
         least = {"n_slots": 2, "hidden": 1, "layers": 1, "heads": 1}
         least["n_outputs"] = 0 if self.scores_jobs else 1
+        most = {"n_slots": 2**20, "n_outputs": 2**12, "hidden": 2**10, "layers": 2**5}
         for key, lowest in least.items():
             if getattr(self, key) < lowest:
                 raise CardError(f"{key} must be at least {lowest}, got {getattr(self, key)}")
+            if getattr(self, key) > most.get(key, math.inf):
+                raise CardError(f"{key} must be at most {most[key]}, got {getattr(self, key)}")
         if self.action == "weights" and self.start != "saf":
             raise CardError(f"weights of features start at 'saf', got {self.start!r}")
         if self.hidden % self.heads:
             raise CardError(f"heads must divide hidden, got {self.heads} and {self.hidden}")
-        if not (self.bound > 0 and self.temperature > 0):
+        if not (0 < self.bound < math.inf and 0 < self.temperature < math.inf):
             raise CardError(
-                f"bound and temperature must be above 0, got {self.bound} and {self.temperature}"
+                "bound and temperature must be finite and above 0, got "
+                f"{self.bound} and {self.temperature}"
             )
 
     @property
@@ -337,47 +340,50 @@ def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False)
     stated = {f"spec.{one.name}": getattr(agent.spec, one.name) for one in fields(NetworkSpec)}
     arrays: dict[str, Any] = {"format": np.array(FORMAT)}
     arrays |= {key: np.array(value) for key, value in stated.items()} | agent.weights
-    with writing(path, force=force) as partial, partial.open("wb") as file:
-        np.savez(file, **arrays)
+    write_npz(path, arrays, force=force)
 
 
 def read_network(path: str | Path) -> NetworkAgent:
     """Read the agent of a network that `write_network` has written.
 
+    The architecture is read first, so that no array is unpacked that is larger than it says.
+
     Raises:
         CardError: No such file, another format, an array that is missing, unknown, pickled, or of
             another type or shape; the message names the file and the array.
     """
+    file = NpzFile(path)
+    stated = {"format", *(f"spec.{one.name}" for one in fields(NetworkSpec))}
+    arrays = {name: file.array(name) for name in file.names if name in stated}
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise ValueError("one array alone")
-        with loaded as file:
-            arrays = dict(file)
-    except OSError as error:
-        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise CardError(f"{path}: not a file of named arrays: {error}") from None
+        spec = _spec_of(arrays)
+        shapes = spec.shapes
+        if unknown := [name for name in file.names if name not in stated | shapes.keys()]:
+            raise CardError(unknown_name("array of weights", unknown[0], shapes))
+    except CardError as error:
+        raise CardError(f"{path}: {error}") from None
+    there = [name for name in shapes if name in file.names]
+    weights = {name: file.array(name, 4 * math.prod(shapes[name])) for name in there}
     try:
-        return NetworkAgent(_spec_of(arrays), arrays)
+        return NetworkAgent(spec, weights)
     except CardError as error:
         raise CardError(f"{path}: {error}") from None
 
 
 def _spec_of(arrays: dict[str, NDArray[Any]]) -> NetworkSpec:
-    """Take the architecture out of a file's arrays; leave the weights."""
-    version = _taken(arrays, "format", "int")
+    """Return the architecture that a file states."""
+    version = _stated(arrays, "format", "int")
     if version != FORMAT:
         raise CardError(f"format is {version}; this hpcgym reads {FORMAT}")
     types = {one.name: str(one.type) for one in fields(NetworkSpec)}
-    return NetworkSpec(**{key: _taken(arrays, f"spec.{key}", kind) for key, kind in types.items()})
+    return NetworkSpec(**{key: _stated(arrays, f"spec.{key}", kind) for key, kind in types.items()})
 
 
-def _taken(arrays: dict[str, NDArray[Any]], name: str, kind: str) -> Any:
-    """Take one stated value out of a file's arrays."""
+def _stated(arrays: dict[str, NDArray[Any]], name: str, kind: str) -> Any:
+    """Return one stated value of a file."""
     if name not in arrays:
         raise CardError(f"{name} is missing")
-    array = arrays.pop(name)
+    array = arrays[name]
     letters = {"int": "i", "float": "f", "str": "U", "bool": "b"}[kind]
     if array.shape != () or array.dtype.kind not in letters:
         raise CardError(f"{name} must be one {kind}, got {array.dtype} of shape {array.shape}")

@@ -8,7 +8,6 @@ of a Poisson regression, which a mean alone minimises.
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -18,12 +17,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.npz import NpzFile, write_npz
 from hpcgym.core.constants import N_HIDDEN, N_LAST, N_NETWORK, N_NETWORK_INPUTS
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import CardError, HpcgymError
-from hpcgym.output import writing
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
@@ -183,8 +182,7 @@ def write_run_time_network(network: FloatArray, path: Path, *, force: bool = Fal
     Raises:
         OutputError: The file cannot be written, or is there and `force` is False.
     """
-    with writing(path, force=force) as unfinished, unfinished.open("wb") as file:
-        np.savez_compressed(file, expecting=network.astype(np.float32))
+    write_npz(path, {"expecting": network.astype(np.float32)}, force=force, packed=True)
 
 
 def read_run_time_network(path: Path) -> FloatArray:
@@ -193,19 +191,17 @@ def read_run_time_network(path: Path) -> FloatArray:
     Raises:
         CardError: The file cannot be read, or holds something else.
     """
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            network = np.asarray(arrays["expecting"], dtype=np.float64)
-    except OSError as error:
-        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except (ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise CardError(f"{path}: not a network that expects run times: {error}") from None
-    if network.shape != (N_NETWORK,) or not np.isfinite(network).all():
+    file = NpzFile(path)
+    if "expecting" not in file.names:
+        raise CardError(f"{path}: not a network that expects run times: no array 'expecting'")
+    network = file.array("expecting", 8 * N_NETWORK)
+    is_whole = network.dtype.kind == "f" and network.shape == (N_NETWORK,)
+    if not is_whole or not np.isfinite(network).all():
         raise CardError(
             f"{path}: a network that expects run times has {N_NETWORK} finite parameters, got "
-            f"shape {network.shape}"
+            f"{network.dtype} of shape {network.shape}"
         )
-    return network
+    return network.astype(np.float64)
 
 
 def _layers(generator: torch.Generator) -> list[tuple[torch.Tensor, torch.Tensor]]:

@@ -8,6 +8,7 @@ Source: Stable-Baselines3, `BaseAlgorithm.save` and `load`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,7 +75,7 @@ def load_model(path: str | Path) -> NamedAgent:
         raise HpcgymError(
             f"{path} needs Stable-Baselines3, which is not installed: pip install sb3-contrib"
         ) from None
-    place = Path(path).expanduser()
+    place = Path(os.path.expanduser(path))
     if not place.is_file():
         raise CardError(f"{path}: no such file")
     try:

@@ -154,9 +154,18 @@ def results_folder(
             ) from None
         return
     with output_folder(output) as folder:
-        for name in files:
-            ensure_writable(folder / name, force=force)
         kept = folder / UNFINISHED
+        if (
+            resume
+            and not (force or kept.exists())
+            and all((folder / one).exists() for one in files)
+        ):
+            raise HpcgymError(
+                f"{output}: is finished, so there is nothing to resume; --force runs it anew"
+            )
+        replaced = force or (resume and kept.exists())  # the interrupted run may have written some
+        for name in files:
+            ensure_writable(folder / name, force=replaced)
         if kept.exists() and not (resume or force):
             raise HpcgymError(
                 f"{kept}: an interrupted run kept its finished weeks here; go on from them with "

@@ -157,7 +157,8 @@ def cross_validate_agents(
             resume=run_cache_in(folder, resume=resume),
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
-        show_and_write(result, folder, result.frames(), by_figure, how=how, force=force)
+        replaced = force or resume
+        show_and_write(result, folder, result.frames(), by_figure, how=how, force=replaced)
 
 
 def _figures(scenarios: Sequence[str]) -> list[str]:

@@ -118,7 +118,8 @@ def evaluate_agents(
             resume=run_cache_in(folder, resume=resume),
         )
         frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
-        show_and_write(result, folder, frames, {"comparison.png": result}, how=how, force=force)
+        replaced = force or resume
+        show_and_write(result, folder, frames, {"comparison.png": result}, how=how, force=replaced)
 
 
 def split_agents(text: str) -> list[str]:

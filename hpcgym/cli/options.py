@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from hpcgym.errors import HpcgymError
+from hpcgym.errors import LARGEST_WHOLE, HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -126,6 +126,9 @@ FormerKill: TypeAlias = Annotated[
 NO_THRESHOLD = "none"
 """Value of `--threshold` where no job goes first for its wait."""
 
+SHOWN = 60
+"""Characters of a wrong value that a message repeats."""
+
 STDIN = "-"
 """In place of a log's file: read it from standard input."""
 
@@ -205,11 +208,13 @@ def parse_threshold(text: str) -> int | None:
     """
     if text.strip().casefold() == NO_THRESHOLD:
         return None
-    if not text.strip().isdecimal():
+    digits = text.strip()
+    if not digits.isdecimal() or len(digits) > len(str(LARGEST_WHOLE)):
         raise HpcgymError(
-            f"--threshold {text!r}: allowed are whole seconds, at least 0, and {NO_THRESHOLD!r}"
+            f"--threshold {text[:SHOWN]!r}: allowed are whole seconds, 0 to {LARGEST_WHOLE}, and "
+            f"{NO_THRESHOLD!r}"
         )
-    return int(text)
+    return int(digits)
 
 
 def log_at(context: typer.Context, log: str) -> str:

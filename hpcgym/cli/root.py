@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -36,6 +37,17 @@ class HouseGroup(TyperGroup):
     Any other error of a part of one's own, which the command has loaded, is one line, too.
     """
 
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command; show a full disk, behind standard output too, as one line."""
+        try:
+            return super().main(*args, **kwargs)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            where = error.filename or "standard output"
+            typer.echo(f"hpcgym: {where}: {error.strerror}", err=True)
+            sys.exit(EXIT_ERROR)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a subcommand, or answer its former name with the new one."""
         if cmd_name in RENAMED:
@@ -66,8 +78,6 @@ class HouseGroup(TyperGroup):
             raise typer.Exit(EXIT_INTERRUPTED) from error
         except Exception as error:
             text = failure(error)
-            if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-                text = f"{error.filename or 'standard output'}: {error.strerror}"
             if text is None:
                 raise
             typer.echo(f"hpcgym: {text}", err=True)

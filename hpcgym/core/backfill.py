@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.errors import PolicyError, unknown_name
+from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
@@ -568,9 +568,10 @@ def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
         return tuple(_value_of(part) for part in text.split("/"))
     for kind in (int, float):
         try:
-            return kind(text)
+            value = kind(text)
         except ValueError:
             continue
+        return text if math.isinf(value) and "inf" not in text.casefold() else value
     return text
 
 
@@ -592,7 +593,7 @@ def _is_number(value: object, least: float) -> bool:
 
 def _is_whole(value: Any, least: int) -> bool:
     """Tell whether a value is a whole number that is not too small."""
-    return _is_number(value, least) and value < math.inf and value % 1 == 0
+    return _is_number(value, least) and value <= LARGEST_WHOLE and value % 1 == 0
 
 
 def _is_count(value: object) -> bool:

@@ -5,6 +5,7 @@ Policies that the rooms above add are known by name through `hpcgym.core.loaders
 
 from __future__ import annotations
 
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -344,12 +345,17 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
         >>> mixed_policy([0, 0, 0, 0, 0, 2])
         Policy('area=1')
     """
-    w = np.asarray(weights, dtype=np.float64)
-    if w.shape != (6,) or not np.isfinite(w).all():
+    try:
+        w = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        w = np.empty(0)
+    with np.errstate(over="ignore"):
+        total = float(np.abs(w).sum())
+    if w.shape != (6,) or not math.isfinite(total):
         raise PolicyError(
-            f"weights must be 6 finite numbers for {', '.join(FEATURES)}; got {np.asarray(weights)}"
+            f"weights must be 6 finite numbers for {', '.join(FEATURES)}, and so must be the sum "
+            f"of their absolute values; got {weights!r:.200}"
         )
-    total = float(np.abs(w).sum())
     if total == 0.0:
         return _POLICIES["FCFS"]
     w = w / total

@@ -30,7 +30,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import Room, SettingRows, State, allocate
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import LARGEST_TIME, Workload
-from hpcgym.errors import PolicyError, WorkloadError, unknown_name
+from hpcgym.errors import PolicyError, WorkloadError, refuse_unless_whole, unknown_name
 
 _DECIDE = {"never": s.DECIDE_NEVER, "contested": s.DECIDE_CONTESTED, "event": s.DECIDE_EVENT}
 
@@ -295,6 +295,7 @@ def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:
 def _decide_as(setting: SettingRows, decide: str | int) -> None:
     """Set when decisions are due; write `decide` and, for an interval, `decide_seconds`."""
     if not isinstance(decide, str):
+        refuse_unless_whole("decide, in s,", decide, 1, error=PolicyError)
         setting.decide = s.DECIDE_INTERVAL
         setting.decide_seconds = decide
     elif decide in _DECIDE:

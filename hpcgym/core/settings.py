@@ -11,7 +11,7 @@ from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
 from hpcgym.core.policy import AnyPolicy, Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
-from hpcgym.errors import PolicyError, unknown_name
+from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 
 EventSemantics = Literal["batch", "pyss"]
 
@@ -79,11 +79,13 @@ class SchedulerSettings:
         predictor = self.predictor
         if self.threshold is not None and not (
             isinstance(self.threshold, (int, float, np.number))
-            and self.threshold >= 0
+            and not isinstance(self.threshold, bool)
+            and 0 <= self.threshold <= LARGEST_WHOLE
             and self.threshold % 1 == 0
         ):
             raise PolicyError(
-                f"threshold must be whole seconds >= 0 or None, got {self.threshold!r}"
+                f"threshold must be whole seconds from 0 to {LARGEST_WHOLE} or None, got "
+                f"{self.threshold!r}"
             )
         falls_short = predictor is None or predictor.online
         if self.event_semantics == "pyss" and not (

@@ -12,6 +12,8 @@ import numpy as np
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.errors import HpcgymError
 
+MOST_THREADS = 4096
+
 # Parallel regions take turns: some threading layers of numba do not let two threads enter one.
 _team_is_busy = threading.Lock()
 
@@ -40,12 +42,18 @@ def checked_threads(threads: int | None) -> int:
     """Return the number of threads meant; None means as `keep_to_threads` has set, or one per core.
 
     Raises:
-        HpcgymError: The value is neither None nor a whole number >= 1.
+        HpcgymError: The value is neither None nor a whole number from 1 to MOST_THREADS.
     """
     if threads is None:
         return cores() if _most_threads is None else _most_threads
-    if isinstance(threads, bool) or not (isinstance(threads, (int, np.integer)) and threads >= 1):
-        raise HpcgymError(f"threads must be a whole number >= 1 or None, got {threads!r}")
+    if (
+        isinstance(threads, bool)
+        or not isinstance(threads, (int, np.integer))
+        or not 1 <= threads <= MOST_THREADS
+    ):
+        raise HpcgymError(
+            f"threads must be a whole number >= 1, at most {MOST_THREADS}, or None, got {threads!r}"
+        )
     return int(threads)
 
 

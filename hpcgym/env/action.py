@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -194,6 +194,8 @@ def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
     if names is None:
         every = [as_policy(name) for name in policy_names()]
         return [policy for policy in every if not policy.is_python]
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise ScenarioError(f"policies must be a list of names, got {names!r}")
     chosen = [as_policy(name) for name in names]
     for policy in chosen:
         if policy.is_python:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +46,7 @@ from hpcgym.env.reward import (
     in_units_of,
     own_cost_of,
 )
-from hpcgym.errors import ScenarioError, unknown_name
+from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
 if TYPE_CHECKING:
@@ -55,6 +54,9 @@ if TYPE_CHECKING:
 
 KEPT_JOBS = 400_000
 """Jobs of the episodes that stay prepared for their next draw: enough for the weeks of a log."""
+
+MOST_SLOTS = 2**20
+"""Largest number of visible jobs; the observation has some 70 MB then."""
 
 AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
 """Whatever names a scenario."""
@@ -159,8 +161,8 @@ class EnvConfig:
 
     def _refuse_contradictions(self) -> None:
         """Refuse keywords that are wrong whatever the scenario is."""
-        if type(self.n_slots) is not int or self.n_slots < 1:
-            raise ScenarioError(f"n_slots must be a whole number >= 1, got {self.n_slots!r}")
+        refuse_unless_whole("n_slots", self.n_slots, 1, MOST_SLOTS, ScenarioError)
+        self.n_slots = int(self.n_slots)
         if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
             raise ScenarioError(
                 f"horizon must be a whole number of steps >= 1 or None, got {self.horizon!r}"
@@ -199,6 +201,8 @@ class EnvConfig:
 
         Source: Specification, section 10, "Episodes".
         """
+        if not isinstance(options, Mapping):
+            raise ScenarioError(f"reset options must be a dict, got {options!r}")
         for key in options:
             if key not in ("episode", "workload"):
                 raise ScenarioError(unknown_name("reset option", key, ("episode", "workload")))
@@ -289,8 +293,7 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             allowed = ("contested", "event", "a number of seconds")
             raise ScenarioError(unknown_name("decide", decide, allowed))
         return decide
-    if isinstance(decide, bool) or not isinstance(decide, numbers.Integral) or decide < 1:
-        raise ScenarioError(f"decide must be whole seconds >= 1, got {decide!r}")
+    refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
     if action not in ("weights", "policy"):
         raise ScenarioError(
             f"decide={decide} s is for actions 'weights' and 'policy': an order of visible jobs "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,7 +33,7 @@ from hpcgym.env.observation import (
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import OwnReward, Reward
 from hpcgym.env.time_limit import steps_left
-from hpcgym.errors import ActionError, ScenarioError, unknown_name
+from hpcgym.errors import ActionError, ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
 
@@ -277,6 +278,9 @@ schedule; -1 until the episode is over |
 
         Source: Specification, section 10, "Episodes".
         """
+        if seed is not None:
+            refuse_unless_whole("a seed", seed, most=math.inf, error=ScenarioError)
+            seed = int(seed)
         super().reset(seed=seed)
         drawn = self._config.draw(options or {}, self.np_random)
         self._label, self._number, self._episode = drawn

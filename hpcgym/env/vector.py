@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy as copies
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -24,7 +25,9 @@ from hpcgym.env.info import UNMEASURED, info_where, metrics_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
-from hpcgym.errors import ActionError, ScenarioError, unknown_name
+from hpcgym.errors import ActionError, ScenarioError, refuse_unless_whole, unknown_name
+
+MOST_ENVS = 2**20
 
 RENDER_MODES = ("ansi", "rgb_array")
 
@@ -102,7 +105,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure the environments; the class explains the arguments."""
-        num_envs = _checked_count("num_envs", num_envs)
+        num_envs = _checked_count("num_envs", num_envs, MOST_ENVS)
         if max_episode_steps is not None:
             max_episode_steps = _checked_count("max_episode_steps", max_episode_steps)
         if render_mode is not None and render_mode not in RENDER_MODES:
@@ -179,6 +182,8 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
         Source: Specification, section 10, "Episodes".
         """
+        if not isinstance(options or {}, Mapping):
+            raise ScenarioError(f"reset options must be a dict, got {options!r}")
         asked = dict(options or {})
         mask = _checked_mask(asked.pop("reset_mask", None), self.num_envs)
         if not mask.all() and not self._have_begun:
@@ -397,10 +402,9 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return tuple(seed for seed in self._seeds if seed is not None)
 
 
-def _checked_count(name: str, value: Any) -> int:
+def _checked_count(name: str, value: Any, most: float = math.inf) -> int:
     """Return a whole number >= 1; refuse anything else."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ScenarioError(f"{name} must be a whole number >= 1, got {value!r}")
+    refuse_unless_whole(name, value, 1, most, ScenarioError)
     return int(value)
 
 

@@ -13,7 +13,7 @@ from hpcgym.agent.shelf import agent_names, known_agents, load_agent
 from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
-from hpcgym.errors import CardError, EvaluationError, unknown_name
+from hpcgym.errors import CardError, EvaluationError, refuse_unless_whole, unknown_name
 from hpcgym.evaluation.baselines import (
     BASELINES,
     HINDSIGHT,
@@ -140,8 +140,7 @@ def cross_validate(
         1   SAF  achievable        4
     """
     check_numbers(jitter, replicas, seed, processes)
-    if seeds < 1:
-        raise EvaluationError(f"at least 1 training seed is needed, got {seeds}")
+    refuse_unless_whole("seeds", seeds, 1, error=EvaluationError)
     for name in baselines:
         if name not in BASELINES:
             raise EvaluationError(unknown_name("baseline", name, BASELINES))

@@ -1,7 +1,8 @@
 """The file in which a long evaluation keeps finished runs, so that a second run goes on from there.
 
 One JSON line per run, under the digest of everything that decides it: the jobs, the agent, the
-settings, and the sources of hpcgym that run and train.
+settings, and the sources of hpcgym that run and train. A line ends with a digest of itself, by
+which an altered one is found.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from hpcgym.errors import EvaluationError, OutputError
 
 Row = dict[str, Any]
 
+_HEAD = b'{"key"'
+
 NOT_DIGESTED = ("evaluation", "report", "cli")
 """Rooms that ask for runs and show them; they can change while kept runs stay valid."""
 
@@ -26,40 +29,34 @@ class RunCache:
     """Finished runs by digest.
 
     Runs of other evaluations in the same file are kept and not used; so are runs of other sources.
-    A line that a crash cut off is run again. Agents are distinguished by name, environment keywords
-    and settings: an agent that decides otherwise under the same name needs another file.
+    A last line that a crash cut off is run again. Agents are distinguished by name, environment
+    keywords and settings: an agent that decides otherwise under the same name needs another file.
 
     Args:
         path: The file; created if it is not there.
 
     Raises:
-        EvaluationError: The file is not a run cache.
+        EvaluationError: The file is not a run cache, is one of an earlier version, or has a line
+            that is not as it was written; the message names the line.
         OutputError: It cannot be read or written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._done: dict[str, list[Row]] = {}
-        refused = f"{path}: is not the run cache of an evaluation"
         try:
             self.path.touch()
-            text = self.path.read_text(encoding="utf-8")
+            content = self.path.read_bytes()
         except OSError as error:
             raise OutputError(f"{path}: cannot be kept: {error.strerror or error}") from error
-        except UnicodeDecodeError:
-            raise EvaluationError(refused) from None
-        whole = text.rfind("\n") + 1
-        for line in text[:whole].splitlines():
-            try:
-                entry = json.loads(line)
-                self._done[entry["key"]] = entry["rows"]
-            except (ValueError, TypeError, KeyError):
-                raise EvaluationError(refused) from None
-        if whole < len(text):
-            if not text[whole:].startswith('{"key"'):
-                raise EvaluationError(refused)
+        *lines, cut_off = content.split(b"\n")
+        if not all(one[: len(_HEAD)] == _HEAD[: len(one)] for one in (*lines, cut_off)[:1]):
+            raise EvaluationError(f"{path}: is not the run cache of an evaluation")
+        for number, line in enumerate(lines, start=1):
+            key, self._done[key] = _entry_of(line, f"{path}:{number}")
+        if cut_off:
             with self.path.open("r+b") as file:
-                file.truncate(len(text[:whole].encode()))
+                file.truncate(len(content) - len(cut_off))
 
     def find(self, key: str) -> list[Row] | None:
         """Return the rows kept under a digest, equal to those given to `keep`, or None."""
@@ -73,11 +70,37 @@ class RunCache:
         """
         try:
             with self.path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"key": key, "rows": rows}) + "\n")
+                file.write(_line_of(key, rows))
         except OSError as error:
             reason = error.strerror or error
             raise OutputError(f"{self.path}: cannot be kept: {reason}") from error
         self._done[key] = rows
+
+
+def _line_of(key: str, rows: list[Row]) -> str:
+    """Return the line of an entry, with its digest at the end."""
+    entry = json.dumps({"key": key, "rows": rows})
+    return f'{entry[:-1]}, "sha256": "{hashlib.sha256(entry.encode()).hexdigest()}"}}\n'
+
+
+def _entry_of(line: bytes, where: str) -> tuple[str, list[Row]]:
+    """Return the key and the rows of a line; refuse one that `_line_of` has not written."""
+    if b', "sha256": "' not in line and line.endswith(b"]}"):
+        raise EvaluationError(
+            f"{where}: written by an earlier version of hpcgym, without digests of its lines; its "
+            "runs are not taken: start anew (--force, or another file)"
+        )
+    try:
+        entry = json.loads(line)
+        key, rows = entry["key"], entry["rows"]
+        if _line_of(key, rows).encode() == line + b"\n":
+            return key, rows
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise EvaluationError(
+        f"{where}: damaged: this line is not as it was written; remove it, and what it kept is run "
+        "again"
+    )
 
 
 def digest(workload: Workload, *others: object) -> str:

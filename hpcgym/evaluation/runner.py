@@ -6,6 +6,7 @@ from collections.abc import Generator, MutableSequence, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,7 +19,7 @@ from hpcgym.agent.training_weeks import refuse_training_weeks
 from hpcgym.core.nodes import refuse_on_nodes
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, PolicyError
+from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_whole
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 DEFAULT_SCENARIO = "synthetic-256-weeks"
 """Scenario of an evaluation that names none; bundled."""
+
+MOST_PROCESSES = 4096
 
 RATIO_BASELINE = "SAF"
 """Agent every ratio is taken to."""
@@ -158,15 +161,15 @@ def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> SchedulerSetti
 
 def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None:
     """Refuse copies without jitter or jitter without copies, and numbers out of range."""
-    if jitter < 0 or replicas < 0 or (jitter > 0) != (replicas > 0):
+    for name, number in (("jitter", jitter), ("replicas", replicas)):
+        refuse_unless_whole(name, number, error=EvaluationError)
+    if (jitter > 0) != (replicas > 0):
         raise EvaluationError(
             f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
             "(such as 600 and 10), the original alone needs neither"
         )
-    if seed < 0:
-        raise EvaluationError(f"a seed must be at least 0, got {seed}")
-    if processes < 1:
-        raise EvaluationError(f"at least 1 process is needed, got {processes}")
+    refuse_unless_whole("a seed", seed, most=inf, error=EvaluationError)
+    refuse_unless_whole("processes", processes, 1, MOST_PROCESSES, EvaluationError)
 
 
 def refuse_one_name_twice(agents: Sequence[AnyAgent | Trainer]) -> None:

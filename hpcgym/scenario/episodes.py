@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -124,7 +125,11 @@ class Episodes:
             0
         """
         among: tuple[int | str, ...] = self.labels if isinstance(episode, str) else self.numbers
-        if episode not in among:
+        if (
+            not isinstance(episode, (str, numbers.Real))
+            or isinstance(episode, bool)
+            or episode not in among
+        ):
             raise ScenarioError(
                 f"{self.scenario.name}: {unknown_name('episode', episode, map(str, among))}"
             )

@@ -19,7 +19,7 @@ from hpcgym.scenario.spec import (
     WeekEpisodes,
     WholeEpisode,
 )
-from hpcgym.trace.catalogue import find_trace
+from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningReport
 from hpcgym.trace.split import WEEK_S
 
@@ -77,7 +77,7 @@ def episodes_of_log(
     synthetic = missing_request == "tsafrir"
     trace = TraceSpec(
         missing_request=missing_request,
-        file=str(find_trace(name_or_path).absolute()),
+        file=str(find_log(name_or_path).absolute()),
         tsafrir_seed=seed if synthetic else None,
         max_request_s=max_request,
         minimum_run_time_s=minimum_run_time,

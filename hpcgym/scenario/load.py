@@ -113,7 +113,7 @@ Allowed: kind, rule, offset_s, weeks, warm_history
     """
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of 5,000 digits
         raise ScenarioError(f"not valid TOML: {error}") from None
     allowed = ("description", *TABLES)
     for key in document:

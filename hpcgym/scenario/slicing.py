@@ -23,7 +23,7 @@ from hpcgym.scenario.spec import (
     WholeEpisode,
     WindowEpisodes,
 )
-from hpcgym.trace.catalogue import find_trace
+from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.resample import resample
 from hpcgym.trace.split import WEEK_S, Past, logged_end_time, weeks, window, windows
@@ -222,7 +222,7 @@ def _with_history(part: Workload, warm: bool) -> Workload:
 
 def _located(trace: TraceSpec) -> tuple[Path, tuple[int, int]]:
     """Return the path of a log, and a stamp that changes with the file."""
-    path = find_trace(trace.log)
+    path = find_log(trace.log)
     status = path.stat()
     return path, (status.st_mtime_ns, status.st_size)
 

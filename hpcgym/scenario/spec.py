@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origi
 from hpcgym.core.policy import as_policy
 from hpcgym.core.predictor import as_predictor
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import PolicyError, ScenarioError, unknown_name
+from hpcgym.errors import LARGEST_WHOLE, PolicyError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
@@ -57,8 +57,10 @@ class _Table:
         """Refuse values that are out of range or contradict each other."""
 
     def at_least(self, key: str, lowest: int) -> None:
-        """Refuse a number below `lowest`; None passes."""
+        """Refuse a number below `lowest`, or too large for any; None passes."""
         value = getattr(self, key)
+        if value is not None and value > LARGEST_WHOLE:
+            raise ScenarioError(f"[{self.TABLE}] {key} is {value}; allowed: up to {LARGEST_WHOLE}")
         if value is not None and value < lowest:
             raise ScenarioError(f"[{self.TABLE}] {key} is {value}; at least {lowest} is needed")
 

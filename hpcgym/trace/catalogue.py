@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import tempfile
 import tomllib
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -20,13 +22,16 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 
 from hpcgym import registry
-from hpcgym.errors import TraceError, unknown_name
+from hpcgym.errors import OutputError, TraceError, unknown_name
 from hpcgym.output import make_folder, writing
 from hpcgym.progress import steps
 from hpcgym.trace.swf import PACKINGS, SwfLog, read_bytes, read_swf, unpacked_name
 
 FOLDERS_VARIABLE = "HPCGYM_TRACES"
 """The environment variable that names folders of logs, separated as in PATH."""
+
+UNVERIFIED_VARIABLE = "HPCGYM_UNVERIFIED"
+"""The environment variable that, set to 1, accepts any log under the name of a known one."""
 
 ARCHIVE_REQUEST = (
     "name the Parallel Workloads Archive as the source and cite D. G. Feitelson, D. Tsafrir, "
@@ -50,8 +55,9 @@ Each log lies beside a `.toml` that describes it.
 ## Published by the Parallel Workloads Archive
 
 `catalogue.toml` lists these logs; they are not bundled. `hpcgym traces download NAME` downloads
-one. `{folders}` names folders where you keep such logs. A log without a digest on record
-cannot be verified, so its download needs `--unverified`. *states* says what its jobs state for a
+one. `{folders}` names folders where you keep such logs. Another text under the name of a log is
+refused, unless `{unverified}=1` is set. A log without a digest on record cannot be verified, so its
+download needs `--unverified`. *states* says what its jobs state for a
 machine of nodes, as `docs/machines.md` explains.
 
 If you use one of these logs, please {request}.
@@ -69,6 +75,9 @@ _VERSIONED = re.compile(r"(.+-\d{4})-\d+(\.\d+)*(-cln)?", re.IGNORECASE)
 """How the archive names a log: machine, year, version, and whether it is cleaned."""
 
 _CHUNK_BYTES = 65_536
+
+_accepted: set[tuple[str, Path, int, int]] = set()
+"""Logs that this process has found to be those on record, with size and time of change."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +176,7 @@ def find_trace(name_or_path: str | Path) -> Path:
         >>> find_trace("tiny").name
         'tiny.swf'
     """
-    path = Path(name_or_path).expanduser()
+    path = Path(os.path.expanduser(name_or_path))  # leaves the name of an unknown user as it is
     if path.is_file():
         return path
     name = str(name_or_path)
@@ -191,6 +200,53 @@ def find_trace(name_or_path: str | Path) -> Path:
     )
 
 
+def find_log(name_or_path: str | Path) -> Path:
+    """Find the file of a log as `find_trace` does; refuse another under the name of a known log.
+
+    What a path names is taken as it is. The digest of a file is computed once, and kept in the
+    user's cache by path, size and time of change.
+
+    Raises:
+        TraceError: As `find_trace`; or the text is not the one on record.
+    """
+    path, name = find_trace(name_or_path), str(name_or_path)
+    if os.environ.get(UNVERIFIED_VARIABLE) == "1" or Path(os.path.expanduser(name)).is_file():
+        return path
+    status = path.stat()
+    found = (name, path, status.st_size, status.st_mtime_ns)
+    if found in _accepted:
+        return path
+    by_folded = {known.casefold(): entry for known, entry in catalogue().items()}
+    known = by_folded.get(name.casefold())
+    if known is None or known.sha256 is None or known.sha256 == _kept_digest_of(path):
+        _accepted.add(found)
+        return path
+    digest = digest_of(path)
+    if digest == known.sha256:
+        return path
+    others = [other.name for other in by_folded.values() if other.sha256 == digest]
+    raise TraceError(
+        f"{path}: is not {known.name}: sha256 of its text is {digest}, "
+        + (f"that of {others[0]}" if others else f"on record is {known.sha256}")
+        + f"; to use it nevertheless, give its path, or set {UNVERIFIED_VARIABLE}=1"
+    )
+
+
+def _kept_digest_of(path: Path) -> str:
+    """Return the digest of a file's text, from the user's cache where it has not changed since."""
+    cache, status = cache_folder() / "digests.json", path.stat()
+    key, state = str(path.resolve()), [status.st_size, status.st_mtime_ns]
+    kept: dict[str, list[Any]] = {}
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        kept = dict(json.loads(cache.read_bytes()))
+    if key in kept and kept[key][:2] == state:
+        return str(kept[key][2])
+    digest = digest_of(path)
+    with suppress(OutputError), writing(make_folder(cache.parent) / cache.name, force=True) as file:
+        file.write_text(json.dumps(kept | {key: [*state, digest]}))
+    return digest
+
+
 def _here(name: str) -> Path | None:
     """Return a log's file in the first folder that has one, or None."""
     for folder in _folders():
@@ -203,7 +259,12 @@ def _here(name: str) -> Path | None:
 def _folders() -> list[Path]:
     """Return the folders where logs are searched by name, in order."""
     stated = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
-    own = [Path(folder).expanduser() for folder in stated if folder]
+    try:
+        own = [Path(folder).expanduser() for folder in stated if folder]
+    except RuntimeError:
+        raise TraceError(
+            f"{FOLDERS_VARIABLE}={os.pathsep.join(stated)}: there is no such user; name folders"
+        ) from None
     return [*own, cache_folder(), *registry.shelf_folders("traces")]
 
 
@@ -366,6 +427,7 @@ def shelf_index() -> str:
     published = [log for log in known if not log.folder]
     return _INDEX.format(
         folders=FOLDERS_VARIABLE,
+        unverified=UNVERIFIED_VARIABLE,
         request=ARCHIVE_REQUEST,
         bundled="\n".join(_index_table(bundled)),
         published="\n".join(_index_table(published)),
@@ -411,7 +473,7 @@ def _toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; an error names the file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise TraceError(f"{path}: not TOML: {error}") from None
 
 

@@ -95,7 +95,7 @@ def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck
     fields = tuple(_content(log, name) for name in FIELDS)
     unknown = {field.name for field in fields if field.known == 0}
     lacks = [text for name, text in _LACKS.items() if name in unknown]
-    lacks += [text for key, text in _LACKS_OF_HEADER.items() if log.header_number(key) is None]
+    lacks += [text for key, text in _LACKS_OF_HEADER.items() if _lacks(log, key)]
     cleaning, refusal = None, None
     try:
         cleaning = clean(log, machine_processors=machine_processors)[1]
@@ -103,6 +103,14 @@ def check_log(log: SwfLog, *, machine_processors: int | None = None) -> LogCheck
         refusal = str(error)
     header = {key: log.header_value(key) for key in _HEADER}
     return LogCheck(log, fields, header, tuple(lacks), cleaning, refusal)
+
+
+def _lacks(log: SwfLog, key: str) -> bool:
+    """Tell whether the header states no number for a key; a malformed one is for the cleaning."""
+    try:
+        return log.header_number(key) is None
+    except TraceError:
+        return False
 
 
 def _content(log: SwfLog, name: str) -> FieldContent:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import NODE_COLUMNS, UNKNOWN_USER, Workload
-from hpcgym.errors import TraceError, unknown_name
+from hpcgym.errors import TraceError, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.trace.swf import SwfLog, place_of
 
@@ -210,10 +211,10 @@ def clean(
     """
     if missing_request not in MISSING_REQUEST:
         raise TraceError(unknown_name("missing_request", missing_request, MISSING_REQUEST))
-    if max_request is not None and max_request < 1:
-        raise TraceError(f"max_request must be at least 1 s, got {max_request}")
-    if seed < 0:
-        raise TraceError(f"a seed must be at least 0, got {seed}")
+    if max_request is not None:
+        refuse_unless_whole("max_request", max_request, 1, error=TraceError)
+    refuse_unless_whole("minimum_run_time", minimum_run_time, error=TraceError)
+    refuse_unless_whole("a seed", seed, most=inf, error=TraceError)
     size, size_source = _machine_size(log, machine_processors, machine)
     table = _Table(log)
     if requested_memory and (machine is None or log.requests is not None):
@@ -297,8 +298,7 @@ def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> t
             )
         return machine.cpus, f"the cpus of {machine.n_nodes} nodes"
     if stated is not None:
-        if stated < 1:
-            raise TraceError(f"{log.name}: a machine needs at least 1 processor, got {stated}")
+        refuse_unless_whole(f"{log.name}: processors", stated, 1, error=TraceError)
         return int(stated), "stated by the caller"
     unfit: list[str] = []
     for key in ("MaxProcs", "MaxNodes"):

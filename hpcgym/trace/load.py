@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from hpcgym.core.workload import Workload
-from hpcgym.trace.catalogue import find_trace
+from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningOptions, CleaningReport, clean
 from hpcgym.trace.tables import read_log
 
@@ -22,7 +22,8 @@ def load_workload(
     `on_bad_line="drop"` leaves malformed lines out; `options` are keywords of `hpcgym.trace.clean`.
 
     Raises:
-        TraceError: The log cannot be found, read or cleaned.
+        TraceError: The log cannot be found, read or cleaned, or another is under its name; see
+            `hpcgym.trace.catalogue.find_log`.
 
     Example:
         >>> load_workload("tiny")
@@ -38,4 +39,4 @@ def load_with_report(
     **options: Unpack[CleaningOptions],
 ) -> tuple[Workload, CleaningReport]:
     """Do what `load_workload` does, and also report what the cleaning changed."""
-    return clean(read_log(find_trace(name_or_path), on_bad_line=on_bad_line), **options)
+    return clean(read_log(find_log(name_or_path), on_bad_line=on_bad_line), **options)

@@ -127,11 +127,35 @@ class SwfLog:
         return next((value for value in self.header_values(key) if value), None)
 
     def header_number(self, key: str) -> int | None:
-        """Return the first whole number for a key, such as 338 of "338 (512 total)", or None."""
-        for value in self.header_values(key):
-            if found := re.search(r"-?\d+", value):
-                return int(found[0])
+        """Return the first whole number for a key, such as 338 of "338 (512 total)", or None.
+
+        A text without digits, such as "N/A", is no number.
+
+        Raises:
+            TraceError: There are digits, yet no whole number, alone or before " (", or too large a
+                one.
+        """
+        for line, comment in enumerate(self.header):
+            named = _HEADER_KEY.fullmatch(comment)
+            if named is None or named[1].casefold() != key.casefold():
+                continue
+            text = re.split(r"\s\(", named[2], maxsplit=1)[0].strip()
+            if re.fullmatch(r"[+-]?0*\d{1,16}", text) and abs(int(text)) < LARGEST_NUMBER:
+                return int(text)
+            if re.search(r"\d", text):
+                raise TraceError(
+                    f"{self._place_of_comment(line)}: {key} is {_shortened(named[2])!r}; allowed: "
+                    f"one whole number below {LARGEST_NUMBER}, then a text in brackets"
+                )
         return None
+
+    def _place_of_comment(self, row: int) -> str:
+        """Return where a line of the header is, as "file:line"."""
+        if self.path is None:
+            return f"{self.name}: header line {row + 1}"
+        lines = enumerate(_lines_of(self.path), start=1)
+        numbers = (number for number, line in lines if line.lstrip().startswith(";"))
+        return f"{self.path}:{next(islice(numbers, row, None))}"
 
 
 def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
@@ -253,10 +277,9 @@ def place_of(log: SwfLog, row: int) -> str:
         between = ": row " if log.path.suffix == ".parquet" else ":"
         return f"{log.path}{between}{log.requests.index[row]}"
     dropped = {bad.number for bad in log.bad_lines}
-    content = read_bytes(log.path).removeprefix(_BYTE_ORDER_MARK).decode("latin-1")
     lines = (
         number
-        for number, line in enumerate(content.split("\n"), start=1)
+        for number, line in enumerate(_lines_of(log.path), start=1)
         if line.partition(";")[0].strip() and number not in dropped
     )
     return f"{log.path}:{next(islice(lines, row, None))}"
@@ -282,6 +305,16 @@ def read_bytes(path: Path) -> bytes:
         name = PACKINGS[path.suffix].name
         raise TraceError(f"{path}: named {path.suffix} but not {name}; unpacked logs end in .swf")
     return content
+
+
+def _lines_of(path: Path) -> list[str]:
+    """Return the lines of a log's text."""
+    return read_bytes(path).removeprefix(_BYTE_ORDER_MARK).decode("latin-1").split("\n")
+
+
+def _shortened(text: str) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
 
 
 def _unpacked(path: Path, content: bytes, packing: Packing) -> bytes:
@@ -343,7 +376,7 @@ def _parse(content: bytes) -> pd.DataFrame | None:
             return None if len(values) else frame
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             return None
-        if values.min() < -LARGEST_NUMBER or values.max() > LARGEST_NUMBER:
+        if values.min() <= -LARGEST_NUMBER or values.max() >= LARGEST_NUMBER:
             return None
         if values.dtype.kind == "f" and (values == np.floor(values)).all():
             frame[field] = values.astype(np.int64)
@@ -369,13 +402,14 @@ def _fault(fields: list[str]) -> str | None:
     """Return what is wrong with the fields of one line, or None."""
     for position, text in enumerate(fields[: len(FIELDS)], start=1):
         if not _NUMBER.fullmatch(text):
-            shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "..."
-            what = f"field {position} ({FIELDS[position - 1]}) is {shown!r}, which is not a number"
+            field = f"field {position} ({FIELDS[position - 1]})"
+            what = f"{field} is {_shortened(text)!r}, which is not a number"
             inner = [found[0] for found in _NUMBER.finditer(text)]
             touching = len(inner) > 1 and "".join(inner) == text
             return f"{what}; do two fields touch?" if touching else what
-        if abs(float(text)) > LARGEST_NUMBER:
-            return f"field {position} ({FIELDS[position - 1]}) is {text}, beyond {LARGEST_NUMBER}"
+        if abs(float(text)) >= LARGEST_NUMBER:
+            shown = _shortened(text)
+            return f"field {position} ({FIELDS[position - 1]}) is {shown}, beyond {LARGEST_NUMBER}"
     if len(fields) != len(FIELDS):
         return f"{len(fields)} fields where the format has {len(FIELDS)}"
     return None

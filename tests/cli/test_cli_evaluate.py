@@ -172,8 +172,8 @@ def test_threshold_of_an_own_log_is_a_choice(run: Command, log: Path, tmp_path: 
         (["--weeks", "2"], ["there is no 2", "allowed are 1"]),
         (["--weeks", "one"], ["'one' is neither a number nor a range"]),
         (["--jitter", "600"], ["jitter is 600 s and replicas 0"]),
-        (["--replicas", "-1"], ["replicas -1"]),
-        (["--processes", "0"], ["at least 1 process"]),
+        (["--replicas", "-1"], ["replicas must be a whole number from 0"]),
+        (["--processes", "0"], ["processes must be a whole number from 1"]),
         (["--processors", "4"], ["--processors goes with --log only"]),
         (["--threshold", "4"], ["--threshold goes with --log only"]),
         (["--missing-request", "max"], ["--missing-request goes with --log only"]),
@@ -191,7 +191,9 @@ def test_wrong_options_are_one_clear_line(
 def test_wrong_logs_and_scenarios_are_one_clear_line(refuse: Command, log: Path) -> None:
     assert "did you mean 'tiny'" in refuse("evaluate", "--scenario", "tinny")
     assert "no such file" in refuse("evaluate", "--log", "no/such.swf")
-    assert "at least 1 processor" in refuse("evaluate", "--log", log, "--processors", "0")
+    assert "processors must be a whole number from 1" in refuse(
+        "evaluate", "--log", log, "--processors", "0"
+    )
     assert "'soon': allowed are whole" in refuse("evaluate", "--log", log, "--threshold", "soon")
     assert "true run times" in refuse("evaluate", "--log", log, "--missing-request", "run")
 

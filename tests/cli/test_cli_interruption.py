@@ -1,6 +1,7 @@
 """`hpcgym evaluate`, cut off: what is kept, what is said, and how it goes on."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -80,6 +81,43 @@ def test_what_an_interrupted_run_kept_is_neither_lost_nor_used_unasked(
     run(*COMMAND, "--output", tmp_path, "--force")
     assert noted == ["FCFS", "SAF"] * 2
     assert UNFINISHED not in names_in(tmp_path)
+
+
+@pytest.mark.parametrize("written", [[], ["runs.csv"], ["runs.csv", "summary.csv"]])
+def test_a_run_killed_while_it_writes_or_draws_goes_on(
+    run: Command, tmp_path: Path, written: list[str]
+) -> None:
+    interrupt(*COMMAND, "--output", tmp_path, stop_at=4)
+    for name in written:
+        (tmp_path / name).write_text("of the run that was killed")
+    (tmp_path / ".0123abcd-comparison.png").write_text("half a picture")
+    run(*COMMAND, "--output", tmp_path, "--resume")
+    assert names_in(tmp_path) == sorted(FILES)
+    assert len(pd.read_csv(tmp_path / "runs.csv")) == 4
+
+
+def test_a_finished_run_has_nothing_to_resume(
+    run: Command, refuse: Command, tmp_path: Path
+) -> None:
+    run(*COMMAND, "--output", tmp_path)
+    assert "is finished, so there is nothing" in refuse(*COMMAND, "--output", tmp_path, "--resume")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_run_killed_at_any_instant_gives_the_same_files_when_resumed(
+    run: Command, tmp_path: Path, seed: int
+) -> None:
+    run(*COMMAND, "--output", tmp_path / "whole")
+    cut_off = tmp_path / "cut-off"
+    command = [sys.executable, "-m", "hpcgym", *COMMAND, "--output", str(cut_off)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        time.sleep(random.Random(seed).uniform(1.0, 4.0))
+        running.kill()
+    subprocess.run([*command, "--resume"], check=False, capture_output=True)
+    assert names_in(cut_off) == sorted(FILES)
+    for name in FILES:
+        assert (cut_off / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
 def test_resuming_where_nothing_is_kept_runs_everything(run: Command, tmp_path: Path) -> None:

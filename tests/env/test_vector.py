@@ -527,10 +527,10 @@ def test_pickled_vector_goes_on_as_if_nothing_had_been() -> None:
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
-        ({"num_envs": 0}, "num_envs must be a whole number >= 1, got 0"),
+        ({"num_envs": 0}, r"num_envs must be a whole number from 1 to .*, got 0"),
         ({"num_envs": True}, "num_envs must be"),
         ({"max_episode_steps": 0}, "max_episode_steps must be"),
-        ({"threads": 0}, "threads must be a whole number >= 1 or None"),
+        ({"threads": 0}, "threads must be a whole number >= 1, at most 4096, or None"),
         ({"autoreset_mode": "NEXT"}, "NEXT_STEP"),
         ({"render_mode": "human"}, "render_mode"),
         ({"action": "weight"}, "weights"),

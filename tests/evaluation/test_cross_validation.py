@@ -380,7 +380,7 @@ def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
         ({"blocks": [6]}, "blocks have numbers from 1 to 5, got 6"),
         ({"blocks": []}, r"in blocks \[\] is open"),
         ({"jitter": 0}, "need both above 0"),
-        ({"processes": 0}, "at least 1 process"),
+        ({"processes": 0}, "processes must be a whole number from 1"),
         ({"baselines": ["clairvoyant SFA"]}, "did you mean 'clairvoyant SAF'"),
     ],
 )

@@ -144,3 +144,56 @@ def test_file_that_is_no_run_cache_is_refused_and_kept(tmp_path: Path, content: 
 def test_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot be kept"):
         RunCache(tmp_path / "absent" / "cache.jsonl")
+
+
+ROWS = [{"agent": "SAF", "week": 3, "mean_bsld": 12.5, "utilisation": float("nan")}]
+
+
+def kept_in(path: Path) -> RunCache:
+    """Keep two runs."""
+    cache = RunCache(path)
+    for key in ("a", "b"):
+        cache.keep(key, ROWS)
+    return cache
+
+
+def test_a_last_line_cut_anywhere_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "cache.jsonl"
+    kept_in(path)
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1
+    for end in range(len(whole)):
+        path.write_bytes(whole[:end])
+        cache = RunCache(path)
+        assert (cache.find("a") is None, cache.find("b")) == (end < first, None)
+        assert path.read_bytes() == whole[: first if end >= first else 0]
+
+
+def test_every_altered_byte_of_a_whole_line_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "cache.jsonl"
+    kept_in(path)
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1
+    for place in range(first, len(whole) - 1):
+        altered = bytes([whole[place] ^ 1])
+        path.write_bytes(whole[:place] + altered + whole[place + 1 :])
+        with pytest.raises(EvaluationError, match=r"cache\.jsonl:2: damaged: .* remove it"):
+            RunCache(path)
+
+
+@pytest.mark.parametrize(
+    "line", ['{"key": "a", "rows": 5}', '{"key": 1', '{"key": "a"}', "", "[" * 9]
+)
+def test_a_row_of_a_wrong_form_is_found(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "cache.jsonl"
+    kept_in(path)
+    path.write_text(path.read_text() + line + "\n")
+    with pytest.raises(EvaluationError, match=r"cache\.jsonl:3: damaged"):
+        RunCache(path)
+
+
+def test_a_cache_of_an_earlier_version_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "cache.jsonl"
+    path.write_text('{"key": "a", "rows": [{"agent": "SAF"}]}\n')
+    with pytest.raises(EvaluationError, match=r"cache\.jsonl:1: written by an earlier version"):
+        RunCache(path)

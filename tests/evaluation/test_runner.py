@@ -275,7 +275,7 @@ def test_single_week_has_no_interval_and_says_so(episodes: Episodes) -> None:
         (["FCFS"], {"jitter": 600}, "need both"),
         (["FCFS"], {"replicas": 3}, "need both"),
         (["FCFS"], {"jitter": -1, "replicas": 3}, "need both"),
-        (["FCFS"], {"processes": 0}, "at least 1 process"),
+        (["FCFS"], {"processes": 0}, "processes must be a whole number from 1"),
         (["FCFS"], {"seed": -1}, "a seed must be at least 0"),
     ],
 )

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,7 +12,17 @@ import pytest
 from hpcgym import registry
 from hpcgym.errors import OutputError, TraceError
 from hpcgym.trace import catalogue, download, entry, find_trace, load_workload, verify
-from hpcgym.trace.catalogue import cache_folder, is_same_text, name_without_version, shelf_index
+from hpcgym.trace.catalogue import (
+    UNVERIFIED_VARIABLE,
+    cache_folder,
+    find_log,
+    is_same_text,
+    name_without_version,
+    shelf_index,
+)
+
+catalogue_module = sys.modules["hpcgym.trace.catalogue"]
+"""`hpcgym.trace.catalogue` is the function of that name."""
 
 TEXT = b"; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 3 -1 -1 -1 -1 -1 -1\n"
 KNOWN = "MyLog-2026-1"
@@ -94,6 +105,78 @@ def test_download_fetches_checks_and_is_found_by_name(archive):
 def test_digest_is_of_the_text_whatever_the_compression(archive):
     archive.pages[f"/l_my/{KNOWN}.swf.gz"] = gzip.compress(TEXT, compresslevel=1, mtime=99)
     assert download(KNOWN).is_file()
+
+
+def another_log_as(known: str) -> bytes:
+    """Keep another text under the name of a known log; return its bytes."""
+    path = cache_folder() / f"{known}.swf.gz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(TEXT.replace(b" 10 ", b" 11 ")))
+    return path.read_bytes()
+
+
+def test_another_log_under_the_name_of_a_known_one_is_refused(archive, monkeypatch):
+    another_log_as(KNOWN)
+    with pytest.raises(
+        TraceError, match=r"MyLog-2026-1\.swf\.gz: is not MyLog-2026-1: sha256 .* is"
+    ):
+        load_workload(KNOWN)
+    assert len(load_workload(find_trace(KNOWN))) == 1
+    monkeypatch.setenv(UNVERIFIED_VARIABLE, "1")
+    assert len(load_workload(KNOWN)) == 1
+
+
+def test_the_log_that_another_is_is_named(archive, monkeypatch):
+    path = cache_folder() / f"{KNOWN}.swf"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(find_trace("tiny").read_bytes())
+    with pytest.raises(
+        TraceError, match=r"sha256 of its text is [0-9a-f]{64}, that of tiny; to use"
+    ):
+        find_log(KNOWN)
+
+
+def test_a_digest_is_computed_once_and_again_when_the_file_changes(archive, monkeypatch):
+    archive.pages[f"/l_my/{KNOWN}.swf.gz"] = gzip.compress(TEXT)
+    download(KNOWN)
+    computed, digest = [], catalogue_module.digest_of
+    monkeypatch.setattr(
+        catalogue_module, "digest_of", lambda path: computed.append(path) or digest(path)
+    )
+    for _ in range(3):
+        catalogue_module._accepted.clear()  # as in another process
+        find_log(KNOWN)
+    assert len(computed) == 1
+    another_log_as(KNOWN)
+    with pytest.raises(TraceError, match="is not MyLog"):
+        find_log(KNOWN)
+
+
+@pytest.mark.parametrize("kept", [b"", b"{", b"[1]", b'{"a": 1}', b"\xff"])
+def test_damaged_digests_are_computed_anew(archive, kept):
+    archive.pages[f"/l_my/{KNOWN}.swf.gz"] = gzip.compress(TEXT)
+    path = download(KNOWN)
+    (cache_folder() / "digests.json").write_bytes(kept)
+    assert find_log(KNOWN) == path
+
+
+def test_an_altered_digest_in_the_cache_refuses_no_good_log(archive):
+    archive.pages[f"/l_my/{KNOWN}.swf.gz"] = gzip.compress(TEXT)
+    path = download(KNOWN)
+    find_log(KNOWN)
+    kept = cache_folder() / "digests.json"
+    kept.write_text(kept.read_text().replace(hashlib.sha256(TEXT).hexdigest(), "0" * 64))
+    catalogue_module._accepted.clear()
+    assert find_log(KNOWN) == path
+
+
+def test_a_user_that_is_not_there_is_no_folder_of_logs(monkeypatch):
+    monkeypatch.setenv("HPCGYM_TRACES", "~nosuchuser")
+    with pytest.raises(TraceError, match="HPCGYM_TRACES=~nosuchuser: there is no such user"):
+        find_log("tiny")
+    monkeypatch.delenv("HPCGYM_TRACES")
+    with pytest.raises(TraceError, match="no such file"):
+        find_log("~nosuchuser/log.swf")
 
 
 def test_repeat_fetches_only_what_is_missing(archive):

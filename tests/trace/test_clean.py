@@ -210,7 +210,7 @@ def test_machine_stated_nowhere_must_be_stated_by_the_caller(log_of_jobs):
     log = log_of_jobs({}, header="")
     with pytest.raises(TraceError, match=r"log\.swf: the header states neither MaxProcs nor Max"):
         clean(log)
-    with pytest.raises(TraceError, match="at least 1 processor, got 0"):
+    with pytest.raises(TraceError, match=r"processors must be a whole number from 1 to .*, got 0"):
         clean(log, machine_processors=0)
     assert clean(log, machine_processors=3)[1].machine_source == "stated by the caller"
 
@@ -224,9 +224,9 @@ def test_wrong_options_are_refused(log_of_jobs):
     log = log_of_jobs({})
     with pytest.raises(TraceError, match="unknown missing_request 'maximum'"):
         clean(log, missing_request="maximum")
-    with pytest.raises(TraceError, match="max_request must be at least 1"):
+    with pytest.raises(TraceError, match="max_request must be a whole number from 1"):
         clean(log, max_request=0)
-    with pytest.raises(TraceError, match="a seed must be at least 0, got -1"):
+    with pytest.raises(TraceError, match="a seed must be a whole number from 0, got -1"):
         clean(log, missing_request="tsafrir", seed=-1)
 
 

@@ -9,14 +9,18 @@ from typing import Any, Literal, cast, get_args
 
 from hpcgym.agent.network import Network, NetworkSpec, Start
 from hpcgym.core.policy import FEATURES
+from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.action import ActionKind
 from hpcgym.env.config import Keywords
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
-from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.errors import LARGEST_WHOLE, HpcgymError, unknown_name
 from hpcgym.scenario.augment import Augmentation
 
 Given = Literal["best", "last"]
 """Which average of networks a training gives."""
+
+MOST_SHOWN = 2**28
+"""Jobs in the observations of a rollout; these have some 18 GB of memory."""
 
 LARGEST_LOG_STD = 2
 """Beyond it nearly all sampled actions are -1 or 1."""
@@ -142,6 +146,14 @@ class PPOConfig:
                 least = _LEAST.get(one.name, 1)
                 if value < least:
                     raise HpcgymError(f"{one.name} must be at least {least}, got {value}")
+                most = MOST_THREADS if one.name == "threads" else LARGEST_WHOLE
+                if isinstance(value, int) and value > most:
+                    raise HpcgymError(f"{one.name} must be at most {most}, got {value}")
+        if self.n_envs * self.n_steps * self.n_slots > MOST_SHOWN:
+            raise HpcgymError(
+                f"a rollout shows n_envs x n_steps x n_slots jobs, at most {MOST_SHOWN}; got "
+                f"{self.n_envs} x {self.n_steps} x {self.n_slots}"
+            )
         if self.log_std > LARGEST_LOG_STD:
             raise HpcgymError(f"log_std must be at most {LARGEST_LOG_STD}, got {self.log_std}")
         if self.n_envs % self.group_size:

@@ -1,0 +1,158 @@
+"""Numbers that nothing can hold end in a sentence, from Python and from the command."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import hpcgym
+from hpcgym.cli import app
+from hpcgym.core.simulator import Simulator
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import evaluate
+from hpcgym.scenario.episodes import Episodes
+
+JOBS = "1 0 -1 10 2 -1 -1 2 {request} -1 1 1 -1 -1 -1 -1 -1 -1\n"
+HUGE = 99999999999999999999
+
+
+def log_of(folder: Path, header: str = "; MaxProcs: 4", request: object = 20) -> Path:
+    """Write a log of one job."""
+    path = folder / "a.swf"
+    path.write_text(f"; Version: 2.2\n{header}\n{JOBS.format(request=request)}")
+    return path
+
+
+def refusal(*arguments: object) -> str:
+    """Run the command, and return the one line of its error."""
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1), result.output
+    return result.stderr
+
+
+@pytest.mark.parametrize("key", ["MaxProcs", "MaxNodes", "MaxRuntime", "UnixStartTime"])
+@pytest.mark.parametrize(
+    "text", ["1,024", "1e3", "2 x 64", "4.0", "4K", "4 nodes", HUGE, "9" * 5000]
+)
+def test_a_header_field_that_is_no_whole_number_is_refused_with_its_line(
+    tmp_path: Path, key: str, text: object
+) -> None:
+    header = f"; {key}: {text}" + ("" if key.startswith("MaxN") else "\n; MaxNodes: 4")
+    path = log_of(tmp_path, header, 2**31 - 1)
+    assert f"{path}:2: {key} is '{str(text)[:60]}" in refusal("simulate", path)
+
+
+@pytest.mark.parametrize("text", ["4", "4 (512 total)", "4  (1,024 in all)", "+4", "004"])
+def test_a_header_field_may_have_a_text_in_brackets(tmp_path: Path, text: str) -> None:
+    assert hpcgym.load_workload(log_of(tmp_path, f"; MaxProcs: {text}")).machine_processors == 4
+
+
+@pytest.mark.parametrize(
+    "number", [2**53, 2**53 + 1, -(2**53) - 1, f"{2**53 + 1}.0", HUGE, "1e400"]
+)
+def test_a_field_beyond_float64_is_refused_with_its_line(tmp_path: Path, number: object) -> None:
+    path = log_of(tmp_path, request=number)
+    assert f"{path}:3: field 9 (requested_time) is {number}, beyond" in refusal("simulate", path)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--threshold", HUGE, "0 to 4503599627370496"),
+        ("--threshold", "9" * 5000, "0 to 4503599627370496"),
+        ("--processors", HUGE, "from 1 to 4503599627370496"),
+        ("--max-request", HUGE, "from 1 to 4503599627370496"),
+        ("--minimum-run-time", HUGE, "from 0 to 4503599627370496"),
+        ("--minimum-run-time", -1, "from 0 to 4503599627370496"),
+        ("--policy", "q=1e308,e=1e308", "sum of their absolute values"),
+        ("--backfill", f"depth:k={HUGE}", "whole number >= 1 or inf"),
+        ("--backfill", "depth:k=1e400", "whole number >= 1 or inf"),
+        ("--backfill", f"multi-queue:delay={HUGE}", "whole number >= 0"),
+        ("--backfill", f"multi-queue:bounds={HUGE}", "whole numbers of seconds"),
+        ("--backfill", f"look-ahead:window={HUGE}", "whole number >= 1 or inf"),
+    ],
+)
+def test_an_option_too_large_for_any_machine_is_refused(
+    option: str, value: object, says: str
+) -> None:
+    assert says in refusal("simulate", "tiny", option, value)
+
+
+def test_a_command_refuses_processes_and_weeks_that_cannot_be(tmp_path: Path) -> None:
+    command = ("evaluate", "--scenario", "tiny", "--agents", "FCFS")
+    assert "from 1 to 4096, got" in refusal(*command, "--processes", HUGE)
+    assert "allowed are 1" in refusal(*command, "--weeks", f"1-{HUGE}")
+    assert "write them as" in refusal(*command, "--weeks", "9" * 5000)
+    assert "from 0 to 4503599627370496" in refusal(*command, "--jitter", HUGE, "--replicas", 1)
+
+
+@pytest.mark.parametrize("key", ["processors", "largest_request_s", "threshold_s"])
+@pytest.mark.parametrize("number", [HUGE, 2**63, "1e400", "9" * 5000])
+def test_a_number_in_a_scenario_names_its_key_and_file(
+    tmp_path: Path, key: str, number: object
+) -> None:
+    known = Path(__file__).parents[1] / "scenarios" / "synthetic-256-weeks.toml"
+    lines = known.read_text().splitlines()
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join(f"{key} = {number}" if key in line else line for line in lines))
+    with pytest.raises(HpcgymError, match=r"mine\.toml"):
+        Episodes(path).workload(0)
+
+
+def env_of(**keywords: Any) -> SchedulingEnv:
+    """Make the environment of tiny and begin an episode."""
+    env = SchedulingEnv(scenario="tiny", **keywords)
+    env.reset(seed=0)
+    return env
+
+
+def vector_of(number: Any) -> Any:
+    """Make a vector of environments."""
+    return gymnasium.make_vec(
+        "HPCBatch-v0", number, vectorization_mode="vector_entry_point", scenario="tiny"
+    )
+
+
+TINY = hpcgym.load_workload("tiny")
+CALLS: list[Callable[[], object]] = [
+    lambda: env_of(decide=2**70),
+    lambda: env_of(decide=2**63),
+    lambda: env_of(n_slots=10**12),
+    lambda: env_of(n_slots=2**70),
+    lambda: env_of(action="policy", policies=5),
+    lambda: env_of(action="policy", policies="SAF"),
+    lambda: env_of().reset(options=5),  # type: ignore[arg-type]
+    lambda: env_of().reset(options={"episode": True}),
+    lambda: env_of().reset(options={"episode": np.array([1, 2])}),
+    lambda: env_of().reset(seed=-1),
+    lambda: env_of().reset(seed=1.5),  # type: ignore[arg-type]
+    lambda: vector_of(10**12),
+    lambda: vector_of(2).reset(options=5),
+    lambda: vector_of(2).reset(options={"episode": True}),
+    lambda: hpcgym.simulate(TINY, threshold=2**70),
+    lambda: hpcgym.simulate(TINY, threshold=math.inf),
+    lambda: hpcgym.simulate(TINY, threshold=True),
+    lambda: hpcgym.simulate(TINY, [1e308] * 6),
+    lambda: hpcgym.simulate(TINY, ["a"] * 6),
+    lambda: hpcgym.simulate(TINY, 1j),  # type: ignore[arg-type]
+    lambda: Simulator(TINY, decide=2**70),
+    lambda: Simulator(TINY, decide=1.5),  # type: ignore[arg-type]
+    lambda: hpcgym.load_workload("tiny", max_request=2**70),
+    lambda: hpcgym.load_workload("tiny", machine_processors=1.5),  # type: ignore[arg-type]
+    lambda: hpcgym.load_workload("tiny", seed="a"),  # type: ignore[arg-type]
+    lambda: evaluate(["FCFS"], "tiny", processes=2**70),
+    lambda: evaluate(["FCFS"], "tiny", seed=1.5),  # type: ignore[arg-type]
+    lambda: evaluate(["FCFS"], "tiny", weeks=5),  # type: ignore[arg-type]
+]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_with_a_number_that_nothing_can_hold_is_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(HpcgymError, match=r"must be|unknown episode|whole"):
+        call()
