@@ -5,8 +5,7 @@ The text is the mode's name, then a colon and the parameters that differ from th
 `"multi-queue:bounds=60/3600,delay=600"`.
 
 Text may also name a mode that has its own simulator (`OwnSimulator`). A new backfilling mode is a
-class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes`.
-`hpcgym.core.kernels.schedule_pass` calls the pass by the mode's number.
+class here, listed in `MODES`, and a pass in `kernels/passes`, which `kernels/schedule_pass` calls.
 """
 
 from __future__ import annotations
