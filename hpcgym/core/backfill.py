@@ -1,7 +1,7 @@
 """Backfilling modes: which jobs may start ahead of others that wait. A mode is an object or text.
 
 The text is the mode's name, then a colon and the parameters that differ from their defaults:
-`"easy"`, `"depth:k=3"`, `"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`.
+`"easy"`, `"easy:cap=0.97,long=7200"`, `"depth:k=3"`, `"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`.
 
 Text may also name a mode that has its own simulator (`OwnSimulator`). A new backfilling mode is a
 class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes`.
@@ -100,6 +100,11 @@ class Backfill(Mode):
         return tuple(float(getattr(self, one.name)) for one in fields(self))
 
     @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return s.EXPECT_NOTHING
+
+    @property
     def keeps_reservations(self) -> bool:
         """Tell whether a reservation made at one pass still holds at the next."""
         return False
@@ -128,12 +133,106 @@ class NoBackfill(Backfill):
 class Easy(Backfill):
     """The first job that does not fit has a reservation; what does not delay it may start.
 
-    Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass".
+    Under a cap, jobs that are expected to run longer than `long` may hold a share of the machine at
+    most, unless one of them runs alone.
+
+    Attributes:
+        cap: The share, >= 0; `math.inf` = no cap.
+        long: Expected run time that such jobs exceed, s.
+        overdue: "guarded": jobs beyond the threshold are neither capped nor counted. "open": they
+            are treated as all others.
+
+    Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass"; section 8, "Cap".
     """
 
     NAME: ClassVar[str] = "easy"
     NUMBER: ClassVar[int] = s.BACKFILL_EASY
     TAKES_ORDER: ClassVar[bool] = True
+
+    cap: float = math.inf
+    long: float = 7200
+    overdue: str = "guarded"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no cap, and what says more about a cap that is not there."""
+        for one in fields(self)[1:]:
+            if self.cap == math.inf and getattr(self, one.name) != one.default:
+                raise PolicyError(
+                    f"backfill 'easy': {one.name} is about a cap; it needs cap too, as in cap=0.97"
+                )
+        _check_cap(self)
+
+    @property
+    def number(self) -> int:
+        """Return what `Sim.setting` holds for the mode."""
+        return s.BACKFILL_EASY if self.cap == math.inf else s.BACKFILL_COST_BENEFIT
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        return () if self.cap == math.inf else _parameters_of_cap(self, kappa=0.0)
+
+    @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return s.EXPECT_NOTHING if self.cap == math.inf else s.EXPECT_BY_REGRESSION
+
+    @property
+    def keeps_state(self) -> bool:
+        """Tell whether a pass depends on more than the waiting and running jobs."""
+        return self.cap < math.inf
+
+
+@dataclass(frozen=True)
+class CostBenefit(Backfill):
+    """Behind EASY's head also those jobs start that gain more than the wider jobs lose.
+
+    Attributes:
+        kappa: What a start's benefit counts for, relative to its cost; 0 = EASY.
+        cap: As of `Easy`, like the next.
+        long: Expected run time that capped jobs exceed, s.
+        overdue: "guarded": as of `Easy`, and kappa falls to 0 while the head's wait goes from half
+            the threshold to all of it. "open": neither.
+
+    Source: Specification, section 8, "Cost-benefit".
+    """
+
+    NAME: ClassVar[str] = "cost-benefit"
+    NUMBER: ClassVar[int] = s.BACKFILL_COST_BENEFIT
+    TAKES_ORDER: ClassVar[bool] = True
+
+    kappa: float = 0.25
+    cap: float = math.inf
+    long: float = 7200
+    overdue: str = "guarded"
+
+    def __post_init__(self) -> None:
+        """Refuse what is no weight or no cap."""
+        if not _is_number(self.kappa, 0) or self.kappa == math.inf:
+            raise PolicyError(
+                f"backfill 'cost-benefit': kappa must be a number >= 0, got {self.kappa!r}"
+            )
+        if self.cap == math.inf and self.long != 7200:
+            raise PolicyError(
+                "backfill 'cost-benefit': long is about a cap; it needs cap too, as in cap=0.97"
+            )
+        object.__setattr__(self, "kappa", _shortest(self.kappa))
+        _check_cap(self)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        return _parameters_of_cap(self, self.kappa)
+
+    @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return s.EXPECT_BY_REGRESSION
+
+    @property
+    def keeps_state(self) -> bool:
+        """Tell whether a pass depends on more than the waiting and running jobs."""
+        return True
 
 
 @dataclass(frozen=True)
@@ -380,7 +479,10 @@ class Slack(Backfill):
         return True
 
 
-_CLASSES = (NoBackfill, Easy, Depth, Conservative, MultiQueue, LookAhead, Relaxed, Slack)
+_CLASSES = (
+    *(NoBackfill, Easy, Depth, Conservative, MultiQueue),
+    *(LookAhead, Relaxed, Slack, CostBenefit),
+)
 MODES: dict[str, type[Backfill]] = {mode.NAME: mode for mode in _CLASSES}
 """Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""
 
@@ -495,6 +597,28 @@ def _is_number(value: object, least: float) -> bool:
 def _is_whole(value: Any, least: int) -> bool:
     """Tell whether a value is a whole number that is not too small."""
     return _is_number(value, least) and value < math.inf and value % 1 == 0
+
+
+def _check_cap(mode: Easy | CostBenefit) -> None:
+    """Refuse what is no cap; write its numbers as their texts have them."""
+    for key, what in (("cap", "a share of the machine >= 0 or inf"), ("long", "seconds >= 0")):
+        value = getattr(mode, key)
+        if not _is_number(value, 0) or (key == "long" and value == math.inf):
+            raise PolicyError(f"backfill {mode.NAME!r}: {key} must be {what}, got {value!r}")
+        object.__setattr__(mode, key, value if value == math.inf else _shortest(value))
+    allowed = ("guarded", "open")
+    if mode.overdue not in allowed:
+        raise PolicyError(
+            f"backfill {mode.NAME!r}: {unknown_name('overdue', mode.overdue, allowed)}"
+        )
+
+
+def _parameters_of_cap(mode: Easy | CostBenefit, kappa: float) -> tuple[float, ...]:
+    """Return what the pass of a cap, costs and benefits reads in `Sim.backfill_parameter`."""
+    # Without a cap no job is long, so that none needs an expectation at its start.
+    long = math.inf if mode.cap == math.inf else mode.long
+    log_long = math.log(long) if long > 0 else -math.inf
+    return float(mode.cap), float(long), log_long, float(kappa), float(mode.overdue == "open")
 
 
 def _is_count(value: object) -> bool:

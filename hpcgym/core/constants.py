@@ -18,6 +18,7 @@ four an octave; the last has no bound."""
 BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
 BACKFILL_MULTI_QUEUE, BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 4, 5, 6, 7
 BACKFILL_OWN = 8  # Python makes the passes
+BACKFILL_COST_BENEFIT = 9  # and EASY under a cap
 MODES_OF_THE_ENGINE = (BACKFILL_NONE, BACKFILL_EASY, BACKFILL_OWN)  # others are called by address
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
@@ -37,8 +38,8 @@ PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS = 0, 1, 2, 3
 # What a pass returns instead of a head: no job waits or fits, or the picked job has started.
 NO_HEAD, PICK_STARTED = -1, -2
 
-# Bits of `Sim.flag`; the last until the job's delay is over, the others from its start on.
-FLAG_BACKFILLED, FLAG_THRESHOLDED, FLAG_HELD = 1, 2, 4
+# Bits of `Sim.flag`; `FLAG_HELD` until the job's delay is over, the others from its start on.
+FLAG_BACKFILLED, FLAG_THRESHOLDED, FLAG_HELD, FLAG_CAPPED = 1, 2, 4, 8
 
 # Orders. A static one is kept in a queue: the base order always, the backfill order where it is
 # another one.
@@ -60,10 +61,13 @@ BY_BASE = -1  # no rule: the base order serves
     RULE_SMITH,
     RULE_KEYS,
     RULE_INDEX,
-) = range(12)
+    RULE_URGENT,
+) = range(13)
 N_WEIGHTS = 9
 """Parameters of a rule: for `RULE_WEIGHTS` the six weights of features, for `RULE_INDEX` those of
 all terms."""
+# Parameters of `RULE_URGENT`: see `hpcgym.core.index_policy.urgent_policy`.
+URGENCY, URGENT_AFTER, URGENT_WITHIN, NARROWEST, WIDEST, CROWDING, MOST_CROWDING = range(7)
 
 # Columns of `Jobs.feature`: q, e (s), e/q, e q.
 FEATURE_PROCESSORS, FEATURE_ESTIMATE, FEATURE_RATIO, FEATURE_AREA = 0, 1, 2, 3

@@ -33,6 +33,7 @@ from hpcgym.core.constants import (
     RULE_SMITH,
     RULE_SUBMIT,
     RULE_UNICEF,
+    RULE_URGENT,
     RULE_WEIGHTS,
     RULE_WFP3,
     TERM_PROCESSORS,
@@ -148,7 +149,13 @@ class Policy:
         """Tell whether a compiled rule scores a job the same at every instant."""
         if self.rule == RULE_WEIGHTS:
             return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        return self.rule not in (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR, RULE_INDEX)
+        return self.rule not in (
+            RULE_WFP3,
+            RULE_UNICEF,
+            RULE_MULTIFACTOR,
+            RULE_INDEX,
+            RULE_URGENT,
+        )
 
     @property
     def needs_history(self) -> bool:
@@ -160,6 +167,8 @@ class Policy:
         """Return the expectations that it reads, bits of `EXPECT_*`."""
         if self.chooser is not None:
             return self.chooser.expects
+        if self.rule == RULE_URGENT:
+            return EXPECT_BY_REGRESSION
         if self.rule != RULE_INDEX:
             return EXPECT_NOTHING
         by_network = EXPECT_NOTHING if self.network is None else EXPECT_BY_NETWORK
@@ -254,6 +263,12 @@ _POLICIES: dict[str, Policy] = {
         *_indexes("RECENT", TERM_RECENT_RUN_TIME_RATIO, None, _RECENT),
         *_indexes("HISTORY", TERM_RUN_TIME_RATIO, TERM_SPEED, _RECORDS),
         *_indexes("REGRESSION", TERM_REGRESSED_RUN_TIME_RATIO, TERM_REGRESSED_SPEED, _REGRESSION),
+        Policy(
+            "SMITH-URGENT",
+            RULE_URGENT,
+            _parameters(4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0),
+            f"{_REGRESSION}; hpcgym specification, section 10",
+        ),
     )
 }
 _COMPILED = tuple(_POLICIES)

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -336,11 +337,10 @@ def rules_of(
         weight[s.BACKFILL_ORDER] = compiled.parameters
         if compiled.rule == s.RULE_KEYS:
             weight[s.BACKFILL_ORDER, 0] = 1.0
-    if policy.needs_history or (backfill_policy is not None and backfill_policy.needs_history):
+    asking = [policy] if backfill_policy is None else [policy, backfill_policy]
+    if mode.expects or any(each.needs_history for each in asking):
         setting.keep_history = s.HISTORY_FOR_KEYS
-    setting.expect = policy.expects | (
-        s.EXPECT_NOTHING if backfill_policy is None else backfill_policy.expects
-    )
+    setting.expect = reduce(or_, (each.expects for each in asking), mode.expects)
     setting.correct = CORRECTIONS[settings.correction]
     predictor = settings.predictor
     if predictor is not None and predictor.online:

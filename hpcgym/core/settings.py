@@ -67,6 +67,11 @@ class SchedulerSettings:
         if self.event_semantics not in get_args(EventSemantics):
             allowed = get_args(EventSemantics)
             raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
+        if self.event_semantics == "pyss" and isinstance(mode, Backfill) and mode.expects:
+            raise PolicyError(
+                f"backfill '{mode}' counts the processors of jobs until they end, and "
+                "event_semantics 'pyss' until their estimated ends; choose 'batch'"
+            )
         if self.placement not in PLACEMENTS:
             raise PolicyError(unknown_name("placement", self.placement, PLACEMENTS))
         if self.correction not in CORRECTIONS:

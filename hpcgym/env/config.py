@@ -133,7 +133,8 @@ class EnvConfig:
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         self.expects = bool(self.expectations) or any(
-            policy.expects for policy in (*chosen, base, backfill_policy)
+            part.expects
+            for part in (*chosen, base, backfill_policy, as_backfill(self.settings.backfill))
         )
         network_of((*chosen, base, backfill_policy))  # refuses two networks
         self.decide = _checked_decide(self.decide, self.action)

@@ -61,7 +61,7 @@ from hpcgym.core.kernels.running_jobs import (
     release_estimated,
     start_job,
 )
-from hpcgym.core.kernels.schedule_pass import count_pass, is_contested, make_pass
+from hpcgym.core.kernels.schedule_pass import all_fit, count_pass, is_contested, make_pass
 from hpcgym.core.kernels.scoring.estimates import (
     asks_python,
     correct_releases,
@@ -174,9 +174,9 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
     if sim.full_passes == 1 or sim.decide > DECIDE_CONTESTED:
         return False
     fits = jobs.processors[job] <= sim.free and not is_held(sim, job)
-    # Alone, a job that fits and is not held starts in every mode. `n_waiting` counts it already.
+    # Alone, a job that fits, and is not held, starts in every mode. `n_waiting` counts it already.
     if sim.n_waiting == 1:
-        if not fits:
+        if not fits or not all_fit(sim):
             return False
         count_pass(sim)
         sim.checked_head = -1

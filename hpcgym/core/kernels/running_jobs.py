@@ -8,16 +8,20 @@ Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
 from hpcgym.core.constants import (
+    BACKFILL_COST_BENEFIT,
     BACKFILL_MULTI_QUEUE,
     BACKFILL_ORDER,
     BASE_ORDER,
     EXPECT_BY_REGRESSION,
     FLAG_BACKFILLED,
+    FLAG_CAPPED,
     FLAG_THRESHOLDED,
     HISTORY_NOT,
     NEVER,
     NODES_VACATE,
     SEMANTICS_PYSS,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REQUEST,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.by_address import ask_nodes
@@ -27,7 +31,11 @@ from hpcgym.core.kernels.passes.multi_queue_partitions import occupy_partition, 
 from hpcgym.core.kernels.queue.entries import leave_entry
 from hpcgym.core.kernels.queue.ordered_queue import take_out
 from hpcgym.core.kernels.scoring.regression_update import learn_from
-from hpcgym.core.kernels.scoring.user_estimates import is_expected
+from hpcgym.core.kernels.scoring.user_estimates import (
+    bounded_estimate,
+    expect_now,
+    is_expected,
+)
 from hpcgym.core.kernels.scoring.user_history import record_completion
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -38,6 +46,20 @@ def is_overdue(sim: Sim, job: int) -> bool:
     # Jobs cross it in order of submission, so one number divides them. Crossing is noticed at
     # passes only.
     return job < sim.next_overdue
+
+
+@kernel
+def is_capped(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job counts under the cap: it is expected to be long.
+
+    Writes what `expect_now` writes.
+    """
+    # Most requests are short enough to need no expectation.
+    if bounded_estimate(jobs, job) <= sim.long or (sim.is_open == 0.0 and is_overdue(sim, job)):
+        return False
+    term = sim.expected[expect_now(jobs, sim, job)]
+    # In logarithms, so that a job expected to run to a request of `long` does not exceed it.
+    return term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
 
 
 @kernel(inlined=True)
@@ -99,12 +121,15 @@ def start_job(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a submitted job that fits and is in no queue.
 
     `backfilled` says whether it starts ahead of a job before it in queue order that keeps waiting.
-    Writes the job's entry, start and flags, both running lists, partitions and counts.
+    Writes the job's entry, start and flags, both running lists, partitions, `capped` and counts.
     """
     flag = FLAG_BACKFILLED if backfilled else 0
     if is_overdue(sim, job):
         flag |= FLAG_THRESHOLDED
         sim.n_overdue -= 1
+    if sim.backfill == BACKFILL_COST_BENEFIT and is_capped(jobs, sim, job):
+        flag |= FLAG_CAPPED
+        sim.capped += jobs.processors[job]
     leave_entry(sim, job)
     sim.start_time[job] = sim.now
     sim.flag[job] = flag
@@ -148,8 +173,8 @@ def next_release(sim: Sim) -> int:
 def complete_job(jobs: Jobs, sim: Sim) -> None:
     """Complete the next running job at its end.
 
-    Writes both running lists, `free`, `n_events`, partitions, the delay, the user's history and the
-    regression. `replan` becomes 1 if the job was not estimated to end now.
+    Writes both running lists, `free`, `n_events`, `capped`, partitions, the delay, the user's
+    history and the regression. `replan` becomes 1 if the job was not estimated to end now.
     """
     last = sim.n_running - 1
     job = sim.ending_job[last]
@@ -157,6 +182,8 @@ def complete_job(jobs: Jobs, sim: Sim) -> None:
     sim.n_events += 1
     if jobs.nodes_pass != 0:
         ask_nodes(jobs.nodes_pass, jobs, sim, NODES_VACATE, job)
+    if sim.flag[job] & FLAG_CAPPED != 0:
+        sim.capped -= jobs.processors[job]
     has_classes = sim.backfill == BACKFILL_MULTI_QUEUE
     # With `pyss` semantics its processors may be free already (`release_estimated`).
     if remove_release(jobs, sim, job):

@@ -13,6 +13,7 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
 from hpcgym.core.constants import (
+    BACKFILL_COST_BENEFIT,
     BACKFILL_EASY,
     BACKFILL_OWN,
     BACKFILL_SHIFT,
@@ -51,6 +52,15 @@ def must_plan(jobs: Jobs, sim: Sim) -> bool:
 
 
 @kernel(inlined=True)
+def all_fit(sim: Sim) -> bool:
+    """Tell whether all waiting jobs fit together, whatever the cap counts."""
+    capped = sim.capped + sim.waiting_processors
+    return sim.waiting_processors <= sim.free and (
+        sim.backfill != BACKFILL_COST_BENEFIT or capped <= sim.cap * sim.machine_processors
+    )
+
+
+@kernel(inlined=True)
 def is_contested(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass."""
     if jobs.nodes_pass != 0:
@@ -61,7 +71,7 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
         return False
     if sim.backfill == BACKFILL_OWN:
         return True
-    return sim.waiting_processors > sim.free and (some_job_fits(sim) or must_plan(jobs, sim))
+    return not all_fit(sim) and (some_job_fits(sim) or must_plan(jobs, sim))
 
 
 @kernel(inlined=True)

@@ -206,6 +206,7 @@ class Sim(Columned):
     n_reservations: Counter  # of the plan, within a pass
     n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
     refused_state: Counter  # number of the state that `refused_*` is about
+    capped: Counter  # processors of running jobs that counted under the cap when they started
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -239,6 +240,12 @@ class Sim(Columned):
     tolerance: Annotated[float, Column("backfill_parameter", 3)]  # change that leaves the delay
     # 1 = the first batch changes the delay by its mean slowdown, as the paper prints it.
     printed_delta: Annotated[float, Column("backfill_parameter", 4)]
+    # `BACKFILL_COST_BENEFIT`: share of the machine that long jobs may hold; inf = all of it.
+    cap: Annotated[float, Column("backfill_parameter", 0)]
+    long: Annotated[float, Column("backfill_parameter", 1)]  # expected run time of these, more than
+    log_long: Annotated[float, Column("backfill_parameter", 2)]
+    kappa: Annotated[float, Column("backfill_parameter", 3)]  # cost to benefit at most, 0 = EASY
+    is_open: Annotated[float, Column("backfill_parameter", 4)]  # 1 = overdue jobs are like others
 
     setting: IntVector = zeros("settings")
     counter: IntVector = zeros("counters")

@@ -35,17 +35,17 @@ from hpcgym.core.kernels.types import Jobs, Sim
 
 
 @kernel(inlined=True)
-def make_primary_order(jobs: Jobs, sim: Sim) -> int:
+def make_primary_order(jobs: Jobs, sim: Sim, n: int) -> int:
     """Return the order whose keys are the primary order.
 
-    The waiting jobs are listed in `scratch`. Writes keys of `PASS_ORDER`, unless a decision has
-    set them or the base order is the primary order.
+    Writes keys of `PASS_ORDER` of n listed jobs, unless a decision has set them or the base order
+    is the primary order.
     """
     if sim.ordered == 1:
         return PASS_ORDER
     if sim.order_rule == BY_BASE:
         return BASE_ORDER
-    score_listed(jobs, sim, PASS_ORDER, sim.order_rule, sim.n_waiting)
+    score_listed(jobs, sim, PASS_ORDER, sim.order_rule, n)
     return PASS_ORDER
 
 
@@ -54,7 +54,7 @@ def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the waiting jobs in queue order in `scratch`, and return their number."""
     n = list_jobs(sim, BASE_ORDER, sim.scratch)
     if contested:
-        primary = make_primary_order(jobs, sim)
+        primary = make_primary_order(jobs, sim, n)
         if primary != BASE_ORDER:
             sort_listed(sim, primary, n)
     return n
@@ -106,8 +106,8 @@ def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
     """
     sim.shadow = -1
     if contested:
-        list_jobs(sim, BASE_ORDER, sim.scratch)
-        primary = make_primary_order(jobs, sim)
+        n = list_jobs(sim, BASE_ORDER, sim.scratch)
+        primary = make_primary_order(jobs, sim, n)
         return primary, start_first(jobs, sim, primary)
     return BASE_ORDER, start_in_order(jobs, sim)
 

@@ -54,7 +54,7 @@ def drop_held(sim: Sim, n: int) -> int:
 def list_eligible(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the eligible jobs in queue order in `scratch`, and return their number."""
     n = list_jobs(sim, BASE_ORDER, sim.scratch)
-    primary = make_primary_order(jobs, sim) if contested else BASE_ORDER
+    primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
     if sim.n_held > 0:
         n = drop_held(sim, n)
     if primary != BASE_ORDER:

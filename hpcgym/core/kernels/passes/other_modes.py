@@ -1,6 +1,7 @@
 """What the event engine asks of backfilling modes other than EASY, as one function by address."""
 
 from hpcgym.core.constants import (
+    BACKFILL_COST_BENEFIT,
     BACKFILL_DEPTH,
     BACKFILL_LOOK_AHEAD,
     BACKFILL_MULTI_QUEUE,
@@ -13,6 +14,7 @@ from hpcgym.core.constants import (
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.conservative import depth_pass
 from hpcgym.core.kernels.passes.conservative_kept import plans_are_due, shift_pass
+from hpcgym.core.kernels.passes.cost_benefit import cost_benefit_pass
 from hpcgym.core.kernels.passes.look_ahead import look_ahead_pass
 from hpcgym.core.kernels.passes.multi_queue import multi_queue_pass
 from hpcgym.core.kernels.passes.relaxed import relaxed_pass
@@ -34,6 +36,8 @@ def mode_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         finished = look_ahead_pass(jobs, sim, contested)
     elif sim.backfill == BACKFILL_RELAXED:
         finished = relaxed_pass(jobs, sim, contested)
+    elif sim.backfill == BACKFILL_COST_BENEFIT:
+        finished = cost_benefit_pass(jobs, sim, contested)
     elif sim.backfill == BACKFILL_SLACK:
         slack_pass(jobs, sim, contested)
     return finished

@@ -20,13 +20,14 @@ from hpcgym.core.constants import (
     RULE_SMITH,
     RULE_SUBMIT,
     RULE_UNICEF,
+    RULE_URGENT,
     RULE_WEIGHTS,
     RULE_WFP3,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.scoring.user_estimates import index_score
+from hpcgym.core.kernels.scoring.user_estimates import index_score, urgent_score
 from hpcgym.core.kernels.types import Jobs, Sim
 
 # Parameters of `RULE_MULTIFACTOR`.
@@ -108,6 +109,8 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
         return jobs.feature[job, FEATURE_AREA] / sim.inverse[entry_of(sim, job)]
     if rule == RULE_INDEX:
         return index_score(jobs, sim, parameters_of(sim, which), job)
+    if rule == RULE_URGENT:
+        return urgent_score(jobs, sim, which, job, wait)
     if rule == RULE_KEYS:
         return jobs.keys[job, int(sim.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))

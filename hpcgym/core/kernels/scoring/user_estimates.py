@@ -25,21 +25,30 @@ from hpcgym.core.constants import (
     ALIKE_ESTIMATE,
     ALIKE_PROCESSORS,
     ALIKE_REQUEST,
+    CROWDING,
     EXPECT_BY_NETWORK,
     EXPECT_BY_REGRESSION,
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
+    MOST_CROWDING,
     N_HIDDEN,
     N_LAST,
     N_NETWORK_INPUTS,
     N_TERMS,
+    NARROWEST,
     TERM_NETWORK_RUN_TIME_RATIO,
     TERM_NETWORK_SPEED,
     TERM_PROCESSORS,
     TERM_RECENT_RUN_TIME_RATIO,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
     TERM_REQUEST,
     TERM_RUN_TIME_RATIO,
     TERM_SPEED,
+    URGENCY,
+    URGENT_AFTER,
+    URGENT_WITHIN,
+    WIDEST,
 )
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
@@ -334,6 +343,26 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
 def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> float:
     """Return a waiting job's score by an index; writes what `expect_now` writes."""
     return weigh_terms(weight, sim.expected[expect_now(jobs, sim, job)])
+
+
+@kernel
+def urgent_score(jobs: Jobs, sim: Sim, which: int, job: int, wait: float) -> float:
+    """Return a waiting job's score by Smith's ratio with urgency; writes what `expect_now` writes.
+
+    Source: Specification, section 10, "Urgency".
+    """
+    term = sim.expected[expect_now(jobs, sim, job)]
+    weight = sim.weight[which]
+    machine = float(sim.machine_processors)
+    crowd = min(math.log(1.0 + sim.waiting_processors / machine), weight[MOST_CROWDING])
+    total = (1.0 - weight[CROWDING] * crowd) * term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST]
+    total += term[TERM_REGRESSED_RUN_TIME_RATIO]
+    total -= term[TERM_REGRESSED_SPEED]
+    beyond = wait - weight[URGENT_AFTER]
+    q = jobs.feature[job, FEATURE_PROCESSORS]
+    if beyond > 0.0 and weight[NARROWEST] * machine <= q <= weight[WIDEST] * machine:
+        total -= weight[URGENCY] * beyond / weight[URGENT_WITHIN]
+    return total
 
 
 @kernel

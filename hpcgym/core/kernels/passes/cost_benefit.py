@@ -1,0 +1,205 @@
+"""Cost-benefit backfilling, and a cap on what long jobs hold, with EASY's reservation.
+
+A job that is expected to be long may not start while long jobs hold too much of the machine. The
+cap *blocks* it: the pass goes on as if it did not wait. What long jobs hold only grows during a
+pass, so a blocked job stays blocked.
+
+The head's reservation is EASY's. A job that EASY would let pass may start. Any other that fits may
+start if its benefit justifies the expected cost to the wider jobs, which then wait longer. During
+the sweep `extra` only falls, which only raises costs, so a job that is refused once stays refused.
+
+With `kappa` = 0 and no cap the schedules are EASY's.
+
+Cost, with n waiting jobs: O(n) for a pass at which a job fits, and O(log n) for each job tried.
+
+Source: Specification, section 8, "Cap" and "Cost-benefit".
+"""
+
+import math
+
+from hpcgym.core.constants import (
+    BASE_ORDER,
+    NO_HEAD,
+    PICK_STARTED,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REGRESSED_SPEED,
+    TERM_REQUEST,
+)
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.passes.easy import (
+    backfills,
+    charge_extra,
+    kept_backfill_order,
+    reserve,
+)
+from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
+from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.running_jobs import is_capped, start_waiting
+from hpcgym.core.kernels.scoring.user_estimates import expect_now
+from hpcgym.core.kernels.types import Jobs, Sim
+
+
+@kernel(inlined=True)
+def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Tell whether the cap blocks a waiting job; writes what `expect_now` writes."""
+    held = sim.capped
+    most = sim.cap * sim.machine_processors
+    # One long job may always run, however wide: else it could never start.
+    return held > 0 and held + jobs.processors[job] > most and is_capped(jobs, sim, job)
+
+
+@kernel
+def list_unblocked(jobs: Jobs, sim: Sim) -> int:
+    """List the waiting jobs that are not blocked, the last of the base order first; count them."""
+    n = 0
+    for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
+        if not is_blocked(jobs, sim, sim.scratch[place]):
+            sim.scratch[n] = sim.scratch[place]
+            n += 1
+    for place in range(n // 2):
+        job = sim.scratch[place]
+        sim.scratch[place] = sim.scratch[n - 1 - place]
+        sim.scratch[n - 1 - place] = job
+    return n
+
+
+@kernel(inlined=True)
+def take_next(sim: Sim, which: int, n: int, taken: int) -> int:
+    """Remove the first of n listed jobs in order `which` and return it, as `take_first` does."""
+    return sim.scratch[n - 1] if which == BASE_ORDER else take_first(sim, which, n, taken)
+
+
+@kernel(inlined=True)
+def start_unblocked(jobs: Jobs, sim: Sim, primary: int, n: int) -> tuple[int, int]:
+    """Start jobs from the front of n listed ones while they fit, and leave out the blocked.
+
+    Return the head, as `easy_dynamic.start_first` does, and how many jobs are still listed. Writes
+    what `start_waiting` writes, and `scratch`.
+    """
+    taken = 0
+    while taken < n and some_job_fits(sim):
+        job = take_next(sim, primary, n - taken, taken)
+        taken += 1
+        if is_blocked(jobs, sim, job):
+            continue
+        if jobs.processors[job] > sim.free:
+            return job, n - taken
+        start_waiting(jobs, sim, job, False)
+        if job == sim.pick:
+            return PICK_STARTED, n - taken
+    return NO_HEAD, n - taken
+
+
+@kernel
+def expected_of(jobs: Jobs, sim: Sim, job: int) -> tuple[float, float]:
+    """Return a waiting job's E[D], s, and E[1/D], 1/s; writes what `expect_now` writes."""
+    term = sim.expected[expect_now(jobs, sim, job)]
+    request = term[TERM_REQUEST]
+    run_time = math.exp(request + term[TERM_REGRESSED_RUN_TIME_RATIO])
+    return run_time, math.exp(term[TERM_REGRESSED_SPEED] - request)
+
+
+@kernel
+def rate_of_wide(jobs: Jobs, sim: Sim) -> float:
+    """Return the summed E[1/D] of the waiting jobs wider than what is free, 1/s."""
+    rate = 0.0
+    for at in range(sim.n_groups[BASE_ORDER]):
+        group = sim.group_order[BASE_ORDER, at]
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            for spot in range(sim.node_size[block]):
+                job = sim.node_child[block, spot]
+                if jobs.processors[job] > sim.free:
+                    rate += expected_of(jobs, sim, job)[1]
+    return rate
+
+
+@kernel(inlined=True)
+def kappa_behind(jobs: Jobs, sim: Sim, head: int) -> float:
+    """Return what a benefit counts for behind a head: 0, so only EASY's test holds, if overdue."""
+    left = sim.threshold - (sim.now - jobs.submit_time[head])
+    if sim.is_open == 1.0 or sim.threshold < 0:
+        return sim.kappa
+    if left <= 0:
+        return 0.0
+    return sim.kappa * min(2.0 * left / sim.threshold, 1.0)
+
+
+@kernel
+def pays(jobs: Jobs, sim: Sim, job: int, head: int, rate: float, benefit: float) -> bool:
+    """Tell whether a job that would delay the head should start all the same.
+
+    `rate` is what waiting costs the wider jobs, and `benefit` what a start now gains for a job with
+    E[1/D] = 1. Writes what `expect_now` writes.
+    """
+    run_time, own_rate = expected_of(jobs, sim, job)
+    # An exponential run time with this mean exceeds the time left by so much in the mean.
+    delay = run_time * math.exp(-float(sim.shadow - sim.now) / run_time)
+    lacking = (jobs.processors[job] - sim.extra) / jobs.processors[head]
+    return rate * delay * min(lacking, 1.0) <= own_rate * benefit
+
+
+@kernel
+def list_paying(jobs: Jobs, sim: Sim, head: int, n: int, kappa: float) -> tuple[int, float, float]:
+    """Keep those of n listed jobs that may start behind the head if tried first.
+
+    Return their number, and the rate and the benefit that `pays` takes. Writes `scratch`.
+    """
+    fitting, delaying = 0, 0
+    for place in range(n):
+        job = sim.scratch[place]
+        if jobs.processors[job] <= sim.free and not is_blocked(jobs, sim, job):
+            delays = not backfills(jobs, sim, job)
+            if kappa > 0.0 or not delays:
+                sim.scratch[fitting] = job
+                fitting += 1
+                delaying += int(delays)
+    if delaying == 0:
+        return fitting, 0.0, 0.0
+    rate = rate_of_wide(jobs, sim)
+    benefit = kappa * (sim.shadow - sim.now + expected_of(jobs, sim, head)[0])
+    kept = 0
+    for place in range(fitting):
+        job = sim.scratch[place]
+        if backfills(jobs, sim, job) or pays(jobs, sim, job, head, rate, benefit):
+            sim.scratch[kept] = job
+            kept += 1
+    return kept, rate, benefit
+
+
+@kernel(inlined=True)
+def start_paying(
+    jobs: Jobs, sim: Sim, head: int, which: int, n: int, rate: float, benefit: float
+) -> None:
+    """Start what may start behind the head, of n listed jobs in order `which`."""
+    for taken in range(n):
+        job = take_next(sim, which, n - taken, taken)
+        if jobs.processors[job] > sim.free or is_blocked(jobs, sim, job):
+            continue
+        if backfills(jobs, sim, job):
+            charge_extra(jobs, sim, job)
+        # Without a benefit only EASY's test holds: a cost may round to 0.
+        elif benefit == 0.0 or not pays(jobs, sim, job, head, rate, benefit):
+            continue
+        start_waiting(jobs, sim, job, True)
+        if not some_job_fits(sim):
+            return
+
+
+@kernel
+def cost_benefit_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+    """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
+    sim.shadow = -1
+    n = list_unblocked(jobs, sim)
+    primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
+    head, n = start_unblocked(jobs, sim, primary, n)
+    if head >= 0 and n > 0 and some_job_fits(sim):
+        reserve(jobs, sim, head)
+        n, rate, benefit = list_paying(jobs, sim, head, n, kappa_behind(jobs, sim, head))
+        if contested:
+            which = make_backfill_order(jobs, sim, primary, n)
+        else:
+            which = kept_backfill_order(sim)
+        start_paying(jobs, sim, head, which, n, rate, benefit)
+    return head != PICK_STARTED
