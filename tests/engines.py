@@ -12,11 +12,13 @@ import numpy as np
 
 import hpcgym
 import reference
+import reference_capped
 import reference_index
 import reference_modes
 import reference_multi_queue
 import reference_prediction
 import reference_profile
+from hpcgym.core.constants import RULE_URGENT
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
@@ -62,6 +64,7 @@ def whole(path: Path) -> Workload:
 KINDS: dict[str, type[reference.Machine]] = {
     **reference_modes.KINDS,
     "multi-queue": reference_multi_queue.MultiQueue,
+    "cost-benefit": reference_capped.CostBenefit,
 }
 """The reference machine of each backfilling mode that has one of its own."""
 
@@ -98,8 +101,12 @@ def records_of_users(workload: Workload) -> Mapping[int, reference_index.User]:
 
 def index_of(policy: Any) -> Any:
     """Return an index policy as the reference has it, any other policy unchanged."""
+    if policy == "SMITH-URGENT":
+        return reference_capped.SMITH_URGENT
     if isinstance(policy, Policy):
         weights = policy.parameters.tolist()
+        if policy.rule == RULE_URGENT:
+            return reference_capped.SMITH_URGENT.with_numbers(*weights[:7])
         index = reference_index.Index(weights[:6])
         index.network = () if policy.network is None else policy.network.tolist()
         return index.with_more(*weights[6:])
@@ -119,14 +126,17 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
         settings["estimates"] = reference_prediction.f_model(
             executed.tolist(), workload.job_id.tolist(), model.f, model.seed
         )
-    name = str(settings.get("backfill", "easy")).partition(":")[0]
+    mode = str(settings.get("backfill", "easy"))
+    name = "cost-benefit" if mode.startswith("easy:") else mode.partition(":")[0]
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
     orders = {key: index_of(settings[key]) for key in ORDERS if key in settings}
-    if any(isinstance(order, reference_index.Index) for order in orders.values()):
+    learns = any(isinstance(order, reference_index.Index) for order in orders.values())
+    if learns or name == "cost-benefit":
         kind = settings.get("kind", reference.Machine)
         start = workload.time_offset if workload.unix_start is None else workload.unix_start
-        settings["kind"] = reference_index.reader(records_of_users(workload), start, kind)
+        known_users, base = records_of_users(workload), reference_capped.UrgentReader
+        settings["kind"] = reference_index.reader(known_users, start, kind, base)
     settings |= orders
     return scheduler.simulate(jobs_of(workload), processors, history=known, **settings)
 

@@ -289,7 +289,10 @@ class Reader(reference.Machine):
 
 
 def reader(
-    past: Mapping[int, User], day_start: int, kind: type[reference.Machine]
+    past: Mapping[int, User],
+    day_start: int,
+    kind: type[reference.Machine],
+    base: type[Reader] = Reader,
 ) -> type[reference.Machine]:
     """Return a machine of a kind that knows users' past jobs and the time of day at time 0."""
-    return type("Reader", (Reader, kind), {"past": past, "day_start": day_start})
+    return type("Reader", (base, kind), {"past": past, "day_start": day_start})

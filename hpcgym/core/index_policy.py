@@ -1,4 +1,4 @@
-"""Index policies: weighted sums of logarithms of what is known and expected of a job."""
+"""Index policies: weighted sums of logarithms of what is known and expected; urgency."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from hpcgym.core.constants import (
     N_NETWORK,
     N_WEIGHTS,
     RULE_INDEX,
+    RULE_URGENT,
     TERM_NETWORK_RUN_TIME_RATIO,
     TERM_NETWORK_SPEED,
 )
-from hpcgym.core.policy import Policy
+from hpcgym.core.policy import Policy, as_policy
 from hpcgym.errors import PolicyError
 
 TERMS = (
@@ -87,6 +88,56 @@ def index_policy(
         )
     called = name or f"{_name_of(chosen)}#{hashlib.sha256(parameters.tobytes()).hexdigest()[:8]}"
     return Policy(called, RULE_INDEX, chosen, source, network=parameters)
+
+
+def urgent_policy(
+    urgency: float = 4.0,
+    *,
+    after: float = 50_000.0,
+    within: float = 150_000.0,
+    narrowest: float = 0.1,
+    widest: float = 0.6,
+    crowding: float = 0.1,
+    most_crowding: float = 3.0,
+    name: str | None = None,
+) -> Policy:
+    """Return SMITH-REGRESSION with urgency: wide jobs come forward before they are overdue.
+
+    Args:
+        urgency: What is taken off a wide job's score, once for each `within` seconds beyond `after`.
+        after: Wait from which such a job becomes urgent, s.
+        within: See urgency, s, > 0.
+        narrowest: Share of the machine from which on a job is wide.
+        widest: Share up to which it is.
+        crowding: How much less width counts where many jobs wait.
+        most_crowding: Bound of what `crowding` is multiplied by.
+        name: What tables call it; default a text of what differs from SMITH-URGENT.
+
+    Raises:
+        PolicyError: A number below 0, NaN or beyond LARGEST.
+
+    Source: Specification, section 10, "Urgency".
+
+    Example:
+        >>> urgent_policy(2, crowding=0)
+        Policy('urgent:urgency=2,crowding=0')
+    """
+    given = {"urgency": urgency, "after": after, "within": within, "narrowest": narrowest}
+    given |= {"widest": widest, "crowding": crowding, "most_crowding": most_crowding}
+    for key, value in given.items():
+        if not 0 <= value <= LARGEST or (key == "within" and value == 0):
+            raise PolicyError(f"{key} must be a number from 0 to {LARGEST:g}, got {value!r}")
+    usual = as_policy("SMITH-URGENT")
+    row = np.zeros(N_WEIGHTS)
+    row[: len(given)] = list(given.values())
+    differing = [
+        f"{key}={value:g}"
+        for (key, value), other in zip(given.items(), usual.parameters, strict=False)
+        if value != other
+    ]
+    if not differing and name is None:
+        return usual
+    return Policy(name or f"urgent:{','.join(differing)}", RULE_URGENT, row, usual.source)
 
 
 def _name_of(weights: NDArray[np.float64]) -> str:

@@ -1,0 +1,187 @@
+"""The cap, cost-benefit backfilling and urgency: against the reference, and what must hold."""
+
+import itertools
+import math
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+from engines import (
+    by_package,
+    check_copies_go_on_alike,
+    first_difference,
+    simulator_of,
+    whole,
+    workload_of,
+)
+from hpcgym.core import constants as s
+from hpcgym.core.backfill import CostBenefit, Easy, as_backfill
+from hpcgym.core.history import RING_JOBS, history_of
+from hpcgym.core.index_policy import urgent_policy
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.errors import HpcgymError, PolicyError
+from research.benchmark import saturated
+from strategies import policies
+
+KTH, CTC = "KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln"
+H = "cost-benefit:cap=0.97"
+POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-URGENT")
+SHORT_URGENCY = urgent_policy(3, after=30, within=60, widest=0.8, crowding=0.4, name="SHORT")
+"""Urgency within waits as they are drawn."""
+
+orders = st.sampled_from((*POLICIES, SHORT_URGENCY, SHORT_URGENCY)) | policies
+caps = st.sampled_from((0, 0.2, 0.5, 0.7, 0.97, math.inf))
+
+
+@st.composite
+def busy_workloads(draw):
+    """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
+    processors = draw(st.sampled_from((4, 7, 10)))
+    submit, table = 0, []
+    for _ in range(draw(st.integers(8, 40))):
+        submit += draw(st.sampled_from((0, 0, 0, 5, 10, 20, 60)))
+        request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
+        run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
+        wide = st.integers(1, processors) | st.sampled_from((1, 1, 2, processors // 2, processors))
+        table.append((submit, run, request, draw(wide), draw(st.sampled_from((-1, 0, 0, 1)))))
+    workload = workload_of(table, processors)
+    kinds = st.sampled_from(((0, 5, 60, 2), (0, 60, 60, 1), (1, 300, 600, 4), (1, 10, 300, 1)))
+    past = [(*row, -1) for row in draw(st.lists(kinds, max_size=RING_JOBS))]
+    columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
+    return replace(workload, history=history_of(np.unique(workload.user), *columns))
+
+
+@st.composite
+def modes(draw):
+    """Draw a mode with a cap, costs and benefits, or both."""
+    cap = draw(caps)
+    long = draw(st.sampled_from((0, 8, 30, 60, 120.5))) if cap < math.inf else 7200
+    overdue = draw(st.sampled_from(("guarded", "open")))
+    if cap < math.inf and draw(st.booleans()):
+        return Easy(cap, long, overdue)
+    return CostBenefit(draw(st.sampled_from((0, 0.05, 0.25, 1, 4))), cap, long, overdue)
+
+
+@st.composite
+def settings(draw):
+    """Draw settings without policy and mode."""
+    return {
+        "policy": draw(orders),
+        "backfill_order": draw(st.none() | st.none() | orders),
+        "threshold": draw(st.sampled_from((None, 0, 30, 100, 400))),
+        "kill_at_limit": draw(st.booleans()),
+        "estimates": draw(st.sampled_from(("requested", "requested", "exact"))),
+    }
+
+
+# --- The reference --------------------------------------------------------------------------------
+
+
+@given(workload=busy_workloads(), mode=modes(), given=settings())
+def test_every_job_starts_as_the_reference_says(workload, mode, given):
+    assert not first_difference(workload, backfill=str(mode), **given)
+
+
+@given(workload=busy_workloads(), given=settings(), policy=st.sampled_from(POLICIES[-2:]))
+def test_urgency_under_easy_starts_every_job_as_the_reference_says(workload, given, policy):
+    order = SHORT_URGENCY if given["policy"] == "FCFS" else policy
+    assert not first_difference(workload, **(given | {"policy": order}))
+
+
+@given(
+    workload=busy_workloads(),
+    mode=modes(),
+    given=settings(),
+    correction=st.sampled_from(("reqtime", "doubling")),
+)
+def test_jobs_that_outlive_predictions_start_as_the_reference_says(
+    workload, mode, given, correction
+):
+    given |= {"estimates": "recent", "kill_at_limit": True, "correction": correction}
+    assert not first_difference(workload, backfill=str(mode), **given)
+
+
+@pytest.mark.parametrize("policy", ["SAF", "SMITH-URGENT"])
+@pytest.mark.parametrize("mode", ["easy:cap=0.5,long=600", "cost-benefit:kappa=1,cap=0.7,long=600"])
+def test_long_queues_start_as_the_reference_says(mode, policy):
+    many = saturated(150, 100)
+    assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
+
+
+@pytest.mark.parametrize("mode", ["easy:cap=0.97", H, f"{H},overdue=open"])
+def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
+    workload = whole(real_log(KTH))
+    first = workload.select(np.arange(len(workload)) < 2_000)
+    assert not first_difference(first, policy="SMITH-URGENT", backfill=mode, threshold=200_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", [KTH, CTC])
+@pytest.mark.parametrize(
+    ("policy", "mode"),
+    [
+        ("SMITH-URGENT", H),
+        ("SMITH-URGENT", f"{H},overdue=open"),
+        ("SMITH-REGRESSION", f"{H},overdue=open"),
+        ("SAF", "easy:cap=0.9,long=3600"),
+        ("FCFS", "cost-benefit:kappa=1"),
+    ],
+)
+def test_whole_logs_start_as_the_reference_says(real_log, log, policy, mode):
+    workload = whole(real_log(log))
+    assert not first_difference(workload, policy=policy, backfill=mode, threshold=200_000)
+
+
+# --- What must hold -------------------------------------------------------------------------------
+
+
+@given(workload=busy_workloads(), given=settings(), overdue=st.sampled_from(("guarded", "open")))
+def test_without_benefit_and_cap_every_start_is_that_of_easy(workload, given, overdue):
+    plain = by_package(workload, **given)
+    assert by_package(workload, backfill=CostBenefit(0, overdue=overdue), **given) == plain
+
+
+@given(workload=busy_workloads(), given=settings())
+def test_a_cap_that_nothing_reaches_changes_nothing(workload, given):
+    plain = by_package(workload, **given)
+    assert by_package(workload, backfill=Easy(cap=3, long=0), **given) == plain
+
+
+def test_a_log_without_benefit_and_cap_starts_as_under_easy(real_log):
+    log = whole(real_log(KTH))
+    for policy in ("SAF", "SMITH-URGENT"):
+        plain = hpcgym.simulate(log, policy, threshold=200_000)
+        same = hpcgym.simulate(log, policy, backfill="cost-benefit:kappa=0", threshold=200_000)
+        np.testing.assert_array_equal(plain.start_time, same.start_time)
+        np.testing.assert_array_equal(plain.backfilled, same.backfilled)
+
+
+@given(workload=busy_workloads(), cap=caps, policy=st.sampled_from(("FCFS", "SAF")))
+def test_without_benefit_jobs_that_outlast_the_shadow_time_take_no_more_than_the_extra(
+    workload, cap, policy
+):
+    # Without jobs of zero seconds an instant has one pass.
+    workload = replace(workload, run_time=np.maximum(workload.run_time, 1))
+    mode = CostBenefit(0, cap, 30 if cap < math.inf else 7200)
+    schedule = hpcgym.simulate(workload, policy, backfill=mode)
+    start, q = schedule.start_time, workload.processors
+    end = start + workload.requested_time
+    true_end = start + np.minimum(workload.run_time, workload.requested_time)
+    for now in np.unique(start[schedule.backfilled]):
+        behind = (start == now) & schedule.backfilled
+        held = ((start < now) & (true_end > now)) | ((start == now) & ~schedule.backfilled)
+        free_now = workload.machine_processors - q[held].sum()
+        waits = (workload.submit_time <= now) & (start > now) & (q > free_now)
+        left = []
+        for head in np.flatnonzero(waits):  # one of these is the head
+            ends = np.unique(end[held])
+            free = np.array([free_now + q[held & (end <= instant)].sum() for instant in ends])
+            first = np.flatnonzero(free >= q[head])[0]
+            late = q[behind & (end > ends[first])].sum()
+            left.append(free[first] - q[head] - late)
+        assert max(left) >= 0
