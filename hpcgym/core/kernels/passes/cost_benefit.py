@@ -6,7 +6,7 @@ pass, so a blocked job stays blocked.
 
 The head's reservation is EASY's. A job that EASY would let pass may start. Any other that fits may
 start if its benefit justifies the expected cost to the wider jobs, which then wait longer. During
-the sweep `extra` only falls, which only raises costs, so a job that is refused once stays refused.
+the sweep `extra` only falls, which only raises costs, so one sweep suffices.
 
 With `kappa` = 0 and no cap the schedules are EASY's.
 
@@ -101,8 +101,8 @@ def expected_of(jobs: Jobs, sim: Sim, job: int) -> tuple[float, float]:
 
 
 @kernel
-def rate_of_wide(jobs: Jobs, sim: Sim) -> float:
-    """Return the summed E[1/D] of the waiting jobs wider than what is free, 1/s."""
+def rate_of_wide(jobs: Jobs, sim: Sim, free: int) -> float:
+    """Return the summed E[1/D] of the waiting jobs on more than `free` processors, 1/s."""
     rate = 0.0
     for at in range(sim.n_groups[BASE_ORDER]):
         group = sim.group_order[BASE_ORDER, at]
@@ -110,7 +110,7 @@ def rate_of_wide(jobs: Jobs, sim: Sim) -> float:
             block = sim.node_child[group, place]
             for spot in range(sim.node_size[block]):
                 job = sim.node_child[block, spot]
-                if jobs.processors[job] > sim.free:
+                if jobs.processors[job] > free:
                     rate += expected_of(jobs, sim, job)[1]
     return rate
 
@@ -141,38 +141,23 @@ def pays(jobs: Jobs, sim: Sim, job: int, head: int, rate: float, benefit: float)
 
 
 @kernel
-def list_paying(jobs: Jobs, sim: Sim, head: int, n: int, kappa: float) -> tuple[int, float, float]:
-    """Keep those of n listed jobs that may start behind the head if tried first.
-
-    Return their number, and the rate and the benefit that `pays` takes. Writes `scratch`.
-    """
-    fitting, delaying = 0, 0
+def list_fitting(jobs: Jobs, sim: Sim, n: int, kappa: float) -> int:
+    """Keep those of n listed jobs that fit and may start behind the head; return their number."""
+    kept = 0
     for place in range(n):
         job = sim.scratch[place]
-        if jobs.processors[job] <= sim.free and not is_blocked(jobs, sim, job):
-            delays = not backfills(jobs, sim, job)
-            if kappa > 0.0 or not delays:
-                sim.scratch[fitting] = job
-                fitting += 1
-                delaying += int(delays)
-    if delaying == 0:
-        return fitting, 0.0, 0.0
-    rate = rate_of_wide(jobs, sim)
-    benefit = kappa * (sim.shadow - sim.now + expected_of(jobs, sim, head)[0])
-    kept = 0
-    for place in range(fitting):
-        job = sim.scratch[place]
-        if backfills(jobs, sim, job) or pays(jobs, sim, job, head, rate, benefit):
+        may_start = kappa > 0.0 or backfills(jobs, sim, job)
+        if jobs.processors[job] <= sim.free and may_start and not is_blocked(jobs, sim, job):
             sim.scratch[kept] = job
             kept += 1
-    return kept, rate, benefit
+    return kept
 
 
-@kernel(inlined=True)
-def start_paying(
-    jobs: Jobs, sim: Sim, head: int, which: int, n: int, rate: float, benefit: float
-) -> None:
+@kernel
+def start_paying(jobs: Jobs, sim: Sim, head: int, which: int, n: int, kappa: float) -> None:
     """Start what may start behind the head, of n listed jobs in order `which`."""
+    free = sim.free
+    rate, benefit = -1.0, 0.0  # not known yet: few passes need them
     for taken in range(n):
         job = take_next(sim, which, n - taken, taken)
         if jobs.processors[job] > sim.free or is_blocked(jobs, sim, job):
@@ -180,8 +165,15 @@ def start_paying(
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
         # Without a benefit only EASY's test holds: a cost may round to 0.
-        elif benefit == 0.0 or not pays(jobs, sim, job, head, rate, benefit):
+        elif kappa == 0.0:
             continue
+        else:
+            if rate < 0.0:
+                # Jobs that the sweep has started are not among the wide ones.
+                rate = rate_of_wide(jobs, sim, free)
+                benefit = kappa * (sim.shadow - sim.now + expected_of(jobs, sim, head)[0])
+            if not pays(jobs, sim, job, head, rate, benefit):
+                continue
         start_waiting(jobs, sim, job, True)
         if not some_job_fits(sim):
             return
@@ -196,10 +188,11 @@ def cost_benefit_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     head, n = start_unblocked(jobs, sim, primary, n)
     if head >= 0 and n > 0 and some_job_fits(sim):
         reserve(jobs, sim, head)
-        n, rate, benefit = list_paying(jobs, sim, head, n, kappa_behind(jobs, sim, head))
+        kappa = kappa_behind(jobs, sim, head)
+        n = list_fitting(jobs, sim, n, kappa)
         if contested:
             which = make_backfill_order(jobs, sim, primary, n)
         else:
             which = kept_backfill_order(sim)
-        start_paying(jobs, sim, head, which, n, rate, benefit)
+        start_paying(jobs, sim, head, which, n, kappa)
     return head != PICK_STARTED
