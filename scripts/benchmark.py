@@ -74,6 +74,7 @@ if __name__ == "__main__":
     console.print(benchmark.against_reference(main, reference.simulate, asked.repeats))
     console.print(benchmark.over_logs(logs, asked.repeats))
     console.print(benchmark.over_modes(logs, min(asked.repeats, 2)))
+    console.print(benchmark.over_caps(logs, min(asked.repeats, 3)))
     console.print(benchmark.over_loads(main, asked.repeats))
     console.print(benchmark.over_queue_lengths(asked.longest, asked.repeats))
     console.print(benchmark.over_lengths(asked.longest_log, asked.repeats))

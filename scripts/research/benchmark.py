@@ -45,6 +45,8 @@ BACKFILLS = (
     "slack:c=1",
     "multi-queue",
     "multi-queue:delay=2500",
+    "easy:cap=0.97",
+    "cost-benefit:cap=0.97",
 )
 """The backfilling modes to compare."""
 
@@ -123,6 +125,26 @@ def over_modes(logs: Sequence[Workload], repeats: int) -> Table:
                 seconds, simulator = measured(log, policy, repeats, backfill)
                 cells.append(f"{seconds:.3f} ({simulator.counts()['mean_waiting']:,.0f})")
             table.add_row(log.name.removesuffix("-cln"), backfill, *cells)
+    return table
+
+
+def over_caps(logs: Sequence[Workload], repeats: int) -> Table:
+    """Measure whole logs under a cap and cost-benefit backfilling, beside EASY in the same order.
+
+    Cells show the time as a ratio to EASY's, whose seconds are in the first column.
+    """
+    modes = ("easy:cap=0.97", "cost-benefit", "cost-benefit:cap=0.97")
+    modes += ("cost-benefit:cap=0.97,overdue=open",)
+    table = Table("log", "policy", "easy, s", *modes, title="Whole logs, caps and costs")
+    for log in logs:
+        for policy in ("SMITH-REGRESSION", "SMITH-URGENT", "SAF", "FCFS"):
+            times = [
+                measured(log, policy, repeats, mode, threshold=200_000)[0]
+                for mode in ("easy", *modes)
+            ]
+            ratios = (f"{seconds / times[0]:.2f}" for seconds in times[1:])
+            name = log.name.removesuffix("-cln")
+            table.add_row(name, policy, f"{times[0]:.3f}", *ratios)
     return table
 
 
