@@ -33,6 +33,9 @@ OTHER_RULES = [
     {"kill_at_limit": False, "policy": "SAF", "threshold": 200_000},
     {"estimates": "exact", "policy": "SMITH"},
     {"backfill": "none", "policy": "SPF", "threshold": 72_000},
+    {"backfill": "easy:cap=0.97", "policy": "SAF", "threshold": 200_000},
+    {"backfill": "cost-benefit:cap=0.97", "policy": "SMITH-URGENT", "threshold": 200_000},
+    {"backfill": "cost-benefit:cap=0.97,overdue=open", "policy": "SMITH-REGRESSION"},
 ]
 ON_NODES = [
     {"placement": placement, **settings}
@@ -73,7 +76,14 @@ def check(log: str, settings: dict[str, Any]) -> tuple[int, str]:
 
 def digest() -> str:
     """Name the sources that results depend on."""
-    references = ("reference", "reference_nodes", "reference_nodes_log", "nodes_of_kernels")
+    references = (
+        "reference",
+        "reference_index",
+        "reference_capped",
+        "reference_nodes",
+        "reference_nodes_log",
+        "nodes_of_kernels",
+    )
     sources = [TESTS / f"{name}.py" for name in references]
     sources += sorted((TESTS.parent / "hpcgym" / "core").rglob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]

@@ -1,7 +1,8 @@
 """Backfilling modes: which jobs may start ahead of others that wait. A mode is an object or text.
 
 The text is the mode's name, then a colon and the parameters that differ from their defaults:
-`"easy"`, `"easy:cap=0.97,long=7200"`, `"depth:k=3"`, `"conservative:compress=shift"`, `"multi-queue:bounds=60/3600,delay=600"`.
+`"easy"`, `"easy:cap=0.97,long=7200"`, `"depth:k=3"`, `"conservative:compress=shift"`,
+`"multi-queue:bounds=60/3600,delay=600"`.
 
 Text may also name a mode that has its own simulator (`OwnSimulator`). A new backfilling mode is a
 class here, listed in `MODES`, and a pass in `hpcgym/core/kernels/passes`.
@@ -155,22 +156,38 @@ class Easy(Backfill):
 
     def __post_init__(self) -> None:
         """Refuse what is no cap, and what says more about a cap that is not there."""
-        for one in fields(self)[1:]:
-            if self.cap == math.inf and getattr(self, one.name) != one.default:
-                raise PolicyError(
-                    f"backfill 'easy': {one.name} is about a cap; it needs cap too, as in cap=0.97"
-                )
-        _check_cap(self)
+        for key, what in (("cap", "a share of the machine >= 0 or inf"), ("long", "seconds >= 0")):
+            value = getattr(self, key)
+            if not _is_number(value, 0) or (key == "long" and value == math.inf):
+                raise PolicyError(f"backfill {self.NAME!r}: {key} must be {what}, got {value!r}")
+            object.__setattr__(self, key, value if value == math.inf else _shortest(value))
+        allowed = ("guarded", "open")
+        if self.overdue not in allowed:
+            raise PolicyError(
+                f"backfill {self.NAME!r}: {unknown_name('overdue', self.overdue, allowed)}"
+            )
+        guards = self.overdue == "open" and not self.expects
+        if self.cap == math.inf and (self.long != Easy.long or guards):
+            raise PolicyError(
+                f"backfill {self.NAME!r}: {'overdue' if guards else 'long'} is about a cap; it "
+                "needs cap too, as in cap=0.97"
+            )
 
     @property
     def number(self) -> int:
         """Return what `Sim.setting` holds for the mode."""
-        return s.BACKFILL_EASY if self.cap == math.inf else s.BACKFILL_COST_BENEFIT
+        return s.BACKFILL_COST_BENEFIT if self.expects else s.BACKFILL_EASY
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        return () if self.cap == math.inf else _parameters_of_cap(self, kappa=0.0)
+        if not self.expects:
+            return ()
+        # Without a cap no job is long, so that none needs an expectation at its start.
+        long = math.inf if self.cap == math.inf else self.long
+        log_long = math.log(long) if long > 0 else -math.inf
+        kappa = getattr(self, "kappa", 0)
+        return float(self.cap), float(long), log_long, float(kappa), float(self.overdue == "open")
 
     @property
     def expects(self) -> int:
@@ -180,59 +197,38 @@ class Easy(Backfill):
     @property
     def keeps_state(self) -> bool:
         """Tell whether a pass depends on more than the waiting and running jobs."""
-        return self.cap < math.inf
+        return bool(self.expects)
 
 
 @dataclass(frozen=True)
-class CostBenefit(Backfill):
+class CostBenefit(Easy):
     """Behind EASY's head also those jobs start that gain more than the wider jobs lose.
+
+    Where overdue="guarded", kappa falls to 0 while the head's wait goes from half the threshold to
+    all of it.
 
     Attributes:
         kappa: What a start's benefit counts for, relative to its cost; 0 = EASY.
-        cap: As of `Easy`, like the next.
-        long: Expected run time that capped jobs exceed, s.
-        overdue: "guarded": as of `Easy`, and kappa falls to 0 while the head's wait goes from half
-            the threshold to all of it. "open": neither.
 
     Source: Specification, section 8, "Cost-benefit".
     """
 
     NAME: ClassVar[str] = "cost-benefit"
     NUMBER: ClassVar[int] = s.BACKFILL_COST_BENEFIT
-    TAKES_ORDER: ClassVar[bool] = True
 
     kappa: float = 0.25
-    cap: float = math.inf
-    long: float = 7200
-    overdue: str = "guarded"
 
     def __post_init__(self) -> None:
         """Refuse what is no weight or no cap."""
+        super().__post_init__()
         if not _is_number(self.kappa, 0) or self.kappa == math.inf:
-            raise PolicyError(
-                f"backfill 'cost-benefit': kappa must be a number >= 0, got {self.kappa!r}"
-            )
-        if self.cap == math.inf and self.long != 7200:
-            raise PolicyError(
-                "backfill 'cost-benefit': long is about a cap; it needs cap too, as in cap=0.97"
-            )
+            raise PolicyError(f"backfill {self.NAME!r}: kappa must be >= 0, got {self.kappa!r}")
         object.__setattr__(self, "kappa", _shortest(self.kappa))
-        _check_cap(self)
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        return _parameters_of_cap(self, self.kappa)
 
     @property
     def expects(self) -> int:
         """Return the expectations that its passes read, bits of `EXPECT_*`."""
         return s.EXPECT_BY_REGRESSION
-
-    @property
-    def keeps_state(self) -> bool:
-        """Tell whether a pass depends on more than the waiting and running jobs."""
-        return True
 
 
 @dataclass(frozen=True)
@@ -597,28 +593,6 @@ def _is_number(value: object, least: float) -> bool:
 def _is_whole(value: Any, least: int) -> bool:
     """Tell whether a value is a whole number that is not too small."""
     return _is_number(value, least) and value < math.inf and value % 1 == 0
-
-
-def _check_cap(mode: Easy | CostBenefit) -> None:
-    """Refuse what is no cap; write its numbers as their texts have them."""
-    for key, what in (("cap", "a share of the machine >= 0 or inf"), ("long", "seconds >= 0")):
-        value = getattr(mode, key)
-        if not _is_number(value, 0) or (key == "long" and value == math.inf):
-            raise PolicyError(f"backfill {mode.NAME!r}: {key} must be {what}, got {value!r}")
-        object.__setattr__(mode, key, value if value == math.inf else _shortest(value))
-    allowed = ("guarded", "open")
-    if mode.overdue not in allowed:
-        raise PolicyError(
-            f"backfill {mode.NAME!r}: {unknown_name('overdue', mode.overdue, allowed)}"
-        )
-
-
-def _parameters_of_cap(mode: Easy | CostBenefit, kappa: float) -> tuple[float, ...]:
-    """Return what the pass of a cap, costs and benefits reads in `Sim.backfill_parameter`."""
-    # Without a cap no job is long, so that none needs an expectation at its start.
-    long = math.inf if mode.cap == math.inf else mode.long
-    log_long = math.log(long) if long > 0 else -math.inf
-    return float(mode.cap), float(long), log_long, float(kappa), float(mode.overdue == "open")
 
 
 def _is_count(value: object) -> bool:

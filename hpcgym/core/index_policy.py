@@ -104,7 +104,7 @@ def urgent_policy(
     """Return SMITH-REGRESSION with urgency: wide jobs come forward before they are overdue.
 
     Args:
-        urgency: What is taken off a wide job's score, once for each `within` seconds beyond `after`.
+        urgency: What is taken off a wide job's score for each `within` seconds beyond `after`.
         after: Wait from which such a job becomes urgent, s.
         within: See urgency, s, > 0.
         narrowest: Share of the machine from which on a job is wide.

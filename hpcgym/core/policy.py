@@ -149,13 +149,8 @@ class Policy:
         """Tell whether a compiled rule scores a job the same at every instant."""
         if self.rule == RULE_WEIGHTS:
             return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        return self.rule not in (
-            RULE_WFP3,
-            RULE_UNICEF,
-            RULE_MULTIFACTOR,
-            RULE_INDEX,
-            RULE_URGENT,
-        )
+        by_time = (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR, RULE_INDEX, RULE_URGENT)
+        return self.rule not in by_time
 
     @property
     def needs_history(self) -> bool:

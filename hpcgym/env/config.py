@@ -132,10 +132,9 @@ class EnvConfig:
         self.reader = ActionReader(self.action, self.n_slots, chosen)
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
-        self.expects = bool(self.expectations) or any(
-            part.expects
-            for part in (*chosen, base, backfill_policy, as_backfill(self.settings.backfill))
-        )
+        read = [policy.expects for policy in (*chosen, base, backfill_policy)]
+        read.append(as_backfill(self.settings.backfill).expects)
+        self.expects = bool(self.expectations) or any(read)
         network_of((*chosen, base, backfill_policy))  # refuses two networks
         self.decide = _checked_decide(self.decide, self.action)
         self._extra_policies = [*chosen, base] if base.expects else chosen

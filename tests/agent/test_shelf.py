@@ -56,7 +56,14 @@ def mine(tmp_path: Path, card_text: str, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_every_policy_has_a_card_and_so_have_other_ways_to_backfill() -> None:
-    others = ("CAPPED-COST-BENEFIT-OPEN", "CONSERVATIVE", "DEPTH-2", "EASY-PLUS-PLUS", "EASY-SJBF", "GANG")
+    others = (
+        "CAPPED-COST-BENEFIT-OPEN",
+        "CONSERVATIVE",
+        "DEPTH-2",
+        "EASY-PLUS-PLUS",
+        "EASY-SJBF",
+        "GANG",
+    )
     others += ("LOOK-AHEAD", "MULTI-QUEUE", "MULTI-QUEUE-ADAPTIVE-DELAY", "RELAXED", "SLACK")
     others += ("SMITH-CAPPED", "SMITH-COST-BENEFIT", "URGENT-CAPPED", "URGENT-CAPPED-COST-BENEFIT")
     others += ("URGENT-CAPPED-COST-BENEFIT-OPEN",)

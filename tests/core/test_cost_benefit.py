@@ -1,6 +1,5 @@
 """The cap, cost-benefit backfilling and urgency: against the reference, and what must hold."""
 
-import itertools
 import math
 import pickle
 from dataclasses import replace
@@ -24,7 +23,8 @@ from hpcgym.core.backfill import CostBenefit, Easy, as_backfill
 from hpcgym.core.history import RING_JOBS, history_of
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.errors import HpcgymError, PolicyError
+from hpcgym.errors import PolicyError
+from hpcgym.scenario.episodes import Episodes
 from research.benchmark import saturated
 from strategies import policies
 
@@ -41,13 +41,15 @@ caps = st.sampled_from((0, 0.2, 0.5, 0.7, 0.97, math.inf))
 @st.composite
 def busy_workloads(draw):
     """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
-    processors = draw(st.sampled_from((4, 7, 10)))
+    processors = draw(st.sampled_from((4, 7, 10, 20)))
     submit, table = 0, []
     for _ in range(draw(st.integers(8, 40))):
         submit += draw(st.sampled_from((0, 0, 0, 5, 10, 20, 60)))
         request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
         run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
-        wide = st.integers(1, processors) | st.sampled_from((1, 1, 2, processors // 2, processors))
+        wide = st.integers(1, processors) | st.sampled_from(
+            (1, 1, 2, 3, processors // 3, processors // 2, processors - 1, processors)
+        )
         table.append((submit, run, request, draw(wide), draw(st.sampled_from((-1, 0, 0, 1)))))
     workload = workload_of(table, processors)
     kinds = st.sampled_from(((0, 5, 60, 2), (0, 60, 60, 1), (1, 300, 600, 4), (1, 10, 300, 1)))
@@ -64,7 +66,7 @@ def modes(draw):
     overdue = draw(st.sampled_from(("guarded", "open")))
     if cap < math.inf and draw(st.booleans()):
         return Easy(cap, long, overdue)
-    return CostBenefit(draw(st.sampled_from((0, 0.05, 0.25, 1, 4))), cap, long, overdue)
+    return CostBenefit(cap, long, overdue, kappa=draw(st.sampled_from((0, 0.05, 0.25, 1, 4))))
 
 
 @st.composite
@@ -143,7 +145,7 @@ def test_whole_logs_start_as_the_reference_says(real_log, log, policy, mode):
 @given(workload=busy_workloads(), given=settings(), overdue=st.sampled_from(("guarded", "open")))
 def test_without_benefit_and_cap_every_start_is_that_of_easy(workload, given, overdue):
     plain = by_package(workload, **given)
-    assert by_package(workload, backfill=CostBenefit(0, overdue=overdue), **given) == plain
+    assert by_package(workload, backfill=CostBenefit(kappa=0, overdue=overdue), **given) == plain
 
 
 @given(workload=busy_workloads(), given=settings())
@@ -167,7 +169,7 @@ def test_without_benefit_jobs_that_outlast_the_shadow_time_take_no_more_than_the
 ):
     # Without jobs of zero seconds an instant has one pass.
     workload = replace(workload, run_time=np.maximum(workload.run_time, 1))
-    mode = CostBenefit(0, cap, 30 if cap < math.inf else 7200)
+    mode = CostBenefit(cap, 30 if cap < math.inf else 7200, kappa=0)
     schedule = hpcgym.simulate(workload, policy, backfill=mode)
     start, q = schedule.start_time, workload.processors
     end = start + workload.requested_time
@@ -185,3 +187,126 @@ def test_without_benefit_jobs_that_outlast_the_shadow_time_take_no_more_than_the
             late = q[behind & (end > ends[first])].sum()
             left.append(free[first] - q[head] - late)
         assert max(left) >= 0
+
+
+def test_a_capped_job_waits_though_all_jobs_fit():
+    table = [(0, 9_000, 9_000, 2, 0), (1, 9_000, 9_000, 2, 1), (2, 60, 60, 1, 2)]
+    jobs = workload_of(table, 5)
+    starts = hpcgym.simulate(jobs, backfill="easy:cap=0.5,long=7200").start_time
+    assert starts.tolist() == [0, 9_000, 2]
+    overdue = hpcgym.simulate(jobs, backfill="easy:cap=0.5", threshold=0).start_time
+    assert overdue.tolist() == [0, 2, 2]  # beyond the threshold at the next event
+    held = hpcgym.simulate(jobs, backfill="easy:cap=0.5,overdue=open", threshold=0).start_time
+    assert held.tolist() == [0, 9_000, 2]
+
+
+def test_a_job_wider_than_the_cap_starts_when_no_other_counts():
+    jobs = workload_of([(0, 9_000, 9_000, 5), (0, 9_000, 9_000, 5)], 5)
+    assert hpcgym.simulate(jobs, backfill="easy:cap=0").start_time.tolist() == [0, 9_000]
+
+
+@pytest.mark.parametrize("mode", ["easy:cap=0.6,long=60", "cost-benefit:kappa=1,cap=0.6,long=60"])
+@given(workload=busy_workloads(), given=settings())
+def test_shortcuts_and_copies_change_nothing(mode, workload, given):
+    expected = by_package(workload, backfill=mode, **given)
+    for full_passes in (False, True):
+        simulator = simulator_of(workload, backfill=mode, full_passes=full_passes, **given)
+        simulator.run()
+        assert simulator.start_time.tolist() == [one.start_time for one in expected]
+    check_copies_go_on_alike(simulator_of(workload, backfill=mode, **given))
+
+
+@given(workload=busy_workloads(), mode=modes())
+def test_many_simulations_at_once_give_the_same_metrics(workload, mode):
+    names = ["FCFS", "SMITH-URGENT", "SAF"]
+    many = hpcgym.simulate_many([workload], names, backfill=mode, metrics=["mean_bsld"])
+    for place, policy in enumerate(names):
+        alone = hpcgym.simulate(workload, policy, backfill=mode).metrics()["mean_bsld"]
+        assert many["mean_bsld"][0, place] == pytest.approx(alone, rel=1e-12)
+
+
+def test_expectations_are_kept_for_the_next_pass(real_log):
+    """Weeks one after the other in one state start as each alone."""
+    schedules = [
+        hpcgym.simulate(whole(real_log(KTH)), "SAF", backfill=H, threshold=200_000).start_time
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*schedules)
+
+
+# --- Texts and refusals ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("easy:cap=0.97", Easy(cap=0.97, long=7200)),
+        ("easy:cap=0.5,long=60,overdue=open", Easy(0.5, 60, "open")),
+        ("cost-benefit", CostBenefit()),
+        ("cost-benefit:kappa=0", CostBenefit(kappa=0)),
+        ("cost-benefit:cap=0.97,long=3600,kappa=0.5", CostBenefit(0.97, 3600, kappa=0.5)),
+    ],
+)
+def test_text_and_object_say_the_same(text, mode):
+    assert as_backfill(text) == mode and str(mode) == text
+    assert pickle.loads(pickle.dumps(mode)) == mode
+    assert SchedulerSettings(backfill=mode).backfill == text
+
+
+def test_texts_may_state_what_is_the_default():
+    assert as_backfill("easy:cap=0.97,long=7200") == Easy(0.97)
+    assert as_backfill("cost-benefit:kappa=0.25,cap=0.97,long=7200") == CostBenefit(0.97)
+    assert as_backfill("easy").number == s.BACKFILL_EASY
+    assert as_backfill("easy").parameters == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("easy:cap=-1", "cap must be a share of the machine >= 0 or inf, got -1"),
+        ("easy:cap=most", "got 'most'"),
+        ("easy:cap=nan", "got nan"),
+        ("easy:long=60", "long is about a cap; it needs cap too, as in cap=0.97"),
+        ("easy:overdue=open", "overdue is about a cap"),
+        ("easy:cap=1,long=-1", "long must be seconds >= 0, got -1"),
+        ("easy:cap=1,overdue=opne", "unknown overdue 'opne'; did you mean 'open'"),
+        ("cost-benefit:kapa=1", "did you mean 'kappa'"),
+        ("cost-benefit:kappa=-1", "kappa must be >= 0, got -1"),
+        ("cost-benefit:kappa=inf", "got inf"),
+        ("cost-benefit:long=60", "it needs cap too"),
+        ("cost-benefits", "did you mean 'cost-benefit'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(text, message):
+    with pytest.raises(PolicyError) as refused:
+        as_backfill(text)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("mode", ["easy:cap=0.97", "cost-benefit"])
+def test_settings_refuse_what_the_modes_cannot_do(mode):
+    with pytest.raises(PolicyError, match="until they end, and event_semantics 'pyss'"):
+        SchedulerSettings(backfill=mode, event_semantics="pyss")
+    with pytest.raises(PolicyError, match="plans with a backfill that keeps nothing"):
+        SchedulerSettings("DYNP", backfill=mode)
+    nodes = Episodes("hetero-64-weeks").workload(0)
+    with pytest.raises(PolicyError, match="counts processors; on a machine of nodes these work"):
+        hpcgym.simulate(nodes, backfill=mode)
+
+
+def test_urgency_by_its_numbers():
+    assert urgent_policy() is hpcgym.as_policy("smith-urgent")
+    assert urgent_policy(0).name == "urgent:urgency=0"
+    assert urgent_policy(2, name="MINE").name == "MINE"
+    for wrong in ({"urgency": -1}, {"within": 0}, {"widest": math.nan}, {"after": 1e13}):
+        with pytest.raises(PolicyError, match="must be a number from 0 to 1e"):
+            urgent_policy(**wrong)
+
+
+def test_without_urgency_and_crowding_the_order_is_that_of_the_regression(real_log):
+    log = whole(real_log(KTH))
+    plain, none = (
+        hpcgym.simulate(log, order, backfill=H)
+        for order in ("SMITH-REGRESSION", urgent_policy(0, crowding=0))
+    )
+    np.testing.assert_array_equal(plain.start_time, none.start_time)
