@@ -44,7 +44,7 @@ def busy_workloads(draw):
     processors = draw(st.sampled_from((4, 7, 10, 20)))
     submit, table = 0, []
     for _ in range(draw(st.integers(8, 40))):
-        submit += draw(st.sampled_from((0, 0, 0, 5, 10, 20, 60)))
+        submit += draw(st.sampled_from((0, 0, 0, 0, 0, 5, 10, 20)))
         request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
         run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
         wide = st.integers(1, processors) | st.sampled_from(
@@ -198,6 +198,13 @@ def test_a_capped_job_waits_though_all_jobs_fit():
     assert overdue.tolist() == [0, 2, 2]  # beyond the threshold at the next event
     held = hpcgym.simulate(jobs, backfill="easy:cap=0.5,overdue=open", threshold=0).start_time
     assert held.tolist() == [0, 9_000, 2]
+
+
+def test_a_start_behind_the_head_blocks_the_next_long_job():
+    table = [(0, 100, 100, 3), (1, 50, 50, 10), (1, 70, 70, 3), (1, 70, 70, 3), (1, 50, 50, 3)]
+    jobs = workload_of([(*row, user) for user, row in enumerate(table)], 10)
+    starts = hpcgym.simulate(jobs, backfill="easy:cap=0.5,long=60").start_time
+    assert starts[2] == 1 and starts[3] > 1 and starts[4] == 1
 
 
 def test_a_job_wider_than_the_cap_starts_when_no_other_counts():

@@ -51,12 +51,21 @@ def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 @kernel
 def list_unblocked(jobs: Jobs, sim: Sim) -> int:
-    """List the waiting jobs that are not blocked, the last of the base order first; count them."""
+    """List the waiting jobs that are not blocked, the last of the base order first; count them.
+
+    Return 0 if none of them fits.
+    """
     n = 0
+    some_fits = False
     for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
-        if not is_blocked(jobs, sim, sim.scratch[place]):
-            sim.scratch[n] = sim.scratch[place]
+        job = sim.scratch[place]
+        if not is_blocked(jobs, sim, job):
+            some_fits = some_fits or jobs.processors[job] <= sim.free
+            sim.scratch[n] = job
             n += 1
+    # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
+    if not some_fits:
+        return 0
     for place in range(n // 2):
         job = sim.scratch[place]
         sim.scratch[place] = sim.scratch[n - 1 - place]
