@@ -201,9 +201,10 @@ def test_a_capped_job_waits_though_all_jobs_fit():
 
 
 def test_a_start_behind_the_head_blocks_the_next_long_job():
-    table = [(0, 100, 100, 3), (1, 50, 50, 10), (1, 70, 70, 3), (1, 70, 70, 3), (1, 50, 50, 3)]
-    jobs = workload_of([(*row, user) for user, row in enumerate(table)], 10)
-    starts = hpcgym.simulate(jobs, backfill="easy:cap=0.5,long=60").start_time
+    table = [(0, 60, 60, 4), (1, 50, 50, 9), (1, 70, 70, 2), (1, 70, 70, 1), (1, 50, 50, 1)]
+    jobs = workload_of([(*row, user) for user, row in enumerate(table)], 12)
+    assert hpcgym.simulate(jobs).start_time[2:].tolist() == [1, 1, 1]
+    starts = hpcgym.simulate(jobs, backfill="easy:cap=0.2,long=60").start_time
     assert starts[2] == 1 and starts[3] > 1 and starts[4] == 1
 
 
