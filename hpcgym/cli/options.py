@@ -60,8 +60,9 @@ BACKFILL = typer.Option(
     rich_help_panel=SCHEDULER,
     metavar="MODE",
     help="Backfilling mode: none, easy, easy:cap=0.97, conservative, depth:k=3, multi-queue, "
-    "look-ahead, relaxed, slack:c=1, cost-benefit, gang. Parameters follow a colon: multi-queue:delay=2500. In simulate and "
-    "plot also file.py:Name or module:Name, one of your own.",
+    "look-ahead, relaxed, slack:c=1, cost-benefit, gang. Parameters follow a colon: "
+    "multi-queue:delay=2500. In simulate and plot also file.py:Name or module:Name, one of your "
+    "own.",
 )
 BACKFILL_ORDER = typer.Option(
     rich_help_panel=SCHEDULER, help="Order of backfill candidates; default as the policy's."
