@@ -182,10 +182,15 @@ def unit_divisors(
     return np.array([m, e, t, e, 1.0 + t / 3600.0, m * e])
 
 
+AFTER_V0 = ("SMITH-URGENT",)
+"""Policies newer than `HPCBatch-v0`, whose actions stay as they are. They can be named."""
+
+
 def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
     """Return the policies that a "policy" action chooses among, in the order given.
 
-    Without names these are all that a step can run: those that do not order in Python.
+    Without names these are all that a step can run: those that do not order in Python, but for
+    `AFTER_V0`.
 
     Raises:
         PolicyError: An unknown name.
@@ -193,7 +198,7 @@ def steppable_policies(names: Sequence[str] | None) -> list[Policy]:
     """
     if names is None:
         every = [as_policy(name) for name in policy_names()]
-        return [policy for policy in every if not policy.is_python]
+        return [policy for policy in every if not policy.is_python and policy.name not in AFTER_V0]
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ScenarioError(f"policies must be a list of names, got {names!r}")
     chosen = [as_policy(name) for name in names]

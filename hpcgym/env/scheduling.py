@@ -174,7 +174,8 @@ schedule; -1 until the episode is over |
             actions `weights` and `policy`; each pass in between uses the same rule.
         reward: See Rewards.
         baseline: Policy of the paired baseline; None = not paired.
-        policies: Names a `policy` action chooses among; None = all.
+        policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
+            newer than this version of the environment.
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
         observation: `"dict"` or `"flat"`; see Observation Space.
