@@ -118,7 +118,7 @@ def test_interrupted_cross_validation_goes_on_with_resume(
         (["weights", "--scenario", "tinny"], "did you mean 'tiny'"),
         (["weights", "--scenario", "tiny"], "too few for 5 blocks"),
         (["weights", "--replicas", "0"], "need both above 0"),
-        (["SAF", "--seeds", "0"], "at least 1 training seed"),
+        (["SAF", "--seeds", "0"], "seeds must be a whole number from 1 to"),
         (["SAF", "--resume"], "--resume goes with --output"),
         (["SAF", "--references"], "are now called --baselines and --no-baselines"),
         (["SAF", "--no-references"], "are now called --baselines and --no-baselines"),

@@ -213,7 +213,7 @@ def test_figures_by_partition_and_resource_follow(
         (["--policy", "q=one"], ["weight of q must be a number"]),
         (["--backfill", "esay"], ["did you mean 'easy'"]),
         (["--backfill-order", "SPFF"], ["did you mean 'SPF'"]),
-        (["--threshold", "-5"], ["--threshold '-5'", "at least 0", "'none'"]),
+        (["--threshold", "-5"], ["--threshold '-5'", "whole seconds, 0 to", "'none'"]),
         (["--threshold", "1.5"], ["--threshold '1.5'", "whole seconds"]),
         (["--estimates", "exat"], ["did you mean 'exact'"]),
         (["--correction", "reqtme"], ["did you mean 'reqtime'"]),

@@ -374,7 +374,7 @@ def test_who_plans_with_the_run_times_of_a_scenario_is_clairvoyant() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seeds": 0}, "at least 1 training seed"),
+        ({"seeds": 0}, "seeds must be a whole number from 1 to .*, got 0"),
         ({"folds": 1}, "at least 2 blocks"),
         ({"folds": 9}, "too few for 9 blocks"),
         ({"blocks": [6]}, "blocks have numbers from 1 to 5, got 6"),

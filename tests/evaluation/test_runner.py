@@ -274,9 +274,9 @@ def test_single_week_has_no_interval_and_says_so(episodes: Episodes) -> None:
         (["FCFS", "fcfs"], {}, "two agents are called FCFS"),
         (["FCFS"], {"jitter": 600}, "need both"),
         (["FCFS"], {"replicas": 3}, "need both"),
-        (["FCFS"], {"jitter": -1, "replicas": 3}, "need both"),
+        (["FCFS"], {"jitter": -1, "replicas": 3}, "jitter must be a whole number from 0"),
         (["FCFS"], {"processes": 0}, "processes must be a whole number from 1"),
-        (["FCFS"], {"seed": -1}, "a seed must be at least 0"),
+        (["FCFS"], {"seed": -1}, "a seed must be a whole number from 0, got -1"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(
