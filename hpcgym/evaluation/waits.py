@@ -116,9 +116,9 @@ def long_waits(
         (8.0, 8.0, 0.25)
     """
     every = np.ones((1, len(agent)))
-    own, other = (
-        [_statistics(weeks, threshold, np.vstack([every, draws])) for weeks in (agent, baseline)]
-    )
+    own, other = [
+        _statistics(weeks, threshold, np.vstack([every, draws])) for weeks in (agent, baseline)
+    ]
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = [mine / theirs for mine, theirs in zip(own, other, strict=True)]
     return LongWaits(

@@ -1,0 +1,251 @@
+"""What each rung from FCFS to clairvoyance is worth, at which price, to whom, and in which weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from hpcgym.agent import RuleAgent, load_card
+from hpcgym.agent.contest import UNKNOWN
+from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
+from hpcgym.evaluation.aggregate import aggregate_logs
+from hpcgym.evaluation.runner import Runner
+from hpcgym.evaluation.statistics import (
+    Estimate,
+    FloatArray,
+    Resampled,
+    draw_weeks,
+    geometric_mean,
+)
+from hpcgym.report.front import FrontPoint
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.trace.resample import JITTER_S
+
+FIVE = ("kth-sp2-weeks", "ctc-sp2-weeks", "sdsc-sp2-weeks", "sdsc-blue-weeks", "hpc2n-weeks")
+BESIDE = ("sdsc-par-weeks", "cea-curie-weeks")
+"""Logs that means are taken over, and logs that stand beside them."""
+
+H = "URGENT-CAPPED-COST-BENEFIT"
+AGENTS = (
+    *("FCFS", "SPF", "SAF", "SMITH", "SMITH-REGRESSION", "SMITH-URGENT", "SMITH-CAPPED"),
+    *("SMITH-COST-BENEFIT", "URGENT-CAPPED", H, f"{H}-OPEN", "CAPPED-COST-BENEFIT-OPEN"),
+)
+CLAIRVOYANT = ("clairvoyant SAF", "clairvoyant SMITH")
+EXACT = {
+    f"{H}, exact run times": ("SMITH-URGENT", H),
+    "CAPPED-COST-BENEFIT-OPEN, exact run times": ("SMITH-REGRESSION", "CAPPED-COST-BENEFIT-OPEN"),
+}
+"""Order and card of agents that plan with run times in place of requests, and so expect them."""
+
+THRESHOLDS_S = (50_000, 100_000, 150_000, 300_000, 500_000, None)
+"""Thresholds of SAF beside the scenarios' own."""
+
+SIZES = {"up to 10 %": 0.1, "10 to 50 %": 0.5, "over 50 %": 1.0}
+"""Classes of jobs by the largest share of the machine."""
+
+RUN_TIMES_S = {"up to 5 min": 300, "5 min to 2 h": 7_200, "over 2 h": np.inf}
+"""Classes of jobs by the longest run time, s."""
+
+
+def rungs(scenarios: Sequence[str], replicas: int, resume: Path | None) -> CrossValidationResult:
+    """Run every rung on every week of some logs."""
+    know = [
+        RuleAgent(
+            order, backfill=load_card(card).environment["backfill"], estimates="exact", name=name
+        )
+        for name, (order, card) in EXACT.items()
+    ]
+    return cross_validate(
+        [*AGENTS, *know],
+        scenarios,
+        jitter=JITTER_S if replicas else 0,
+        replicas=replicas,
+        baselines=CLAIRVOYANT,
+        resume=resume,
+    )
+
+
+def with_thresholds(evaluation: Evaluation, resume: Path | None) -> Evaluation:
+    """Add SAF under other thresholds to an evaluation, on the same weeks and copies."""
+    frames, waits = [evaluation.frame], dict(evaluation.waits)
+    spec = Episodes(evaluation.scenario).scenario
+    for threshold in THRESHOLDS_S:
+        changed = replace(spec, scheduler=replace(spec.scheduler, threshold_s=threshold))
+        found = evaluate(
+            ["SAF"],
+            Episodes(changed),
+            jitter=evaluation.jitter,
+            replicas=evaluation.replicas,
+            seed=evaluation.seed,
+            resume=resume,
+        )
+        name = saf_under(threshold)
+        frames.append(found.frame.assign(agent=name))
+        waits |= {(name, week, copy): one for (_, week, copy), one in found.waits.items()}
+    return replace(
+        evaluation,
+        frame=pd.concat(frames, ignore_index=True),
+        waits=waits,
+        contests={**evaluation.contests, **{saf_under(one): UNKNOWN for one in THRESHOLDS_S}},
+    )
+
+
+def saf_under(threshold: int | None) -> str:
+    """Name SAF under another threshold."""
+    return "SAF, no threshold" if threshold is None else f"SAF, {threshold // 1000},000 s"
+
+
+def summary_of(logs: Sequence[Evaluation], beside: Sequence[Evaluation]) -> pd.DataFrame:
+    """Return one row per log and agent, and rows over the logs that count; see `Evaluation`."""
+    frames = []
+    for one in (*logs, *beside):
+        frame = one.summary()
+        frame.insert(0, "scenario", one.scenario)
+        frames.append(frame)
+    found = []
+    for one in aggregate_logs(logs):
+        columns: dict[str, object] = {"scenario": "all logs", "agent": one.agent}
+        columns |= {"contest": one.contest, **one.ratio.columns("ratio")}
+        columns |= one.log_ratio.columns("log_ratio")
+        for name, ratio in zip(("p999_wait", "max_wait", "share_beyond"), one.waits, strict=True):
+            columns |= ratio.columns(f"{name}_ratio")
+        found.append(columns)
+    return pd.concat([*frames, pd.DataFrame(found)], ignore_index=True)
+
+
+def front_points(logs: Sequence[Evaluation], names: Mapping[str, str]) -> list[FrontPoint]:
+    """Return agents by the labels that a picture gives them, in its order."""
+    found = {one.agent: one for one in aggregate_logs(logs)}
+    return [
+        FrontPoint(label, found[name].contest, found[name].ratio, found[name].waits[0])
+        for name, label in names.items()
+    ]
+
+
+@dataclass
+class ClassSums:
+    """Sums over the jobs of each class of one agent's runs, week by week.
+
+    Attributes:
+        sums: Shape (3, n_weeks, n_sizes, n_run_times): jobs, bounded slowdowns, waits.
+    """
+
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, runner: Runner, agent: int) -> ClassSums:
+        """Run an agent on all weeks and copies."""
+        found = np.zeros((3, len(runner.episodes), len(SIZES), len(RUN_TIMES_S)))
+        for week in range(len(runner.episodes)):
+            for replica in range(runner.replicas + 1):
+                jobs = runner.replica(week, replica)
+                schedule = runner.schedule(agent, jobs)
+                share = jobs.processors / jobs.machine_processors
+                size = np.searchsorted(list(SIZES.values()), share)
+                run_time = np.searchsorted(list(RUN_TIMES_S.values()), schedule.run_time)
+                values = (np.ones(len(share)), schedule.bsld(), schedule.wait_time)
+                for place, column in enumerate(values):
+                    np.add.at(found[place, week], (size, run_time), column)
+        return cls(found)
+
+
+def class_ratios(
+    scenarios: Sequence[str], agents: Sequence[str], replicas: int
+) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Compare agents with SAF by class of jobs; yield a table for each agent.
+
+    A row per class: its share of the jobs and of SAF's sum of bounded slowdowns, in the mean over
+    the logs; the geometric means over the logs of the ratios to SAF of bounded slowdown and wait.
+    """
+    sums = {name: [] for name in ("SAF", *agents)}
+    draws = []
+    for log, scenario in enumerate(scenarios):
+        episodes = Episodes(scenario)
+        cards = [load_card(name).agent for name in sums]
+        runner = Runner(cards, episodes, JITTER_S if replicas else 0, replicas, 0)
+        draws.append(draw_weeks(len(episodes), seed=(0, log)))
+        for place, name in enumerate(sums):
+            sums[name].append(ClassSums.of(runner, place).sums)
+    whole = [one.sum(axis=(1, 2, 3), keepdims=True) for one in sums["SAF"]]
+    shares = np.mean(
+        [one.sum(axis=1) / all_[:, 0] for one, all_ in zip(sums["SAF"], whole, strict=True)], 0
+    )
+    for name in agents:
+        rows = []
+        for size, width in enumerate(SIZES):
+            for length, run_time in enumerate(RUN_TIMES_S):
+                place = (..., size, length)
+                ratios = [
+                    geometric_mean(
+                        [
+                            _ratio(own[kind][place], saf[kind][place], drawn)
+                            for own, saf, drawn in zip(sums[name], sums["SAF"], draws, strict=True)
+                        ]
+                    ).estimate
+                    for kind in (1, 2)
+                ]
+                rows.append(
+                    {
+                        "size": width,
+                        "run time": run_time,
+                        "jobs": f"{100 * shares[0, size, length]:.1f} %",
+                        "of SAF's sum": f"{100 * shares[1, size, length]:.1f} %",
+                        "bounded slowdown": str(ratios[0]),
+                        "wait": str(ratios[1]),
+                    }
+                )
+        yield name, pd.DataFrame(rows)
+
+
+def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:
+    """Return the ratio of sums over weeks, and over the weeks of every sample."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(np.float64(agent.sum()) / baseline.sum())
+        return Resampled(value, (draws @ agent) / (draws @ baseline), (len(agent),))
+
+
+def weeks_of(evaluation: Evaluation, agent: str) -> pd.DataFrame:
+    """Return what an agent gains over SAF in each week, the most lost first.
+
+    `lost_copies` of the originals and copies are worse than SAF's; `share` is the week's part of
+    SAF's sum.
+    """
+    own, saf = evaluation.values(agent), evaluation.baseline_values(agent)
+    change = (own - saf).mean(axis=1)
+    found = pd.DataFrame(
+        {
+            "log": evaluation.scenario.removesuffix("-weeks"),
+            "week": evaluation.weeks,
+            "SAF": saf.mean(axis=1),
+            "agent": own.mean(axis=1),
+            "change": change / saf.mean(axis=1).sum(),
+            "lost_copies": (own > saf).sum(axis=1),
+            "share": saf.mean(axis=1) / saf.mean(axis=1).sum(),
+        }
+    )
+    return found.sort_values("change", ascending=False, ignore_index=True)
+
+
+def by_weight(logs: Iterable[Evaluation], agent: str) -> pd.DataFrame:
+    """Return the ratio to SAF in each third of a log's weeks, from light to heavy ones."""
+    rows = []
+    for one in logs:
+        own, saf = (v.mean(axis=1) for v in (one.values(agent), one.baseline_values(agent)))
+        row: dict[str, object] = {"log": one.scenario.removesuffix("-weeks")}
+        thirds = np.array_split(np.argsort(saf), 3)
+        for name, weeks in zip(("light", "middle", "heavy"), thirds, strict=True):
+            ratio = _ratio(own[weeks], saf[weeks], draw_weeks(len(weeks)))
+            row[f"{name} weeks"] = str(ratio.estimate)
+        row["weeks better, worse"] = f"{(own < saf).sum()}, {(own > saf).sum()}"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def cell(estimate: Estimate) -> str:
+    """Format a ratio and its interval for Markdown; bold where the whole interval is below 1."""
+    text = str(estimate)
+    return f"**{text}**" if estimate.high is not None and estimate.high < 1 else text
