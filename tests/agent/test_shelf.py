@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import read_card
-from hpcgym.agent.result_table import FILE, Result, forget_results, read_results, write_results
+from hpcgym.agent.result_table import COLUMNS, FILE, Result, forget_results, read_results, write_results
 from hpcgym.agent.shelf import index_markdown
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
@@ -261,8 +261,8 @@ def test_card_that_holds_results_is_refused_and_says_where_they_go(mine: Path) -
         (",5.0,", ",,", "line 2: sum_bsld must be a number, got ''"),
         ("sum_bsld", "sum_bslt", "unknown column 'sum_bslt'; did you mean 'sum_bsld'"),
         ("replicas,", "", "replicas missing"),
-        (",2,0,2.5", ",0,2.5", "line 2: a row has 15 cells"),
-        (",2,0,2.5", ",2,0,0,2.5", "line 2: a row has 15 cells"),
+        (",2,0,2.5", ",0,2.5", f"line 2: a row has {len(COLUMNS)} cells"),
+        (",2,0,2.5", ",2,0,0,2.5", f"line 2: a row has {len(COLUMNS)} cells"),
     ],
 )
 def test_results_that_are_not_understood_are_refused(
