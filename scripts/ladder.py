@@ -53,7 +53,7 @@ def main() -> int:
             rungs(logs, beside, options.replicas, folder)
         if "classes" in options.parts:
             agents = ("SMITH-REGRESSION", ladder.H, f"{ladder.H}-OPEN")
-            for name, table in ladder.class_ratios(logs, agents, options.replicas):
+            for name, table in ladder.class_tables(logs, agents, options.replicas):
                 print(f"\n{name}\n\n{machine_text(table, 'markdown')}", flush=True)
     except HpcgymError as error:
         sys.exit(f"ladder: {error}")

@@ -29,7 +29,6 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache
-from hpcgym.evaluation.waits import waits_of
 from hpcgym.evaluation.runner import (
     DEFAULT_SCENARIO,
     RATIO_BASELINE,
@@ -41,6 +40,7 @@ from hpcgym.evaluation.runner import (
     refuse_one_name_twice,
     run_tasks,
 )
+from hpcgym.evaluation.waits import waits_of
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import Scenario
 from hpcgym.trace.resample import JITTER_S

@@ -63,10 +63,10 @@ def front_figure(
 def _draw_point(axes: Axes, one: FrontPoint, colour: str) -> None:
     """Draw an agent as a mark with its two intervals, where it has them."""
     x, y = one.p999_wait, one.mean_bsld
-    if x.low is not None and y.low is not None:
-        faint = {"color": colour, "linewidth": 1.0, "alpha": 0.35}
-        axes.plot((x.low, x.high), (y.value, y.value), **faint)
-        axes.plot((x.value, x.value), (y.low, y.high), **faint)
+    if x.low is not None and x.high is not None:
+        axes.hlines(y.value, x.low, x.high, colors=colour, linewidth=1.0, alpha=0.35)
+    if y.low is not None and y.high is not None:
+        axes.vlines(x.value, y.low, y.high, colors=colour, linewidth=1.0, alpha=0.35)
     axes.plot(x.value, y.value, MARKS[one.contest], color=colour, markersize=8)
     _name(axes, one, colour)
 

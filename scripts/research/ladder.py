@@ -1,9 +1,9 @@
-"""What each rung from FCFS to clairvoyance is worth, at which price, to whom, and in which weeks."""
+"""What each rung from FCFS to clairvoyance is worth, at which price, to whom and in which weeks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from hpcgym.agent import RuleAgent, load_card
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
-from hpcgym.evaluation.aggregate import aggregate_logs
+from hpcgym.evaluation.aggregate import aggregate_frame, aggregate_logs
 from hpcgym.evaluation.runner import Runner
 from hpcgym.evaluation.statistics import (
     Estimate,
@@ -100,21 +100,13 @@ def saf_under(threshold: int | None) -> str:
 
 
 def summary_of(logs: Sequence[Evaluation], beside: Sequence[Evaluation]) -> pd.DataFrame:
-    """Return one row per log and agent, and rows over the logs that count; see `Evaluation`."""
+    """Return one row per log and agent, as `Evaluation.summary`, and rows over logs that count."""
     frames = []
     for one in (*logs, *beside):
         frame = one.summary()
         frame.insert(0, "scenario", one.scenario)
         frames.append(frame)
-    found = []
-    for one in aggregate_logs(logs):
-        columns: dict[str, object] = {"scenario": "all logs", "agent": one.agent}
-        columns |= {"contest": one.contest, **one.ratio.columns("ratio")}
-        columns |= one.log_ratio.columns("log_ratio")
-        for name, ratio in zip(("p999_wait", "max_wait", "share_beyond"), one.waits, strict=True):
-            columns |= ratio.columns(f"{name}_ratio")
-        found.append(columns)
-    return pd.concat([*frames, pd.DataFrame(found)], ignore_index=True)
+    return pd.concat([*frames, aggregate_frame(aggregate_logs(logs))], ignore_index=True)
 
 
 def front_points(logs: Sequence[Evaluation], names: Mapping[str, str]) -> list[FrontPoint]:
@@ -126,34 +118,27 @@ def front_points(logs: Sequence[Evaluation], names: Mapping[str, str]) -> list[F
     ]
 
 
-@dataclass
-class ClassSums:
-    """Sums over the jobs of each class of one agent's runs, week by week.
+def class_sums(runner: Runner, agent: int) -> FloatArray:
+    """Run an agent on all weeks and copies, and sum over the jobs of each class.
 
-    Attributes:
-        sums: Shape (3, n_weeks, n_sizes, n_run_times): jobs, bounded slowdowns, waits.
+    Returns:
+        Jobs, bounded slowdowns and waits, shape (3, n_sizes, n_run_times, n_weeks).
     """
-
-    sums: FloatArray
-
-    @classmethod
-    def of(cls, runner: Runner, agent: int) -> ClassSums:
-        """Run an agent on all weeks and copies."""
-        found = np.zeros((3, len(runner.episodes), len(SIZES), len(RUN_TIMES_S)))
-        for week in range(len(runner.episodes)):
-            for replica in range(runner.replicas + 1):
-                jobs = runner.replica(week, replica)
-                schedule = runner.schedule(agent, jobs)
-                share = jobs.processors / jobs.machine_processors
-                size = np.searchsorted(list(SIZES.values()), share)
-                run_time = np.searchsorted(list(RUN_TIMES_S.values()), schedule.run_time)
-                values = (np.ones(len(share)), schedule.bsld(), schedule.wait_time)
-                for place, column in enumerate(values):
-                    np.add.at(found[place, week], (size, run_time), column)
-        return cls(found)
+    found = np.zeros((3, len(SIZES), len(RUN_TIMES_S), len(runner.episodes)))
+    for week in range(len(runner.episodes)):
+        for replica in range(runner.replicas + 1):
+            jobs = runner.replica(week, replica)
+            schedule = runner.schedule(agent, jobs)
+            share = jobs.processors / jobs.machine_processors
+            size = np.searchsorted(list(SIZES.values()), share)
+            run_time = np.searchsorted(list(RUN_TIMES_S.values()), schedule.run_time)
+            values = (np.ones(len(share)), schedule.bsld(), schedule.wait_time)
+            for place, column in enumerate(values):
+                np.add.at(found[place, :, :, week], (size, run_time), column)
+    return found
 
 
-def class_ratios(
+def class_tables(
     scenarios: Sequence[str], agents: Sequence[str], replicas: int
 ) -> Iterator[tuple[str, pd.DataFrame]]:
     """Compare agents with SAF by class of jobs; yield a table for each agent.
@@ -161,44 +146,35 @@ def class_ratios(
     A row per class: its share of the jobs and of SAF's sum of bounded slowdowns, in the mean over
     the logs; the geometric means over the logs of the ratios to SAF of bounded slowdown and wait.
     """
-    sums = {name: [] for name in ("SAF", *agents)}
-    draws = []
-    for log, scenario in enumerate(scenarios):
-        episodes = Episodes(scenario)
-        cards = [load_card(name).agent for name in sums]
-        runner = Runner(cards, episodes, JITTER_S if replicas else 0, replicas, 0)
-        draws.append(draw_weeks(len(episodes), seed=(0, log)))
-        for place, name in enumerate(sums):
-            sums[name].append(ClassSums.of(runner, place).sums)
-    whole = [one.sum(axis=(1, 2, 3), keepdims=True) for one in sums["SAF"]]
-    shares = np.mean(
-        [one.sum(axis=1) / all_[:, 0] for one, all_ in zip(sums["SAF"], whole, strict=True)], 0
-    )
+    sums: dict[str, list[FloatArray]] = {name: [] for name in ("SAF", *agents)}
+    for scenario in scenarios:
+        rules = [load_card(name).agent for name in sums]
+        jitter = JITTER_S if replicas else 0
+        runner = Runner(rules, Episodes(scenario), jitter, replicas, 0)
+        for agent, name in enumerate(sums):
+            sums[name].append(class_sums(runner, agent))
+    parts = [one.sum(axis=3) for one in sums["SAF"]]
+    shares = np.mean([one / one.sum(axis=(1, 2), keepdims=True) for one in parts], axis=0)
     for name in agents:
         rows = []
-        for size, width in enumerate(SIZES):
-            for length, run_time in enumerate(RUN_TIMES_S):
-                place = (..., size, length)
-                ratios = [
-                    geometric_mean(
-                        [
-                            _ratio(own[kind][place], saf[kind][place], drawn)
-                            for own, saf, drawn in zip(sums[name], sums["SAF"], draws, strict=True)
-                        ]
-                    ).estimate
-                    for kind in (1, 2)
-                ]
-                rows.append(
-                    {
-                        "size": width,
-                        "run time": run_time,
-                        "jobs": f"{100 * shares[0, size, length]:.1f} %",
-                        "of SAF's sum": f"{100 * shares[1, size, length]:.1f} %",
-                        "bounded slowdown": str(ratios[0]),
-                        "wait": str(ratios[1]),
-                    }
-                )
+        for place in np.ndindex(len(SIZES), len(RUN_TIMES_S)):
+            row = {"size": list(SIZES)[place[0]], "run time": list(RUN_TIMES_S)[place[1]]}
+            for kind, column in enumerate(("jobs", "of SAF's sum")):
+                row[column] = f"{100 * shares[kind][place]:.1f} %"
+            for kind, column in ((1, "bounded slowdown"), (2, "wait")):
+                pairs = zip(sums[name], sums["SAF"], strict=True)
+                found = [(own[kind][place], saf[kind][place]) for own, saf in pairs]
+                row[column] = str(ratio_of(found))
+            rows.append(row)
         yield name, pd.DataFrame(rows)
+
+
+def ratio_of(logs: Sequence[tuple[FloatArray, FloatArray]]) -> Estimate:
+    """Return the geometric mean over logs of a ratio of sums over weeks, agent and SAF."""
+    drawn = [draw_weeks(len(own), seed=(0, log)) for log, (own, _) in enumerate(logs)]
+    return geometric_mean(
+        [_ratio(own, saf, draws) for (own, saf), draws in zip(logs, drawn, strict=True)]
+    ).estimate
 
 
 def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:

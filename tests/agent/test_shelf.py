@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import read_card
-from hpcgym.agent.result_table import COLUMNS, FILE, Result, forget_results, read_results, write_results
+from hpcgym.agent.result_table import (
+    COLUMNS,
+    FILE,
+    Result,
+    forget_results,
+    read_results,
+    write_results,
+)
 from hpcgym.agent.shelf import index_markdown
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
