@@ -21,6 +21,7 @@ from hpcgym.evaluation.waits import (
     interval_text,
     long_waits,
     table_columns,
+    unpacked,
 )
 from hpcgym.output import writing
 from hpcgym.text_table import Column, TextTable, duration, fixed
@@ -73,7 +74,7 @@ class Evaluation:
             `label`, `replica`, every metric of `hpcgym.core.metrics.summary`, and on a machine of
             nodes those of `hpcgym.evaluation.on_nodes`. An agent may lack weeks or replicas, the
             same replicas in every week; the baseline has all.
-        waits: The waits of every run.
+        waits: The waits of every run, packed.
         threshold: The scenario's, s, or None.
         contests: Contest of each agent; see `hpcgym.agent.contest`.
         baseline: Agent the ratios are taken to.
@@ -143,7 +144,7 @@ class Evaluation:
         groups = rows.groupby("week", sort=False)["replica"]
         keys = [[(week, one) for one in replicas] for week, replicas in groups]
         own, other = (
-            [np.sort(np.concatenate([self.waits[name, *key] for key in week])) for week in keys]
+            [unpacked(text for key in week for text in self.waits[name, *key]) for week in keys]
             for name in (agent, self.baseline)
         )
         return own, other

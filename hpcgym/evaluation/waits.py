@@ -27,8 +27,8 @@ IntArray = NDArray[np.int64]
 ONE_IN = 1000
 """One job in so many may wait longer than p99.9."""
 
-Waits: TypeAlias = Mapping[tuple[str, int, int], IntArray]
-"""The waits of every run, ascending, s, by agent, week and replica; of all training seeds."""
+Waits: TypeAlias = Mapping[tuple[str, int, int], Sequence[str]]
+"""The packed waits of all training seeds, by agent, week and replica."""
 
 STATISTICS = ("p999_wait_time", "max_wait_time", "share_beyond_threshold")
 RATIOS = ("p999_wait_ratio", "max_wait_ratio", "share_beyond_ratio")
@@ -88,10 +88,10 @@ def unpacked(texts: Iterable[str]) -> IntArray:
     return np.sort(np.concatenate([np.cumsum(gaps) for gaps in runs]))
 
 
-def waits_of(runs: pd.DataFrame, texts: pd.Series[str]) -> dict[tuple[str, int, int], IntArray]:
-    """Return the waits of runs whose waits are packed in a column of their own."""
+def waits_of(runs: pd.DataFrame, texts: pd.Series[str]) -> dict[tuple[str, int, int], list[str]]:
+    """Return the packed waits of runs, which are in a column of their own."""
     keys = [runs[name] for name in ("agent", "week", "replica")]
-    return {key: unpacked(some) for key, some in texts.groupby(keys, sort=False)}
+    return {key: list(some) for key, some in texts.groupby(keys, sort=False)}
 
 
 def long_waits(
