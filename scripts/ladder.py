@@ -106,8 +106,8 @@ def estimate_in(row: "pd.Series[float]", name: str) -> Estimate:
 def show_weeks(logs: list[Evaluation]) -> None:
     """Print by weight of the weeks, and the weeks that cost H most."""
     print(f"\nby weight\n\n{machine_text(ladder.by_weight(logs, ladder.H), 'markdown')}")
-    lost = [ladder.weeks_of(one, ladder.H).head(3) for one in logs]
-    print(f"\nlost\n\n{machine_text(pd.concat(lost).round(4), 'markdown')}", flush=True)
+    lost = [ladder.lost_weeks(one, ladder.H, 3) for one in logs]
+    print(f"\nlost\n\n{machine_text(pd.concat(lost), 'markdown')}", flush=True)
 
 
 if __name__ == "__main__":

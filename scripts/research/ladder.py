@@ -206,6 +206,41 @@ def weeks_of(evaluation: Evaluation, agent: str) -> pd.DataFrame:
     return found.sort_values("change", ascending=False, ignore_index=True)
 
 
+def lost_jobs(runner: Runner, number: int) -> dict[str, object]:
+    """Return what the ten jobs of a week that lose most to SAF's schedule have in common.
+
+    The runner's agents are SAF and the one compared. Means are over the week and its copies.
+    """
+    found = []
+    week = runner.episodes.position(number)
+    for replica in range(runner.replicas + 1):
+        jobs = runner.replica(week, replica)
+        saf, own = (runner.schedule(agent, jobs) for agent in (0, 1))
+        lost = own.bsld() - saf.bsld()
+        ten = np.argsort(lost)[-10:]
+        ran, asked = saf.run_time[ten], jobs.requested_time[ten]
+        counts = (ran <= 120).sum(), (asked > 7_200).sum(), len(np.unique(jobs.user_index[ten]))
+        found.append((lost.sum(), lost[ten].sum(), *counts))
+    total, of_ten, short, asked_long, users = np.mean(found, axis=0)
+    return {
+        "ten jobs lose": f"{of_ten / total:.1f} times that",
+        "run up to 2 min": f"{short:.1f}",
+        "ask for over 2 h": f"{asked_long:.1f}",
+        "their users": f"{users:.1f}",
+    }
+
+
+def lost_weeks(evaluation: Evaluation, agent: str, most: int) -> pd.DataFrame:
+    """Return the weeks that cost an agent most, with what their ten jobs have in common."""
+    rules = [load_card(name).agent for name in ("SAF", agent)]
+    copies = evaluation.jitter, evaluation.replicas, evaluation.seed
+    runner = Runner(rules, Episodes(evaluation.scenario), *copies)
+    found = weeks_of(evaluation, agent).head(most)
+    found["change"] = [f"{100 * change:+.2f} %" for change in found["change"]]
+    jobs = pd.DataFrame([lost_jobs(runner, week) for week in found["week"]])
+    return pd.concat([found.drop(columns="share").round(1), jobs], axis=1)
+
+
 def by_weight(logs: Iterable[Evaluation], agent: str) -> pd.DataFrame:
     """Return the ratio to SAF in each third of a log's weeks, from light to heavy ones."""
     rows = []
