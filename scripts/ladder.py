@@ -14,6 +14,7 @@ import pandas as pd
 
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import Evaluation
+from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.statistics import Estimate
 from hpcgym.output import make_folder
 from hpcgym.report.front import front_figure
@@ -65,8 +66,8 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     kept = folder / "kept.jsonl"
     found = ladder.rungs([*logs, *beside], replicas, kept)
     every = [ladder.with_thresholds(one, kept) for one in found.evaluations]
-    counted, others = every[: len(logs)], every[len(logs) :]
-    summary = ladder.summary_of(counted, others)
+    means = aggregate_logs(every[: len(logs)])
+    summary = ladder.summary_of(every, means)
     summary.to_csv(folder / "summary.csv", index=False)
     show(summary, "all logs")
     for scenario in (*logs, *beside):
@@ -75,8 +76,8 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     curve.insert(3, "SAF")
     named = {name: name.removeprefix("SAF, ") for name in curve} | {"SAF": "SAF: 200,000 s"}
     figure = front_figure(
-        ladder.front_points(counted, LABELS),
-        ladder.front_points(counted, named),
+        ladder.front_points(means, LABELS),
+        ladder.front_points(means, named),
         title=f"{len(logs)} logs, geometric means of ratios to SAF's, 95 % intervals",
         curve_name="SAF under other thresholds",
     )

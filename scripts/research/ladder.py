@@ -12,7 +12,7 @@ import pandas as pd
 from hpcgym.agent import RuleAgent, load_card
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
-from hpcgym.evaluation.aggregate import aggregate_frame, aggregate_logs
+from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame
 from hpcgym.evaluation.runner import Runner
 from hpcgym.evaluation.statistics import (
     Estimate,
@@ -99,19 +99,19 @@ def saf_under(threshold: int | None) -> str:
     return "SAF, no threshold" if threshold is None else f"SAF, {threshold // 1000},000 s"
 
 
-def summary_of(logs: Sequence[Evaluation], beside: Sequence[Evaluation]) -> pd.DataFrame:
-    """Return one row per log and agent, as `Evaluation.summary`, and rows over logs that count."""
+def summary_of(logs: Sequence[Evaluation], means: Sequence[Aggregate]) -> pd.DataFrame:
+    """Return one row per log and agent, as `Evaluation.summary`, and a row for each mean."""
     frames = []
-    for one in (*logs, *beside):
+    for one in logs:
         frame = one.summary()
         frame.insert(0, "scenario", one.scenario)
         frames.append(frame)
-    return pd.concat([*frames, aggregate_frame(aggregate_logs(logs))], ignore_index=True)
+    return pd.concat([*frames, aggregate_frame(means)], ignore_index=True)
 
 
-def front_points(logs: Sequence[Evaluation], names: Mapping[str, str]) -> list[FrontPoint]:
+def front_points(means: Sequence[Aggregate], names: Mapping[str, str]) -> list[FrontPoint]:
     """Return agents by the labels that a picture gives them, in its order."""
-    found = {one.agent: one for one in aggregate_logs(logs)}
+    found = {one.agent: one for one in means}
     return [
         FrontPoint(label, found[name].contest, found[name].ratio, found[name].waits[0])
         for name, label in names.items()
