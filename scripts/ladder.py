@@ -22,18 +22,8 @@ from hpcgym.report.style import save
 from hpcgym.text_table import machine_text
 from research import ladder
 
-LABELS = {
-    "SMITH": "SMITH",
-    "SMITH-REGRESSION": "SMITH-REGRESSION",
-    "SMITH-URGENT": "urgency",
-    "SMITH-CAPPED": "cap",
-    "SMITH-COST-BENEFIT": "cost-benefit",
-    "URGENT-CAPPED": "E: cap, urgency",
-    ladder.H: "H: all three",
-    f"{ladder.H}-OPEN": "open H",
-    "CAPPED-COST-BENEFIT-OPEN": "G: open, no urgency",
-}
-"""Agents of the picture."""
+LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
+"""Agents of the picture; the others are far from them."""
 
 
 def main() -> int:
@@ -70,11 +60,13 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
     summary = ladder.summary_of(every, means)
     summary.to_csv(folder / "summary.csv", index=False)
     show(summary, "all logs")
+    print(f"\nsteps\n\n{machine_text(ladder.steps(every[: len(logs)]), 'markdown')}", flush=True)
     for scenario in (*logs, *beside):
         show(summary, scenario)
     curve = [ladder.saf_under(one) for one in ladder.THRESHOLDS_S]
     curve.insert(3, "SAF")
-    named = {name: name.removeprefix("SAF, ") for name in curve} | {"SAF": "SAF: 200,000 s"}
+    named = {name: name.removeprefix("SAF, ") for name in curve}
+    named |= {"SAF": "200,000 s", "SAF, 500,000 s": "", "SAF, no threshold": "500,000 s and none"}
     figure = front_figure(
         ladder.front_points(means, LABELS),
         ladder.front_points(means, named),

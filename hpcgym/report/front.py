@@ -44,13 +44,11 @@ def front_figure(
     places = [[one.p999_wait.value for one in curve], [one.mean_bsld.value for one in curve]]
     axes.plot(*places, "-", color=FAINT, marker=".", linewidth=1.2, label=curve_name)
     for one in curve:
-        _name(axes, one, FAINT)
-    for place, one in enumerate(points):
-        _draw_point(axes, one, COLOURS[place % len(COLOURS)])
+        _write(axes, one, one.label, FAINT)
+    for number, one in enumerate(points, 1):
+        _draw_point(axes, one, number)
     axes.axhline(1.0, color=FAINT, linewidth=0.6, zorder=0)
     axes.axvline(1.0, color=FAINT, linewidth=0.6, zorder=0)
-    for contest in sorted({one.contest for one in points}):
-        axes.plot([], [], MARKS[contest], color=FAINT, label=contest)
     axes.margins(0.08)
     axes.set_xlabel("p99.9 of waits, ratio (lower is better)")
     axes.set_ylabel("mean bounded slowdown, ratio (lower is better)")
@@ -60,21 +58,22 @@ def front_figure(
     return figure
 
 
-def _draw_point(axes: Axes, one: FrontPoint, colour: str) -> None:
-    """Draw an agent as a mark with its two intervals, where it has them."""
-    x, y = one.p999_wait, one.mean_bsld
+def _draw_point(axes: Axes, one: FrontPoint, number: int) -> None:
+    """Draw an agent as a mark with its two intervals, where it has them, and its number."""
+    x, y, colour = one.p999_wait, one.mean_bsld, COLOURS[(number - 1) % len(COLOURS)]
     if x.low is not None and x.high is not None:
         axes.hlines(y.value, x.low, x.high, colors=colour, linewidth=1.0, alpha=0.35)
     if y.low is not None and y.high is not None:
         axes.vlines(x.value, y.low, y.high, colors=colour, linewidth=1.0, alpha=0.35)
-    axes.plot(x.value, y.value, MARKS[one.contest], color=colour, markersize=8)
-    _name(axes, one, colour)
+    label = f"{number} {one.label} ({one.contest})"
+    axes.plot(x.value, y.value, MARKS[one.contest], color=colour, markersize=7, label=label)
+    _write(axes, one, str(number), colour)
 
 
-def _name(axes: Axes, one: FrontPoint, colour: str) -> None:
-    """Write an agent's name beside its mark."""
+def _write(axes: Axes, one: FrontPoint, text: str, colour: str) -> None:
+    """Write beside a mark."""
     axes.annotate(
-        one.label,
+        text,
         (one.p999_wait.value, one.mean_bsld.value),
         xytext=(6, 5),
         textcoords="offset points",

@@ -20,6 +20,7 @@ from hpcgym.evaluation.statistics import (
     Resampled,
     draw_weeks,
     geometric_mean,
+    ratio_over_logs,
 )
 from hpcgym.report.front import FrontPoint
 from hpcgym.scenario.episodes import Episodes
@@ -40,6 +41,17 @@ EXACT = {
     "CAPPED-COST-BENEFIT-OPEN, exact run times": ("SMITH-REGRESSION", "CAPPED-COST-BENEFIT-OPEN"),
 }
 """Order and card of agents that plan with run times in place of requests, and so expect them."""
+
+STEPS = (
+    *(("FCFS", "SPF"), ("SPF", "SAF"), ("SAF", "SMITH"), ("SMITH", "SMITH-REGRESSION")),
+    ("SMITH-REGRESSION", "SMITH-URGENT"),
+    ("SMITH-REGRESSION", "SMITH-CAPPED"),
+    ("SMITH-REGRESSION", "SMITH-COST-BENEFIT"),
+    *(("SMITH-REGRESSION", "URGENT-CAPPED"), ("URGENT-CAPPED", H), (H, f"{H}-OPEN")),
+    ("SMITH-REGRESSION", "clairvoyant SMITH"),
+    *((H, f"{H}, exact run times"), ("clairvoyant SMITH", f"{H}, exact run times")),
+)
+"""Rungs that are compared with each other."""
 
 THRESHOLDS_S = (50_000, 100_000, 150_000, 300_000, 500_000, None)
 """Thresholds of SAF beside the scenarios' own."""
@@ -107,6 +119,22 @@ def summary_of(logs: Sequence[Evaluation], means: Sequence[Aggregate]) -> pd.Dat
         frame.insert(0, "scenario", one.scenario)
         frames.append(frame)
     return pd.concat([*frames, aggregate_frame(means)], ignore_index=True)
+
+
+def steps(logs: Sequence[Evaluation]) -> pd.DataFrame:
+    """Return what each of `STEPS` is worth: the geometric mean over logs of its ratio to a rung."""
+    draws = [draw_weeks(len(one.weeks), seed=(one.seed, log)) for log, one in enumerate(logs)]
+    rows = [
+        {
+            "from": lower,
+            "to": upper,
+            "ratio": cell(
+                ratio_over_logs([(one.values(upper), one.values(lower)) for one in logs], draws)
+            ),
+        }
+        for lower, upper in STEPS
+    ]
+    return pd.DataFrame(rows)
 
 
 def front_points(means: Sequence[Aggregate], names: Mapping[str, str]) -> list[FrontPoint]:

@@ -27,9 +27,14 @@ def test_every_agent_stands_at_its_ratios_with_the_mark_of_its_contest() -> None
     joined = next(line for line in axes.get_lines() if line.get_label() == "SAF")
     assert list(joined.get_xdata()) == [0.6, 1.0]
     assert list(joined.get_ydata()) == [1.5, 1.0]
+    assert {text.get_text() for text in axes.texts} == {"0 s", "SAF", "1", "2"}
     legend = axes.get_legend()
     assert legend is not None
-    assert [text.get_text() for text in legend.get_texts()] == ["SAF", "guarded", "open"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "SAF",
+        "1 H (guarded)",
+        "2 G (open)",
+    ]
 
 
 def test_a_point_without_an_interval_is_drawn_alone() -> None:
