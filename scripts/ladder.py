@@ -17,10 +17,10 @@ from hpcgym.evaluation import Evaluation
 from hpcgym.evaluation.aggregate import aggregate_logs
 from hpcgym.evaluation.statistics import Estimate
 from hpcgym.output import make_folder
-from hpcgym.report.front import front_figure
 from hpcgym.report.style import save
 from hpcgym.text_table import machine_text
 from research import ladder
+from research.front import front_figure
 
 LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
 """Agents of the picture; the others are far from them."""

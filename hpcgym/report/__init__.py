@@ -1,16 +1,13 @@
 """Figures of evaluations and of schedules."""
 
 from hpcgym.report.figures import draw_evaluation, evaluation_figure
-from hpcgym.report.front import FrontPoint, front_figure
 from hpcgym.report.plots import plot_schedules
 from hpcgym.report.schedule_figures import draw_schedule, schedule_figure
 
 __all__ = [
-    "FrontPoint",
     "draw_evaluation",
     "draw_schedule",
     "evaluation_figure",
-    "front_figure",
     "plot_schedules",
     "schedule_figure",
 ]

@@ -22,9 +22,9 @@ from hpcgym.evaluation.statistics import (
     geometric_mean,
     ratio_over_logs,
 )
-from hpcgym.report.front import FrontPoint
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
+from research.front import FrontPoint
 
 FIVE = ("kth-sp2-weeks", "ctc-sp2-weeks", "sdsc-sp2-weeks", "sdsc-blue-weeks", "hpc2n-weeks")
 BESIDE = ("sdsc-par-weeks", "cea-curie-weeks")

@@ -3,8 +3,7 @@
 import pytest
 
 from hpcgym.evaluation import Estimate
-from hpcgym.report import FrontPoint, front_figure
-from hpcgym.report.front import MARKS
+from research.front import MARKS, FrontPoint, front_figure
 
 
 def point(label: str, contest: str, bsld: float, wait: float) -> FrontPoint:
@@ -19,14 +18,13 @@ def test_every_agent_stands_at_its_ratios_with_the_mark_of_its_contest() -> None
     curve = [point("0 s", "-", 1.5, 0.6), point("SAF", "guarded", 1.0, 1.0)]
     axes = front_figure(agents, curve, title="two logs", curve_name="SAF").get_axes()[0]
     drawn = {
-        (float(line.get_xdata()[0]), float(line.get_ydata()[0])): line.get_marker()
+        tuple(line.get_xydata()[0].tolist()): line.get_marker()
         for line in axes.get_lines()
-        if len(line.get_xdata()) == 1
+        if len(line.get_xydata()) == 1
     }
     assert drawn == {(0.9, 0.8): MARKS["guarded"], (1.2, 0.7): MARKS["open"]}
     joined = next(line for line in axes.get_lines() if line.get_label() == "SAF")
-    assert list(joined.get_xdata()) == [0.6, 1.0]
-    assert list(joined.get_ydata()) == [1.5, 1.0]
+    assert joined.get_xydata().tolist() == [[0.6, 1.5], [1.0, 1.0]]
     assert {text.get_text() for text in axes.texts} == {"0 s", "SAF", "1", "2"}
     legend = axes.get_legend()
     assert legend is not None
