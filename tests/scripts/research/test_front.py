@@ -1,5 +1,6 @@
 """The picture of slowdown against long waits."""
 
+import numpy as np
 import pytest
 
 from hpcgym.evaluation import Estimate
@@ -18,13 +19,13 @@ def test_every_agent_stands_at_its_ratios_with_the_mark_of_its_contest() -> None
     curve = [point("0 s", "-", 1.5, 0.6), point("SAF", "guarded", 1.0, 1.0)]
     axes = front_figure(agents, curve, title="two logs", curve_name="SAF").get_axes()[0]
     drawn = {
-        tuple(line.get_xydata()[0].tolist()): line.get_marker()
+        tuple(np.asarray(line.get_xydata())[0].tolist()): line.get_marker()
         for line in axes.get_lines()
-        if len(line.get_xydata()) == 1
+        if len(np.asarray(line.get_xydata())) == 1
     }
     assert drawn == {(0.9, 0.8): MARKS["guarded"], (1.2, 0.7): MARKS["open"]}
     joined = next(line for line in axes.get_lines() if line.get_label() == "SAF")
-    assert joined.get_xydata().tolist() == [[0.6, 1.5], [1.0, 1.0]]
+    assert np.asarray(joined.get_xydata()).tolist() == [[0.6, 1.5], [1.0, 1.0]]
     assert {text.get_text() for text in axes.texts} == {"0 s", "SAF", "1", "2"}
     legend = axes.get_legend()
     assert legend is not None
