@@ -321,3 +321,23 @@ def test_score_on_a_card_orders_jobs_as_the_agents_policy_does(name: str) -> Non
         unregister_policy("FROM-CARD")
     by_policy = simulate(workload, card.parameters["policy"])
     assert np.array_equal(by_formula.start_time, by_policy.start_time)
+
+
+def test_a_table_of_results_of_an_earlier_version_is_read(mine: Path) -> None:
+    """It lacks the contest and the long waits."""
+    write_results(mine.parent, {"Mine": RESULT})
+    table = mine.parent / FILE
+    rows = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()]
+    later = [name for name in COLUMNS if getattr(RESULT, name, "agent") is None]
+    kept = [place for place, name in enumerate(COLUMNS) if name not in later]
+    assert 0 < len(later) < len(COLUMNS)
+    text = "".join(",".join(row[place] for place in kept) + "\n" for row in rows)
+    table.write_text(text, encoding="utf-8")
+    assert read_results(mine.parent)["Mine"] == (RESULT,)
+    assert RESULT.wait_ratio_text("p999_wait_ratio") == ""
+
+
+def test_a_ratio_of_waits_that_does_not_exist_is_a_dash() -> None:
+    measured = replace(RESULT, p999_wait_time=9, p999_wait_ratio=1.5, max_wait_ratio=0.5)
+    assert measured.wait_ratio_text("p999_wait_ratio") == "1.500"
+    assert measured.wait_ratio_text("share_beyond_ratio") == "-"
