@@ -1,4 +1,4 @@
-"""Contests: which agents keep the threshold, found by what they do."""
+"""Contests: which agents keep the threshold, by the modes and estimates that they state."""
 
 from collections.abc import Mapping
 from typing import Any
