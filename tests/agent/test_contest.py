@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent, load_cards
@@ -10,6 +11,8 @@ from hpcgym.agent.contest import contest_by, contest_of
 from hpcgym.core.backfill import MODES
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.scenario.episodes import Episodes
+from hpcgym.schedule import simulate
 
 THRESHOLD = SchedulerSettings(threshold=200_000)
 
@@ -44,6 +47,43 @@ class Mine(OwnBackfill):
 )
 def test_contest_follows_from_the_mode(mode: str, contest: str) -> None:
     assert contest_by(mode) == contest
+
+
+def delayed(mode: str) -> int:
+    """Count the jobs beyond a threshold that start later than EASY would let them.
+
+    Estimates are exact. From the first event at which such a job is the oldest that waits, it must
+    start once enough of what runs then has ended.
+    """
+    late, threshold = 0, 20_000
+    for week in (0, 2, 3):
+        jobs = Episodes("synthetic-256-weeks").workload(week)
+        made = simulate(jobs, "SAF", backfill=mode, threshold=threshold, estimates="exact")
+        start, end = made.start_time, made.start_time + made.run_time
+        events = np.unique(np.concatenate([jobs.submit_time, end]))
+        for job in np.flatnonzero(start - jobs.submit_time > threshold):
+            now = events[np.searchsorted(events, jobs.submit_time[job] + threshold, "right")]
+            if start[job] <= now or (start[:job] > now).any():
+                continue
+            runs = np.flatnonzero((start <= now) & (end > now))
+            runs = runs[np.argsort(end[runs])]
+            free = jobs.machine_processors - jobs.processors[runs].sum()
+            room = free + np.cumsum(jobs.processors[runs])
+            late += start[job] > end[runs][np.argmax(room >= jobs.processors[job])]
+    return late
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["none", "easy:cap=0.5", "cost-benefit:kappa=5,cap=0.5", "depth:k=3", "look-ahead"],
+)
+def test_a_guarded_agent_delays_no_job_beyond_the_threshold(mode: str) -> None:
+    assert delayed(mode) == 0
+
+
+@pytest.mark.parametrize("mode", ["cost-benefit:kappa=5,overdue=open", "relaxed:omega=1"])
+def test_an_open_agent_does(mode: str) -> None:
+    assert delayed(mode) > 0
 
 
 def test_every_mode_has_a_contest() -> None:
