@@ -190,7 +190,8 @@ def _waits_row(result: Result) -> dict[str, object]:
     """Return the cells of the long waits of one of a card's results."""
     from hpcgym.agent.result_table import WAIT_RATIOS
 
-    ratios = {title: result.wait_ratio_text(name) for name, title in WAIT_RATIOS.items()}
+    named = zip(("p99.9", "longest", "beyond"), WAIT_RATIOS, strict=True)
+    ratios = {title: result.wait_ratio_text(name) for title, name in named}
     return {"scenario": result.scenario, **ratios}
 
 
