@@ -9,6 +9,7 @@ import typer
 
 from hpcgym.cli.options import refuse_idle
 from hpcgym.cli.show import Format, say, show_rows
+from hpcgym.text_table import Kind
 
 
 def record_episodes(
@@ -66,6 +67,6 @@ def record_episodes(
         n_slots=n_slots,
         observation=observation,
     )
-    kinds = {"agent": "name", "week": "word"}
+    kinds: dict[str, Kind] = {"agent": "name", "week": "word"}
     show_rows(made.frame.to_dict("records"), how, kinds=kinds)
     say(f"wrote {made.path}", how)

@@ -138,7 +138,7 @@ def _refuse(name: str, action: str, epsilon: float, seed: int) -> None:
     """Refuse names and numbers that no data set has."""
     if not NAME.fullmatch(name):
         raise EvaluationError(
-            f"a data set is called by letters, digits, - and _, and a version: busy-v0; got {name!r}"
+            f"a data set's name has letters, digits, - and _, and a version: busy-v0; got {name!r}"
         )
     if action not in ACTIONS:
         raise EvaluationError(unknown_name("kind of action", action, ACTIONS))
@@ -167,7 +167,7 @@ def _root(folder: str | Path | None) -> Path:
         return Path(folder)
     from minari.storage.datasets_root_dir import get_dataset_path
 
-    return get_dataset_path()
+    return Path(get_dataset_path())
 
 
 def _common_keywords(
@@ -207,6 +207,10 @@ def _keywords(agent: AnyAgent, action: str, rules: Sequence[RuleAgent]) -> dict[
         if "policies" in own:
             own["policies"] = [as_policy(one).name for one in own["policies"]]
         return own
+    if agent.policy.network is not None:
+        raise EvaluationError(
+            f"{agent.name} orders by a network, which the environment of a data set cannot name"
+        )
     if action in ("own", "policy"):
         return own | {"policies": [rule.policy.name for rule in rules]}
     del own["policies"]
@@ -221,7 +225,7 @@ def _expectations(rules: Sequence[RuleAgent]) -> dict[str, str]:
         bits = rule.policy.expects
         if bits and bits not in names:
             raise EvaluationError(
-                f"{rule.name} reads what no observation shows, so a step cannot order by it"
+                f"{rule.name} reads more of users than an observation shows; record it as 'policy'"
             )
         if bits and needed.setdefault("expectations", names[bits]) != names[bits]:
             raise EvaluationError(
@@ -273,7 +277,7 @@ class _Stage:
             seed=seed,
             options=options,
             observations=_stacked(observations),
-            actions=np.array(actions, dtype=space.dtype).reshape(-1, *(space.shape or ())),
+            actions=list(np.array(actions, dtype=space.dtype)),
             rewards=rewards,
             terminations=[False] * (len(actions) - 1) + [terminated],
             truncations=[False] * (len(actions) - 1) + [truncated],
