@@ -164,7 +164,7 @@ def _storage() -> Any:
 def _root(folder: str | Path | None) -> Path:
     """Return the folder of data sets."""
     if folder is not None:
-        return Path(folder)
+        return Path(folder).resolve()
     from minari.storage.datasets_root_dir import get_dataset_path
 
     return Path(get_dataset_path())
