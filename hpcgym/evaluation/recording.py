@@ -335,5 +335,10 @@ def _put(folder: Path, place: Path) -> None:
     old = folder.with_name(f"{folder.name}-old")
     if place.exists():
         place.rename(old)
-    folder.rename(place)
+    try:
+        folder.rename(place)
+    except OSError:
+        if old.exists():
+            old.rename(place)
+        raise
     shutil.rmtree(old, ignore_errors=True)
