@@ -106,23 +106,18 @@ def record(
     keywords = _common_keywords(chosen, action, n_slots, observation)
     every = Episodes(scenario)
     labels = (every if weeks is None else every.select(weeks)).labels
-    made = gymnasium.make("HPCBatch-v0", scenario=str(scenario), **keywords)
+    of_file = str(scenario).endswith(".toml")  # which the data set must name from anywhere
+    source = str(Path(scenario).resolve() if of_file else scenario)
+    made = gymnasium.make("HPCBatch-v0", scenario=source, **keywords)
     env = cast(SchedulingEnv, made.unwrapped)
     kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
-    rows: list[dict[str, Any]] = []
     partial = make_folder(root) / f".{secrets.token_hex(4)}-{name}"
     try:
         partial.mkdir()
         kept = storage.new(partial / "data", env_spec=made.spec, data_format="parquet")
-        with steps(len(chosen) * len(labels), str(scenario), "episodes") as work:
-            for agent, label in product(chosen, labels):
-                episode, row = stage.play(agent, label, seed + len(rows))
-                kept.update_episodes([episode])
-                kept.update_episode_metadata([row], [len(rows)])
-                rows.append(row)
-                work.advance()
-        how = {"scenario": str(scenario), "action": kind, "epsilon": epsilon, "seed": seed}
+        rows = stage.fill(kept, list(product(chosen, labels)), seed)
+        how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
         kept.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
         _put(partial, root / name)
     except OSError as error:
@@ -249,6 +244,20 @@ class _Stage:
     kind: str
     rules: Sequence[str]
     epsilon: float
+
+    def fill(
+        self, kept: Any, tasks: Sequence[tuple[AnyAgent, str]], seed: int
+    ) -> list[dict[str, Any]]:
+        """Play agents on weeks, add the episodes to a storage, and return a row about each."""
+        rows: list[dict[str, Any]] = []
+        with steps(len(tasks), self.env.episodes.scenario.name, "episodes") as work:
+            for agent, week in tasks:
+                episode, row = self.play(agent, week, seed + len(rows))
+                kept.update_episodes([episode])
+                kept.update_episode_metadata([row], [len(rows)])
+                rows.append(row)
+                work.advance()
+        return rows
 
     def play(self, agent: AnyAgent, week: str, seed: int) -> tuple[Any, dict[str, Any]]:
         """Play an episode; return Minari's buffer of it, and a row about it."""

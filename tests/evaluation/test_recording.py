@@ -133,6 +133,14 @@ def test_bundled_data_set_is_what_its_page_s_command_makes(tmp_path):
         np.testing.assert_array_equal(again[0].observations[key], array)
 
 
+def test_a_scenario_s_file_is_found_from_anywhere(tmp_path, monkeypatch):
+    (tmp_path / "own.toml").write_bytes((ROOT / "scenarios" / "tiny.toml").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    made = record(["SAF"], "own.toml", "own-v0", folder=tmp_path)
+    monkeypatch.chdir("/")
+    replay(*read(made))
+
+
 def test_minari_s_own_folder_is_the_default(tmp_path, monkeypatch):
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     record(["SAF"], "tiny", "mine-v3")
