@@ -53,8 +53,8 @@ def draw_nodes(path: Path) -> None:
 
 
 def draw_comparison(path: Path) -> None:
-    agents = ["FCFS", "SPF", "SMITH", "EASY-SJBF", "SMITH-NET", "TUNED-NET"]
-    evaluation = hpcgym.evaluate(agents, "synthetic-256-weeks", progress=False)
+    agents = ["FCFS", "SPF", "SMITH", "EASY-SJBF", "SMITH-NET", "URGENT-CAPPED-COST-BENEFIT"]
+    evaluation = hpcgym.evaluate(agents, "synthetic-busy-weeks", progress=False)
     evaluation_figure(evaluation).savefig(path, dpi=DPI)
 
 

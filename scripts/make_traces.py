@@ -16,6 +16,7 @@ from hpcgym.core.workload import Workload
 from hpcgym.schedule import simulate
 from hpcgym.trace.catalogue import shelf_index
 from hpcgym.trace.hetero import hetero_workload
+from hpcgym.trace.sessions import LONGEST_S, session_workload
 from hpcgym.trace.swf import SwfLog, log_of, read_bytes, write_swf
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S, synthetic_workload
 
@@ -24,27 +25,43 @@ NAME = "synthetic-256"
 SEED = 1
 N_JOBS = 10_000
 LOAD = 0.6
+BUSY_NAME = "synthetic-busy-weeks"
+BUSY_SEED = 3
+BUSY_WEEKS = 18
 HETERO_NAME = "hetero-64"
 HETERO_LOAD = 0.55
 MONDAY_UNIX_S = 1_767_571_200  # 2026-01-05 00:00 UTC
 
-HEADER = (
-    "; Acknowledge: hpcgym",
-    "; TimeZoneString: Etc/UTC",
-    f"; MaxRuntime: {LONGEST_REQUEST_S}",
-    "; Note: synthetic: Lublin-Feitelson jobs, Tsafrir's estimates, users with habits",
-    f"; Note: made by scripts/make_traces.py with seed {SEED}",
-    "; Note: waits are those of FCFS with EASY backfilling",
-)
+NOTES = "Lublin-Feitelson jobs, Tsafrir's estimates, users with habits"
+BUSY_NOTES = "users who work in sessions, hpcgym/trace/sessions.py"
 
 
 def synthetic_256() -> SwfLog:
-    """Draw the log; its waits are those of FCFS with EASY backfilling."""
+    """Draw the default log."""
     drawn = synthetic_workload(
         N_JOBS, np.random.default_rng(SEED), machine_processors=256, load=LOAD, name=NAME
     )
+    return _log_of(drawn, NOTES, SEED, LONGEST_REQUEST_S)
+
+
+def synthetic_busy_weeks() -> SwfLog:
+    """Draw the log of busy weeks."""
+    drawn = session_workload(BUSY_WEEKS, np.random.default_rng(BUSY_SEED), name=BUSY_NAME)
+    return _log_of(drawn, BUSY_NOTES, BUSY_SEED, LONGEST_S)
+
+
+def _log_of(drawn: Workload, notes: str, seed: int, longest_s: int) -> SwfLog:
+    """Return a log whose waits are those of FCFS with EASY backfilling."""
     waits = simulate(drawn, "FCFS").wait_time
-    return log_of(replace(drawn, wait_time=waits, unix_start=MONDAY_UNIX_S), HEADER)
+    header = (
+        "; Acknowledge: hpcgym",
+        "; TimeZoneString: Etc/UTC",
+        f"; MaxRuntime: {longest_s}",
+        f"; Note: synthetic: {notes}",
+        f"; Note: made by scripts/make_traces.py with seed {seed}",
+        "; Note: waits are those of FCFS with EASY backfilling",
+    )
+    return log_of(replace(drawn, wait_time=waits, unix_start=MONDAY_UNIX_S), header)
 
 
 def hetero_64() -> bytes:
@@ -70,14 +87,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=SHELF, help="where to write; default: shelf")
     folder = parser.parse_args().folder
-    write_swf(folder / f"{NAME}.swf.gz", synthetic_256(), force=True)
+    logs = {NAME: synthetic_256(), BUSY_NAME: synthetic_busy_weeks()}
+    paths = [folder / f"{name}.swf.gz" for name in logs]
+    for path, log in zip(paths, logs.values(), strict=True):
+        write_swf(path, log, force=True)
     packed = gzip.compress(hetero_64(), compresslevel=9, mtime=0)
-    (folder / f"{HETERO_NAME}.csv.gz").write_bytes(packed)
-    for log in (folder / f"{NAME}.swf.gz", folder / f"{HETERO_NAME}.csv.gz"):
-        digest = hashlib.sha256(read_bytes(log)).hexdigest()
-        print(f"{log}: sha256 of the text {digest}")
+    paths.append(folder / f"{HETERO_NAME}.csv.gz")
+    paths[-1].write_bytes(packed)
+    for path in paths:
+        digest = hashlib.sha256(read_bytes(path)).hexdigest()
+        print(f"{path}: sha256 of the text {digest}")
         if folder.resolve() == SHELF:
-            state_digest(SHELF / f"{log.name.split('.')[0]}.toml", digest)
+            state_digest(SHELF / f"{path.name.split('.')[0]}.toml", digest)
     if folder.resolve() == SHELF:
         (SHELF / "README.md").write_text(shelf_index(), encoding="utf-8")
 

@@ -11,8 +11,9 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-RULES = ["FCFS", "SPF", "SAF", "SMITH", "EASY-SJBF"]
-SCENARIO = "synthetic-256-weeks"
+RULES = ["FCFS", "SPF", "SAF", "SMITH", "EASY-SJBF", "SMITH-REGRESSION"]
+RULES += ["URGENT-CAPPED-COST-BENEFIT"]
+SCENARIO = "synthetic-busy-weeks"
 
 
 def main():

@@ -2,9 +2,9 @@
 
 A fenced block is `python` or `bash`; all python blocks of a document share one session. Blocks
 marked `logs` after the language run where HPCGYM_TRACES names a folder of real logs, those marked
-`train` where that extra is installed. Some are only parsed: those marked `network`, which need it
-or a program that is not installed; those marked `long`, which take a minute to hours; and the check
-command, which runs these tests.
+`train` where that extra is installed, those marked `record` where Minari is, too. Some are only
+parsed: those marked `network`, which need it or a program that is not installed; those marked
+`long`, which take a minute to hours; and the check command, which runs these tests.
 """
 
 import ast
@@ -27,7 +27,7 @@ ROOMS = [f"{room}/README.md" for room in ("agents", "hpcgym", "scenarios", "scri
 CHECK = "scripts/check.py"
 QUICKSTART = "docs/tutorials/first_schedule.md"
 FENCE = re.compile(r"^ *```(\w+)[ \t]*(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
-MARKS = ("", "logs", "long", "network", "train")
+MARKS = ("", "logs", "long", "network", "record", "train")
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
 
 
@@ -61,6 +61,9 @@ def can_run(block):
         return bool(os.environ.get("HPCGYM_TRACES"))
     if block.mark == "train":
         return importlib.util.find_spec("stable_baselines3") is not None
+    if block.mark == "record":
+        needed = ("minari", "PIL", "pyarrow", "torch")
+        return all(importlib.util.find_spec(module) is not None for module in needed)
     return not block.mark and CHECK not in block.text
 
 
@@ -79,8 +82,10 @@ BASH = [b for document in DOCUMENTS for b in blocks(document) if b.language == "
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    """An empty folder that has the project's scripts where a checkout has them."""
+    """An empty folder that has the project's scripts and data sets where a checkout has them."""
     (tmp_path / "scripts").symlink_to(ROOT / "scripts", target_is_directory=True)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "datasets").symlink_to(ROOT / "docs" / "datasets", True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

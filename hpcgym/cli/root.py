@@ -13,6 +13,7 @@ from hpcgym.cli import (
     cross_validate,
     evaluate,
     plot,
+    record,
     shelves,
     simulate,
     traces,
@@ -96,6 +97,7 @@ app.command("evaluate")(evaluate.evaluate_agents)
 app.command("cross-validate")(cross_validate.cross_validate_agents)
 app.command("train")(train.train_agent)
 app.command("tune")(tune.tune_agent)
+app.command("record")(record.record_episodes)
 app.command("warm")(warm.warm)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")

@@ -15,7 +15,7 @@ from hpcgym.text_table import Kind
 _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
 
-app = typer.Typer(help="Logs: list, download, verify, check.", no_args_is_help=True)
+app = typer.Typer(help="Logs: list, download, verify, check, compare.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -130,6 +130,33 @@ def check_trace(
         import pandas as pd
 
         show_frame(pd.DataFrame(map(vars, found.fields)), how)
+
+
+@app.command("statistics")
+def show_statistics(
+    context: typer.Context,
+    files: Annotated[
+        list[str], typer.Argument(metavar="LOG...", help="Logs in SWF, names of logs, or -.")
+    ],
+    how: Format = "table",
+) -> None:
+    """Compare logs: load by week, wide jobs, run times and requests, habits of users."""
+    from hpcgym.trace import load_workload
+    from hpcgym.trace.statistics import workload_statistics
+
+    found = {file: workload_statistics(load_workload(log_at(context, file))) for file in files}
+    rows: list[dict[str, object]] = [
+        {"statistic": key.replace("_", " ")}
+        | {_head(file, how): numbers[key] for file, numbers in found.items()}
+        for key in next(iter(found.values()))
+    ]
+    show_rows(rows, how, kinds={"statistic": "name"})
+
+
+def _head(file: str, how: str) -> str:
+    """Return the head of a log's column: for a person in several lines."""
+    name = Path(file).name
+    return name.replace("-", "-\n") if how == "table" else name
 
 
 def _place(name: str) -> str:

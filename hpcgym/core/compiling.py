@@ -21,8 +21,6 @@ _PURPOSES = {
     "cost_of_plan": "plans",
     "predict_each": "plans",
     "step": "the environment",
-    "begin_batch": "new episodes of vectors",
-    "observe_batch": "the start of vectors of environments",
     "step_batch": "vectors of environments",
     "step_batch_in_parallel": "vectors of environments, in threads",
 }

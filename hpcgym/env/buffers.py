@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.env.observation import N_CLUSTER
 from hpcgym.core.kernels.types import Batch
-from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, row_of, sim_of
+from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, row_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
@@ -54,11 +56,28 @@ class StepResults(NamedTuple):
         return dict(zip((*PAYMENT, *TALLY, *ENDED), rows, strict=True))
 
 
-class OwnState(NamedTuple):
-    """The state of one environment that needs more room than the others have."""
+@dataclass(eq=False)
+class WideRows:
+    """A state for environments that need more room than the others have.
+
+    Attributes:
+        state: The state.
+        room: The room of each of its rows.
+        free: Rows that no environment is in.
+    """
 
     state: State
     room: Room
+    free: list[int]
+
+    @cached_property
+    def addresses(self) -> NDArray[Any]:
+        """Return what kernels take of each row."""
+        return addresses_of(self.state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the addresses, which hold in this process only."""
+        return {key: value for key, value in self.__dict__.items() if key != "addresses"}
 
 
 class Copies(NamedTuple):
@@ -94,8 +113,9 @@ def _references(parts: dict[str, NDArray[np.float32]]) -> list[int]:
 class EnvBuffers:
     """The state of n_envs environments, and the buffers of their actions and observations.
 
-    All simulations have room for `PRESENT_JOBS` waiting and running jobs. One that needs more moves
-    to a state of its own. The common state grows when an episode does not fit into it.
+    All simulations have room for `PRESENT_JOBS` waiting and running jobs. One that needs more takes
+    a row of a wider state until its episode is over; the episode remembers how many it needed. The
+    common state grows when an episode does not fit into it.
 
     Attributes:
         threads: Threads that step, at most one per environment.
@@ -114,9 +134,10 @@ class EnvBuffers:
         self.threads = min(threads, n_envs)
         self._state: State | None = None
         self._room = Room(present=PRESENT_JOBS)
-        self._own: dict[int, OwnState] = {}
+        self._wide: list[WideRows] = []
+        self._moved: dict[int, tuple[WideRows, int]] = {}
         self._copies: list[Copies] = []
-        self._n_moved = 0
+        self._n_begun = 0
         self.episodes: list[EnvEpisode | None] = [None] * n_envs
         self.results = StepResults(
             payment=np.zeros((3, n_envs)),
@@ -152,44 +173,43 @@ class EnvBuffers:
 
     def place_of(self, env: int) -> tuple[State, int]:
         """Return the state that an environment is in, and its row there."""
-        return (self._own[env].state, 0) if env in self._own else (self.state, env)
+        if env not in self._moved:
+            return self.state, env
+        rows, row = self._moved[env]
+        return rows.state, row
 
-    def begin(self, envs: NDArray[np.int64], episodes: Sequence[EnvEpisode]) -> None:
+    def begin(
+        self, envs: NDArray[np.int64], episodes: Sequence[EnvEpisode], *, others_step: bool = False
+    ) -> int:
         """Begin an episode in each of some environments and run it to its first decision.
 
         Writes the simulations, observations and clocks of these environments, and clears their
-        rewards and ends.
+        rewards and ends. The other environments rest, or take their actions in the same call.
+
+        Returns:
+            As `step`.
         """
         self._make_room(episodes)
         for env, episode in zip(envs.tolist(), episodes, strict=True):
-            if env in self._own and not self._own[env].room.holds(episode.prepared.size):
-                del self._own[env]
-                self._bind_sim(env)
             self.episodes[env] = episode
+            self._move(env, episode.n_present)
             self._bind_episode(env, episode)
-        self._n_moved += len(envs)
-        if self._n_moved > len(self.episodes) // 8:
+        self._n_begun += len(envs)
+        if self._n_begun > len(self.episodes) // 8:
             self._order_by_episode()
-        kernels.begin_batch(self._struct.address, envs)
-        while kernels.observe_batch(self._struct.address, envs) > 0:
-            envs = self._widen(envs)
+        self.batch.resting[:] = kernels.STEPS if others_step else kernels.RESTS
+        self.batch.resting[envs] = kernels.BEGINS
+        try:
+            return self.step()
+        finally:
+            self.batch.resting[:] = kernels.STEPS
 
-    def step(self, resting: NDArray[np.int64] | None = None) -> int:
-        """Take the actions in `batch` in all environments but the resting ones.
+    def step(self) -> int:
+        """Take the actions in `batch`, and give room to the environments that need it.
 
         Returns:
             How many episodes ended; -1 less an environment if its action is refused.
         """
-        if resting is None:
-            return self._step()
-        self.batch.resting[resting] = 1
-        try:
-            return self._step()
-        finally:
-            self.batch.resting[:] = 0
-
-    def _step(self) -> int:
-        """Step the environments that do not rest, and give room to those that need it."""
         n_envs = len(self.episodes)
         result = step_batch(self._struct.address, self.threads)
         if result >= -n_envs:
@@ -197,33 +217,62 @@ class EnvBuffers:
         resting, n_ended = self.batch.resting.copy(), 0
         while result < -n_envs:
             n_ended += -1 - n_envs - result
-            full = self._widen(np.flatnonzero(resting == 0))
-            self.batch.resting[:] = 1
-            self.batch.resting[full] = 0
+            full = self._widen()
+            self.batch.resting[:] = kernels.RESTS
+            self.batch.resting[full] = np.where(
+                resting[full] == kernels.STEPS, kernels.STEPS, kernels.BEGUN
+            )
             result = step_batch(self._struct.address, self.threads)
         self.batch.resting[:] = resting
         return result + n_ended
 
     def _order_by_episode(self) -> None:
         """Let environments of one episode take turns in a row: its jobs stay in the caches."""
-        self._n_moved = 0
+        self._n_begun = 0
         jobs = [id(episode) for episode in self.episodes]
         if len(jobs) >= SHARERS * len(set(jobs)):
             self.batch.order[:] = np.argsort(jobs, kind="stable")
 
-    def _widen(self, envs: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _widen(self) -> NDArray[np.int64]:
         """Give twice the room for present jobs to those environments that are full; return them."""
-        full: NDArray[np.int64] = envs[self.batch.full[envs] == 1]
+        full: NDArray[np.int64] = np.flatnonzero(self.batch.full)
         for env in full.tolist():
+            episode = self.episodes[env]
+            assert episode is not None
             state, row = self.place_of(env)
-            room = self._own[env].room if env in self._own else self._room
+            room = self._moved[env][0].room if env in self._moved else self._room
             assert room.present is not None
-            wider = room._replace(present=2 * room.present)
-            self._own[env] = OwnState(self._allocate(1, wider), wider)
-            copy_into(self._own[env].state, row_of(state, row))
-            self._bind_sim(env)
+            episode.n_present = 2 * room.present
+            self._move(env, episode.n_present)
+            copy_into(row_of(*self.place_of(env)), row_of(state, row))
         self.batch.full[full] = 0
         return full
+
+    def _move(self, env: int, n_present: int) -> None:
+        """Give an environment a row with room for so many present jobs; copies nothing."""
+        is_wide = n_present > PRESENT_JOBS
+        if not is_wide and env not in self._moved:
+            return
+        room = self._room._replace(present=n_present)
+        if env in self._moved:
+            rows, row = self._moved[env]
+            if rows.room == room:
+                return
+            rows.free.append(row)
+            del self._moved[env]
+        if is_wide:
+            self._moved[env] = self._free_row(room)
+        self._bind_sim(env)
+
+    def _free_row(self, room: Room) -> tuple[WideRows, int]:
+        """Return a row that no environment is in; as many again are made when there is none."""
+        alike = [rows for rows in self._wide if rows.room == room]
+        rows = next((rows for rows in alike if rows.free), None)
+        if rows is None:
+            n_rows = max(sum(len(rows.addresses) for rows in alike), 1)
+            rows = WideRows(self._allocate(n_rows, room), room, list(range(n_rows)))
+            self._wide.append(rows)
+        return rows, rows.free.pop()
 
     def find_refused(self, resting: NDArray[np.int64]) -> int:
         """Return the first environment, but for the resting ones, whose action is invalid.
@@ -231,11 +280,11 @@ class EnvBuffers:
         Returns:
             As `hpcgym.core.kernels.env.step_batch.first_refused`.
         """
-        self.batch.resting[resting] = 1
+        self.batch.resting[resting] = kernels.RESTS
         try:
             return kernels.find_refused(self._struct.address)
         finally:
-            self.batch.resting[:] = 0
+            self.batch.resting[:] = kernels.STEPS
 
     def copies(self, is_flat: bool) -> dict[str, NDArray[np.float32]]:
         """Return arrays that the next step copies its observations to, which the caller may keep.
@@ -281,6 +330,7 @@ class EnvBuffers:
         if before is not None:
             copy_into(larger, before)
         self._state, self._room = larger, room
+        self._wide.clear()  # their rows are too small; who is in one leaves it with its episode
         self._bind()
 
     def _allocate(self, n_envs: int, room: Room) -> State:
@@ -318,8 +368,9 @@ class EnvBuffers:
         address: Any = self.batch.address
         address[:, kernels.ACTION_SPEC] = [spec.address for spec in self._action_specs]
         if self._state is not None:
-            address[:, kernels.SIM] = addresses_of(self._state)
-        for env in self._own:
+            self.addresses = addresses_of(self._state)
+            address[:, kernels.SIM] = self.addresses
+        for env in self._moved:
             self._bind_sim(env)
         for env, episode in enumerate(self.episodes):
             if episode is not None:
@@ -327,8 +378,8 @@ class EnvBuffers:
 
     def _bind_sim(self, env: int) -> None:
         """Write down the address of an environment's simulation."""
-        address: Any = self.batch.address
-        address[env, kernels.SIM] = sim_of(*self.place_of(env)).address
+        rows, row = self._moved.get(env, (self, env))
+        self.batch.address[env, kernels.SIM] = rows.addresses[row]
 
     def _bind_episode(self, env: int, episode: EnvEpisode) -> None:
         """Write down the addresses of an environment's episode."""
@@ -340,7 +391,7 @@ class EnvBuffers:
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what holds addresses of this process; `_bind` makes it again."""
         kept = self.__dict__.copy()
-        for key in ("shown", "_action_specs", "_struct"):
+        for key in ("shown", "addresses", "_action_specs", "_struct"):
             del kept[key]
         kept["_copies"] = []
         kept["batch"] = self.batch._replace(

@@ -32,12 +32,15 @@ class EnvEpisode:
         reward: Name of the reward, or the rate of your own.
         cost: What waiting costs each job.
         baseline: Scheduler of the paired baseline, None without one.
+        n_present: Jobs that waited or ran at once, as far as a vector environment needed room for
+            more than usual; the next one to play the episode begins with as much.
     """
 
     prepared: PreparedEpisode
     reward: Reward | OwnReward
     cost: Cost
     baseline: SchedulerSettings | None
+    n_present: int = 0
 
     @property
     def workload(self) -> Workload:

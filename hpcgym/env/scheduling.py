@@ -15,6 +15,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.own_pass import OwnPasses, own_passes
+from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.struct import Struct
@@ -33,7 +34,13 @@ from hpcgym.env.observation import (
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import OwnReward, Reward
 from hpcgym.env.time_limit import steps_left
-from hpcgym.errors import ActionError, ScenarioError, refuse_unless_whole, unknown_name
+from hpcgym.errors import (
+    ActionError,
+    PolicyError,
+    ScenarioError,
+    refuse_unless_whole,
+    unknown_name,
+)
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
 
@@ -415,6 +422,25 @@ schedule; -1 until the episode is over |
     def workload(self) -> Workload:
         """Return the jobs of this episode."""
         return self._begun_episode.workload
+
+    def first_by(self, policy: Policy) -> NDArray[np.int64]:
+        """Return the slots that hold a job, the first in a policy's order first, (n_visible,).
+
+        Jobs beyond the threshold come first, whatever the policy.
+
+        Raises:
+            PolicyError: The policy orders in Python or by keys.
+        """
+        if policy.is_python or policy.rule == s.RULE_KEYS:
+            raise PolicyError(f"{policy.name} orders in Python or by keys, and not by a rule")
+        state, jobs, sim = self._begun_state, self._begun_episode.jobs, self._sim
+        weight = np.array(policy.parameters)
+        entry_points.order_by_rule(jobs.address, sim.address, policy.rule, weight)
+        state.ordered[0] = 0  # the pass is still to be decided
+        visible = np.flatnonzero(self._slot >= 0)
+        job = self._slot[visible]
+        key = state.key[0, s.PASS_ORDER, s.FIRST_ENTRY - state.start_time[0, job]]
+        return visible[np.lexsort((job, key))]
 
     def schedule(self) -> Schedule:
         """Return the schedule made so far, start -1 where a job has not started.

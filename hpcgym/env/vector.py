@@ -234,18 +234,26 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """Draw the next episode of an environment."""
         return self.configs[env].draw({}, self.generator(env))
 
-    def _begin(self, envs: NDArray[np.int64], drawn: list[Drawn]) -> None:
-        """Begin the drawn episodes; if that fails, these environments need a reset."""
+    def _begin(
+        self, envs: NDArray[np.int64], drawn: list[Drawn], *, others_step: bool = False
+    ) -> int:
+        """Begin the drawn episodes; if that fails, these environments need a reset.
+
+        Returns:
+            How many episodes ended of those that take a step meanwhile.
+        """
         for env in envs.tolist():
             self.labels[env] = None
         self._some_are_over, self._have_begun = True, False
-        self.buffers.begin(envs, [one.episode for one in drawn])
+        episodes = [one.episode for one in drawn]
+        n_ended = self.buffers.begin(envs, episodes, others_step=others_step)
         self._have_begun = True
         numbers = self._kept_info["label"].copy()
         for env, one in zip(envs.tolist(), drawn, strict=True):
             self.labels[env], numbers[env] = one.label, one.number
         numbers.flags.writeable = False
         self._kept_info["label"] = numbers
+        return n_ended
 
     # --- Steps ------------------------------------------------------------------------------------
 
@@ -264,7 +272,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
         Source: Specification, section 10, "Action semantics" and "Reward identity".
         """
-        batch, resting, drawn = self.buffers.batch, None, []
+        batch, resting = self.buffers.batch, None
         self._reader.read_many(actions, batch.number, batch.values)
         is_copied = self.copy or self._is_flat
         copies = self.buffers.copies(self._is_flat) if is_copied else self.buffers.shown
@@ -272,10 +280,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             resting = self._resting()
             self._refuse(self.buffers.find_refused(resting), actions)
             drawn = [self._draw(env) for env in resting.tolist()]
-        n_ended = self.buffers.step(resting)
-        self._refuse(-1 - n_ended, actions)
-        if resting is not None:
-            self._begin(resting, drawn)
+            n_ended = self._begin(resting, drawn, others_step=True)
+        else:
+            n_ended = self.buffers.step()
+            self._refuse(-1 - n_ended, actions)
         results = self.buffers.results
         payment, tally, ended = results.payment.copy(), results.tally.copy(), results.ended.copy()
         terminated, truncated = ended.view(np.bool_)

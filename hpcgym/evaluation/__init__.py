@@ -2,6 +2,7 @@
 
 from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.evaluation.cv_result import CrossValidationResult
+from hpcgym.evaluation.recording import Recording, record
 from hpcgym.evaluation.results import Evaluation, Summary
 from hpcgym.evaluation.runner import evaluate, play
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
@@ -10,6 +11,7 @@ __all__ = [
     "CrossValidationResult",
     "Estimate",
     "Evaluation",
+    "Recording",
     "Summary",
     "cross_validate",
     "draw_weeks",
@@ -17,4 +19,5 @@ __all__ = [
     "mean_log_ratio",
     "play",
     "ratio_of_sums",
+    "record",
 ]

@@ -195,11 +195,15 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
 
 
 def _say_what_is_left_out(axes: Axes, n_agents: int) -> None:
-    """Write how many agents have no line, above the panel to the right; nothing if all have one."""
+    """Write how many agents have no line, below the panel to the right; nothing if all have one."""
     if n_agents > 0:
-        axes.set_title(
+        axes.annotate(
             f"the best {N_LINES} and the baseline; {n_agents} more above only",
-            loc="right",
+            *((1, 0), (0, -22)),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            ha="right",
+            va="top",
             fontsize=8,
             color=FAINT,
         )

@@ -7,7 +7,9 @@ from hpcgym.trace.estimates import tsafrir_estimates
 from hpcgym.trace.load import load_with_report, load_workload
 from hpcgym.trace.lublin import lublin_workload
 from hpcgym.trace.resample import jitter, join_weeks, resample, resample_week, scale_load
+from hpcgym.trace.sessions import session_workload
 from hpcgym.trace.split import between, months, weeks, window, windows
+from hpcgym.trace.statistics import weekly_loads, workload_statistics
 from hpcgym.trace.swf import SwfLog, log_of, read_swf, write_swf
 from hpcgym.trace.synthetic import synthetic_workload
 from hpcgym.trace.tables import read_log, read_table
@@ -38,11 +40,14 @@ __all__ = [
     "resample",
     "resample_week",
     "scale_load",
+    "session_workload",
     "synthetic_workload",
     "tsafrir_estimates",
     "verify",
+    "weekly_loads",
     "weeks",
     "window",
     "windows",
+    "workload_statistics",
     "write_swf",
 ]

@@ -173,3 +173,10 @@ def test_counts_stay_whole_numbers_beside_unknown_ones(run: Command) -> None:
     jobs = {row["log"]: row["jobs"] for row in rows}
     assert jobs["tiny"] == "8"
     assert "" in jobs.values()
+
+
+def test_statistics_of_logs_stand_side_by_side(run: Command) -> None:
+    table = run("traces", "statistics", "tiny", "synthetic-256")
+    assert [line for line in table.splitlines() if line.split() == ["jobs", "8", "10,000"]]
+    rows = list(csv.DictReader(io.StringIO(run("traces", "statistics", "tiny", "--format", "csv"))))
+    assert {row["statistic"]: float(row["tiny"]) for row in rows}["wide"] == 7 / 8

@@ -13,6 +13,7 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from env_cases import ACTIONS, REWARDS, busy_workload, episodes_of
+from hpcgym.core.workload import Workload
 from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ActionError, HpcgymError
@@ -316,8 +317,9 @@ def test_steady_state_allocates_nothing() -> None:
     """Once each week has been seen, steps and resets keep to the arrays that there are."""
     envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=8, max_episode_steps=2, copy=False)
     actions = np.zeros((8, 6), dtype=np.float32)
-    for week in envs.envs[0].episodes.numbers:
-        envs.reset(seed=0, options={"episode": week})
+    for _ in range(2):  # in the second round the states have the size that the largest week needs
+        for week in envs.envs[0].episodes.numbers:
+            envs.reset(seed=0, options={"episode": week})
     state = envs.buffers.state
     for _ in range(20):
         envs.step(actions)
@@ -734,6 +736,35 @@ def test_environments_that_need_more_room_get_it_in_the_middle(
     assert narrow.buffers.place_of(0)[0] is not narrow.buffers.state
     assert wide.buffers.place_of(0)[0] is wide.buffers.state
     assert_same_schedules(wide, narrow)
+
+
+def test_wider_room_goes_back_with_the_episode_that_needed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The episode is remembered: played again, it begins with that room and is never full."""
+    monkeypatch.setattr("hpcgym.env.buffers.PRESENT_JOBS", 3)
+    envs = SchedulingVectorEnv(BUSY, num_envs=2, autoreset_mode="Disabled")
+    buffers, actions = envs.buffers, np.zeros((2, 6), dtype=np.float32)
+    envs.reset(seed=0, options={"episode": 1})
+    n_steps = 1
+    while not envs.step(actions)[2].all():
+        n_steps += 1
+    wide = {id(buffers.place_of(env)[0]) for env in range(2)}
+    jobs = Workload.from_arrays(
+        [0, 0],
+        [10, 10],
+        [1, 1],
+        [10, 10],
+        machine_processors=envs.envs[0].workload.machine_processors,
+    )
+    envs.reset(options={"workload": jobs})
+    assert all(buffers.place_of(env) == (buffers.state, env) for env in range(2))
+    with monkeypatch.context() as patched:
+        patched.setattr(buffers, "_widen", None)
+        envs.reset(options={"episode": 1})
+        for _ in range(n_steps):
+            envs.step(actions)
+    assert {id(buffers.place_of(env)[0]) for env in range(2)} == wide != {id(buffers.state)}
 
 
 @pytest.mark.parametrize("observation", ["dict", "flat"])

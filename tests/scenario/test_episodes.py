@@ -30,7 +30,12 @@ from hpcgym.scenario.spec import (
 from hpcgym.trace import find_trace
 
 WEEK_S = 604_800
-BUNDLED = {"tiny": 8, "synthetic-256-weeks": 10_000, "hetero-64-weeks": 10_000}
+BUNDLED = {
+    "tiny": 8,
+    "synthetic-256-weeks": 10_000,
+    "synthetic-busy-weeks": 21_808,
+    "hetero-64-weeks": 10_000,
+}
 """Jobs in the whole log of each scenario that needs no download."""
 
 

@@ -112,8 +112,9 @@ def test_orders_differ_clearly_on_the_synthetic_log():
     assert mean["FCFS"] > 1.05 * mean["SPF"] > 2 * mean["SAF"]
 
 
-def test_recorded_waits_of_the_synthetic_log_are_a_schedule():
-    log = load_workload("synthetic-256")
+@pytest.mark.parametrize("name", ["synthetic-256", "synthetic-busy-weeks"])
+def test_recorded_waits_of_a_synthetic_log_are_a_schedule(name):
+    log = load_workload(name)
     assert isinstance(log, Workload)
     assert np.array_equal(log.wait_time, simulate(log, "FCFS").wait_time)
 
@@ -127,12 +128,14 @@ def script():
     return script
 
 
-def test_script_makes_the_same_log_again(script, tmp_path):
-    write_swf(tmp_path / "again.swf.gz", script.synthetic_256())
+@pytest.mark.parametrize("name", ["synthetic-256", "synthetic-busy-weeks"])
+def test_script_makes_the_same_log_again(name, script, tmp_path):
+    write_swf(tmp_path / "again.swf.gz", getattr(script, name.replace("-", "_"))())
     digest = hashlib.sha256(read_bytes(tmp_path / "again.swf.gz")).hexdigest()
-    assert digest == entry("synthetic-256").sha256
-    bundled = shelf_folders("traces")[0] / "synthetic-256.swf.gz"
+    assert digest == entry(name).sha256
+    bundled = shelf_folders("traces")[0] / f"{name}.swf.gz"
     assert digest == hashlib.sha256(read_bytes(bundled)).hexdigest()
+    assert bundled.stat().st_size < 300_000
 
 
 def test_script_makes_the_same_table_of_jobs_again(script):

@@ -15,7 +15,8 @@ from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.reset import begin
 from hpcgym.core.kernels.types import (
     Batch,
-    Int,
+    Jobs,
+    Sim,
     open_action_spec,
     open_batch,
     open_initial_state,
@@ -38,6 +39,10 @@ OUT_PARTS = {
 }
 N_OUT = 2 * len(OUT_PARTS)
 
+# What an environment does in a call, `Batch.resting`. BEGUN: its episode has begun, but it needed
+# more room before its first decision.
+STEPS, RESTS, BEGINS, BEGUN = 0, 1, 2, 3
+
 SINGLE_BYTES = 4
 
 
@@ -45,7 +50,7 @@ SINGLE_BYTES = 4
 def first_refused(batch: Batch) -> int:
     """Return the first environment whose action is NaN, beyond [-1, 1] or no choice; -1 if none."""
     for env in range(len(batch.resting)):
-        if batch.resting[env] == 1:
+        if batch.resting[env] != STEPS:
             continue
         if not 0 <= batch.number[env] < batch.n_choices:
             return env
@@ -65,14 +70,15 @@ def count_ended(batch: Batch) -> int:
     ended = 0
     full = 0
     for env in range(n_envs):
-        if batch.resting[env] == 0:
+        if batch.resting[env] != RESTS:
             ended += int(batch.terminated[env] | batch.truncated[env])
             full += batch.full[env]
     return ended if full == 0 else -1 - n_envs - ended
 
 
 # How much of the next environment is fetched ahead: the table and the numbers of its simulation,
-# and the first jobs of its observation. More lines were no faster, at 64 and at 4,096 environments.
+# and the first jobs of its observation. More lines, and those of the one after it, were no faster
+# with 64, 256 and 1,024 environments.
 fetch_sim = fetcher(24)
 fetch_shown = fetcher(8)
 fetch_slots = fetcher(2)
@@ -116,17 +122,51 @@ def fetch_ahead(batch: Batch, turn: int) -> None:
 
 
 @kernel
+def begin_one(batch: Batch, env: int, jobs: Jobs, sim: Sim) -> None:
+    """Begin an episode in an environment, run it to its first decision and observe.
+
+    Writes its simulation, observation and clock; clears its rewards and ends. If it is full, it
+    needs room, and goes on in the next call.
+    """
+    if batch.resting[env] == BEGINS:
+        begin(sim, open_initial_state(batch.address[env, INITIAL_STATE]))
+    batch.reward[env] = batch.agent_term[env] = batch.baseline_term[env] = 0.0
+    batch.terminated[env] = batch.truncated[env] = 0
+    batch.full[env] = run(jobs, sim) == STATUS_FULL
+    if batch.full[env] == 1:
+        return
+    # Else `observe` would keep fields of the last episode's jobs, which had the same indices.
+    batch.slot[env, :] = -1
+    batch.shown_jobs[env, :] = 0.0
+    batch.mask[env, :] = 0.0
+    observe(
+        jobs,
+        sim,
+        batch.slot[env],
+        batch.shown_jobs[env],
+        batch.shown_cluster[env],
+        batch.mask[env],
+    )
+    batch.now[env] = sim.now
+    batch.n_invalid[env] = 0
+    copy_out(batch, env)
+
+
+@kernel
 def step_one(batch: Batch, turn: int) -> None:
-    """Step the environment whose turn it is, unless it rests.
+    """Step the environment whose turn it is, or begin its episode, unless it rests.
 
     Writes its simulation, its observation, its rewards, clock and ends, and at an end `metric`.
     """
     env = batch.order[turn]
-    fetch_ahead(batch, turn + 1)
-    if batch.resting[env] == 1:
+    if batch.resting[env] == RESTS:
         return
+    fetch_ahead(batch, turn + 1)
     jobs = open_jobs(batch.address[env, JOBS])
     sim = open_sim(batch.address[env, SIM])
+    if batch.resting[env] != STEPS:
+        begin_one(batch, env, jobs, sim)
+        return
     reward_plan = open_reward_plan(batch.address[env, REWARD_PLAN])
     status = step(
         jobs,
@@ -191,48 +231,3 @@ def step_batch_in_parallel(batch: int) -> int:
     for turn in prange(len(open_batch(batch).order)):
         step_one(open_batch(batch), turn)
     return count_ended(open_batch(batch))
-
-
-@kernel
-def begin_batch(batch: int, envs: Int) -> None:
-    """Begin episodes in the given environments; writes their simulations."""
-    opened = open_batch(batch)
-    for env in envs:
-        sim = open_sim(opened.address[env, SIM])
-        begin(sim, open_initial_state(opened.address[env, INITIAL_STATE]))
-
-
-@kernel
-def observe_batch(batch: int, envs: Int) -> int:
-    """Run the given environments to their first decisions, and observe, unless they are full.
-
-    Return how many are. Writes their simulations, observations and clocks; clears their rewards and
-    ends.
-    """
-    opened = open_batch(batch)
-    full = 0
-    for env in envs:
-        jobs = open_jobs(opened.address[env, JOBS])
-        sim = open_sim(opened.address[env, SIM])
-        opened.full[env] = run(jobs, sim) == STATUS_FULL
-        if opened.full[env] == 1:
-            full += 1
-            continue
-        # Else `observe` would keep fields of the last episode's jobs, which had the same indices.
-        opened.slot[env, :] = -1
-        opened.shown_jobs[env, :] = 0.0
-        opened.mask[env, :] = 0.0
-        observe(
-            jobs,
-            sim,
-            opened.slot[env],
-            opened.shown_jobs[env],
-            opened.shown_cluster[env],
-            opened.mask[env],
-        )
-        opened.reward[env] = opened.agent_term[env] = opened.baseline_term[env] = 0.0
-        opened.now[env] = sim.now
-        opened.n_invalid[env] = 0
-        opened.terminated[env] = opened.truncated[env] = 0
-        copy_out(opened, env)
-    return full

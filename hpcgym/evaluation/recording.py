@@ -1,0 +1,353 @@
+"""Record episodes of agents as a Minari data set, from which agents learn without a simulator.
+
+A rule can be recorded in three kinds of action. As "policy" its actions are its place among the
+rules recorded. As "order" they are scores of the visible jobs, and its schedule is the rule's own
+while no job is out of sight. As "job" they are the first visible job; the jobs behind it follow in
+the scenario's order, so the schedule is near the rule's and not equal. Any other agent is recorded
+in the kind of action that it takes.
+
+Source: Minari, data set standard 0.5; Specification, section 10, "Action semantics".
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+import hpcgym
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.shelf import load_agent
+from hpcgym.core.policy import as_policy
+from hpcgym.env.observation import EXPECTATIONS
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import EvaluationError, OutputError, refuse_unless_whole, unknown_name
+from hpcgym.evaluation.runner import AnyAgent, refuse_one_name_twice
+from hpcgym.output import make_folder
+from hpcgym.progress import steps
+from hpcgym.scenario.episodes import Episodes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ACTIONS = ("own", "policy", "order", "job")
+
+NAME = re.compile(r"[-\w]+-v\d+")
+MOST_DECISIONS = 2**17 - 1
+"""Decisions of an episode; Minari reads a Parquet file in batches of one more."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A data set that was written, and what is in it.
+
+    Attributes:
+        frame: A row for each episode: agent, week, seed, decisions, return, mean bounded slowdown.
+    """
+
+    path: Path
+    frame: pd.DataFrame
+
+
+def record(
+    agents: Sequence[str | AnyAgent],
+    scenario: str | Path,
+    name: str,
+    *,
+    weeks: str | None = None,
+    action: str = "own",
+    n_slots: int | None = None,
+    observation: str = "dict",
+    epsilon: float = 0.0,
+    seed: int = 0,
+    folder: str | Path | None = None,
+    force: bool = False,
+) -> Recording:
+    """Play each agent on each week, and write the episodes as a Minari data set.
+
+    Args:
+        agents: As of `hpcgym.evaluate`; all must play in the same environment.
+        scenario: A name or a path: a data set states how its environment is made again.
+        name: Name of the data set, with a version: busy-v0.
+        weeks: Numbers of the weeks, such as "1-8"; default all.
+        action: Kind of action in which rules are recorded; "own" takes each agent's own, "policy"
+            for rules.
+        n_slots: Visible jobs; default the agents', or the environment's.
+        epsilon: Share of decisions that are taken at random in place of the agent's.
+        seed: Seed of the first episode; each later one has the next.
+        folder: Folder of data sets; default Minari's own.
+        force: Whether to replace a data set of this name.
+
+    Raises:
+        EvaluationError: A number or name out of range, agents that need different environments, or
+            Minari is not installed.
+        CardError: No such agent.
+        ScenarioError: No such scenario or week, or a rule that no step runs.
+        OutputError: The data set exists already, or cannot be written.
+    """
+    _refuse(name, action, epsilon, seed)
+    storage = _storage()
+    root = _root(folder)
+    if (root / name).exists() and not force:
+        raise OutputError(
+            f"{root / name}: exists already; name another, or replace it with force (--force)"
+        )
+    chosen = [load_agent(one) if isinstance(one, str) else one for one in agents]
+    refuse_one_name_twice(chosen)
+    keywords = _common_keywords(chosen, action, n_slots, observation)
+    every = Episodes(scenario)
+    labels = (every if weeks is None else every.select(weeks)).labels
+    of_file = str(scenario).endswith(".toml")  # which the data set must name from anywhere
+    source = str(Path(scenario).resolve() if of_file else scenario)
+    made = gymnasium.make("HPCBatch-v0", scenario=source, **keywords)
+    env = cast(SchedulingEnv, made.unwrapped)
+    kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
+    stage = _Stage(env, kind, rules, epsilon)
+    partial = make_folder(root) / f".{secrets.token_hex(4)}-{name}"
+    try:
+        partial.mkdir()
+        kept = storage.new(partial / "data", env_spec=made.spec, data_format="parquet")
+        rows = stage.fill(kept, list(product(chosen, labels)), seed)
+        how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
+        kept.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
+        _put(partial, root / name)
+    except OSError as error:
+        raise OutputError(f"{root / name}: writing failed: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    import pandas as pd
+
+    return Recording(root / name, pd.DataFrame(rows))
+
+
+def _refuse(name: str, action: str, epsilon: float, seed: int) -> None:
+    """Refuse names and numbers that no data set has."""
+    if not NAME.fullmatch(name):
+        raise EvaluationError(
+            f"a data set's name has letters, digits, - and _, and a version: busy-v0; got {name!r}"
+        )
+    if action not in ACTIONS:
+        raise EvaluationError(unknown_name("kind of action", action, ACTIONS))
+    if not 0 <= epsilon <= 1:
+        raise EvaluationError(f"epsilon is a share from 0 to 1, got {epsilon}")
+    refuse_unless_whole("a seed", seed, error=EvaluationError)
+
+
+def _storage() -> Any:
+    """Return Minari's class that writes data sets."""
+    try:
+        import PIL  # noqa: F401 - Minari's Parquet files need these two, and do not ask for them
+        import pyarrow  # noqa: F401
+        from minari.dataset.minari_storage import MinariStorage
+    except ImportError as error:
+        raise EvaluationError(
+            f"recording needs {error.name}, which is not installed: pip install 'hpcgym[record]', "
+            "in a checkout: python3 scripts/install.py record"
+        ) from error
+    return MinariStorage
+
+
+def _root(folder: str | Path | None) -> Path:
+    """Return the folder of data sets."""
+    if folder is not None:
+        return Path(folder).resolve()
+    from minari.storage.datasets_root_dir import get_dataset_path
+
+    return Path(get_dataset_path())
+
+
+def _common_keywords(
+    agents: Sequence[AnyAgent], action: str, n_slots: int | None, observation: str
+) -> dict[str, Any]:
+    """Return the keywords of the environment in which all agents play."""
+    if not agents:
+        raise EvaluationError("give at least one agent")
+    rules = [agent for agent in agents if isinstance(agent, RuleAgent)]
+    given = {"observation": observation} | ({} if n_slots is None else {"n_slots": n_slots})
+    for agent in agents:
+        for key, value in given.items():
+            if agent.env_keywords.get(key, value) != value:
+                own = agent.env_keywords[key]
+                raise EvaluationError(f"{agent.name} needs {key} {own!r}, got {value!r}")
+    needs = [_keywords(agent, action, rules) for agent in agents]
+    for agent, need in zip(agents, needs, strict=True):
+        for key in sorted({*need, *needs[0]}):
+            one, other = (str(some.get(key, "the default")) for some in (needs[0], need))
+            if one != other:
+                raise EvaluationError(
+                    f"{agents[0].name} and {agent.name} need different environments: {key} is "
+                    f"{one} and {other}; record them apart, or choose another kind of action"
+                )
+    return given | needs[0]
+
+
+def _keywords(agent: AnyAgent, action: str, rules: Sequence[RuleAgent]) -> dict[str, Any]:
+    """Return the keywords that an agent needs when its actions are of some kind."""
+    own = dict(agent.env_keywords)
+    if not isinstance(agent, RuleAgent):
+        kind = own.get("action", "weights")
+        if action not in ("own", kind):
+            raise EvaluationError(
+                f"{agent.name} takes actions of kind {kind!r}, and cannot be recorded as {action!r}"
+            )
+        if "policies" in own:
+            own["policies"] = [as_policy(one).name for one in own["policies"]]
+        return own
+    if agent.policy.network is not None:
+        raise EvaluationError(
+            f"{agent.name} orders by a network, which the environment of a data set cannot name"
+        )
+    if action in ("own", "policy"):
+        return own | {"policies": [rule.policy.name for rule in rules]}
+    del own["policies"]
+    return own | {"action": action} | _expectations(rules)
+
+
+def _expectations(rules: Sequence[RuleAgent]) -> dict[str, str]:
+    """Return the keyword under which an environment computes what rules read of users."""
+    names = {bits: name for name, bits in EXPECTATIONS.items()}
+    needed: dict[str, str] = {}
+    for rule in rules:
+        bits = rule.policy.expects
+        if bits and bits not in names:
+            raise EvaluationError(
+                f"{rule.name} reads more of users than an observation shows; record it as 'policy'"
+            )
+        if bits and needed.setdefault("expectations", names[bits]) != names[bits]:
+            raise EvaluationError(
+                f"{rule.name} reads the {names[bits]} of users, and others here the "
+                f"{needed['expectations']}; record them apart"
+            )
+    return needed
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Where agents play, and how their actions are written.
+
+    Attributes:
+        kind: Kind of action of the environment.
+        rules: What a "policy" action chooses among.
+        epsilon: Share of decisions taken at random.
+    """
+
+    env: SchedulingEnv
+    kind: str
+    rules: Sequence[str]
+    epsilon: float
+
+    def fill(
+        self, kept: Any, tasks: Sequence[tuple[AnyAgent, str]], seed: int
+    ) -> list[dict[str, Any]]:
+        """Play agents on weeks, add the episodes to a storage, and return a row about each."""
+        rows: list[dict[str, Any]] = []
+        with steps(len(tasks), self.env.episodes.scenario.name, "episodes") as work:
+            for agent, week in tasks:
+                episode, row = self.play(agent, week, seed + len(rows))
+                kept.update_episodes([episode])
+                kept.update_episode_metadata([row], [len(rows)])
+                rows.append(row)
+                work.advance()
+        return rows
+
+    def play(self, agent: AnyAgent, week: str, seed: int) -> tuple[Any, dict[str, Any]]:
+        """Play an episode; return Minari's buffer of it, and a row about it."""
+        from minari.data_collector.episode_buffer import EpisodeBuffer
+
+        env, generator = self.env, np.random.default_rng(seed)
+        env.action_space.seed(seed)
+        options = {"episode": week}
+        shown, info = env.reset(seed=seed, options=options)
+        observations, infos, actions, rewards = [shown], [info], [], []
+        state, start, over = None, np.ones(1, dtype=np.bool_), False
+        while not over:
+            action, state = self.choose(agent, shown, state, start)
+            if generator.random() < self.epsilon:
+                action = self.at_random()
+            shown, reward, terminated, truncated, info = env.step(action)
+            observations.append(shown)
+            infos.append(info)
+            actions.append(action)
+            rewards.append(reward)
+            start, over = np.zeros(1, dtype=np.bool_), terminated or truncated
+        if len(actions) > MOST_DECISIONS:
+            raise EvaluationError(f"{week} has more than {MOST_DECISIONS:,} decisions")
+        space = env.action_space
+        buffer = EpisodeBuffer(
+            seed=seed,
+            options=options,
+            observations=_stacked(observations),
+            actions=list(np.array(actions, dtype=space.dtype)),
+            rewards=rewards,
+            terminations=[False] * (len(actions) - 1) + [terminated],
+            truncations=[False] * (len(actions) - 1) + [truncated],
+            infos={key: [one[key] for one in infos] for key in info},
+        )
+        row = {"agent": agent.name, "week": week, "seed": seed}
+        row |= {"decisions": len(actions), "return": sum(rewards)}
+        return buffer, row | {"mean_bsld": env.metrics()["mean_bsld"]}
+
+    def choose(
+        self, agent: AnyAgent, shown: Any, state: Any, start: NDArray[np.bool_]
+    ) -> tuple[Any, Any]:
+        """Return an agent's action, in the kind of the environment, and its state."""
+        if not isinstance(agent, RuleAgent):
+            return agent.predict(shown, state, start, True)
+        if self.kind == "policy":
+            return self.rules.index(agent.policy.name), None
+        first = self.env.first_by(agent.policy)
+        if self.kind == "job":
+            return int(first[0]), None
+        score = np.zeros(self.env.n_slots, dtype=np.float32)
+        score[first] = np.linspace(-1, 1, len(first), dtype=np.float32)
+        return score, None
+
+    def at_random(self) -> Any:
+        """Return an action drawn at random; of slots, one that holds a job."""
+        space = self.env.action_space
+        return space.sample(self.env.action_masks().astype(np.int8) if self.kind == "job" else None)
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Return arrays, or dicts of them, with one more axis in front."""
+    if isinstance(parts[0], Mapping):
+        return {key: np.stack([one[key] for one in parts]) for key in parts[0]}
+    return np.stack(parts)
+
+
+def _metadata(name: str, agents: Sequence[str], **how: object) -> dict[str, Any]:
+    """Return what a data set says about itself."""
+    import minari
+
+    return {
+        "dataset_id": name,
+        "minari_version": minari.__version__,
+        "algorithm_name": ", ".join(agents),
+        "author": {"hpcgym"},
+        "description": f"Episodes of {', '.join(agents)} on weeks of {how['scenario']}.",
+        "requirements": [f"hpcgym>={hpcgym.__version__}"],
+        "hpcgym": {"version": hpcgym.__version__, "agents": list(agents), **how},
+    }
+
+
+def _put(folder: Path, place: Path) -> None:
+    """Move a finished data set to its place; one that is there goes only then."""
+    old = folder.with_name(f"{folder.name}-old")
+    if place.exists():
+        place.rename(old)
+    try:
+        folder.rename(place)
+    except OSError:
+        if old.exists():
+            old.rename(place)
+        raise
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,31 @@
+"""`hpcgym record`: a data set and a table of its episodes, or one line that says what to do."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Command = Callable[..., str]
+
+
+def test_episodes_are_listed_and_the_data_set_is_named(run: Command, tmp_path: Path) -> None:
+    pytest.importorskip("minari")
+    where = ("--output", str(tmp_path / "new"))
+    printed = run("record", "tiny-v0", "-a", "SAF,FCFS", "-s", "tiny", *where)
+    assert [line.split()[0] for line in printed.splitlines()[1:3]] == ["SAF", "FCFS"]
+    assert f"wrote {tmp_path / 'new' / 'tiny-v0'}" in printed.replace("\n", "")
+    assert (tmp_path / "new" / "tiny-v0" / "data" / "metadata.json").is_file()
+
+
+def test_a_seed_without_random_decisions_is_refused(refuse: Command) -> None:
+    printed = refuse("record", "tiny-v0", "-a", "SAF", "-s", "tiny", "--seed", "3")
+    assert "--seed has no effect without --epsilon" in printed
+
+
+def test_recording_without_minari_names_what_to_install(
+    refuse: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "minari.dataset.minari_storage", None)
+    printed = refuse("record", "tiny-v0", "-a", "SAF", "-s", "tiny")
+    assert "pip install 'hpcgym[record]'" in printed
