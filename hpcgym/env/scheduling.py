@@ -255,7 +255,7 @@ schedule; -1 until the episode is over |
         self.n_slots = n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
-        self._places = flat_places(n_slots, self._config.machine)
+        self._places = flat_places(n_slots, self._config.machine, self._config.controls)
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
