@@ -45,7 +45,7 @@ INDEX_PARAMETERS = ("weights", "network")
 NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
 """What a network's card may state of it: its file, its kind, and how it was trained."""
 
-NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide", "expectations")
+NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide", "expectations", "backfill")
 """Keywords of the environment that a network's card may state."""
 
 WEEK_NUMBERS = range(1, 10_000)

@@ -35,6 +35,9 @@ KINDS = {
 CONTROLS = ("kappa", "cap", "long", "urgency")
 """What an action `controls` sets, in order."""
 
+CONTROLLED = "cost-benefit:cap=0.97"
+"""The mode that controls change unless another is named, that of URGENT-CAPPED-COST-BENEFIT."""
+
 _NO_VALUES = np.zeros(0, dtype=np.float32)
 
 

@@ -20,6 +20,7 @@ from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, pre
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import (
+    CONTROLLED,
     ActionKind,
     ActionReader,
     Scale,
@@ -55,9 +56,6 @@ if TYPE_CHECKING:
 
 KEPT_JOBS = 400_000
 """Jobs of the episodes that stay prepared for their next draw: enough for the weeks of a log."""
-
-CONTROLLED = "cost-benefit:cap=0.97"
-"""The mode that controls change unless another is named, that of URGENT-CAPPED-COST-BENEFIT."""
 
 MOST_SLOTS = 2**20
 """Largest number of visible jobs; the observation has some 70 MB then."""
@@ -310,8 +308,9 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
     refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
     if action not in ("weights", "policy", "controls"):
         raise ScenarioError(
-            f"decide={decide} s is for actions 'weights', 'policy' and 'controls': an order of visible jobs "
-            f"lasts one pass only, so action {action!r} decides 'contested' or at each 'event'"
+            f"decide={decide} s is for actions 'weights', 'policy' and 'controls': an order "
+            f"of visible jobs lasts one pass only, so action {action!r} decides 'contested' or at "
+            "each 'event'"
         )
     return int(decide)
 

@@ -80,9 +80,7 @@ def observation_space(
     return spaces.Dict(boxes)
 
 
-def flat_space(
-    n_slots: int, machine: Machine | None = None, controls: bool = False
-) -> spaces.Box:
+def flat_space(n_slots: int, machine: Machine | None = None, controls: bool = False) -> spaces.Box:
     """Return the space of observations in one array: the parts in the order of `flat_places`.
 
     Its bounds are those of each field.

@@ -21,8 +21,8 @@ from hpcgym.core.constants import (
     N_WEIGHTS,
     PARAMETER_CAP,
     PARAMETER_KAPPA,
-    PARAMETER_LONG,
     PARAMETER_LOG_LONG,
+    PARAMETER_LONG,
     PASS_ORDER,
     URGENCY,
 )

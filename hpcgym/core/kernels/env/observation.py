@@ -405,8 +405,8 @@ def observe(
     machine of nodes a job has N_NODES_FIELDS more, and the cluster the fields of `machine`; where
     controls are shown, it has those of `ControlsField`. `slot` and `mask`, 1 where a slot holds a
     job, have shape (n_slots,). A job that keeps its slot keeps its unchanging fields, and slots
-    behind the last job keep their zeros. So the cost depends on what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
-    `day_ago`, and what `expect_now` writes.
+    behind the last job keep their zeros. So the cost depends on what has changed. Writes these four
+    arrays, `scratch`, `shadow`, `extra`, `hour_ago` and `day_ago`, and what `expect_now` writes.
     """
     listed = list_shown(sim, len(slot))
     before = count_visible(slot)
