@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_arg
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.core.backfill import Backfill, CostBenefit, as_backfill, as_mode, order_refused
+from hpcgym.core.backfill import (
+    Backfill,
+    CostBenefit,
+    Mode,
+    as_backfill,
+    as_mode,
+    order_refused,
+)
 from hpcgym.core.constants import BACKFILL_COST_BENEFIT
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
@@ -131,9 +138,10 @@ class EnvConfig:
         self.reward = as_reward(self.reward)
         self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-        if self.action == "controls" and self.backfill is None:
-            self.backfill = _controlled_mode(self.episodes.settings.backfill)
-        self.settings = _overridden(self.episodes.settings, self.backfill, self.backfill_order)
+        mode: str | Mode | None = self.backfill
+        if self.action == "controls" and mode is None:
+            mode = _controlled_mode(self.episodes.settings.backfill)
+        self.settings = _overridden(self.episodes.settings, mode, self.backfill_order)
         _refuse_what_no_step_runs(self.settings, self.action)
         chosen = steppable_policies(self.policies) if self.action == "policy" else []
         if self.action == "controls":
@@ -142,8 +150,8 @@ class EnvConfig:
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         read = [policy.expects for policy in (*chosen, base, backfill_policy)]
-        mode = as_backfill(self.settings.backfill)
-        read.append(mode.expects)
+        kept = as_backfill(self.settings.backfill)
+        read.append(kept.expects)
         self.expects = bool(self.expectations) or any(read)
         network_of((*chosen, base, backfill_policy))  # refuses two networks
         self.decide = _checked_decide(self.decide, self.action)
@@ -155,7 +163,7 @@ class EnvConfig:
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor, mode.row())
+        self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
         self.machine = self.episodes.scenario.machine.nodes
         space_of = flat_space if self.observation == "flat" else observation_space
@@ -340,13 +348,13 @@ def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
         )
 
 
-def _controlled_mode(backfill: str | Backfill) -> str | Backfill:
+def _controlled_mode(backfill: str | Mode) -> str | Mode:
     """Return the mode that controls change where no keyword names one: the scenario's, if any."""
     return backfill if as_mode(backfill).NAME == CostBenefit.NAME else CONTROLLED
 
 
 def _overridden(
-    settings: SchedulerSettings, backfill: str | Backfill | None, backfill_order: str | None
+    settings: SchedulerSettings, backfill: str | Mode | None, backfill_order: str | None
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
     mode = as_mode(settings.backfill if backfill is None else backfill)
