@@ -49,7 +49,7 @@ def _ppo_trainer(name: str = "PPO", action: str = "order", **changes: Any) -> Tr
 
 
 OPEN = f"{CONTROLLED},overdue=open"
-_TUNED: dict[str, Any] = {"objective": "sum-ratio", "copies": 0, "evaluations": 80}
+_TUNED: dict[str, Any] = {"objective": "sum-ratio", "copies": 0, "evaluations": 40}
 _BRIEF: dict[str, Any] = {"steps": 600_000, "minutes": 0.0, "validate_every": 8}
 _AT_URGENCY = _BRIEF | {"start": "smith-urgent", "baseline": "SMITH-URGENT"}
 

@@ -86,7 +86,7 @@ class JobField(ObservationField):
     LOG_EXPECTED_RUN_TIME_RATIO = "expected D / b", "log ratio / log E, at least -1", -1, 0
     LOG_EXPECTED_SPEED = "expected b / D", "log speed / log E, at most 1", 0, 1
     LOG_EXPECTED_INDEX = (
-        "index i of Smith's rule, q b^2 ratio / speed; or log i is the score of SMITH-URGENT",
+        "index i of Smith's rule, q b^2 ratio / speed",
         "log i / log(E^2 M), at most 1",
         0,
         1,
