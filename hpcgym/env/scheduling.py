@@ -90,15 +90,15 @@ back, until the next decision; the order is that of SMITH-URGENT |
 
         Controls change the numbers of a mode: that of the keyword `backfill`, else of the scenario
         if it is a `cost-benefit`, else `"cost-benefit:cap=0.97"`. So zeros are the agent
-        URGENT-CAPPED-COST-BENEFIT; with `overdue=open` in the mode, URGENT-CAPPED-COST-BENEFIT-OPEN.
-        Until the first decision zeros hold.
+        URGENT-CAPPED-COST-BENEFIT, or, with `overdue=open` in the mode, the one with -OPEN behind
+        its name. Until the first decision zeros hold.
 
-        | place and name | formula | at -1 | at 0 | at 1 |
+        | number x in order | formula | at -1 | at 0 | at 1 |
         |---|---|---|---|---|
-        | 0 `kappa`, what a gain counts for | kappa (1 + x)^2 | 0 | 0.25 | 1 |
-        | 1 `cap`, share of the machine that long jobs may hold | cap 2^x | 0.485 | 0.97 | 1.94 |
-        | 2 `long`, expected run time of long jobs, more than, s | long 8^x | 900 | 7200 | 57600 |
-        | 3 `urgency` of SMITH-URGENT | 4 (1 + x) | 0 | 4 | 8 |
+        | `kappa`, what a gain counts for | kappa (1 + x)^2 | 0 | 0.25 | 1 |
+        | `cap`, share of the machine that long jobs may hold | cap 2^x | 0.485 | 0.97 | 1.94 |
+        | `long`, expected run time of long jobs, more than, s | long 8^x | 900 | 7200 | 57600 |
+        | `urgency` of SMITH-URGENT | 4 (1 + x) | 0 | 4 | 8 |
 
     Observation Space:
         A Dict of one-dimensional float32 boxes. With `observation="flat"` one Box of all their
@@ -116,10 +116,10 @@ back, until the next decision; the order is that of SMITH-URGENT |
         Fields 9 to 14 are read at the job's submission and do not change while it waits. Fields 15
         to 17 are 0 without the keyword `expectations`. With it they are computed from the records
         of the job's user, or from a regression on all completed jobs, and change whenever one of
-        these jobs ends. With "urgency" field 17 is the score of SMITH-URGENT, at least 0. Their ratio is the expected D / b and their speed the expected b / D, with
+        these jobs ends. Their ratio is the expected D / b and their speed the expected b / D, with
         D = max(run time, 10 s) and b = max(e, 10 s), as in
         `hpcgym.core.kernels.scoring.user_estimates`. The index is that of the policies
-        SMITH-HISTORY and SMITH-REGRESSION.
+        SMITH-HISTORY and SMITH-REGRESSION. With "urgency" log i is SMITH-URGENT's score, or 0.
 
         On a machine of nodes four fields follow in each row. Fields 6 and 7 are then about nodes: a
         job fits if the scheduler can place it now, and the shadow time is that of its component,

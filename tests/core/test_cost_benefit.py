@@ -20,13 +20,12 @@ from engines import (
 )
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import CostBenefit, Easy, as_backfill
-from hpcgym.core.history import RING_JOBS, history_of
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError
 from hpcgym.scenario.episodes import Episodes
 from research.benchmark import saturated
-from strategies import policies
+from strategies import busy_workloads, policies
 
 KTH, CTC = "KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln"
 H = "cost-benefit:cap=0.97"
@@ -36,26 +35,6 @@ SHORT_URGENCY = urgent_policy(3, after=30, within=60, widest=0.8, crowding=0.4, 
 
 orders = st.sampled_from((*POLICIES, SHORT_URGENCY, SHORT_URGENCY)) | policies
 caps = st.sampled_from((0, 0.2, 0.5, 0.7, 0.97, math.inf))
-
-
-@st.composite
-def busy_workloads(draw):
-    """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
-    processors = draw(st.sampled_from((4, 7, 10, 20)))
-    submit, table = 0, []
-    for _ in range(draw(st.integers(8, 40))):
-        submit += draw(st.sampled_from((0, 0, 0, 0, 0, 5, 10, 20)))
-        request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
-        run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
-        wide = st.integers(1, processors) | st.sampled_from(
-            (1, 1, 2, 3, processors // 3, processors // 2, processors - 1, processors)
-        )
-        table.append((submit, run, request, draw(wide), draw(st.sampled_from((-1, 0, 0, 1)))))
-    workload = workload_of(table, processors)
-    kinds = st.sampled_from(((0, 5, 60, 2), (0, 60, 60, 1), (1, 300, 600, 4), (1, 10, 300, 1)))
-    past = [(*row, -1) for row in draw(st.lists(kinds, max_size=RING_JOBS))]
-    columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
-    return replace(workload, history=history_of(np.unique(workload.user), *columns))
 
 
 @st.composite

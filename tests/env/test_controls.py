@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -12,13 +13,11 @@ from gymnasium.vector import SyncVectorEnv
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gymnasium
 import hpcgym
 import reference
 import reference_capped
 import reference_index
-from core.test_cost_benefit import busy_workloads
-from engines import history_of_users, jobs_of, records_of_users, whole
+from engines import history_of_users, jobs_of, records_of_users
 from env_cases import burst, busy_workload, episodes_of
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.backfill import as_backfill
@@ -27,6 +26,7 @@ from hpcgym.env.action import CONTROLLED, CONTROLS, controlled
 from hpcgym.env.observation import CLUSTER_FIELDS, CONTROLS_FIELDS, flat_places
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ScenarioError
+from strategies import busy_workloads
 
 OPEN = f"{CONTROLLED},overdue=open"
 SHORT = "cost-benefit:kappa=0.5,cap=0.6,long=60"
