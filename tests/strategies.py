@@ -93,6 +93,8 @@ def settings_for(
     }
     if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(st.none() | policies)
+    if as_backfill(drawn["backfill"]).expects:
+        drawn["event_semantics"] = "batch"
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(st.sampled_from(("requested", "exact")))
         return drawn

@@ -4,6 +4,7 @@ import math
 import pickle
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -116,6 +117,27 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
 def test_whole_logs_start_as_the_reference_says(real_log, log, policy, mode):
     workload = whole(real_log(log))
     assert not first_difference(workload, policy=policy, backfill=mode, threshold=200_000)
+
+
+@st.composite
+def sweeps(draw):
+    """Draw jobs that come at once before a head; a first one fits behind it and takes room."""
+    free = draw(st.integers(4, 8))
+    first = draw(st.integers(1, free - 2))
+    rows = [(0, 600, 600, 10 - free), (1, 60, 60, 10), (1, 60, 60, first)]
+    for _ in range(draw(st.integers(2, 5))):
+        request = draw(st.sampled_from((700, 1_000, 2_000)))
+        rows.append((1, request, request, draw(st.integers(1, free))))
+    return workload_of([(*row, -1) for row in rows], 10)
+
+
+@hypothesis.settings(max_examples=20)
+@given(workload=sweeps(), policy=st.sampled_from(("FCFS", "SAF")))
+def test_wide_jobs_are_those_that_do_not_fit_before_the_sweep(workload, policy):
+    """Under many weights, so that for some of them one job more or less among these decides."""
+    for power in range(-8, 5):
+        mode = f"cost-benefit:kappa={2.0**power}"
+        assert not first_difference(workload, policy=policy, backfill=mode)
 
 
 # --- What must hold -------------------------------------------------------------------------------
