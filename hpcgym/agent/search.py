@@ -26,7 +26,7 @@ from hpcgym.agent.evolution import STRATEGIES
 from hpcgym.agent.objective import Measure, Objective
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import fit_network, samples_of
-from hpcgym.agent.weights import weights_agent
+from hpcgym.agent.weights import ConstantAction, weights_agent
 from hpcgym.core.backfill import Easy, as_backfill
 from hpcgym.core.constants import N_LAST, N_NETWORK
 from hpcgym.core.index_policy import index_policy
@@ -129,7 +129,9 @@ class SearchTrainer:
         if self.searched == "features":
             return weights_agent(found, episodes, name=self.name)
         if self.searched == "controls":
-            return self._controlled(found, self.name)
+            controls = ConstantAction(tuple(np.clip(found, -1, 1).tolist()))
+            keywords = {"action": "controls", "backfill": self.backfill}
+            return NamedAgent(self.name, controls, keywords)
         return RuleAgent(self._policy(found, network), name=self.name)
 
     def search(
@@ -192,12 +194,12 @@ class SearchTrainer:
             return np.zeros(len(CONTROLS))
         return np.array(SMITH[1:]) if self.searched == "index" else np.zeros(N_LAST)
 
-    def _controlled(self, found: FloatArray, name: str | None = None) -> RuleAgent:
+    def _controlled(self, found: FloatArray) -> RuleAgent:
         """Return the rule that the numbers make as controls, cut off at their bounds."""
         mode = as_backfill(self.backfill)
         assert isinstance(mode, Easy)
         policy, backfill = controlled(np.clip(found, -1, 1).tolist(), mode)
-        return RuleAgent(policy, backfill=backfill, name=name)
+        return RuleAgent(policy, backfill=backfill)
 
     def _policy(self, found: FloatArray, network: FloatArray | None) -> Policy:
         """Return the index that the numbers make."""

@@ -51,7 +51,8 @@ def _ppo_trainer(name: str = "PPO", action: str = "order", **changes: Any) -> Tr
 OPEN = f"{CONTROLLED},overdue=open"
 _TUNED: dict[str, Any] = {"objective": "sum-ratio", "copies": 0, "evaluations": 40}
 _BRIEF: dict[str, Any] = {"steps": 600_000, "minutes": 0.0, "validate_every": 8}
-_AT_URGENCY = _BRIEF | {"start": "smith-urgent", "baseline": "SMITH-URGENT"}
+_AT_URGENCY: dict[str, Any] = {"start": "smith-urgent", "baseline": "SMITH-URGENT"}
+_AT_URGENCY |= {"steps": 300_000, "minutes": 0.0, "validate_every": 4}
 
 
 def _tuned_controls(name: str, backfill: str) -> Trainer:
