@@ -245,6 +245,8 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
 def _network(trained: Trained, stem: str, logs: str) -> _Stated:
     """Describe a network that was trained by PPO."""
     config, start = trained.config, trained.config.start.upper()
+    if config.action == "controls":
+        start = "the numbers of the mode"
     tie = (
         f"corrects {start} by a bounded amount"
         if config.residual
