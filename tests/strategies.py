@@ -93,6 +93,8 @@ def settings_for(
     }
     if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(st.none() | policies)
+    if as_backfill(drawn["backfill"]).expects:
+        drawn["event_semantics"] = "batch"
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(st.sampled_from(("requested", "exact")))
         return drawn
@@ -101,3 +103,23 @@ def settings_for(
     lists = st.lists(st.sampled_from(REQUESTED_TIMES_S), min_size=n, max_size=n)
     drawn["estimates"] = draw(st.sampled_from(("requested", "exact")) | lists)
     return drawn
+
+
+@st.composite
+def busy_workloads(draw):
+    """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
+    processors = draw(st.sampled_from((4, 7, 10, 20)))
+    submit, table = 0, []
+    for _ in range(draw(st.integers(8, 40))):
+        submit += draw(st.sampled_from((0, 0, 0, 0, 0, 5, 10, 20)))
+        request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
+        run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
+        wide = st.integers(1, processors) | st.sampled_from(
+            (1, 1, 2, 3, processors // 3, processors // 2, processors - 1, processors)
+        )
+        table.append((submit, run, request, draw(wide), draw(st.sampled_from((-1, 0, 0, 1)))))
+    workload = workload_of(table, processors)
+    kinds = st.sampled_from(((0, 5, 60, 2), (0, 60, 60, 1), (1, 300, 600, 4), (1, 10, 300, 1)))
+    past = [(*row, -1) for row in draw(st.lists(kinds, max_size=RING_JOBS))]
+    columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
+    return replace(workload, history=history_of(np.unique(workload.user), *columns))

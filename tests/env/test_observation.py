@@ -25,8 +25,15 @@ from env_cases import (
 )
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.observation_fields import ClusterField, JobField, NodesField
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS, flat_places, flat_space
+from hpcgym.core.observation_fields import ClusterField, ControlsField, JobField, NodesField
+from hpcgym.env.observation import (
+    CLUSTER_FIELDS,
+    CONTROLS_FIELDS,
+    FIELDS,
+    NODES_FIELDS,
+    flat_places,
+    flat_space,
+)
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.load import load_scenario
@@ -391,8 +398,8 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
     assert shown == [
         f"| {field:d} `{name}` | {field.meaning} | {field.formula} | {field.low} | {field.high} |"
         for field, name in zip(
-            (*JobField, *NodesField, *ClusterField),
-            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS),
+            (*JobField, *NodesField, *ClusterField, *ControlsField),
+            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS),
             strict=True,
         )
     ]
