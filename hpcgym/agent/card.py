@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.contest import UNKNOWN, Contest, contest_by
 from hpcgym.agent.result_table import FILE as RESULTS_FILE
 from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
@@ -86,6 +87,18 @@ class Card:
             CardError: The table is not understood.
         """
         return read_results(self.path.parent).get(self.name, ())
+
+    @property
+    def contest(self) -> Contest:
+        """The contest it takes part in under a threshold, where it states no mode under EASY.
+
+        "-" where the mode it states is not known.
+        """
+        mode = self.environment.get("backfill", "easy")
+        try:
+            return contest_by(mode, self.parameters.get("estimates"))
+        except PolicyError:
+            return UNKNOWN
 
     @cached_property
     def agent(self) -> RuleAgent | NamedAgent:

@@ -18,7 +18,7 @@ FILE = "results.csv"
 """Name of the table in a folder of cards."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Result:
     """Metrics of one agent on one scenario, to the digits its command prints.
 
@@ -34,6 +34,12 @@ class Result:
         p99_bsld: Mean over the weeks of the 99th percentile.
         max_wait_time: Longest wait of any job, s.
         utilisation: Mean over the weeks.
+        contest: See `hpcgym.agent.contest`; this and what follows is None in an earlier table.
+        p999_wait_time: The wait that one job in 1000 exceeds, s; see `hpcgym.evaluation.waits`.
+        p999_wait_ratio: Its ratio to SAF's; with the ends of its interval, as the next two.
+        max_wait_ratio: Ratio of the longest waits.
+        share_beyond_threshold: Share of jobs that wait longer than the threshold.
+        share_beyond_ratio: Its ratio to SAF's; None where SAF has none.
         command: What printed them.
     """
 
@@ -50,19 +56,50 @@ class Result:
     p99_bsld: float
     max_wait_time: int
     utilisation: float
+    contest: str | None = None
+    p999_wait_time: int | None = None
+    p999_wait_ratio: float | None = None
+    p999_wait_ratio_low: float | None = None
+    p999_wait_ratio_high: float | None = None
+    max_wait_ratio: float | None = None
+    max_wait_ratio_low: float | None = None
+    max_wait_ratio_high: float | None = None
+    share_beyond_threshold: float | None = None
+    share_beyond_ratio: float | None = None
+    share_beyond_ratio_low: float | None = None
+    share_beyond_ratio_high: float | None = None
     command: str
 
     @property
     def ratio_text(self) -> str:
         """The ratio to SAF as tables show it, with its interval if it has one."""
-        text = f"{self.ratio_to_saf:.3f}"
-        if self.ratio_low is None:
-            return text
-        return f"{text} [{self.ratio_low:.3f}, {self.ratio_high:.3f}]"
+        return _ratio_text(self.ratio_to_saf, self.ratio_low, self.ratio_high)
 
+    def wait_ratio_text(self, name: str) -> str:
+        """One of `WAIT_RATIOS` as tables show it; "-" where SAF has none, "" where not measured."""
+        value, low, high = (getattr(self, f"{name}{end}") for end in ("", "_low", "_high"))
+        if value is None:
+            return "" if self.p999_wait_time is None else "-"
+        return _ratio_text(value, low, high)
+
+
+def _ratio_text(value: float, low: float | None, high: float | None) -> str:
+    """Format a ratio with its interval, if it has one."""
+    return f"{value:.3f}" if low is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+WAIT_RATIOS = {
+    "p999_wait_ratio": "p99.9 wait",
+    "max_wait_ratio": "longest wait",
+    "share_beyond_ratio": "jobs beyond the threshold",
+}
+"""Ratios of long waits to SAF's: the field of `Result`, and what it is called."""
 
 COLUMNS = ("agent", *(one.name for one in fields(Result)))
 _TYPES = {one.name: str(one.type) for one in fields(Result)}
+_LATER = [one.name for one in fields(Result) if one.default is None]
+"""Columns that tables of earlier versions lack."""
+
 _READ = {"int": (int, "a whole number"), "float": (float, "a number")}
 
 
@@ -82,7 +119,8 @@ def read_results(folder: Path) -> dict[str, tuple[Result, ...]]:
             _check_columns(rows.fieldnames or ())
             for row in rows:
                 if None in row or None in row.values():
-                    raise CardError(f"line {rows.line_num}: a row has {len(COLUMNS)} cells")
+                    n_cells = len(rows.fieldnames or ())
+                    raise CardError(f"line {rows.line_num}: a row has {n_cells} cells")
                 cells = {key: _cell(key, text, rows.line_num) for key, text in row.items()}
                 agent = cells.pop("agent")
                 found[agent] = (*found.get(agent, ()), Result(**cells))
@@ -123,7 +161,7 @@ def _check_columns(columns: tuple[str, ...] | list[str] | Any) -> None:
     for column in columns:
         if column not in COLUMNS:
             raise CardError(unknown_name("column", column, COLUMNS))
-    missing = [column for column in COLUMNS if column not in columns]
+    missing = [column for column in COLUMNS if column not in (*columns, *_LATER)]
     if missing:
         raise CardError(f"{', '.join(missing)} missing")
 

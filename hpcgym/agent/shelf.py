@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import Card, parse_card, read_card
 from hpcgym.agent.own import is_own, offered_agent, own_agent
+from hpcgym.agent.result_table import WAIT_RATIOS, Result
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, unknown_name
@@ -31,6 +32,9 @@ prints its metrics. An agent that was trained on weeks of a scenario is run only
 its training leaves open. Their number follows the ratio, which is then not comparable with others
 of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the weeks that are open
 to each.
+
+A *guarded* agent lets jobs beyond the threshold go first and lets nothing delay them further; an
+*open* one may. Tables further down have the price in long waits.
 
 A card's `score` is the value that its agent sorts jobs by, lowest first. In it, q is a job's
 processors, e its request (s), w its wait so far (s), r its submit time (s from the episode's
@@ -128,11 +132,14 @@ def known_agents() -> tuple[str, ...]:
 
 
 def index_markdown(cards: Mapping[str, Card]) -> str:
-    """Compose the README of the shelf: one row per agent, its ratio to SAF on each scenario."""
+    """Compose the README of the shelf: one row per agent, its ratio to SAF on each scenario.
+
+    Below, a table of each ratio of long waits has the agents for which it was measured.
+    """
     results = {name: card.results for name, card in cards.items()}
     scenarios = list(dict.fromkeys(one.scenario for own in results.values() for one in own))
-    head = "| agent | what it does | " + " | ".join(scenarios) + " |"
-    lines = [PREFACE, head, "|---|---|" + "---:|" * len(scenarios)]
+    head = "| agent | what it does | contest | " + " | ".join(scenarios) + " |"
+    lines = [PREFACE, head, "|---|---|---|" + "---:|" * len(scenarios)]
     for card in cards.values():
         trained_on = () if card.training is None else card.training.weeks
         ratios = {
@@ -142,5 +149,21 @@ def index_markdown(cards: Mapping[str, Card]) -> str:
         }
         cells = [ratios.get(scenario, "") for scenario in scenarios]
         link = f"[`{card.name}`]({card.path.name})"
-        lines.append(f"| {link} | {card.title} | " + " | ".join(cells) + " |")
+        lines.append(f"| {link} | {card.title} | {card.contest} | " + " | ".join(cells) + " |")
+    for ratio, title in WAIT_RATIOS.items():
+        lines += _waits_markdown(results, scenarios, ratio, title)
     return "\n".join(lines) + "\n"
+
+
+def _waits_markdown(
+    results: Mapping[str, Sequence[Result]], scenarios: Sequence[str], ratio: str, title: str
+) -> list[str]:
+    """Return the lines of a section with one ratio of long waits to SAF's."""
+    head = "| agent | " + " | ".join(scenarios) + " |"
+    lines = ["", f"## Ratio to SAF: {title}", "", head, "|---|" + "---:|" * len(scenarios)]
+    for name, own in results.items():
+        texts = {one.scenario: one.wait_ratio_text(ratio) for one in own}
+        if any(texts.values()):
+            cells = [texts.get(scenario, "") for scenario in scenarios]
+            lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
+    return lines

@@ -28,7 +28,8 @@ from hpcgym.progress import steps
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.evaluation import CrossValidationResult, Evaluation
+    from hpcgym.evaluation import CrossValidationResult
+    from hpcgym.evaluation.results import Evaluation
     from hpcgym.scenario.episodes import Episodes
 
 UNFINISHED = "unfinished.jsonl"
@@ -206,10 +207,13 @@ def show_and_write(
 
     Writes the frames and the figures, by file name.
     """
-    from hpcgym.evaluation.results import write_csv
+    from hpcgym.evaluation.results import Evaluation, write_csv
 
     if how == "table":
         show(result.table())
+        if isinstance(result, Evaluation):
+            show("")
+            show(result.waits_table())
     else:
         show_frame(frames["summary.csv"], how)
     for evaluation in figures.values():

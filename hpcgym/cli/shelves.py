@@ -26,22 +26,30 @@ scenarios = typer.Typer(help="Named settings to evaluate agents in.", no_args_is
 def list_agents(how: Format = "table") -> None:
     """List the agents on the shelf, and those that installed packages offer."""
     from hpcgym import plugins
+    from hpcgym.agent.contest import UNKNOWN
     from hpcgym.agent.shelf import parse_cards
 
     rows = [
-        {"agent": card.name, "kind": card.kind, "what_it_does": card.title}
+        {
+            "agent": card.name,
+            "kind": card.kind,
+            "contest": card.contest,
+            "what_it_does": card.title,
+        }
         for card in parse_cards()
     ]
     rows += [
         {
             "agent": entry.name,
             "kind": kind,
+            "contest": UNKNOWN,
             "what_it_does": f"offered by the package {plugins.package_of(entry)}",
         }
         for shelf, kind in (("agents", "agent"), ("policies", "policy"))
         for entry in plugins.offered(shelf)
     ]
-    kinds: dict[str, Kind] = {"agent": "name", "kind": "word", "what_it_does": "prose"}
+    kinds: dict[str, Kind] = {"agent": "name", "what_it_does": "prose"}
+    kinds |= {"kind": "word", "contest": "word"}
     show_rows(rows, how, kinds=kinds, ranks={"kind": 1})
 
 
@@ -72,6 +80,7 @@ def show_agent(
             "name": card.name,
             "title": card.title,
             "kind": card.kind,
+            "contest": card.contest,
             "description": card.description,
             "source": card.source,
             **{f"parameters.{key}": str(value) for key, value in card.parameters.items()},
@@ -86,6 +95,10 @@ def show_agent(
         ranks = {"weeks": 2, "mean_bsld": 1, "pp-bsld": 3, "max_wait": 4}
         rows = [_result_row(result) for result in results]
         show_rows(rows, how, kinds={"scenario": "name"}, ranks=ranks, title="Results")
+        waits = [_waits_row(result) for result in results if result.p999_wait_time is not None]
+        if waits:
+            title = "Long waits, as ratios to SAF's"
+            show_rows(waits, how, kinds={"scenario": "name"}, title=title)
 
 
 @scenarios.command("list")
@@ -171,6 +184,15 @@ def _result_row(result: Result) -> dict[str, object]:
         "pp-bsld": result.mean_pp_bsld,
         "max_wait": duration(result.max_wait_time),
     }
+
+
+def _waits_row(result: Result) -> dict[str, object]:
+    """Return the cells of the long waits of one of a card's results."""
+    from hpcgym.agent.result_table import WAIT_RATIOS
+
+    named = zip(("p99.9", "longest", "beyond"), WAIT_RATIOS, strict=True)
+    ratios = {title: result.wait_ratio_text(name) for title, name in named}
+    return {"scenario": result.scenario, **ratios}
 
 
 def _result_pairs(results: Sequence[Result]) -> dict[str, object]:

@@ -6,13 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hpcgym.evaluation.results import Evaluation, interval_text
+from hpcgym.agent.contest import UNKNOWN
+from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.statistics import (
     Estimate,
     FloatArray,
     draw_weeks,
     log_ratio_over_logs,
     ratio_over_logs,
+)
+from hpcgym.evaluation.waits import (
+    NOTES,
+    columns_of,
+    interval_text,
+    long_waits,
+    mean_ratios,
+    table_columns,
 )
 from hpcgym.text_table import Column, TextTable, fixed
 
@@ -32,12 +41,16 @@ class Aggregate:
         ratio: Geometric mean over the logs of the ratio of sums to the baseline, with its
             interval.
         log_ratio: Mean over the logs of the mean log ratio, with its interval.
+        contest: Its contest on every log, or "-".
+        waits: Geometric means over the logs of the ratios of `hpcgym.evaluation.waits.RATIOS`.
     """
 
     agent: str
     n_weeks: int
     ratio: Estimate
     log_ratio: Estimate
+    contest: str
+    waits: tuple[Estimate, ...]
 
 
 def aggregate_logs(evaluations: Sequence[Evaluation]) -> tuple[Aggregate, ...]:
@@ -68,7 +81,19 @@ def _aggregate(
     pairs = [(one.values(agent), one.baseline_values(agent)) for one in evaluations]
     draws = [drawn[len(own)] for drawn, (own, _) in zip(draws_of, pairs, strict=True)]
     ratio = ratio_over_logs(pairs, draws)
-    return Aggregate(agent, ratio.n_weeks, ratio, log_ratio_over_logs(pairs, draws))
+    waits = [
+        long_waits(*one.waits_by_week(agent), drawn, one.threshold)
+        for one, drawn in zip(evaluations, draws, strict=True)
+    ]
+    contests = {one.contests[agent] for one in evaluations}
+    return Aggregate(
+        agent=agent,
+        n_weeks=ratio.n_weeks,
+        ratio=ratio,
+        log_ratio=log_ratio_over_logs(pairs, draws),
+        contest=contests.pop() if len(contests) == 1 else UNKNOWN,
+        waits=tuple(one.estimate for one in mean_ratios(waits)),
+    )
 
 
 def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
@@ -76,7 +101,7 @@ def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
 
     Returns:
         Columns scenario ("all logs"), agent, n_weeks, ratio, log_ratio and the ends of their
-        intervals, as of `Evaluation.summary`.
+        intervals, contest, and the ratios of long waits, as of `Evaluation.summary`.
     """
     import pandas as pd
 
@@ -87,19 +112,21 @@ def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
             "n_weeks": one.n_weeks,
             **one.ratio.columns("ratio"),
             **one.log_ratio.columns("log_ratio"),
+            "contest": one.contest,
+            **columns_of(one.waits),
         }
         for one in aggregates
     ]
     return pd.DataFrame(rows)
 
 
-def aggregate_table(
+def aggregate_tables(
     evaluations: Sequence[Evaluation],
     aggregates: Sequence[Aggregate],
     kinds: Mapping[str, str],
     notes: Sequence[str],
-) -> TextTable:
-    """Return a table for a person, best ratio first.
+) -> list[TextTable]:
+    """Return two tables for a person, best ratio first: of slowdowns, and of long waits.
 
     Args:
         evaluations: The logs.
@@ -127,4 +154,13 @@ def aggregate_table(
     ]
     bold = [place for place, one in enumerate(ranked) if one.agent == baseline]
     title = f"{len(evaluations)} logs: {names}"
-    return TextTable(columns, title=title, notes=(what, *notes), bold=bold)
+    of_waits = [
+        columns[0],
+        Column("contest", [one.contest for one in ranked], "word"),
+        *table_columns([one.waits for one in ranked]),
+    ]
+    waits = f"{len(evaluations)} logs: long waits, geometric means of the ratios to {baseline}'s"
+    return [
+        TextTable(columns, title=title, notes=(what, *notes), bold=bold),
+        TextTable(of_waits, title=waits, notes=NOTES, bold=bold),
+    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isnan
+from typing import Any
 
 from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import Result
@@ -91,4 +93,15 @@ def _result(one: Summary, evaluation: Evaluation, weeks: str | None) -> Result:
         p99_bsld=round(one.p99_bsld, 1),
         max_wait_time=one.max_wait_time,
         utilisation=round(one.utilisation, 3),
+        contest=one.contest,
+        p999_wait_time=int(one.waits.values[0]),
+        **_waits(one),
     )
+
+
+def _waits(one: Summary) -> dict[str, Any]:
+    """Round an agent's ratios of long waits; None where there is none."""
+    found = one.waits.columns()
+    del found["p999_wait_time"]
+    digits = {key: 5 if key == "share_beyond_threshold" else 3 for key in found}
+    return {key: None if isnan(v) else round(v, digits[key]) for key, v in found.items()}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.contest import UNKNOWN, contest_of
 from hpcgym.agent.own import is_own, own_agent_or_trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import agent_names, known_agents, load_agent
@@ -31,6 +32,7 @@ from hpcgym.evaluation.run_cache import Row, RunCache
 from hpcgym.evaluation.runner import (
     DEFAULT_SCENARIO,
     RATIO_BASELINE,
+    WAITS,
     Runner,
     Task,
     check_numbers,
@@ -38,6 +40,7 @@ from hpcgym.evaluation.runner import (
     refuse_one_name_twice,
     run_tasks,
 )
+from hpcgym.evaluation.waits import waits_of
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import Scenario
 from hpcgym.trace.resample import JITTER_S
@@ -255,9 +258,18 @@ def _result(
     jitter, replicas = copies
     evaluations = [
         Evaluation(
-            mean_over_seeds(frame), name, RATIO_BASELINE, jitter, replicas, plan.seed, left_out
+            waits=waits_of(frame, frame.pop(WAITS)),
+            frame=mean_over_seeds(frame),
+            scenario=log.scenario.name,
+            threshold=log.settings.threshold,
+            contests=_contests_of([one for one in planned if one.log == place], trained, log),
+            baseline=RATIO_BASELINE,
+            jitter=jitter,
+            replicas=replicas,
+            seed=plan.seed,
+            left_out=left_out,
         )
-        for name, frame in zip(names, frames, strict=True)
+        for place, (log, frame) in enumerate(zip(plan.logs, frames, strict=True))
     ]
     for name, frame in zip(names, frames, strict=True):
         frame.insert(0, "scenario", name)
@@ -271,10 +283,25 @@ def _result(
     )
 
 
+def _contests_of(
+    planned: Sequence[PlannedRuns], trained: Mapping[str, TrainedAgent], log: Episodes
+) -> dict[str, str]:
+    """Return the contest of every agent on a log; unknown where what is trained differs in it."""
+    found: dict[str, str] = {}
+    for runs in planned:
+        contest = contest_of(runs.agent_of(trained), log.settings)
+        found[runs.name] = contest if found.get(runs.name, contest) == contest else UNKNOWN
+    return _with_copies(found)
+
+
+def _with_copies(found: dict[str, Any]) -> dict[str, Any]:
+    """Add the agent that replays on copies what w* found, if w* is there."""
+    return found | ({HINDSIGHT_ON_COPIES: found[HINDSIGHT]} if HINDSIGHT in found else {})
+
+
 def _kinds_of(planned: Sequence[PlannedRuns]) -> dict[str, Kind]:
     """Return the kind of every agent in the table."""
-    kinds = {runs.name: runs.kind for runs in planned}
-    return kinds | ({HINDSIGHT_ON_COPIES: kinds[HINDSIGHT]} if HINDSIGHT in kinds else {})
+    return _with_copies({runs.name: runs.kind for runs in planned})
 
 
 def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]) -> list[Task]:

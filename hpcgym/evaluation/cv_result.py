@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_table
+from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame, aggregate_logs, aggregate_tables
 from hpcgym.evaluation.baselines import Kind
 from hpcgym.evaluation.results import Evaluation, write_csv
 
@@ -151,13 +151,13 @@ class CrossValidationResult:
         """
         from rich.console import Group
 
-        tables = [
-            one.table(kinds=self.kinds, notes=_notes(self.kinds, self.seed_ratios_on(one)))
-            for one in self.evaluations
-        ]
+        tables = []
+        for one in self.evaluations:
+            notes = _notes(self.kinds, self.seed_ratios_on(one))
+            tables += [one.table(kinds=self.kinds, notes=notes), one.waits_table()]
         if self.aggregates:
             notes = _notes(self.kinds, self.seed_ratios)
-            tables.append(aggregate_table(self.evaluations, self.aggregates, self.kinds, notes))
+            tables += aggregate_tables(self.evaluations, self.aggregates, self.kinds, notes)
         return Group(*(part for table in tables for part in (table, "")))
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:

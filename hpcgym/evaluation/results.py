@@ -13,6 +13,16 @@ from numpy.typing import NDArray
 
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
+from hpcgym.evaluation.waits import (
+    NOTES,
+    IntArray,
+    LongWaits,
+    Waits,
+    interval_text,
+    long_waits,
+    table_columns,
+    unpacked,
+)
 from hpcgym.output import writing
 from hpcgym.text_table import Column, TextTable, duration, fixed
 
@@ -37,6 +47,8 @@ class Summary:
         p99_bsld: Mean over the weeks of the 99th percentile of the bounded slowdown.
         max_wait_time: Longest wait of any job in any run, s.
         utilisation: Mean over the weeks.
+        contest: Whether it guards the threshold; see `hpcgym.agent.contest`.
+        waits: Its long waits, and their ratios to the baseline's.
     """
 
     agent: str
@@ -49,6 +61,8 @@ class Summary:
     p99_bsld: float
     max_wait_time: int
     utilisation: float
+    contest: str
+    waits: LongWaits
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +74,9 @@ class Evaluation:
             `label`, `replica`, every metric of `hpcgym.core.metrics.summary`, and on a machine of
             nodes those of `hpcgym.evaluation.on_nodes`. An agent may lack weeks or replicas, the
             same replicas in every week; the baseline has all.
+        waits: The waits of every run, packed.
+        threshold: The scenario's, s, or None.
+        contests: Contest of each agent; see `hpcgym.agent.contest`.
         baseline: Agent the ratios are taken to.
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
@@ -68,7 +85,10 @@ class Evaluation:
     """
 
     frame: pd.DataFrame
+    waits: Waits
     scenario: str
+    threshold: int | None
+    contests: Mapping[str, str]
     baseline: str
     jitter: int
     replicas: int
@@ -115,6 +135,20 @@ class Evaluation:
         paired = self._rows(agent)[keys].merge(self._rows(self.baseline), on=keys, how="left")
         return self._shaped(paired, metric)
 
+    def waits_by_week(self, agent: str) -> tuple[list[IntArray], list[IntArray]]:
+        """Return the waits of an agent's jobs, and of the baseline's in the same runs.
+
+        Both are by week, of all its replicas and training seeds, ascending, s.
+        """
+        rows = self._rows(agent)
+        groups = rows.groupby("week", sort=False)["replica"]
+        keys = [[(week, one) for one in replicas] for week, replicas in groups]
+        own, other = (
+            [unpacked(text for key in week for text in self.waits[name, *key]) for week in keys]
+            for name in (agent, self.baseline)
+        )
+        return own, other
+
     def _rows(self, agent: str) -> pd.DataFrame:
         """Return the runs of one agent."""
         return self.frame[self.frame["agent"] == agent]
@@ -147,6 +181,8 @@ class Evaluation:
             p99_bsld=float(self.values(agent, "p99_bsld").mean()),
             max_wait_time=int(self.values(agent, "max_wait_time").max()),
             utilisation=float(self.values(agent, "utilisation").mean()),
+            contest=self.contests[agent],
+            waits=long_waits(*self.waits_by_week(agent), draws, self.threshold),
         )
 
     def ranked(self) -> tuple[Summary, ...]:
@@ -159,8 +195,10 @@ class Evaluation:
         Returns:
             Columns agent, n_weeks, mean_bsld, sum_bsld, ratio, ratio_low, ratio_high, log_ratio,
             log_ratio_low, log_ratio_high (intervals are NaN where there is one week),
-            mean_pp_bsld, p99_bsld, max_wait_time (s) and utilisation; see `Summary`. On a machine
-            of nodes the means of `hpcgym.evaluation.on_nodes` follow.
+            mean_pp_bsld, p99_bsld, max_wait_time (s), utilisation and contest; see `Summary`.
+            p999_wait_time (s), share_beyond_threshold, p999_wait_ratio, max_wait_ratio and
+            share_beyond_ratio with the ends of their intervals; see `hpcgym.evaluation.waits`. On
+            a machine of nodes the means of `hpcgym.evaluation.on_nodes` follow.
         """
         import pandas as pd
 
@@ -176,6 +214,8 @@ class Evaluation:
                 "p99_bsld": one.p99_bsld,
                 "max_wait_time": one.max_wait_time,
                 "utilisation": one.utilisation,
+                "contest": one.contest,
+                **one.waits.columns(),
             }
             for one in self.summaries
         ]
@@ -225,6 +265,28 @@ class Evaluation:
             bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
         )
 
+    def waits_table(self) -> TextTable:
+        """Return a table of contests and of long waits, in the order of `table`.
+
+        Source: Specification, section 10, "Contests" and "Long waits".
+        """
+        ranked = self.ranked()
+        p999, _, beyond = zip(*(one.waits.values for one in ranked), strict=True)
+        shares = fixed([100 * share for share in beyond], 3)
+        threshold = "no threshold" if self.threshold is None else f"threshold {self.threshold} s"
+        return TextTable(
+            [
+                Column("agent", [one.agent for one in ranked], "name"),
+                Column("contest", [one.contest for one in ranked], "word"),
+                *table_columns([one.waits.estimates for one in ranked]),
+                Column("p99.9\nwait", list(map(duration, p999)), rank=3),
+                Column("beyond\n%", shares, rank=2),
+            ],
+            title=f"{self.scenario}: long waits, {threshold}, as ratios to {self.baseline}'s",
+            notes=NOTES,
+            bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
+        )
+
     def tables_on_nodes(self) -> list[TextTable]:
         """Return tables of the metrics that only a machine of nodes has; none on another.
 
@@ -264,9 +326,3 @@ def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:
         Column("max\nwait", [duration(one.max_wait_time) for one in ranked], rank=5),
         Column("utili-\nsation", fixed([one.utilisation for one in ranked], 3), rank=9),
     ]
-
-
-def interval_text(estimate: Estimate, digits: str, between: str = "-") -> str:
-    """Format the ends of an interval; "" where there are none."""
-    low, high = estimate.low, estimate.high
-    return "" if low is None or high is None else f"{low:{digits}}{between}{high:{digits}}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.contest import contest_of
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training_weeks import refuse_training_weeks
@@ -23,6 +24,7 @@ from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_whole
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
+from hpcgym.evaluation.waits import packed, waits_of
 from hpcgym.evaluation.workers import no_shares, refuse_unpicklable, sharing, workers
 from hpcgym.progress import shown, steps
 from hpcgym.scenario.episodes import Episodes
@@ -42,6 +44,9 @@ MOST_PROCESSES = 4096
 
 RATIO_BASELINE = "SAF"
 """Agent every ratio is taken to."""
+
+WAITS = "waits"
+"""Column of the packed waits of a run; see `hpcgym.evaluation.waits`."""
 
 AnyAgent: TypeAlias = RuleAgent | NamedAgent
 
@@ -118,9 +123,13 @@ def evaluate(
     rows = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
     import pandas as pd
 
+    frame = pd.DataFrame([row for some in rows for row in some])
     return Evaluation(
-        frame=pd.DataFrame([row for some in rows for row in some]),
+        waits=waits_of(frame, frame.pop(WAITS)),
+        frame=frame,
         scenario=episodes.scenario.name,
+        threshold=episodes.settings.threshold,
+        contests={one.name: contest_of(one, episodes.settings) for one in runner.agents},
         baseline=RATIO_BASELINE,
         jitter=jitter,
         replicas=replicas,
@@ -230,7 +239,8 @@ class Runner:
                 schedule = self.schedule(agent, workload)
                 key = {"agent": self.agents[agent].name, "week": number, "label": label}
                 metrics = {**schedule.metrics(), **metrics_on_nodes(schedule)}
-                rows.append({**key, "replica": replica, **metrics})
+                waits = packed(schedule.wait_time)
+                rows.append({**key, "replica": replica, **metrics, WAITS: waits})
                 work.advance()
         return rows
 
@@ -248,6 +258,7 @@ class Runner:
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),
+            WAITS,  # rows of earlier versions lack it
         )
 
     def replica(self, week: int, replica: int) -> Workload:

@@ -31,7 +31,11 @@ Pair: TypeAlias = tuple[FloatArray, FloatArray]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric with its bootstrap interval; the ends are None where a log has a single week."""
+    """A metric with its bootstrap interval; the ends are None where a log has a single week.
+
+    The value is NaN where the metric does not exist, as a ratio to zero. The ends are NaN where it
+    does not exist in every sample.
+    """
 
     value: float
     low: float | None
@@ -40,9 +44,13 @@ class Estimate:
 
     def __str__(self) -> str:
         """Show the metric and its interval, or say why there is none."""
+        if math.isnan(self.value):
+            return "-"
         if self.low is None or self.high is None:
             short = "one week" if self.n_weeks == 1 else "a log of one week"
             return f"{self.value:.3f} ({short}: no interval)"
+        if math.isnan(self.low):
+            return f"{self.value:.3f} (not in every sample: no interval)"
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
     def columns(self, name: str) -> dict[str, float]:
@@ -54,6 +62,44 @@ class Estimate:
         """
         low, high = (math.nan if end is None else end for end in (self.low, self.high))
         return {name: self.value, f"{name}_low": low, f"{name}_high": high}
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """A metric over all weeks and over those of every sample.
+
+    What is not finite does not exist.
+
+    Attributes:
+        resampled: Shape (resamples,).
+        n_weeks: Weeks of each log.
+    """
+
+    value: float
+    resampled: FloatArray
+    n_weeks: tuple[int, ...]
+
+    @property
+    def estimate(self) -> Estimate:
+        """The metric with its percentile interval, which a log of one week cannot give."""
+        total = sum(self.n_weeks)
+        if not math.isfinite(self.value):
+            return Estimate(math.nan, math.nan, math.nan, total)
+        if min(self.n_weeks) == 1:
+            return Estimate(self.value, None, None, total)
+        if not np.isfinite(self.resampled).all():
+            return Estimate(self.value, math.nan, math.nan, total)
+        tail = (1 - CONFIDENCE) / 2
+        low, high = np.quantile(self.resampled, (tail, 1 - tail))
+        return Estimate(self.value, float(low), float(high), total)
+
+
+def geometric_mean(logs: Sequence[Resampled]) -> Resampled:
+    """Return the geometric mean of a ratio over logs; it exists where it does on every log."""
+    with np.errstate(divide="ignore"):
+        value = np.exp(np.mean([np.log(one.value) for one in logs]))
+        resampled = np.exp(np.mean([np.log(one.resampled) for one in logs], axis=0))
+    return Resampled(float(value), resampled, tuple(n for one in logs for n in one.n_weeks))
 
 
 def draw_weeks(
@@ -108,8 +154,7 @@ def ratio_of_sums(agent: FloatArray, baseline: FloatArray, draws: FloatArray) ->
         >>> ratio_of_sums(two, np.array([[4.0], [4.0]]), draw_weeks(2)).value
         1.0
     """
-    value, resampled = _ratio(agent, baseline, draws)
-    return _estimate(value, resampled, [len(agent)])
+    return _ratio(agent, baseline, draws).estimate
 
 
 def mean_log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Estimate:
@@ -124,8 +169,7 @@ def mean_log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -
         >>> mean_log_ratio(np.array([[0.5], [2.0]]), ones, draw_weeks(2)).value
         0.0
     """
-    value, resampled = _log_ratio(agent, baseline, draws)
-    return _estimate(value, resampled, [len(agent)])
+    return _log_ratio(agent, baseline, draws).estimate
 
 
 def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
@@ -144,9 +188,7 @@ def ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estim
         0.5
     """
     found = [_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
-    value = np.exp(np.mean([np.log(ratio) for ratio, _ in found]))
-    resampled = np.exp(np.mean([np.log(ratios) for _, ratios in found], axis=0))
-    return _estimate(value, resampled, [len(agent) for agent, _ in pairs])
+    return geometric_mean(found).estimate
 
 
 def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> Estimate:
@@ -155,26 +197,24 @@ def log_ratio_over_logs(pairs: Sequence[Pair], draws: Sequence[FloatArray]) -> E
     Source: Specification, section 10, "Evaluation protocol", steps 3 and 4, log by log.
     """
     found = [_log_ratio(*pair, drawn) for pair, drawn in zip(pairs, draws, strict=True)]
-    value = np.mean([ratio for ratio, _ in found])
-    resampled = np.mean([ratios for _, ratios in found], axis=0)
-    return _estimate(float(value), resampled, [len(agent) for agent, _ in pairs])
+    value = float(np.mean([one.value for one in found]))
+    resampled = np.mean([one.resampled for one in found], axis=0)
+    return Resampled(value, resampled, tuple(len(agent) for agent, _ in pairs)).estimate
 
 
-def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> tuple[float, FloatArray]:
+def _ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:
     """Return the ratio of sums over all weeks, and over the weeks of every sample."""
     _check(agent, baseline, draws)
     of_agent, of_baseline = agent.mean(axis=1), baseline.mean(axis=1)
     resampled = (draws @ of_agent) / (draws @ of_baseline)
-    return float(of_agent.sum() / of_baseline.sum()), resampled
+    return Resampled(float(of_agent.sum() / of_baseline.sum()), resampled, (len(agent),))
 
 
-def _log_ratio(
-    agent: FloatArray, baseline: FloatArray, draws: FloatArray
-) -> tuple[float, FloatArray]:
+def _log_ratio(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> Resampled:
     """Return the mean log ratio over all weeks, and over the weeks of every sample."""
     _check(agent, baseline, draws)
     by_week = np.log(agent / baseline).mean(axis=1)
-    return float(by_week.mean()), draws @ by_week / len(by_week)
+    return Resampled(float(by_week.mean()), draws @ by_week / len(by_week), (len(agent),))
 
 
 def _check(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> None:
@@ -187,13 +227,3 @@ def _check(agent: FloatArray, baseline: FloatArray, draws: FloatArray) -> None:
     for what, values in (("agent", agent), ("baseline", baseline)):
         if not np.all(np.isfinite(values) & (values > 0)):
             raise EvaluationError(f"the {what}'s metric must be finite and positive for a ratio")
-
-
-def _estimate(value: float, resampled: FloatArray, n_weeks: Sequence[int]) -> Estimate:
-    """Attach the percentile interval, which a log of one week cannot give."""
-    total = sum(n_weeks)
-    if min(n_weeks) == 1:
-        return Estimate(float(value), None, None, total)
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(resampled, (tail, 1 - tail))
-    return Estimate(float(value), float(low), float(high), total)

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike
 from hpcgym import registry
 from hpcgym.agent import RuleAgent, agent_names, load_agent, load_card, load_cards
 from hpcgym.agent.card import read_card
-from hpcgym.agent.result_table import FILE, Result, forget_results, read_results, write_results
+from hpcgym.agent.result_table import (
+    COLUMNS,
+    FILE,
+    Result,
+    forget_results,
+    read_results,
+    write_results,
+)
 from hpcgym.agent.shelf import index_markdown
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
@@ -261,8 +268,8 @@ def test_card_that_holds_results_is_refused_and_says_where_they_go(mine: Path) -
         (",5.0,", ",,", "line 2: sum_bsld must be a number, got ''"),
         ("sum_bsld", "sum_bslt", "unknown column 'sum_bslt'; did you mean 'sum_bsld'"),
         ("replicas,", "", "replicas missing"),
-        (",2,0,2.5", ",0,2.5", "line 2: a row has 15 cells"),
-        (",2,0,2.5", ",2,0,0,2.5", "line 2: a row has 15 cells"),
+        (",2,0,2.5", ",0,2.5", f"line 2: a row has {len(COLUMNS)} cells"),
+        (",2,0,2.5", ",2,0,0,2.5", f"line 2: a row has {len(COLUMNS)} cells"),
     ],
 )
 def test_results_that_are_not_understood_are_refused(
@@ -314,3 +321,23 @@ def test_score_on_a_card_orders_jobs_as_the_agents_policy_does(name: str) -> Non
         unregister_policy("FROM-CARD")
     by_policy = simulate(workload, card.parameters["policy"])
     assert np.array_equal(by_formula.start_time, by_policy.start_time)
+
+
+def test_a_table_of_results_of_an_earlier_version_is_read(mine: Path) -> None:
+    """It lacks the contest and the long waits."""
+    write_results(mine.parent, {"Mine": RESULT})
+    table = mine.parent / FILE
+    rows = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()]
+    later = [name for name in COLUMNS if getattr(RESULT, name, "agent") is None]
+    kept = [place for place, name in enumerate(COLUMNS) if name not in later]
+    assert 0 < len(later) < len(COLUMNS)
+    text = "".join(",".join(row[place] for place in kept) + "\n" for row in rows)
+    table.write_text(text, encoding="utf-8")
+    assert read_results(mine.parent)["Mine"] == (RESULT,)
+    assert RESULT.wait_ratio_text("p999_wait_ratio") == ""
+
+
+def test_a_ratio_of_waits_that_does_not_exist_is_a_dash() -> None:
+    measured = replace(RESULT, p999_wait_time=9, p999_wait_ratio=1.5, max_wait_ratio=0.5)
+    assert measured.wait_ratio_text("p999_wait_ratio") == "1.500"
+    assert measured.wait_ratio_text("share_beyond_ratio") == "-"

@@ -28,6 +28,10 @@ def test_every_agent_shows_its_card(run: Command, name: str) -> None:
     card = load_cards()[name]
     assert card.title in shown
     assert all(result.scenario in shown for result in card.results)
+    assert f" {card.contest}\n" in shown
+    _, _, waits = shown.partition("Long waits")
+    assert waits  # of the bundled scenario at least
+    assert all(one.wait_ratio_text("share_beyond_ratio") in waits for one in card.results)
 
 
 def test_unknown_agent_is_answered_with_the_nearest(refuse: Command) -> None:

@@ -1,0 +1,85 @@
+"""Contests: whether an agent keeps the starvation threshold, or treats it as it likes.
+
+It follows from the backfilling mode and the estimates that an agent states, never from what a card
+says of itself. The order does not matter: under any policy and any action of the environment jobs
+beyond the threshold go first.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.rule import RuleAgent
+from hpcgym.core import backfill as modes
+from hpcgym.core.loaders import SIMULATORS
+from hpcgym.core.own_backfill import OwnBackfill
+from hpcgym.core.predictor import as_predictor
+from hpcgym.core.settings import SchedulerSettings
+
+Contest: TypeAlias = Literal["guarded", "open", "-"]
+"""Whether jobs beyond the threshold are safe from the agent; "-" where it cannot be known."""
+
+UNKNOWN: Contest = "-"
+
+
+def contest_of(agent: RuleAgent | NamedAgent, scenario: SchedulerSettings) -> Contest:
+    """Return the contest that an agent takes part in under a scenario's settings.
+
+    Without a threshold there is nothing to guard, and so no contest.
+
+    Example:
+        >>> contest_of(RuleAgent("SAF"), SchedulerSettings(threshold=200_000))
+        'guarded'
+        >>> contest_of(RuleAgent("SAF"), SchedulerSettings())
+        '-'
+    """
+    if scenario.threshold is None:
+        return UNKNOWN
+    if isinstance(agent, RuleAgent):
+        return contest_by(agent.backfill or scenario.backfill, agent.estimates)
+    return contest_by(agent.env_keywords.get("backfill") or scenario.backfill)
+
+
+def contest_by(backfill: object, estimates: str | None = None) -> Contest:
+    """Return the contest of a backfilling mode, under a threshold.
+
+    Args:
+        backfill: The mode, or its text.
+        estimates: What the agent plans with, where that is not the scenario's. Predictions may be
+            too short, and then the head's reservation does not hold.
+
+    Raises:
+        PolicyError: No such mode or predictor.
+
+    Source: Specification, section 10, "Contests".
+
+    Example:
+        >>> contest_by("cost-benefit:cap=0.97"), contest_by("cost-benefit:cap=0.97,overdue=open")
+        ('guarded', 'open')
+    """
+    if str(backfill).partition(":")[0] in SIMULATORS:
+        return "open"  # whatever simulates jobs in its own way knows no head; it loads slowly
+    guards = _guards(modes.as_mode(backfill))
+    if guards is None:
+        return UNKNOWN
+    predicts = estimates is not None and as_predictor(estimates).online
+    return "guarded" if guards and not predicts else "open"
+
+
+def _guards(mode: modes.Mode) -> bool | None:
+    """Tell whether behind a head beyond the threshold nothing starts that EASY would refuse.
+
+    Nor may a mode hold such a job back. None where only the mode's author can know.
+    """
+    if isinstance(mode, OwnBackfill):
+        return None
+    if isinstance(mode, modes.Easy):
+        return mode.overdue == "guarded"
+    if isinstance(mode, modes.Conservative):
+        return not mode.keeps_reservations
+    if isinstance(mode, modes.MultiQueue):
+        return mode.delay == 0
+    if isinstance(mode, modes.Relaxed):
+        return mode.omega == 0
+    return isinstance(mode, (modes.NoBackfill, modes.Depth, modes.LookAhead))

@@ -1,0 +1,107 @@
+"""Print the tables of docs/results.md from FCFS to clairvoyance, and draw the front.
+
+    python scripts/ladder.py [rungs] [classes] [--scenario NAME]... [--output runs/ladder]
+
+`rungs` writes the ladder, the front and the weeks that are lost; `classes` who gains and who pays.
+Finished runs are kept in the folder, so that the same command goes on from there.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from hpcgym.errors import HpcgymError
+from hpcgym.evaluation import Evaluation
+from hpcgym.evaluation.aggregate import aggregate_logs
+from hpcgym.evaluation.statistics import Estimate
+from hpcgym.output import make_folder
+from hpcgym.report.style import save
+from hpcgym.text_table import machine_text
+from research import ladder
+from research.front import front_figure
+
+LABELS = {name: name for name in ladder.AGENTS if name not in ("FCFS", "SPF", "SAF")}
+"""Agents of the picture; the others are far from them."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", default=["rungs", "classes"])
+    parser.add_argument("--scenario", action="append", metavar="NAME", help="default: seven logs")
+    parser.add_argument("--replicas", type=int, default=10)
+    parser.add_argument("--output", type=Path, default=Path("runs/ladder"))
+    options = parser.parse_args()
+    chosen = options.scenario or [*ladder.FIVE, *ladder.BESIDE]
+    logs = [name for name in chosen if name not in ladder.BESIDE]
+    beside = [name for name in chosen if name in ladder.BESIDE]
+    try:
+        folder = make_folder(options.output)
+        if "rungs" in options.parts:
+            rungs(logs, beside, options.replicas, folder)
+        if "classes" in options.parts:
+            agents = ("SMITH-REGRESSION", ladder.H, f"{ladder.H}-OPEN")
+            for name, table in ladder.class_tables(logs, agents, options.replicas):
+                print(f"\n{name}\n\n{machine_text(table, 'markdown')}", flush=True)
+    except HpcgymError as error:
+        sys.exit(f"ladder: {error}")
+    return 0
+
+
+def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> None:
+    """Run the rungs, print tables, and write summary.csv and front.png."""
+    kept = folder / "kept.jsonl"
+    found = ladder.rungs([*logs, *beside], replicas, kept)
+    every = [ladder.with_thresholds(one, kept) for one in found.evaluations]
+    means = aggregate_logs(every[: len(logs)])
+    summary = ladder.summary_of(every, means)
+    summary.to_csv(folder / "summary.csv", index=False)
+    show(summary, "all logs")
+    print(f"\nsteps\n\n{machine_text(ladder.steps(every[: len(logs)]), 'markdown')}", flush=True)
+    for scenario in (*logs, *beside):
+        show(summary, scenario)
+    curve = [ladder.saf_under(one) for one in ladder.THRESHOLDS_S]
+    curve.insert(3, "SAF")
+    named = {name: name.removeprefix("SAF, ") for name in curve}
+    named |= {"SAF": "200,000 s", "SAF, 500,000 s": "", "SAF, no threshold": "500,000 s and none"}
+    figure = front_figure(
+        ladder.front_points(means, LABELS),
+        ladder.front_points(means, named),
+        title=f"{len(logs)} logs, geometric means of ratios to SAF's, 95 % intervals",
+        curve_name="SAF under other thresholds",
+    )
+    save(figure, folder / "front.png", force=True)
+    show_weeks(every)
+
+
+def show(summary: pd.DataFrame, scenario: str) -> None:
+    """Print the ladder on one log, or over all."""
+    names = ("ratio", "p999_wait_ratio", "max_wait_ratio", "share_beyond_ratio")
+    rows = summary[summary["scenario"] == scenario].sort_values("ratio")
+    table = pd.DataFrame(
+        {"agent": rows["agent"], "contest": rows["contest"]}
+        | {
+            name: [ladder.cell(estimate_in(row, name)) for _, row in rows.iterrows()]
+            for name in names
+        }
+    )
+    print(f"\n{scenario}\n\n{machine_text(table, 'markdown')}", flush=True)
+
+
+def estimate_in(row: "pd.Series[float]", name: str) -> Estimate:
+    """Read a ratio and its interval back from a row."""
+    return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], 2)
+
+
+def show_weeks(logs: list[Evaluation]) -> None:
+    """Print by weight of the weeks, and the weeks that cost H most."""
+    print(f"\nby weight\n\n{machine_text(ladder.by_weight(logs, ladder.H), 'markdown')}")
+    lost = [ladder.lost_weeks(one, ladder.H, 3) for one in logs]
+    print(f"\nlost\n\n{machine_text(pd.concat(lost), 'markdown')}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
