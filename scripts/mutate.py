@@ -3,9 +3,9 @@
     python scripts/mutate.py
     python scripts/mutate.py --only passes/easy.py:charge_extra
 
-Without `--only`, mutants are drawn evenly over `core/kernels`, `core/metrics` and `trace/clean`. The
-tests run in a copy of the tree, without real logs. Verdicts are kept in the folder, and the same
-command goes on from there. `scripts/research/equivalent_mutants.toml` lists the mutants that
+Without `--only`, mutants are drawn evenly over `core/kernels`, `core/metrics` and `trace/clean`.
+The tests run in a copy of the tree, without real logs. Verdicts are kept in the folder, and the
+same command goes on from there. `scripts/research/equivalent_mutants.toml` lists the mutants that
 compute the same as the original, with the reason.
 """
 

@@ -45,9 +45,9 @@ def jobs(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Job]
 
 @st.composite
 def crowds(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Job]:
-    """Draw jobs that meet: some hold a part of the machine, one needs more than is left, others wait.
+    """Draw jobs that meet: one holds a part of the machine, one needs more than is left, more wait.
 
-    The others may end at the very instant at which the one can start, come there, or outlast it.
+    The others may end at the instant at which the second can start, come then, or outlast it.
     """
     table: list[reference.Job] = []
     begin = 0

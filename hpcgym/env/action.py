@@ -45,7 +45,7 @@ class ActionReader:
     """
 
     def __init__(self, kind: str, n_slots: int, policies: Sequence[Policy]) -> None:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ScenarioError(unknown_name("action", kind, get_args(ActionKind)))
         self.kind = kind
         self.space: spaces.Space[Any]

@@ -10,6 +10,7 @@ import ast
 import random
 import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,7 +120,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         """Take `and` for `or`."""
-        for left, right in zip(node.values, node.values[1:], strict=False):
+        for left, right in pairwise(node.values):
             self.between("comparison", left, right, *LOGIC[type(node.op)])
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
@@ -131,7 +132,7 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Constant(self, node: ast.Constant) -> None:
         """Count one more, or take the other side of ties."""
-        if type(node.value) in (int, float):
+        if isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
             self.note("boundary", self.at(node), self.at(node, end=True), repr(node.value + 1))
         elif node.value in ("left", "right"):
             after = f'"{TIES[node.value]}"'
@@ -192,7 +193,7 @@ def draw(n: int, seed: int, root: Path = ROOT) -> list[Mutant]:
     found = list(all_mutants(root))
     n = min(n, len(found))
     bounds = [len(found) * part // n for part in range(n + 1)]
-    drawn = [generator.choice(found[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    drawn = [generator.choice(found[a:b]) for a, b in pairwise(bounds)]
     generator.shuffle(drawn)
     return drawn
 
@@ -202,7 +203,7 @@ def reasons(path: Path = EQUIVALENT) -> dict[tuple[str, str, str, str], str]:
     with path.open("rb") as file:
         entries = tomllib.load(file)["mutant"]
     keys = ("path", "function", "before", "after")
-    return {tuple(entry[key] for key in keys): entry["reason"] for entry in entries}  # type: ignore[misc]
+    return {tuple(entry[key] for key in keys): entry["reason"] for entry in entries}
 
 
 def reason_of(mutant: Mutant, root: Path = ROOT) -> str:

@@ -1,4 +1,4 @@
-"""Mutation tests: change one operator, run the tests that cover its line, and see whether one fails.
+"""Mutation tests: change one operator, run the tests of its line, and see whether one fails.
 
 Everything happens in a copy of the tree. First each test file runs once with probes, uncompiled, to
 learn which tests run which lines and how long they take. Then each mutant meets the tests of its
@@ -20,7 +20,6 @@ import signal
 import subprocess
 import sys
 import time
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.util import cache_from_source
@@ -33,13 +32,19 @@ from hpcgym.progress import steps
 from research.mutants import MUTATED, ROOT, Mutant, all_mutants, reason_of
 from research.probes import probed
 
-TESTS = ("tests/core", "tests/env", "tests/policies", "tests/trace", "tests/scenario", "tests")
-"""Folders whose test files may kill; of the last one without its own folders."""
+TESTS = (
+    "core/test_*.py",
+    "env/test_*.py",
+    "policies/test_*.py",
+    "trace/test_[cs]*.py",
+    "test_*.py",
+)
+"""Test files that may kill: those that run much of what is mutated."""
 
 ABOUT_FILES = ("house", "install", "readme", "specification", "wheel", "real_logs", "long_logs")
 """Tests that read the project's files, or what no mutant needs."""
 
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "build", "dist", "__pycache__", ".*_cache")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "runs", "build", "__pycache__", ".*_cache")
 OWN_LIMIT_S = 2.0
 FILE_LIMIT_S = 8.0
 """Time that a test, and all tests of a file, may take to learn their lines, s of the processor."""
@@ -76,28 +81,28 @@ class Mutation:
         shutil.rmtree(self.tree, ignore_errors=True)
         shutil.copytree(ROOT, self.tree, ignore=LEFT_OUT)
         self.sources = {one.path: (ROOT / one.path).read_bytes() for one in all_mutants()}
-        self.statements = {path: _statements(text) for path, text in self.sources.items()}
+        self.statements = {path: statements_of(text) for path, text in self.sources.items()}
         self.tests = _digest(*(one.read_bytes() for one in sorted((ROOT / "tests").rglob("*.py"))))
         self.kills: dict[str, Counter[str]] = {}
 
     def learn(self) -> None:
         """Run each test file once with probes, and keep what its tests run."""
-        files = [path for folder in TESTS for path in sorted((self.tree / folder).glob("test_*.py"))]
+        files = [path for some in TESTS for path in sorted((self.tree / "tests").glob(some))]
         files = [one for one in files if not one.stem.removeprefix("test_").startswith(ABOUT_FILES)]
         for path, source in self.sources.items():
             (self.tree / path).write_text(probed(path, source.decode()))
-        self.covering: dict[tuple[str, int], dict[str, float]] = {}
+        self.covering: dict[tuple[str, str, int], dict[str, float]] = {}
         with steps(len(files), "lines of tests", "test files") as work:
             for file in files:
-                key = _digest("lines", file.read_bytes(), *self.sources.values())
+                key = _digest("lines", file.read_bytes())
                 rows = self.journal.find(key)
                 if rows is None:
                     rows = self._lines_of(file.relative_to(self.tree).as_posix())
                     self.journal.keep(key, rows)
                 for row in rows:
-                    for place in row["lines"]:
-                        known = self.covering.setdefault((place[0], place[1]), {})
-                        known[row["test"]] = row["seconds"]
+                    for path, name, line in row["lines"]:
+                        place = path, name, line
+                        self.covering.setdefault(place, {})[row["test"]] = row["seconds"]
                 work.advance()
         for path, source in self.sources.items():
             self._write(path, source)
@@ -113,7 +118,10 @@ class Mutation:
             told, code = self._pytest([file], task, UNCOMPILED)
             begun = [one["begun"] for one in told if "begun" in one]
             for one in told:
-                places = [[path, line] for path, few in one.get("lines", {}).items() for line in few]
+                seen = one.get("lines", {})
+                places = [
+                    [path, *self.statements[path][line]] for path in seen for line in seen[path]
+                ]
                 shared = places if "collected" in one else shared
                 if "test" in one:
                     rows[one["test"]] = {
@@ -168,13 +176,13 @@ class Mutation:
         begun = [one["begun"] for one in told if "begun" in one]
         if code in (-signal.SIGKILL, 5) or (code == 4 and not failed):
             raise HpcgymError(f"pytest ended with {code}: {mutant}")
-        return (failed or begun[-1:] or [f"{files[0]}::import"])[0]
+        return str((failed or begun[-1:] or [f"{files[0]}::import"])[0])
 
     def _chosen(self, mutant: Mutant, budget: float) -> dict[str, float]:
         """Return tests that run the mutant's line, the likeliest killers first."""
-        lines = self.statements[mutant.path]
-        line = lines[bisect_right(lines, mutant.line) - 1]
-        known = self.covering.get((mutant.path, line), {})
+        places = self.statements[mutant.path]
+        name, line = places[max(begin for begin in places if begin <= mutant.line)]
+        known = self.covering.get((mutant.path, name, line), {})
         kills = self.kills.get(mutant.path, Counter())
         seen: Counter[str] = Counter()
         ranked = []
@@ -254,9 +262,22 @@ def table_of(verdicts: Sequence[Verdict]) -> str:
     )
 
 
-def _statements(source: bytes) -> list[int]:
-    """Return the lines on which statements begin."""
-    return sorted({one.lineno for one in ast.walk(ast.parse(source)) if isinstance(one, ast.stmt)})
+def statements_of(source: bytes) -> dict[int, tuple[str, int]]:
+    """Return where statements begin: by line, the innermost function and the line in it.
+
+    So what is known of a function stays, where another one above it changes.
+
+    Example:
+        >>> statements_of(b"def f() -> int:\\n    x = 1\\n    return x\\n")[3]
+        ('f', 2)
+    """
+    found: dict[int, tuple[str, int]] = {}
+    for function in ast.walk(ast.parse(source)):  # outer functions come before inner ones
+        if isinstance(function, ast.FunctionDef):
+            for one in ast.walk(function):
+                if isinstance(one, ast.stmt):
+                    found[one.lineno] = (function.name, one.lineno - function.lineno)
+    return found
 
 
 def _function(test: str) -> str:

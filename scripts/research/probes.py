@@ -67,11 +67,10 @@ def probed(path: str, source: str) -> str:
             return x
     """
     tree = _Prober().visit(ast.parse(source))
-    place = 0
-    for place, one in enumerate(tree.body):
-        is_future = isinstance(one, ast.ImportFrom) and one.module == "__future__"
-        if not is_future and not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)):
-            break
+    place = int(ast.get_docstring(tree) is not None)
+    for number, one in enumerate(tree.body, start=1):
+        if isinstance(one, ast.ImportFrom) and one.module == "__future__":
+            place = number
     lines = source.count("\n") + 1
     head = f"from research.probes import hits_of\n_hits = hits_of({path!r}, {lines})"
     tree.body[place:place] = ast.parse(head).body

@@ -200,8 +200,8 @@ def by_hand(
     """Eight processors, E = 7,200 s; at 1,000 s of a Thursday, 00:16:40 UTC.
 
     R holds 6 from 0 s on and asks for 3,600 s. A (8 for 7,200 s) waits since 100 s, B (1 for 60 s)
-    since 400 s; C (2 for `request` s) has just come. User 3 of B has two jobs behind him: 50 s of 100 s
-    that ended 10,000 s ago, 20 s of 100 s that ended 400 s before time 0.
+    since 400 s; C (2 for `request` s) has just come. User 3 of B has two jobs behind him: 50 s
+    of 100 s that ended 10,000 s ago, 20 s of 100 s that ended 400 s before time 0.
     """
     workload = hpcgym.Workload.from_arrays(
         [0, 100, 400, 1_000],

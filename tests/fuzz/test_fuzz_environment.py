@@ -18,11 +18,27 @@ N_SLOTS = 4
 KINDS = ("weights", "order", "policy", "job")
 HOSTILE = (
     *("None", "True", "'0'", "b'0'", "0j", "[]", "{}", "[[0], [0, 0]]", "object()", "np.nan"),
-    *("-1", "-0.0", "2**31", "2**63", "2**70", "-2**63", "1e308", "-math.inf", "range(3)", "slice(2)"),
+    *(
+        "-1",
+        "-0.0",
+        "2**31",
+        "2**63",
+        "2**70",
+        "-2**63",
+        "1e308",
+        "-math.inf",
+        "range(3)",
+        "slice(2)",
+    ),
     *("np.int8(1)", "np.uint64(2**64 - 1)", "np.array(None)", "np.array('nan')", "np.float16(1)"),
     *("np.zeros(0)", "np.zeros(6)", "np.zeros(4)", "np.zeros((4, 1))", "np.zeros((6, 6), int)"),
     *("np.ones(4, bool)", "np.zeros(4, complex)", "np.zeros(6, 'M8[s]')", "np.zeros(4, 'S1')"),
-    *("np.array([0] * 4, object)", "np.array([None] * 6)", "np.ma.masked_all(4)", "np.zeros(2**16)"),
+    *(
+        "np.array([0] * 4, object)",
+        "np.array([None] * 6)",
+        "np.ma.masked_all(4)",
+        "np.zeros(2**16)",
+    ),
     *("np.array([[]])", "np.array([np.array(0)], object)", "memoryview(b'0000')", "type", "len"),
 )
 """Expressions, so that a failure shows what was given."""
@@ -79,8 +95,6 @@ def same(one: Any, other: Any) -> bool:
     """Compare two results of a step."""
     shown = all(one[0][key].tobytes() == other[0][key].tobytes() for key in one[0])
     return shown and repr(one[1:]) == repr(other[1:])
-
-
 
 
 @many(3)

@@ -1,4 +1,4 @@
-"""Files with flipped bytes, cut or stretched: they act as before, or are refused with a sentence."""
+"""Files with flipped bytes, cut or stretched: they act as before, or are refused."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def modes(draw: st.DrawFn) -> str:
     queues = f"multi-queue:bounds={'/'.join(map(str, bounds))}"
     delay = f",delay={draw(st.sampled_from((1, 2, 7, 30)))},batch={draw(st.integers(1, 6))}"
     tolerance = f",tolerance={draw(share)},delta1={draw(st.sampled_from(('none', 'printed')))}"
-    cap = f"cap={draw(st.sampled_from((0.2, 0.5, 0.7, 0.97)))},long={draw(st.sampled_from(TIMES_S))}"
+    cap = (
+        f"cap={draw(st.sampled_from((0.2, 0.5, 0.7, 0.97)))},long={draw(st.sampled_from(TIMES_S))}"
+    )
     return draw(
         st.sampled_from(
             (
