@@ -53,6 +53,10 @@ RESTARTS = 4
 """A test that takes too long ends its process; so often a file goes on without its like."""
 
 COMPILED_LIMIT_S = 900.0
+STOPPED = (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT)
+FIRST_FILES = 5
+"""So many test files are collected first: collecting takes longer than most tests."""
+
 UNCOMPILED = {"NUMBA_DISABLE_JIT": "1", "HYPOTHESIS_PROFILE": "quick"}
 
 
@@ -160,22 +164,29 @@ class Mutation:
     def _killer(self, mutant: Mutant, stage: dict[str, str]) -> str:
         """Return the test that fails with a mutant; "" if none does."""
         chosen = self._chosen(mutant, self.budget if stage else float("inf"))
-        if not chosen:
-            return ""
         limits = {name: 5 * seconds + 10 for name, seconds in chosen.items()}
-        files = list(dict.fromkeys(name.partition("::")[0] for name in chosen))
-        task = {"tests": limits} if stage else {"limit": COMPILED_LIMIT_S}
+        files = list(dict.fromkeys(map(_file, chosen)))
         self._write(mutant.path, mutant.applied(self.sources[mutant.path]))
         try:
-            told, code = self._pytest(["-x", *files], task, stage)
+            for some in (files[:FIRST_FILES], files[FIRST_FILES:]):
+                tests = {name: limit for name, limit in limits.items() if _file(name) in some}
+                task = {"tests": tests} if stage else {"limit": COMPILED_LIMIT_S}
+                by = self._failing(some, task, stage) if some else ""
+                if by:
+                    return by
         finally:
             self._write(mutant.path, self.sources[mutant.path])
+        return ""
+
+    def _failing(self, files: list[str], task: dict[str, Any], stage: dict[str, str]) -> str:
+        """Return the first test that fails; "" if none does."""
+        told, code = self._pytest(["-x", *files], task, stage)
         if code == 0:
             return ""
         failed = [one["failed"] for one in told if "failed" in one]
         begun = [one["begun"] for one in told if "begun" in one]
-        if code in (-signal.SIGKILL, 5) or (code == 4 and not failed):
-            raise HpcgymError(f"pytest ended with {code}: {mutant}")
+        if code in (*STOPPED, 5) or (code == 4 and not failed):
+            raise HpcgymError(f"pytest ended with {code} on {', '.join(files)}")
         return str((failed or begun[-1:] or [f"{files[0]}::import"])[0])
 
     def _chosen(self, mutant: Mutant, budget: float) -> dict[str, float]:
@@ -278,6 +289,11 @@ def statements_of(source: bytes) -> dict[int, tuple[str, int]]:
                 if isinstance(one, ast.stmt):
                     found[one.lineno] = (function.name, one.lineno - function.lineno)
     return found
+
+
+def _file(test: str) -> str:
+    """Return the file of a test."""
+    return test.partition("::")[0]
 
 
 def _function(test: str) -> str:
