@@ -49,8 +49,13 @@ class Mutant(NamedTuple):
         return source[: self.begin] + self.after.encode() + source[self.end :]
 
     def lines(self, source: bytes) -> tuple[str, str]:
-        """Return what the change touches, whole lines without indent, before and after."""
+        """Return what the change touches, whole lines without indent, before and after.
+
+        Of a bare `continue` or `break` the line above says when it is reached.
+        """
         first = source.rfind(b"\n", 0, self.begin) + 1
+        if source[self.begin : self.end] in (b"continue", b"break"):
+            first = source.rfind(b"\n", 0, first - 1) + 1
         last = source.find(b"\n", self.end)
         after = self.applied(source)
         rest = len(source) - last
