@@ -179,7 +179,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         raise TraceError(f"{path}: cannot be read: {reason}") from None
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError) as error:
+        # pandas' notes inside the file raise what Python's own parsers do
         reason = " ".join(str(error).split())
         raise TraceError(f"{path}: not a Parquet file: {reason}") from None
     return frame.reset_index(drop=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from fuzzing import Change, changes, damaged, many
 from hpcgym.agent.network import read_network
@@ -136,6 +136,7 @@ def test_a_damaged_journal_gives_only_runs_that_were_kept(
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 @many(2)
 @given(changes(4_000))
+@example(changed=[("flip", 3889, 0)])
 def test_a_damaged_table_of_jobs_is_read_or_refused(
     folder: Path, suffix: str, changed: list[Change]
 ) -> None:
