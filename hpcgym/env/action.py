@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
@@ -56,7 +57,7 @@ class ActionReader:
     """
 
     def __init__(self, kind: str, n_slots: int, policies: Sequence[Policy]) -> None:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ScenarioError(unknown_name("action", kind, get_args(ActionKind)))
         self.kind = kind
         self.space: spaces.Space[Any]
@@ -111,7 +112,7 @@ class ActionReader:
     def refuse(self, action: Any) -> str:
         """Return the message of the error for an action whose values a kernel has refused."""
         if self._is_vector:
-            return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
+            return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {_shown(action)}"
         return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
 
     def masks(self, slot: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -135,7 +136,7 @@ class ActionReader:
         if not holds_numbers:
             what = "numbers" if self._is_vector else "whole numbers"
             raise ActionError(
-                f"action {self.kind!r} must be {what} of shape {shape}, got {actions!r}"
+                f"action {self.kind!r} must be {what} of shape {shape}, got {_shown(actions)}"
             )
         if given.shape != shape:
             raise ActionError(f"action {self.kind!r} must have shape {shape}, got {given.shape}")
@@ -158,7 +159,7 @@ class ActionReader:
         except TypeError:
             index = None
         if index is None or isinstance(value, bool):
-            raise ActionError(f"action {self.kind!r} must be a whole number, got {action!r}")
+            raise ActionError(f"action {self.kind!r} must be a whole number, got {_shown(action)}")
         if not 0 <= index < self.n_choices:
             raise ActionError(self.refuse(index))
         return index
@@ -289,3 +290,8 @@ def action_spec_of(
         middle=np.array(middle),
     )
     return Struct(fields)
+
+
+def _shown(action: Any) -> str:
+    """Return an action in one line, the beginning of a long one."""
+    return textwrap.shorten(repr(action), 200, placeholder=" ...")

@@ -189,7 +189,8 @@ class EnvConfig:
         if self.observation not in get_args(ObservationKind):
             kinds = get_args(ObservationKind)
             raise ScenarioError(unknown_name("observation", str(self.observation), kinds))
-        if self.expectations is not None and self.expectations not in EXPECTATIONS:
+        known = (None, *EXPECTATIONS)
+        if not isinstance(self.expectations, (str, type(None))) or self.expectations not in known:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
         if self.scale not in get_args(Scale):
             raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
