@@ -8,7 +8,7 @@ forked and in spawned processes. Ctrl-C stops a call after the running blocks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
@@ -37,7 +37,13 @@ from hpcgym.core.state import SettingRows, own_table, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
-from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, unknown_name
+from hpcgym.errors import (
+    HpcgymError,
+    PolicyError,
+    WorkloadError,
+    refuse_unless_a,
+    unknown_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -260,7 +266,9 @@ def simulate_many(
 
 def _refuse_malformed(workloads: Sequence[Workload], metrics: Sequence[str]) -> None:
     """Refuse what is no list of workloads, and an unknown metric."""
-    if isinstance(workloads, Workload) or not all(isinstance(w, Workload) for w in workloads):
+    refuse_unless_a(Iterable, "metrics", metrics, "a sequence of names")
+    is_one = isinstance(workloads, Workload) or not isinstance(workloads, Iterable)
+    if is_one or not all(isinstance(w, Workload) for w in workloads):
         raise HpcgymError(
             f"a sequence of Workload is needed, got {workloads!r}; hpcgym.load_workload reads a log"
         )
@@ -269,7 +277,7 @@ def _refuse_malformed(workloads: Sequence[Workload], metrics: Sequence[str]) -> 
     if isinstance(metrics, str):
         raise HpcgymError(f"metrics must be a sequence of names, got {metrics!r}")
     for metric in metrics:
-        if metric not in METRICS:
+        if not isinstance(metric, str) or metric not in METRICS:
             raise HpcgymError(unknown_name("metric", metric, METRICS))
 
 
@@ -309,7 +317,7 @@ def _policies_of(
         n_policies = _checked_given_keys(workloads, keys)
         return [replace(_KEYED, name=f"keys {row}") for row in range(n_policies)]
     assert policies is not None
-    if isinstance(policies, (str, Policy)) or not len(policies):
+    if isinstance(policies, (str, Policy)) or not (isinstance(policies, Sized) and len(policies)):
         raise PolicyError(f"policies must be a sequence of at least one policy, got {policies!r}")
     return [as_policy(policy) for policy in policies]
 

@@ -3,6 +3,7 @@
 import difflib
 import math
 import numbers
+import textwrap
 from collections.abc import Iterable
 
 
@@ -77,6 +78,24 @@ def refuse_unless_whole(
     if not (is_whole and least <= value <= most):  # type: ignore[operator]
         to = f" to {most}" if most < math.inf else ""
         raise error(f"{name} must be a whole number from {least}{to}, got {value!r}")
+
+
+def refuse_unless_a(
+    kind: type | tuple[type, ...],
+    name: str,
+    value: object,
+    meant: str,
+    error: type[HpcgymError] = HpcgymError,
+) -> None:
+    """Raise an error that says what is meant, unless a value is of a type.
+
+    Example:
+        >>> refuse_unless_a(str, "policy", 5, "a name")
+        Traceback (most recent call last):
+        hpcgym.errors.HpcgymError: policy must be a name, got 5
+    """
+    if not isinstance(value, kind):
+        raise error(f"{name} must be {meant}, got {textwrap.shorten(repr(value), 80)}")
 
 
 def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:

@@ -24,11 +24,7 @@ import gymnasium, hpcgym, numpy as np
 options, parts = json.loads(sys.argv[1]), {}
 def simulation(log, **settings):
     simulator = hpcgym.Simulator(hpcgym.load_workload(log), hpcgym.SchedulerSettings(**settings))
-    def run():
-        simulator.reset()
-        simulator.run()
-        return len(simulator.start_time)
-    return run
+    return lambda: (simulator.reset(), simulator.run(), len(simulator.start_time))[2]
 def vector(num_envs, calls, **keywords):
     keywords |= {"num_envs": num_envs, "scenario": options["scenario"]}
     envs = gymnasium.make_vec("HPCBatch-v0", **keywords)
@@ -77,23 +73,22 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._asked, self._printed = self._process.stdin, self._process.stdout
         self.parts: list[str] = json.loads(self._line())
 
     def rate(self, part: str) -> float:
         """Measure a part once; return jobs or steps per second."""
-        assert self._process.stdin is not None
-        print(part, file=self._process.stdin, flush=True)
+        print(part, file=self._asked, flush=True)
         return float(self._line())
 
     def _line(self) -> str:
         """Read a line that the process prints."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        return line or sys.exit("compare_rates: a checkout failed; see above")
+        return self._printed.readline() or sys.exit("compare_rates: a checkout failed; see above")
 
 
 def compare(other: Path, options: dict[str, Any], rounds: int) -> Table:
-    """Measure every part so often in both checkouts, which begin in turn."""
+    """Measure every part so often; the checkouts begin in turn."""
     ours, theirs = Worker(ROOT, options), Worker(other, options)
     table = Table("part", "a second here", "there", "ratio", "quartiles")
     for part in ours.parts:

@@ -16,6 +16,7 @@ _PROFILE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("check", max_examples=60, derandomize=True, **_PROFILE)
 settings.register_profile("quick", max_examples=15, derandomize=True, **_PROFILE)
 settings.register_profile("thorough", max_examples=3000, **_PROFILE)
+settings.register_profile("fuzz", max_examples=100, **_PROFILE)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "check"))
 
 WEEK_S = 604_800

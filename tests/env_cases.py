@@ -151,7 +151,7 @@ def cases(draw: st.DrawFn, max_jobs: int = 20, **fixed: Any) -> Case:
         "reward": draw(st.sampled_from(REWARDS)),
         "baseline": draw(st.none() | policies),
         "n_slots": draw(st.sampled_from((1, 2, 3, 4, 5, 8, 128))),
-        "expectations": draw(st.sampled_from((None, "records", "regression"))),
+        "expectations": draw(st.sampled_from((None, "records", "regression", "urgency"))),
     }
     if rules["backfill"] in ("easy", "depth:k=2"):
         rules["backfill_order"] = draw(st.sampled_from((None, "SAF", "SPF")) | policies)

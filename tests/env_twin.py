@@ -531,14 +531,24 @@ class EnvTwin:
         M, E, job = self.rules.processors, max(self.rules.largest_request, 2), self.sim.jobs[j]
         user = self.sim.records.get(job.user, reference_index.NOBODY)
         share, speed = reference_index.by_records(job, e, user)
-        if self.rules.expectations == "regression":
+        if self.rules.expectations != "records":
             share, speed = self.sim.lessons.say(e, self.sim.look(j))
         index = math.log(job.processors) + 2 * math.log(max(e, 10)) + share - speed
+        if self.rules.expectations == "urgency":
+            index = max(index - self.urgency(j), 0.0)
         return [
             max(share / math.log(E), -1.0),
             min(speed / math.log(E), 1.0),
             min(index / math.log(E**2 * M), 1.0),
         ]
+
+    def urgency(self, j: int) -> float:
+        """Return what urgency takes off the score of a waiting job, and crowding of its width."""
+        sim, M, q = self.sim, self.rules.processors, self.sim.jobs[j].processors
+        W = sum(sim.jobs[k].processors for k in sim.waiting())
+        taken = 0.1 * min(math.log(1 + W / M), 3) * math.log(q)
+        beyond = sim.now - sim.jobs[j].submit_time - 50_000
+        return taken + (4 * beyond / 150_000 if beyond > 0 and 0.1 * M <= q <= 0.6 * M else 0.0)
 
     def show_cluster(self, hidden: Sequence[int]) -> list[float]:
         """Return the 19 numbers of the cluster."""

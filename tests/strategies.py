@@ -44,10 +44,37 @@ def jobs(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Job]
 
 
 @st.composite
+def crowds(draw: st.DrawFn, processors: int, max_jobs: int) -> list[reference.Job]:
+    """Draw jobs that meet: one holds a part of the machine, one needs more than is left, more wait.
+
+    The others may end at the instant at which the second can start, come then, or outlast it.
+    """
+    table: list[reference.Job] = []
+    begin = 0
+    while len(table) < max_jobs and (not table or draw(st.integers(0, 3))):
+        length = draw(st.sampled_from((10, 20)))
+        held = draw(st.integers(1, processors - 1))
+        wanted = max(processors - held + 1, processors - draw(st.sampled_from((0, 1, 1, 2))))
+        for size, run_time in ((held, length - draw(st.sampled_from((0, 0, 5)))), (wanted, 5)):
+            table.append(reference.Job(begin, run_time, max(run_time, length), size, 0))
+        for _ in range(draw(st.integers(2, 8))):
+            after = draw(st.sampled_from((0, 0, 0, 5, 6, length)))
+            request = draw(st.sampled_from((max(length - after, 1), 5, 60)))
+            run_time = draw(st.sampled_from((request, request, 5, 0)))
+            size = min(draw(st.sampled_from((1, 1, 1, 2, 3))), processors)
+            table.append(reference.Job(begin + after, run_time, request, size, after % 2))
+        begin += draw(st.sampled_from((0, 5, length, 2 * length)))
+    return sorted(table[:max_jobs], key=lambda job: job.submit_time)
+
+
+@st.composite
 def workloads(draw: st.DrawFn, max_jobs: int = 16) -> Workload:
     """Draw a small workload, whose users may be known from jobs that ended before time 0."""
-    processors = draw(st.sampled_from((1, 2, 3, 4, 5, 8)))
-    workload = workload_of(draw(jobs(processors, max_jobs)), processors)
+    processors = draw(st.sampled_from((1, 2, 3, 4, 5, 8, 8)))
+    tables = jobs(processors, max_jobs)
+    if processors > 2:
+        tables |= crowds(processors, max_jobs)
+    workload = workload_of(draw(tables), processors)
     past = draw(
         st.lists(
             st.tuples(
@@ -93,6 +120,8 @@ def settings_for(
     }
     if as_backfill(drawn["backfill"]).TAKES_ORDER:
         drawn["backfill_order"] = draw(st.none() | policies)
+    if as_backfill(drawn["backfill"]).expects:
+        drawn["event_semantics"] = "batch"
     if drawn["event_semantics"] == "pyss":
         drawn["estimates"] = draw(st.sampled_from(("requested", "exact")))
         return drawn
@@ -101,3 +130,23 @@ def settings_for(
     lists = st.lists(st.sampled_from(REQUESTED_TIMES_S), min_size=n, max_size=n)
     drawn["estimates"] = draw(st.sampled_from(("requested", "exact")) | lists)
     return drawn
+
+
+@st.composite
+def busy_workloads(draw):
+    """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
+    processors = draw(st.sampled_from((4, 7, 10, 20)))
+    submit, table = 0, []
+    for _ in range(draw(st.integers(8, 40))):
+        submit += draw(st.sampled_from((0, 0, 0, 0, 0, 5, 10, 20)))
+        request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
+        run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
+        wide = st.integers(1, processors) | st.sampled_from(
+            (1, 1, 2, 3, processors // 3, processors // 2, processors - 1, processors)
+        )
+        table.append((submit, run, request, draw(wide), draw(st.sampled_from((-1, 0, 0, 1)))))
+    workload = workload_of(table, processors)
+    kinds = st.sampled_from(((0, 5, 60, 2), (0, 60, 60, 1), (1, 300, 600, 4), (1, 10, 300, 1)))
+    past = [(*row, -1) for row in draw(st.lists(kinds, max_size=RING_JOBS))]
+    columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
+    return replace(workload, history=history_of(np.unique(workload.user), *columns))

@@ -13,7 +13,9 @@ from typer.testing import CliRunner
 import hpcgym
 from hpcgym.cli import app
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.workload import Workload
 from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation import evaluate
 from hpcgym.scenario.episodes import Episodes
@@ -133,6 +135,7 @@ CALLS: list[Callable[[], object]] = [
     lambda: env_of().reset(seed=-1),
     lambda: env_of().reset(seed=1.5),  # type: ignore[arg-type]
     lambda: vector_of(10**12),
+    lambda: SchedulingVectorEnv("tiny", num_envs=1, max_episode_steps=2**70),
     lambda: vector_of(2).reset(options=5),
     lambda: vector_of(2).reset(options={"episode": True}),
     lambda: hpcgym.simulate(TINY, threshold=2**70),
@@ -150,6 +153,70 @@ CALLS: list[Callable[[], object]] = [
     lambda: evaluate(["FCFS"], "tiny", seed=1.5),  # type: ignore[arg-type]
     lambda: evaluate(["FCFS"], "tiny", weeks=5),  # type: ignore[arg-type]
 ]
+
+
+ONE = {"submit_time": [0], "run_time": [1], "requested_time": [1], "processors": [1]}
+WRONG_TYPES: list[tuple[Callable[..., object], dict[str, list[Any]]]] = [
+    (
+        lambda **given: hpcgym.load_workload("tiny", **given),
+        {
+            "flurries": [5, None, "a", [5], [None], [(1, 2)], [("a", 1, 2)], {"a": 1}],
+            "machine": [5, "a", {}],
+            "missing_request": [5, [], np.zeros(2)],
+            "on_bad_line": [5, []],
+        },
+    ),
+    (hpcgym.load_workload, {"name_or_path": [5, None, b"x", [], {"a": 1}]}),
+    (
+        lambda **given: hpcgym.simulate(TINY, **given),
+        {
+            "policy": [5, b"x", [None], {}],
+            "backfill": [5, [], b"x"],
+            "correction": [5, [], {}],
+            "placement": [5, [], {}],
+            "event_semantics": [5, [], {}],
+        },
+    ),
+    (
+        lambda **given: hpcgym.simulate_many(
+            **({"workloads": [TINY], "policies": ["FCFS"]} | given)
+        ),
+        {"workloads": [5, "a", [5]], "policies": [5, "FCFS", b"x"], "metrics": [5, [5], [[]]]},
+    ),
+    (
+        env_of,
+        {"action": [5, []], "expectations": [5, []], "observation": [5, []], "decide": [[], None]},
+    ),
+    (
+        lambda **given: evaluate(**({"agents": ["FCFS"], "scenario": "tiny"} | given)),
+        {"agents": [5, b"x", [5], {}], "resume": [5, b"x"], "weeks": [[], {}]},
+    ),
+    (
+        lambda **given: Workload.from_arrays(**(ONE | {"machine_processors": 1} | given)),
+        {
+            "machine_processors": ["a", [], None, math.nan, 1j],
+            "machine": [5, "a"],
+            "time_offset": [None, "a", [], math.nan, 1.5],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        pytest.param(call, {key: value}, id=f"{key}={value!r}"[:50])
+        for call, keywords in WRONG_TYPES
+        for key, values in keywords.items()
+        for value in values
+    ],
+)
+def test_a_keyword_of_a_wrong_type_is_refused(
+    call: Callable[..., object], given: dict[str, Any]
+) -> None:
+    with pytest.raises(HpcgymError) as raised:
+        call(**given)
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("call", CALLS)

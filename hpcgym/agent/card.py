@@ -46,7 +46,7 @@ INDEX_PARAMETERS = ("weights", "network")
 NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
 """What a network's card may state of it: its file, its kind, and how it was trained."""
 
-NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide", "expectations")
+NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide", "expectations", "backfill")
 """Keywords of the environment that a network's card may state."""
 
 WEEK_NUMBERS = range(1, 10_000)
@@ -253,22 +253,28 @@ def _index_agent(card: Card) -> RuleAgent:
     return RuleAgent(policy, name=card.name)
 
 
-def _weights_agent(card: Card) -> NamedAgent:
-    """Make the agent that takes the same weights in unit scale as its action at every decision."""
+def _constant_agent(card: Card) -> NamedAgent:
+    """Make the agent that takes the same vector, the card's kind of action, at every decision."""
     from hpcgym.agent.weights import ConstantAction
+    from hpcgym.env.action import CONTROLS
 
-    _check_keys("parameters", card.parameters, needed=("weights",), allowed=("weights",))
-    _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
-    if card.environment["action"] != "weights":
-        raise CardError('environment.action of weights must be "weights"')
-    weights = card.parameters["weights"]
-    _check_type("parameters.weights", weights, list)
-    for weight in weights:
-        _check_type("parameters.weights", weight, float)
-        if not -1 <= weight <= 1:
-            raise CardError(f"parameters.weights must lie in [-1, 1], got {weight}")
-    mixed_policy(weights)  # refuses other than six
-    return NamedAgent(card.name, ConstantAction(tuple(weights)), dict(card.environment))
+    key, environment = card.kind, dict(card.environment)
+    allowed = ("action",) if key == "weights" else ("action", "backfill")
+    _check_keys("parameters", card.parameters, needed=(key,), allowed=(key,))
+    _check_keys("environment", environment, needed=allowed, allowed=allowed)
+    if environment["action"] != key:
+        raise CardError(f'environment.action of {key} must be "{key}"')
+    values = card.parameters[key]
+    _check_type(f"parameters.{key}", values, list)
+    for value in values:
+        _check_type(f"parameters.{key}", value, float)
+        if not -1 <= value <= 1:
+            raise CardError(f"parameters.{key} must lie in [-1, 1], got {value}")
+    if key == "weights":
+        mixed_policy(values)  # refuses other than six
+    elif len(values) != len(CONTROLS):
+        raise CardError(f"parameters.controls must be {len(CONTROLS)} numbers, got {len(values)}")
+    return NamedAgent(card.name, ConstantAction(tuple(values)), environment)
 
 
 def _check_weights_file(key: str, file: object, card: Path) -> None:
@@ -311,7 +317,8 @@ def _network_agent(card: Card) -> NamedAgent:
 KINDS: dict[str, Callable[[Card], RuleAgent | NamedAgent]] = {
     "rule": _rule_agent,
     "index": _index_agent,
-    "weights": _weights_agent,
+    "weights": _constant_agent,
+    "controls": _constant_agent,
     "network": _network_agent,
 }
 """How each kind of card becomes an agent."""

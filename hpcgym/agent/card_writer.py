@@ -38,6 +38,7 @@ KIND_OF_ACTION = {
     "job": "picks the job that goes first",
     "policy": "chooses the policy of each pass",
     "weights": "weighs six features of a job",
+    "controls": "sets how far jobs are held back",
 }
 
 
@@ -52,8 +53,8 @@ def write_agent(
     """Write the card of a trained agent, and its network if it has one; return the card.
 
     Args:
-        agent: An index, weights of the six features, the same in unit scale, or what
-            `hpcgym.agent.ppo.train` returns.
+        agent: An index, weights of the six features, the same in unit scale, constant controls, or
+            what `hpcgym.agent.ppo.train` returns.
         name: What tables call it; the files are named after it, in lower case.
         folder: Where to.
         training: How it was trained; the weeks include those it was validated on.
@@ -172,6 +173,8 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
         return _network(agent, stem, logs)
     if not isinstance(agent.agent, ConstantAction):
         raise CardError(f"{agent.name} orders by no tuned weights; `hpcgym train` writes networks")
+    if agent.env_keywords["action"] == "controls":
+        return _controls(agent, agent.agent.action, logs)
     return _Stated(
         {
             "title": "Weights of the six features, in unit scale",
@@ -182,6 +185,21 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
         },
         {"weights": list(agent.agent.action)},
         {"action": "weights"},
+    )
+
+
+def _controls(agent: NamedAgent, controls: tuple[float, ...], logs: str) -> _Stated:
+    """Describe constant controls."""
+    return _Stated(
+        {
+            "title": "Constant controls: kappa, cap, bound of long jobs, urgency",
+            "kind": "controls",
+            "source": "hpcgym specification, section 10, Controls",
+            "description": "The order of SMITH-URGENT with an urgency of its own, under a cap and "
+            f"costs of its own, trained on {logs}.",
+        },
+        {"controls": list(controls)},
+        dict(agent.env_keywords),
     )
 
 
@@ -227,6 +245,8 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
 def _network(trained: Trained, stem: str, logs: str) -> _Stated:
     """Describe a network that was trained by PPO."""
     config, start = trained.config, trained.config.start.upper()
+    if config.action == "controls":
+        start = "the numbers of the mode"
     tie = (
         f"corrects {start} by a bounded amount"
         if config.residual

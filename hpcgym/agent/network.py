@@ -4,10 +4,11 @@ Both networks treat the visible jobs alike in every slot. A job's fields x and t
 cluster's fields c become h = relu(x A + c B + b), and after further layers a number f.
 
 - `order`, `job`: each job scores ln(1 / start) + bound tanh(f), where start is the job's area (SAF)
-  or its index of SMITH-HISTORY or SMITH-REGRESSION. An untrained network has f = 0 and orders as
-  its start does. Training never moves a job by more than a factor exp(bound) of area or index.
-- `weights`, `policy`: f is computed from the mean of h over the jobs, and the action is the start's
-  plus bound tanh(f).
+  or its index of SMITH-HISTORY, SMITH-REGRESSION or SMITH-URGENT. An untrained network has f = 0
+  and orders as its start does. Training never moves a job by more than a factor exp(bound) of area
+  or index.
+- `weights`, `policy`, `controls`: f is computed from the mean of h over the jobs, and the action is
+  the start's plus bound tanh(f). Controls start at 0, so as the mode they change and SMITH-URGENT.
 
 As `order`, an untrained network reproduces SAF job by job, since slots are in SAF's order. It
 reproduces an index except where two jobs' indexes differ by less than 2e-6 of their value, the
@@ -29,11 +30,11 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import Observation
 from hpcgym.agent.npz import NpzFile, write_npz
 from hpcgym.env.action import ActionKind
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, Expectations
+from hpcgym.env.observation import FIELDS, Expectations, cluster_fields
 from hpcgym.errors import CardError, unknown_name
 
 Network = Literal["kernel", "attention"]
-Start = Literal["saf", "smith-history", "smith-regression"]
+Start = Literal["saf", "smith-history", "smith-regression", "smith-urgent"]
 
 FORMAT = 2
 """Version of the files; it grows whenever the same weights would act differently."""
@@ -42,6 +43,7 @@ STARTS: dict[str, tuple[int, float]] = {
     "saf": (FIELDS.index("log_area"), 16.0),
     "smith-history": (FIELDS.index("log_expected_index"), 28.0),
     "smith-regression": (FIELDS.index("log_expected_index"), 28.0),
+    "smith-urgent": (FIELDS.index("log_expected_index"), 28.0),
 }
 """The initial score of a network that scores jobs: a field in [0, 1] and its factor.
 
@@ -67,10 +69,12 @@ class NetworkSpec:
             jobs attend to each other.
         action: The kind of action it chooses.
         n_slots: Visible jobs.
-        n_outputs: Numbers of a `weights` action, or policies of a `policy` action; 0 for scores of
-            jobs.
+        n_outputs: Numbers of an action that is a vector, or policies of a `policy` action; 0 for
+            scores of jobs.
         start: What an untrained network does: "saf", or Smith's rule by users' records,
-            "smith-history", or by the regression, "smith-regression"; `weights` takes "saf" only.
+            "smith-history", or by the regression, "smith-regression", or with urgency,
+            "smith-urgent"; `weights` takes "saf" only. For `controls` it only decides what
+            observations expect run times by.
         start_output: Which of those outputs is the start's; 0 for scores of jobs.
         hidden: Width of a layer.
         layers: Layers of the kernel, >= 1.
@@ -128,6 +132,7 @@ class NetworkSpec:
         needed: dict[str, Expectations] = {
             "smith-history": "records",
             "smith-regression": "regression",
+            "smith-urgent": "urgency",
         }
         return needed.get(self.start)
 
@@ -137,12 +142,30 @@ class NetworkSpec:
         return self.action in ("order", "job")
 
     @property
+    def draws_numbers(self) -> bool:
+        """Return whether an action is a vector of numbers, drawn around the network's output."""
+        return self.action in ("weights", "controls")
+
+    @property
+    def n_cluster(self) -> int:
+        """Return how many fields of the cluster it reads."""
+        return cluster_fields(self.action == "controls")
+
+    @property
+    def head_start(self) -> NDArray[np.float32]:
+        """Return the outputs of an untrained network that corrects its start, one for each."""
+        lead = np.zeros(self.n_outputs, np.float32)
+        if self.action != "controls":
+            lead[self.start_output] = HEAD_START
+        return lead
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of each array of weights, by its name."""
         n, width = len(FIELDS), self.hidden
         found: dict[str, tuple[int, ...]] = {
             "jobs.weight": (n, width),
-            "cluster.weight": (len(CLUSTER_FIELDS), width),
+            "cluster.weight": (self.n_cluster, width),
             "jobs.bias": (width,),
         }
         named = [f"layer{place}" for place in range(1, self.layers)]
@@ -152,7 +175,7 @@ class NetworkSpec:
             found |= {f"{name}.weight": (width, width), f"{name}.bias": (width,)}
         n_outputs = 1 if self.scores_jobs else self.n_outputs
         found |= {"output.weight": (width, n_outputs), "output.bias": (n_outputs,)}
-        if self.action == "weights":
+        if self.draws_numbers:
             found["log_std"] = (n_outputs,)
         return found
 
@@ -240,7 +263,7 @@ class NetworkAgent:
             f = np.float32(spec.bound) * np.tanh(f)
         if not spec.scores_jobs:
             if spec.residual:
-                f[:, spec.start_output] += np.float32(HEAD_START)
+                f += spec.head_start
             return f
         f = f[:, :, 0]
         if spec.residual:
@@ -279,7 +302,7 @@ class NetworkAgent:
 
     def _action(self, output: Floats, deterministic: bool) -> NDArray[Any]:
         """Turn the network's output into actions."""
-        if self.spec.action == "weights":
+        if self.spec.draws_numbers:
             if not deterministic:
                 noise = self._generator.standard_normal(output.shape).astype(np.float32)
                 output = output + noise * np.exp(self.weights["log_std"])

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.weights import divisors_of
 from hpcgym.batch import simulate_many
 from hpcgym.core.policy import Policy, mixed_policy
+from hpcgym.core.workload import Workload
 from hpcgym.scenario.episodes import Episodes, settings_but_policy
 from hpcgym.trace.resample import jitter
 
@@ -67,17 +69,27 @@ class Objective:
 
     def __call__(self, policies: Sequence[Policy]) -> FloatArray:
         """Return the value of each policy, shape (n_policies,); one simulation call per log."""
-        return self._values([policies] * len(self._weeks))
+        return self._measured(self._bslds([policies] * len(self._weeks)))
+
+    def of_rules(self, rules: Sequence[RuleAgent]) -> FloatArray:
+        """Return the value of each rule, which may state a backfilling mode, shape (n_rules,)."""
+        bslds = []
+        for weeks, settings in self._weeks:
+            of_log = [
+                self._bsld(weeks, [one.policy], settings | {"backfill": one.backfill})
+                for one in rules
+            ]
+            bslds.append(np.concatenate(of_log, axis=1))
+        return self._measured(bslds)
 
     def of_weights(self, weights: FloatArray) -> FloatArray:
         """Return the value of weights in unit scale, shape (n_candidates, 6), that of each log."""
-        return self._values(
-            [[mixed_policy(one, divisors=own) for one in weights] for own in self._divisors]
-        )
+        policies = [[mixed_policy(one, divisors=own) for one in weights] for own in self._divisors]
+        return self._measured(self._bslds(policies))
 
-    def _values(self, policies: Sequence[Sequence[Policy]]) -> FloatArray:
-        """Return the mean over the logs, each with policies of its own."""
-        pairs = zip(self._bslds(policies), self._saf, strict=True)
+    def _measured(self, bslds: Sequence[FloatArray]) -> FloatArray:
+        """Return the mean over the logs, of shapes (n_weeks, n_orders)."""
+        pairs = zip(bslds, self._saf, strict=True)
         if self._measure == "log-ratio":
             logs = [(np.log(bsld) - np.log(saf)).mean(axis=0) for bsld, saf in pairs]
         else:
@@ -87,8 +99,14 @@ class Objective:
     def _bslds(self, policies: Sequence[Sequence[str | Policy]]) -> list[FloatArray]:
         """Return the mean bounded slowdown, shape (n_weeks, n_policies) for each log."""
         return [
-            simulate_many(weeks, own, metrics=["mean_bsld"], threads=self._threads, **settings)[
-                "mean_bsld"
-            ]
+            self._bsld(weeks, own, settings)
             for (weeks, settings), own in zip(self._weeks, policies, strict=True)
         ]
+
+    def _bsld(
+        self, weeks: list[Workload], policies: Sequence[str | Policy], settings: dict[str, Any]
+    ) -> FloatArray:
+        """Return the mean bounded slowdown, shape (n_weeks, n_policies)."""
+        metrics = ["mean_bsld"]
+        found = simulate_many(weeks, policies, metrics=metrics, threads=self._threads, **settings)
+        return np.asarray(found["mean_bsld"])

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent, Observation
 from hpcgym.core.policy import FEATURES
-from hpcgym.env.action import steppable_policies
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, flat_space, observation_space
+from hpcgym.env.action import CONTROLS, steppable_policies
+from hpcgym.env.observation import FIELDS, cluster_fields, flat_space, observation_space
 from hpcgym.errors import CardError, HpcgymError
 
 EXPLAIN = (
@@ -101,8 +101,8 @@ def keywords_of(model: Any, where: str) -> dict[str, Any]:
     Raises:
         CardError: The spaces are not those of `HPCBatch-v0`, or fit several kinds of action.
     """
-    shown = _shown(model.observation_space, where)
-    kinds = _kinds(model.action_space, shown["n_slots"])
+    shown, controls = _shown(model.observation_space, where)
+    kinds = _kinds(model.action_space, shown["n_slots"], controls)
     if len(kinds) == 1:
         return {"action": kinds[0], **shown}
     what = f"several kinds of action, {' and '.join(kinds)}" if kinds else "no kind of action"
@@ -135,27 +135,33 @@ def _each(observed: Any, shape_of: Callable[[Any], tuple[int, ...]]) -> Any:
     return shape_of(parts)
 
 
-def _shown(space: Any, where: str) -> dict[str, Any]:
-    """Return the keywords that say how many jobs an observation shows, and in which form."""
-    if isinstance(space, spaces.Box):
-        n_slots = (spaces.flatdim(space) - len(CLUSTER_FIELDS)) // (len(FIELDS) + 1)
-        if n_slots > 0 and space == flat_space(n_slots):
-            return {"n_slots": n_slots, "observation": "flat"}
-    parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
-    if "action_mask" in parts:
-        n_slots = spaces.flatdim(parts["action_mask"])
-        usual = observation_space(n_slots)
-        assert isinstance(usual, spaces.Dict)
-        if "machine" in parts or all(parts[key].shape == usual[key].shape for key in usual):
-            return {"n_slots": n_slots}
+def _shown(space: Any, where: str) -> tuple[dict[str, Any], bool]:
+    """Return the keywords that say how many jobs an observation shows, and in which form.
+
+    The second value tells whether it shows what action "controls" needs.
+    """
+    for controls in (False, True):
+        if isinstance(space, spaces.Box):
+            n_slots = (spaces.flatdim(space) - cluster_fields(controls)) // (len(FIELDS) + 1)
+            if n_slots > 0 and space == flat_space(n_slots, controls=controls):
+                return {"n_slots": n_slots, "observation": "flat"}, controls
+        parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
+        if "action_mask" in parts:
+            n_slots = spaces.flatdim(parts["action_mask"])
+            usual = observation_space(n_slots, controls=controls)
+            assert isinstance(usual, spaces.Dict)
+            if "machine" in parts or all(parts[key].shape == usual[key].shape for key in usual):
+                return {"n_slots": n_slots}, controls
     raise CardError(
         f"{where}: was trained on other observations than those of HPCBatch-v0, {space!r:.200}; "
         "wrap the model in a class with `predict` and name it in a .py file"
     )
 
 
-def _kinds(space: Any, n_slots: int) -> list[str]:
-    """Return the kinds of action that have this space."""
+def _kinds(space: Any, n_slots: int, controls: bool) -> list[str]:
+    """Return the kinds of action that have this space, and go with an observation."""
+    if controls:
+        return ["controls"] if space.shape == (len(CONTROLS),) else []
     if isinstance(space, spaces.Discrete):
         sizes = {"job": n_slots, "policy": len(steppable_policies(None))}
         return [kind for kind, size in sizes.items() if int(space.n) == size]

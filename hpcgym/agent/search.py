@@ -7,6 +7,7 @@ What may be searched:
 | "features" | weights of the six features in unit scale | SAF |
 | "index" | weights of log request, log run-time ratio and log speed of an index | Smith's rule |
 | "score" | what each unit of a network's last layer adds to Smith's rule | 0 |
+| "controls" | constant controls of the environment, each from -1 to 1 | 0 |
 
 The first weight of an index stays 1, since an index times a number is the same order.
 """
@@ -25,17 +26,19 @@ from hpcgym.agent.evolution import STRATEGIES
 from hpcgym.agent.objective import Measure, Objective
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import fit_network, samples_of
-from hpcgym.agent.weights import weights_agent
+from hpcgym.agent.weights import ConstantAction, weights_agent
+from hpcgym.core.backfill import Easy, as_backfill
 from hpcgym.core.constants import N_LAST, N_NETWORK
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.env.action import CONTROLLED, CONTROLS, controlled
 from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
 FloatArray = NDArray[np.float64]
 
-Searched: TypeAlias = Literal["features", "index", "score"]
+Searched: TypeAlias = Literal["features", "index", "score", "controls"]
 Strategy: TypeAlias = Literal["cma", "xnes"]
 Given: TypeAlias = Literal["mean", "best"]
 
@@ -43,7 +46,7 @@ SMITH = (1.0, 2.0, 1.0, -1.0)
 """Weights of log processors, log request, log run-time ratio and log speed that make Smith's rule:
 work over the rate at which waiting costs."""
 
-STEP_SIZE = {"features": 0.1, "index": 0.3, "score": 0.3}
+STEP_SIZE = {"features": 0.1, "index": 0.3, "score": 0.3, "controls": 0.3}
 """First step size by what is searched. Six weights of 0.3 would nearly add up to SAF's weight of 1,
 so a search of features that is to stay near SAF takes smaller steps."""
 
@@ -61,7 +64,8 @@ class SearchTrainer:
 
     Attributes:
         name: What tables call the agent.
-        searched: "features", "index" or "score"; a score needs a network.
+        searched: "features", "index", "score" or "controls"; a score needs a network.
+        backfill: The backfilling mode that controls change.
         network: Whether a network that expects run times is fitted first; its terms then replace
             those of users' records.
         objective: "log-ratio" or "sum-ratio", as of `hpcgym.agent.objective`.
@@ -90,6 +94,7 @@ class SearchTrainer:
     step_size: float | None = None
     candidates: int | None = None
     gives: Given = "mean"
+    backfill: str = CONTROLLED
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched."""
@@ -104,6 +109,8 @@ class SearchTrainer:
                 raise HpcgymError(f"{key} must be at least {lowest}, got {getattr(self, key)}")
         if self.searched == "score" and not self.network:
             raise HpcgymError("a score is a network's: searched='score' needs network=True")
+        if self.searched == "controls" and not as_backfill(self.backfill).expects:
+            raise HpcgymError(f"controls change a cap or a cost, not backfill {self.backfill!r}")
         if self.gives == "best" and self.searched != "features":
             raise HpcgymError(f"gives='best' is for searched='features', not {self.searched!r}")
 
@@ -121,6 +128,10 @@ class SearchTrainer:
             found = self.search(episodes, np.random.default_rng(seed), network)
         if self.searched == "features":
             return weights_agent(found, episodes, name=self.name)
+        if self.searched == "controls":
+            controls = ConstantAction(tuple(np.clip(found, -1, 1).tolist()))
+            keywords = {"action": "controls", "backfill": self.backfill}
+            return NamedAgent(self.name, controls, keywords)
         return RuleAgent(self._policy(found, network), name=self.name)
 
     def search(
@@ -144,6 +155,8 @@ class SearchTrainer:
             def values_of(asked: FloatArray) -> FloatArray:
                 if self.searched == "features":
                     return objective.of_weights(asked)
+                if self.searched == "controls":
+                    return objective.of_rules([self._controlled(one) for one in asked])
                 return objective([self._policy(one, network) for one in asked])
 
             found = self._minimise(values_of, generator)
@@ -177,7 +190,16 @@ class SearchTrainer:
         """Return the numbers that the search begins at."""
         if self.searched == "features":
             return np.array([float(feature == "area") for feature in FEATURES])
+        if self.searched == "controls":
+            return np.zeros(len(CONTROLS))
         return np.array(SMITH[1:]) if self.searched == "index" else np.zeros(N_LAST)
+
+    def _controlled(self, found: FloatArray) -> RuleAgent:
+        """Return the rule that the numbers make as controls, cut off at their bounds."""
+        mode = as_backfill(self.backfill)
+        assert isinstance(mode, Easy)
+        policy, backfill = controlled(np.clip(found, -1, 1).tolist(), mode)
+        return RuleAgent(policy, backfill=backfill)
 
     def _policy(self, found: FloatArray, network: FloatArray | None) -> Policy:
         """Return the index that the numbers make."""

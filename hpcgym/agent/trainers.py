@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.own import is_own, own_trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.search import W_TRAIN, SearchTrainer
+from hpcgym.env.action import CONTROLLED
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
@@ -40,11 +41,24 @@ class Trainer(Protocol):
         ...
 
 
-def _ppo_trainer() -> Trainer:
-    """Make the trainer of networks that score jobs; needs the extra `train`."""
+def _ppo_trainer(name: str = "PPO", action: str = "order", **changes: Any) -> Trainer:
+    """Make the trainer of networks with a preset and changes to it; needs the extra `train`."""
     from hpcgym.agent.ppo import PPOTrainer, preset
 
-    return PPOTrainer(preset("order"))
+    return PPOTrainer(preset(action, **changes), name=name)
+
+
+OPEN = f"{CONTROLLED},overdue=open"
+_TUNED: dict[str, Any] = {"objective": "sum-ratio", "copies": 0, "evaluations": 40}
+_BRIEF: dict[str, Any] = {"steps": 400_000, "minutes": 0.0, "validate_every": 6}
+_BRIEF |= {"learning_rate": 3e-3, "averaging": 0.8}  # a few rollouts must do
+_AT_URGENCY: dict[str, Any] = {"start": "smith-urgent", "baseline": "SMITH-URGENT"}
+_AT_URGENCY |= {"steps": 300_000, "minutes": 0.0, "validate_every": 4}
+
+
+def _tuned_controls(name: str, backfill: str) -> Trainer:
+    """Make the trainer of constant controls."""
+    return SearchTrainer(name, "controls", backfill=backfill, **_TUNED)
 
 
 TRAINERS: dict[str, Callable[[], Trainer]] = {
@@ -54,7 +68,15 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
     "tuned-history": partial(SearchTrainer, "TUNED-HISTORY"),
     "tuned-network": partial(SearchTrainer, "TUNED-NET", network=True),
     "evolved-score": partial(SearchTrainer, "EVOLVED-NET", "score", network=True, evaluations=240),
+    "tuned-controls": partial(_tuned_controls, "TUNED-CONTROLS", CONTROLLED),
+    "tuned-controls-open": partial(_tuned_controls, "TUNED-CONTROLS-OPEN", OPEN),
     "ppo": _ppo_trainer,
+    "ppo-controls": partial(_ppo_trainer, "PPO-CONTROLS", "controls", **_BRIEF),
+    "ppo-controls-open": partial(
+        _ppo_trainer, "PPO-CONTROLS-OPEN", "controls", backfill=OPEN, **_BRIEF
+    ),
+    "ppo-urgent": partial(_ppo_trainer, "PPO-URGENT", backfill=CONTROLLED, **_AT_URGENCY),
+    "ppo-urgent-open": partial(_ppo_trainer, "PPO-URGENT-OPEN", backfill=OPEN, **_AT_URGENCY),
 }
 """What makes each trainer, by the name that commands take."""
 

@@ -63,8 +63,9 @@ def cross_validate_agents(
         typer.Argument(
             metavar="NAME...",
             help="Trainers (weights, tuned-weights, network, tuned-history, tuned-network, "
-            "evolved-score, ppo), or agents' names, cards or weights. Or your own: file.py:Name, "
-            "module:Name or a model's .zip, which runs what is in it.",
+            "evolved-score, tuned-controls, ppo, ppo-controls, ppo-urgent), or agents' names, "
+            "cards or weights. Or your own: file.py:Name, module:Name or a model's .zip, which "
+            "runs what is in it.",
             show_default=False,
         ),
     ],

@@ -60,7 +60,7 @@ def train_agent(
             "default the last fifth.",
         ),
     ] = None,
-    action: Annotated[str, typer.Option(help="order, job, policy or weights.")] = "order",
+    action: Annotated[str, typer.Option(help="order, job, policy, weights or controls.")] = "order",
     network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel",
     seed: Seed = 0,
     steps: Annotated[

@@ -99,8 +99,8 @@ def chosen_trainer(name: str, given: dict[str, object]) -> Trainer:
     """
     from hpcgym.agent.trainers import load_trainer
 
-    if name.casefold() == "ppo":
-        raise HpcgymError("ppo tunes no weights of an order: `hpcgym train` trains its networks")
+    if name.casefold().startswith("ppo"):
+        raise HpcgymError(f"{name} tunes no weights of an order: `hpcgym train` trains networks")
     trainer: Any = load_trainer(name)
     for key in given.keys() - set(_settable(trainer, name)):
         raise HpcgymError(f"the trainer {name} has no --{key}; leave it out")

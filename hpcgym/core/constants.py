@@ -26,7 +26,7 @@ HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every 
 HISTORY_FOR_OBSERVATIONS, HISTORY_FOR_PREDICTIONS = 2, 3  # read of queued jobs; recorded only
 PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
 CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
-ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB = 0, 1, 2, 3
+ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB, ACTION_CONTROLS = 0, 1, 2, 3, 4
 # The last two compare costs; they are the only ones from `PAY_LOG_RATIO` on.
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
@@ -68,6 +68,8 @@ N_WEIGHTS = 9
 all terms."""
 # Parameters of `RULE_URGENT`: see `hpcgym.core.index_policy.urgent_policy`.
 URGENCY, URGENT_AFTER, URGENT_WITHIN, NARROWEST, WIDEST, CROWDING, MOST_CROWDING = range(7)
+USUAL_URGENCY = (4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0)
+"""Those of SMITH-URGENT."""
 
 # Columns of `Jobs.feature`: q, e (s), e/q, e q.
 FEATURE_PROCESSORS, FEATURE_ESTIMATE, FEATURE_RATIO, FEATURE_AREA = 0, 1, 2, 3
@@ -75,6 +77,7 @@ N_FEATURES = 4
 
 # How run times are expected, as bits; every kind reads users' records too.
 EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101
+EXPECT_URGENCY = 0b1101  # by the regression; observations show SMITH-URGENT's score
 N_NETWORK_INPUTS = 27
 """Numbers that the network reads of a job."""
 N_HIDDEN, N_LAST = 32, 16
@@ -112,6 +115,11 @@ backfilling; those of the other classes follow."""
 N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
 """Parameters that a backfilling mode may have."""
 
+# Columns of `Sim.backfill_parameter` that controls change.
+PARAMETER_CAP, PARAMETER_LONG, PARAMETER_LOG_LONG, PARAMETER_KAPPA = 0, 1, 2, 3
+# Places in an action `controls`.
+CONTROL_KAPPA, CONTROL_CAP, CONTROL_LONG, CONTROL_URGENCY = 0, 1, 2, 3
+
 # Machines of nodes. Resources of a node, in the columns of `Jobs.capacity` and `Sim.free_on`.
 CPUS, GPUS, MEMORY = 0, 1, 2
 N_RESOURCES = 3
@@ -135,7 +143,7 @@ N_REACHES = 4
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
 N_CURSOR_FIELDS = 5
 # What the kernel behind `Jobs.mode_pass` is asked to do.
-MODE_PASS, MODE_PASS_BY_INSTANT, MODE_MUST_PLAN = range(3)
+MODE_PASS, MODE_PASS_BY_INSTANT, MODE_MUST_PLAN, MODE_SHOW_CONTROLS = range(4)
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 # Bits of what `NODES_SHOW_JOB` returns.

@@ -131,6 +131,51 @@ class ClusterField(ObservationField):
     HIDDEN_LARGEST_AREA = "largest area among them", "as 3 of `jobs`; 0 = none", 0, 1
 
 
+class ControlsField(ObservationField):
+    """What is shown besides of the cluster, with action `controls`."""
+
+    CAPPED_PROCESSORS = (
+        "x, processors of running jobs that counted under the cap when they started",
+        "x / M",
+        0,
+        1,
+    )
+    EXPECTED_FREE_IN_3600_S = (
+        "x, free processors in 1 h, if jobs end when they were expected to at their starts",
+        "x / M",
+        0,
+        1,
+    )
+    EXPECTED_FREE_IN_10800_S = "in 3 h", "as 1", 0, 1
+    EXPECTED_FREE_IN_43200_S = "in 12 h", "as 1", 0, 1
+    LONG_PROCESSORS = (
+        "x, processors of the waiting jobs that would count under the cap",
+        "squash(x, M)",
+        0,
+        1,
+    )
+    WIDE_PROCESSORS = (
+        "x, processors of the waiting jobs that are wider than what is free",
+        "squash(x, M)",
+        0,
+        1,
+    )
+    WIDE_RATE = "x, their summed expected 1/D, 1/s", "squash(x, 0.01)", 0, 1
+    WIDE_LOG_WAIT_TIME = "their longest wait, s", "as 4 of `jobs`; 0 = none", 0, 1
+    LOG_TIME_TO_SHADOW = (
+        "time to the shadow time of field 7 of `jobs`, s",
+        "as 4 of `jobs`; 0 where all fit",
+        0,
+        1,
+    )
+    EXTRA_PROCESSORS = (
+        "x, processors left over at that time; the free ones where all fit",
+        "x / M",
+        0,
+        1,
+    )
+
+
 N_STATIC_FIELDS = JobField.LOG_WAIT_TIME - JobField.LOG_ESTIMATE
 """Fields of a job that never change, the first ones."""
 

@@ -44,6 +44,7 @@ from hpcgym.core.constants import (
     TERM_REQUEST,
     TERM_RUN_TIME_RATIO,
     TERM_SPEED,
+    USUAL_URGENCY,
 )
 from hpcgym.errors import PolicyError, unknown_name
 
@@ -262,7 +263,7 @@ _POLICIES: dict[str, Policy] = {
         Policy(
             "SMITH-URGENT",
             RULE_URGENT,
-            _parameters(4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0),
+            _parameters(*USUAL_URGENCY),
             f"{_REGRESSION}; hpcgym specification, section 10",
         ),
     )

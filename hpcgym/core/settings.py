@@ -64,18 +64,20 @@ class SchedulerSettings:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)
         self._refuse_choosers(mode)
-        if self.event_semantics not in get_args(EventSemantics):
-            allowed = get_args(EventSemantics)
-            raise PolicyError(unknown_name("event_semantics", self.event_semantics, allowed))
+        names = {
+            "event_semantics": get_args(EventSemantics),
+            "placement": tuple(PLACEMENTS),
+            "correction": tuple(CORRECTIONS),
+        }
+        for key, allowed in names.items():
+            name = getattr(self, key)
+            if not isinstance(name, str) or name not in allowed:
+                raise PolicyError(unknown_name(key, name, allowed))
         if self.event_semantics == "pyss" and isinstance(mode, Backfill) and mode.expects:
             raise PolicyError(
                 f"backfill '{mode}' counts the processors of jobs until they end, and "
                 "event_semantics 'pyss' until their estimated ends; choose 'batch'"
             )
-        if self.placement not in PLACEMENTS:
-            raise PolicyError(unknown_name("placement", self.placement, PLACEMENTS))
-        if self.correction not in CORRECTIONS:
-            raise PolicyError(unknown_name("correction", self.correction, CORRECTIONS))
         predictor = self.predictor
         if self.threshold is not None and not (
             isinstance(self.threshold, (int, float, np.number))

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import (
+    BACKFILL_COST_BENEFIT,
     BACKFILL_LOOK_AHEAD,
     BACKFILL_SLACK,
     MODES_OF_THE_ENGINE,
@@ -32,6 +33,7 @@ from hpcgym.core.constants import (
 from hpcgym.core.kernels.cost import STARTED_KEPT
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import NodeSizes
+from hpcgym.core.observation_fields import ControlsField
 from hpcgym.core.struct import IS_COMPILED, Struct, layout_of, table_size, words_of
 
 _LAYOUT = layout_of(Sim)
@@ -183,6 +185,7 @@ def allocate(
         "profile": n_running + 2 * n_present + 3,  # an end each, two steps for each reservation
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
         "jobs": n_jobs,
+        "fields of controls": len(ControlsField),
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
     lengths |= sizes.lengths()
@@ -194,6 +197,7 @@ def allocate(
         "expectations": expectations,
         "plans": limit is None or any(mode not in MODES_OF_THE_ENGINE for mode in modes),
         "slack": BACKFILL_SLACK in modes,
+        "controls": fields and BACKFILL_COST_BENEFIT in modes,
         "look-ahead": BACKFILL_LOOK_AHEAD in modes,
         "nodes": sizes.nodes > 0,
     }

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core.history import History, empty_history, history_of
-from hpcgym.errors import WorkloadError
+from hpcgym.errors import WorkloadError, refuse_unless_a
 from hpcgym.machine import LARGEST_NUMBER, Machine
 
 if TYPE_CHECKING:
@@ -173,10 +173,12 @@ class Workload:
             Workload('workload', 2 jobs, 4 processors)
         """
         machine_processors = _size(name, machine_processors, machine)
-        if isinstance(machine_processors, bool) or int(machine_processors) != machine_processors:
+        if not _is_whole(machine_processors):
             raise WorkloadError(
                 f"{name}: machine_processors must be a whole number, got {machine_processors!r}"
             )
+        if not _is_whole(time_offset):
+            raise WorkloadError(f"{name}: time_offset must be whole seconds, got {time_offset!r}")
         if machine_processors < 1:
             raise WorkloadError(
                 f"{name}: a machine needs at least 1 processor, got {machine_processors}"
@@ -395,8 +397,17 @@ class Workload:
         return f"Workload({self.name!r}, {len(self)} jobs, {self.machine_processors} processors)"
 
 
+def _is_whole(number: Any) -> bool:
+    """Tell whether something is a whole number; True and False are none."""
+    try:
+        return not isinstance(number, bool) and int(number) == number
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
 def _size(name: str, machine_processors: int | None, machine: Machine | None) -> int:
     """Return the machine's size, given as a number, as nodes or, where they agree, as both."""
+    refuse_unless_a((Machine, type(None)), "machine", machine, "a Machine or None", WorkloadError)
     if machine is None:
         if machine_processors is None:
             raise WorkloadError(f"{name}: machine_processors is missing; state the machine's size")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import textwrap
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -11,12 +14,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.backfill import CostBenefit, Easy
+from hpcgym.core.index_policy import urgent_policy
+from hpcgym.core.kernels.env.actions import CAP_SPAN, LONG_SPAN
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import FEATURES, Policy, as_policy, policy_names
 from hpcgym.core.struct import Struct
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
-ActionKind = Literal["weights", "policy", "order", "job"]
+ActionKind = Literal["weights", "policy", "order", "job", "controls"]
 Scale = Literal["unit", "raw"]
 
 KINDS = {
@@ -24,7 +30,14 @@ KINDS = {
     "policy": s.ACTION_POLICY,
     "order": s.ACTION_ORDER,
     "job": s.ACTION_JOB,
+    "controls": s.ACTION_CONTROLS,
 }
+
+CONTROLS = ("kappa", "cap", "long", "urgency")
+"""What an action `controls` sets, in order."""
+
+CONTROLLED = "cost-benefit:cap=0.97"
+"""The mode that controls change unless another is named, that of URGENT-CAPPED-COST-BENEFIT."""
 
 _NO_VALUES = np.zeros(0, dtype=np.float32)
 
@@ -44,7 +57,7 @@ class ActionReader:
     """
 
     def __init__(self, kind: str, n_slots: int, policies: Sequence[Policy]) -> None:
-        if kind not in KINDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise ScenarioError(unknown_name("action", kind, get_args(ActionKind)))
         self.kind = kind
         self.space: spaces.Space[Any]
@@ -52,6 +65,8 @@ class ActionReader:
             self.space = spaces.Box(-1.0, 1.0, (len(FEATURES),), np.float32)
         elif kind == "order":
             self.space = spaces.Box(-1.0, 1.0, (n_slots,), np.float32)
+        elif kind == "controls":
+            self.space = spaces.Box(-1.0, 1.0, (len(CONTROLS),), np.float32)
         elif kind == "job":
             self.space = spaces.Discrete(n_slots)
         elif not policies:
@@ -97,15 +112,15 @@ class ActionReader:
     def refuse(self, action: Any) -> str:
         """Return the message of the error for an action whose values a kernel has refused."""
         if self._is_vector:
-            return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {action!r}"
+            return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {_shown(action)}"
         return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
 
     def masks(self, slot: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which parts of an action serve now, given the job in each slot, -1 = empty.
 
         Returns:
-            For "job" and "order" `masks_of(slot)`. Policies and weights always serve: one True for
-            each, behind the leading axes of `slot`.
+            For "job" and "order" `masks_of(slot)`. Policies, weights and controls always serve: one
+            True for each, behind the leading axes of `slot`.
         """
         if self.kind in ("job", "order"):
             return masks_of(slot)
@@ -121,7 +136,7 @@ class ActionReader:
         if not holds_numbers:
             what = "numbers" if self._is_vector else "whole numbers"
             raise ActionError(
-                f"action {self.kind!r} must be {what} of shape {shape}, got {actions!r}"
+                f"action {self.kind!r} must be {what} of shape {shape}, got {_shown(actions)}"
             )
         if given.shape != shape:
             raise ActionError(f"action {self.kind!r} must have shape {shape}, got {given.shape}")
@@ -144,7 +159,7 @@ class ActionReader:
         except TypeError:
             index = None
         if index is None or isinstance(value, bool):
-            raise ActionError(f"action {self.kind!r} must be a whole number, got {action!r}")
+            raise ActionError(f"action {self.kind!r} must be a whole number, got {_shown(action)}")
         if not 0 <= index < self.n_choices:
             raise ActionError(self.refuse(index))
         return index
@@ -182,6 +197,29 @@ def unit_divisors(
     return np.array([m, e, t, e, 1.0 + t / 3600.0, m * e])
 
 
+def controlled(values: Sequence[float], mode: Easy) -> tuple[Policy, Easy]:
+    """Return the order and the mode that an action `controls` sets.
+
+    Args:
+        values: Numbers for `CONTROLS`, each from -1 to 1; 0 = SMITH-URGENT and the mode itself.
+        mode: What controls change.
+
+    Source: Specification, section 10, "Controls".
+
+    Example:
+        >>> order, mode = controlled([-1, 0, 0, -0.5], CostBenefit(cap=0.97))
+        >>> order.name, str(mode)
+        ('urgent:urgency=2', 'cost-benefit:cap=0.97,kappa=0')
+    """
+    kappa, cap, long, urgency = map(float, values)
+    changes = {"cap": mode.cap * CAP_SPAN**cap, "long": mode.long * LONG_SPAN**long}
+    if mode.cap == math.inf:
+        changes = {}
+    if isinstance(mode, CostBenefit):
+        changes["kappa"] = mode.kappa * (1 + kappa) ** 2
+    return urgent_policy(s.USUAL_URGENCY[s.URGENCY] * (1 + urgency)), replace(mode, **changes)
+
+
 AFTER_V0 = ("SMITH-URGENT",)
 """Policies newer than `HPCBatch-v0`, whose actions stay as they are. They can be named."""
 
@@ -216,15 +254,17 @@ def action_spec_of(
     policies: Sequence[Policy],
     base: Policy,
     divisor: NDArray[np.float64],
+    middle: NDArray[np.float64],
 ) -> Struct[ActionSpec]:
     """Return how kernels read actions.
 
     Args:
         kind: One of `KINDS`.
-        policies: The policies that a "policy" action chooses among. Those given by keys have the
-            columns of `Jobs.keys` from 2 on.
+        policies: The policies that a "policy" action chooses among, or that "controls" go by.
+            Those given by keys have the columns of `Jobs.keys` from 2 on.
         base: Policy of the base order.
         divisor: Divisor of each feature before it is weighted, shape (6,).
+        middle: Parameters of the backfilling mode, as `hpcgym.core.backfill.Backfill.row`.
 
     Raises:
         ScenarioError: A policy orders in Python, or the base order is given by keys.
@@ -247,5 +287,11 @@ def action_spec_of(
         rule_weight=rule_weight,
         divisor=np.array(divisor),
         base_weight=np.array(base.parameters),
+        middle=np.array(middle),
     )
     return Struct(fields)
+
+
+def _shown(action: Any) -> str:
+    """Return an action in one line, the beginning of a long one."""
+    return textwrap.shorten(repr(action), 200, placeholder=" ...")

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
-from hpcgym.core.kernels.env.observation import N_CLUSTER
 from hpcgym.core.kernels.types import Batch
 from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, row_of
 from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.observation import fields_per_job, flat_places, machine_fields
+from hpcgym.env.observation import cluster_fields, fields_per_job, flat_places, machine_fields
 
 PAYMENT = ("reward", "agent_term", "baseline_term")
 TALLY = ("now", "n_invalid")
@@ -130,6 +129,7 @@ class EnvBuffers:
     ) -> None:
         n_envs, n_slots, reader = len(configs), configs[0].n_slots, configs[0].reader
         machine = configs[0].machine
+        self._n_cluster = cluster_fields(configs[0].controls)
         self._configs = list(configs)
         self.threads = min(threads, n_envs)
         self._state: State | None = None
@@ -156,7 +156,9 @@ class EnvBuffers:
             values=np.zeros((n_envs, reader.n_values), dtype=np.float32),
             slot=np.full((n_envs, n_slots), -1, dtype=np.int64),
             shown_jobs=np.zeros((n_envs, n_slots * fields_per_job(machine)), dtype=np.float32),
-            shown_cluster=np.zeros((n_envs, N_CLUSTER + machine_fields(machine)), dtype=np.float32),
+            shown_cluster=np.zeros(
+                (n_envs, self._n_cluster + machine_fields(machine)), dtype=np.float32
+            ),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),
             out=np.zeros(kernels.N_OUT, dtype=np.int64),
             **self.results.vectors,
@@ -305,7 +307,8 @@ class EnvBuffers:
 
     def _new_copies(self, is_flat: bool) -> Copies:
         """Make arrays for observations."""
-        places = flat_places(self._configs[0].n_slots, self._configs[0].machine)
+        first = self._configs[0]
+        places = flat_places(first.n_slots, first.machine, first.controls)
         where = np.zeros(kernels.N_OUT, dtype=np.int64)
         if is_flat:
             width = max(part.stop for part in places.values())
@@ -357,11 +360,11 @@ class EnvBuffers:
         cluster = self.batch.shown_cluster
         self.shown = {
             "jobs": self.batch.shown_jobs,
-            "cluster": cluster[:, :N_CLUSTER],
+            "cluster": cluster[:, : self._n_cluster],
             "action_mask": self.batch.mask,
         }
-        if cluster.shape[1] > N_CLUSTER:
-            self.shown["machine"] = cluster[:, N_CLUSTER:]
+        if cluster.shape[1] > self._n_cluster:
+            self.shown["machine"] = cluster[:, self._n_cluster :]
         for key, buffer in self.shown.items():
             self.shown[key] = buffer.view()
             self.shown[key].flags.writeable = False

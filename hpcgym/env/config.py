@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_arg
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.core.backfill import Backfill, as_backfill, as_mode, order_refused
+from hpcgym.core.backfill import (
+    Backfill,
+    CostBenefit,
+    Mode,
+    as_backfill,
+    as_mode,
+    order_refused,
+)
+from hpcgym.core.constants import BACKFILL_COST_BENEFIT
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import (
+    CONTROLLED,
     ActionKind,
     ActionReader,
     Scale,
@@ -98,6 +107,7 @@ class EnvConfig:
         episodes: Episodes of the scenario.
         settings: The scheduler, with the keywords in place of the scenario's.
         reader: Reads actions; its `space` is the action space.
+        controls: Whether the action is "controls", and observations show what it needs.
         expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
         reward_terms: Keys in infos of the terms whose sum is the reward.
@@ -128,14 +138,20 @@ class EnvConfig:
         self.reward = as_reward(self.reward)
         self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-        self.settings = _overridden(self.episodes.settings, self.backfill, self.backfill_order)
+        mode: str | Mode | None = self.backfill
+        if self.action == "controls" and mode is None:
+            mode = _controlled_mode(self.episodes.settings.backfill)
+        self.settings = _overridden(self.episodes.settings, mode, self.backfill_order)
         _refuse_what_no_step_runs(self.settings, self.action)
         chosen = steppable_policies(self.policies) if self.action == "policy" else []
+        if self.action == "controls":
+            chosen = [as_policy("SMITH-URGENT")]
         self.reader = ActionReader(self.action, self.n_slots, chosen)
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         read = [policy.expects for policy in (*chosen, base, backfill_policy)]
-        read.append(as_backfill(self.settings.backfill).expects)
+        kept = as_backfill(self.settings.backfill)
+        read.append(kept.expects)
         self.expects = bool(self.expectations) or any(read)
         network_of((*chosen, base, backfill_policy))  # refuses two networks
         self.decide = _checked_decide(self.decide, self.action)
@@ -147,11 +163,14 @@ class EnvConfig:
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor)
+        self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
         self.machine = self.episodes.scenario.machine.nodes
         space_of = flat_space if self.observation == "flat" else observation_space
-        self.observation_space: spaces.Space[Any] = space_of(self.n_slots, self.machine)
+        self.controls = self.action == "controls"
+        self.observation_space: spaces.Space[Any] = space_of(
+            self.n_slots, self.machine, self.controls
+        )
         self.reward_terms = ("agent_term", "baseline_term")[: 1 if self.baseline is None else 2]
         if self.reward in TERMINAL_REWARDS:
             self.reward_terms = ("compared_term",)
@@ -170,7 +189,8 @@ class EnvConfig:
         if self.observation not in get_args(ObservationKind):
             kinds = get_args(ObservationKind)
             raise ScenarioError(unknown_name("observation", str(self.observation), kinds))
-        if self.expectations is not None and self.expectations not in EXPECTATIONS:
+        known = (None, *EXPECTATIONS)
+        if not isinstance(self.expectations, (str, type(None))) or self.expectations not in known:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
         if self.scale not in get_args(Scale):
             raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
@@ -279,6 +299,7 @@ class EnvConfig:
         if self.expectations:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
+        prepared.setting.show_controls = int(self.controls)
         return EnvEpisode(prepared, self.reward, cost, self._baseline)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -294,10 +315,11 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             raise ScenarioError(unknown_name("decide", decide, allowed))
         return decide
     refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
-    if action not in ("weights", "policy"):
+    if action not in ("weights", "policy", "controls"):
         raise ScenarioError(
-            f"decide={decide} s is for actions 'weights' and 'policy': an order of visible jobs "
-            f"lasts one pass only, so action {action!r} decides 'contested' or at each 'event'"
+            f"decide={decide} s is for actions 'weights', 'policy' and 'controls': an order "
+            f"of visible jobs lasts one pass only, so action {action!r} decides 'contested' or at "
+            "each 'event'"
         )
     return int(decide)
 
@@ -305,6 +327,11 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
 def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
     """Refuse actions that a backfilling mode excludes, and estimates that change in an episode."""
     mode = as_backfill(settings.backfill)
+    if action == "controls" and mode.number != BACKFILL_COST_BENEFIT:
+        raise ScenarioError(
+            f"action 'controls' sets the numbers of a cap or of cost-benefit backfilling, not of "
+            f"backfill '{mode}'; choose {CONTROLLED!r} or 'easy:cap=0.97'"
+        )
     if action == "job":
         refuse_own(mode, "action 'job'", "choose action 'order', 'policy' or 'weights'")
     if action == "job" and mode.keeps_reservations:
@@ -322,8 +349,13 @@ def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
         )
 
 
+def _controlled_mode(backfill: str | Mode) -> str | Mode:
+    """Return the mode that controls change where no keyword names one: the scenario's, if any."""
+    return backfill if as_mode(backfill).NAME == CostBenefit.NAME else CONTROLLED
+
+
 def _overridden(
-    settings: SchedulerSettings, backfill: str | Backfill | None, backfill_order: str | None
+    settings: SchedulerSettings, backfill: str | Mode | None, backfill_order: str | None
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
     mode = as_mode(settings.backfill if backfill is None else backfill)

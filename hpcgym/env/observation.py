@@ -17,6 +17,7 @@ from hpcgym.core.nodes import shown_partitions
 from hpcgym.core.observation_fields import (
     N_STATIC_FIELDS,
     ClusterField,
+    ControlsField,
     JobField,
     NodesField,
     ObservationField,
@@ -35,12 +36,16 @@ NODES_FIELDS = tuple(field.field_name for field in NodesField)
 CLUSTER_FIELDS = tuple(field.field_name for field in ClusterField)
 """Names of the cluster's fields, in order."""
 
+CONTROLS_FIELDS = tuple(field.field_name for field in ControlsField)
+"""Names of the fields that follow with action `controls`, in order."""
+
 ObservationKind = Literal["dict", "flat"]
 
-Expectations = Literal["records", "regression"]
+Expectations = Literal["records", "regression", "urgency"]
 EXPECTATIONS: dict[Expectations, int] = {
     "records": s.EXPECT_BY_RECORDS,
     "regression": s.EXPECT_BY_REGRESSION,
+    "urgency": s.EXPECT_URGENCY,
 }
 """From what the expected fields of a job may be computed, and its number in kernels."""
 
@@ -49,11 +54,13 @@ assert CLUSTER_FIELDS[1 : 1 + len(HORIZONS_S)] == tuple(
 )
 
 
-def observation_space(n_slots: int, machine: Machine | None = None) -> spaces.Space[Any]:
-    """Return the space of observations.
+def observation_space(
+    n_slots: int, machine: Machine | None = None, controls: bool = False
+) -> spaces.Space[Any]:
+    """Return the space of observations, with the fields that controls need or without them.
 
     Returns:
-        One-dimensional float32 boxes: `jobs` (n_slots * n_fields,), `cluster` (N_CLUSTER,) and
+        One-dimensional float32 boxes: `jobs` (n_slots * n_fields,), `cluster` (n_cluster,) and
         `action_mask` (n_slots,); on a machine of nodes also `machine` (3 * n_partitions,).
 
     Source: Specification, section 10, "Observation"; section 13, "Environment".
@@ -64,7 +71,7 @@ def observation_space(n_slots: int, machine: Machine | None = None) -> spaces.Sp
     """
     boxes: dict[str, spaces.Space[Any]] = {
         "jobs": _box(JobField, n_slots * fields_per_job(machine)),
-        "cluster": _box(ClusterField, len(ClusterField)),
+        "cluster": _box(ClusterField, cluster_fields(controls)),
         "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),
     }
     if machine is not None:
@@ -73,7 +80,7 @@ def observation_space(n_slots: int, machine: Machine | None = None) -> spaces.Sp
     return spaces.Dict(boxes)
 
 
-def flat_space(n_slots: int, machine: Machine | None = None) -> spaces.Box:
+def flat_space(n_slots: int, machine: Machine | None = None, controls: bool = False) -> spaces.Box:
     """Return the space of observations in one array: the parts in the order of `flat_places`.
 
     Its bounds are those of each field.
@@ -84,14 +91,17 @@ def flat_space(n_slots: int, machine: Machine | None = None) -> spaces.Box:
     """
     of_job = [*JobField] if machine is None else [*JobField, *NodesField]
     shares = n_slots + machine_fields(machine)  # of the partitions and the mask lie in [0, 1]
+    of_cluster = [*ClusterField, *ControlsField][: cluster_fields(controls)]
     low, high = (
-        [getattr(field, end) for field in (*of_job * n_slots, *ClusterField)] + [limit] * shares
+        [getattr(field, end) for field in (*of_job * n_slots, *of_cluster)] + [limit] * shares
         for end, limit in (("low", 0), ("high", 1))
     )
     return spaces.Box(np.array(low, dtype=np.float32), np.array(high, dtype=np.float32))
 
 
-def flat_places(n_slots: int, machine: Machine | None = None) -> dict[str, slice]:
+def flat_places(
+    n_slots: int, machine: Machine | None = None, controls: bool = False
+) -> dict[str, slice]:
     """Return where each part of an observation is in a flat one.
 
     Example:
@@ -101,7 +111,7 @@ None)}
     """
     lengths = {
         "jobs": n_slots * fields_per_job(machine),
-        "cluster": len(ClusterField),
+        "cluster": cluster_fields(controls),
         "machine": machine_fields(machine),
         "action_mask": n_slots,
     }
@@ -118,6 +128,11 @@ def fields_per_job(machine: Machine | None) -> int:
     return len(JobField) + (0 if machine is None else len(NodesField))
 
 
+def cluster_fields(controls: bool) -> int:
+    """Return how many numbers are shown of the cluster."""
+    return len(ClusterField) + (len(ControlsField) if controls else 0)
+
+
 def machine_fields(machine: Machine | None) -> int:
     """Return how many numbers are shown of the machine's partitions."""
     return 0 if machine is None else len(shown_partitions(machine)) * s.N_RESOURCES
@@ -125,7 +140,7 @@ def machine_fields(machine: Machine | None) -> int:
 
 def with_field_tables(sheet: str) -> str:
     """Return the data sheet with each line `TABLE OF JobField`, or another, as that table."""
-    for fields in (JobField, NodesField, ClusterField):
+    for fields in (JobField, NodesField, ClusterField, ControlsField):
         line = re.search(rf"^( *)TABLE OF {fields.__name__}$", sheet, re.MULTILINE)
         if line is not None:
             table = textwrap.indent(_table_of(fields), line[1])

@@ -6,7 +6,7 @@ Further ids fix the kind of action, and a flat observation, for clients that pas
 
 from gymnasium.envs.registration import register
 
-ACTIONS = ("weights", "policy", "order", "job")
+ACTIONS = ("weights", "policy", "order", "job", "controls")
 
 
 def _register(name: str, **keywords: str) -> None:

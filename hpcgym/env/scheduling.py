@@ -69,7 +69,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         score goes first everywhere; ties go by (submit time, position in the log).
 
     Action Space:
-        The keyword `action` chooses one of four:
+        The keyword `action` chooses one of five:
 
         | `action` | space | meaning |
         |---|---|---|
@@ -82,9 +82,23 @@ the base order; scores of empty slots are ignored |
         | `"job"` | Discrete(n_slots) | the job that goes first. If it starts, the next decision \
 is at the same instant, as long as the pass is contested; if not, it holds the reservation in this \
 pass. An empty slot means the first job of the base order and counts in `info["invalid_actions"]` |
+        | `"controls"` | Box(-1, 1, (4,)) | how far long jobs and jobs that delay others are held \
+back, until the next decision; the order is that of SMITH-URGENT |
 
         q is the processors of a job, e its estimate in s, E the largest request of the scenario in
         s. The base order is that of the scenario's policy (SAF unless it names another).
+
+        Controls change the numbers of a mode: that of the keyword `backfill`, else of the scenario
+        if it is a `cost-benefit`, else `"cost-benefit:cap=0.97"`. So zeros are the agent
+        URGENT-CAPPED-COST-BENEFIT, or, with `overdue=open` in the mode, the one with -OPEN behind
+        its name. Until the first decision zeros hold.
+
+        | number x in order | formula | at -1 | at 0 | at 1 |
+        |---|---|---|---|---|
+        | `kappa`, what a gain counts for | kappa (1 + x)^2 | 0 | 0.25 | 1 |
+        | `cap`, share of the machine that long jobs may hold | cap 2^x | 0.485 | 0.97 | 1.94 |
+        | `long`, expected run time of long jobs, more than, s | long 8^x | 900 | 7200 | 57600 |
+        | `urgency` of SMITH-URGENT | 4 (1 + x) | 0 | 4 | 8 |
 
     Observation Space:
         A Dict of one-dimensional float32 boxes. With `observation="flat"` one Box of all their
@@ -105,7 +119,7 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         these jobs ends. Their ratio is the expected D / b and their speed the expected b / D, with
         D = max(run time, 10 s) and b = max(e, 10 s), as in
         `hpcgym.core.kernels.scoring.user_estimates`. The index is that of the policies
-        SMITH-HISTORY and SMITH-REGRESSION.
+        SMITH-HISTORY and SMITH-REGRESSION. With "urgency" log i is SMITH-URGENT's score, or 0.
 
         On a machine of nodes four fields follow in each row. Fields 6 and 7 are then about nodes: a
         job fits if the scheduler can place it now, and the shadow time is that of its component,
@@ -116,9 +130,14 @@ pass. An empty slot means the first job of the base order and counts in `info["i
         `machine`: on a machine of nodes only, the free share of cpus, GPUs and memory in each
         partition, by tier, then as the machine lists them; of at most 8 partitions.
 
-        `cluster`: 19 fields. squash(x, h) = x / (x + h).
+        `cluster`: 19 fields, 29 with action `controls`. squash(x, h) = x / (x + h).
 
         TABLE OF ClusterField
+
+        With action `controls` ten fields follow. D = max(run time, 10 s), and what is expected is
+        by the regression.
+
+        TABLE OF ControlsField
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
@@ -178,7 +197,7 @@ schedule; -1 until the episode is over |
         action: See Action Space.
         decide: When the agent decides. `"contested"`: at passes where the order can matter.
             `"event"`: at every pass with a waiting job. A number: every so many seconds, for
-            actions `weights` and `policy`; each pass in between uses the same rule.
+            actions `weights`, `policy` and `controls`; each pass in between uses the same rule.
         reward: See Rewards.
         baseline: Policy of the paired baseline; None = not paired.
         policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
@@ -186,9 +205,9 @@ schedule; -1 until the episode is over |
         scale: `"unit"` or `"raw"` features for `weights`.
         n_slots: Visible jobs.
         observation: `"dict"` or `"flat"`; see Observation Space.
-        expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user, or
-            "regression", which learns from all jobs. A step then takes up to twice as long. None =
-            these fields are 0.
+        expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
+            "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
+            score. A step then takes up to twice as long. None = these fields are 0.
         horizon: Steps after which an episode is truncated; None = never. Wrappers of other
             libraries that cut episodes short pay nothing; give `horizon` in their place.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
@@ -255,7 +274,7 @@ schedule; -1 until the episode is over |
         self.n_slots = n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
-        self._places = flat_places(n_slots, self._config.machine)
+        self._places = flat_places(n_slots, self._config.machine, self._config.controls)
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None

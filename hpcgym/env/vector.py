@@ -25,7 +25,13 @@ from hpcgym.env.info import UNMEASURED, info_where, metrics_where
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.scheduling import Observation
 from hpcgym.env.sub_env import SubEnv
-from hpcgym.errors import ActionError, ScenarioError, refuse_unless_whole, unknown_name
+from hpcgym.errors import (
+    LARGEST_WHOLE,
+    ActionError,
+    ScenarioError,
+    refuse_unless_whole,
+    unknown_name,
+)
 
 MOST_ENVS = 2**20
 
@@ -107,7 +113,9 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         """Configure the environments; the class explains the arguments."""
         num_envs = _checked_count("num_envs", num_envs, MOST_ENVS)
         if max_episode_steps is not None:
-            max_episode_steps = _checked_count("max_episode_steps", max_episode_steps)
+            max_episode_steps = _checked_count(
+                "max_episode_steps", max_episode_steps, LARGEST_WHOLE
+            )
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
         for keyword in keywords:

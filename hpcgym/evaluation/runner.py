@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, MutableSequence, Sequence
+import os
+from collections.abc import Generator, Iterable, MutableSequence, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +21,7 @@ from hpcgym.agent.training_weeks import refuse_training_weeks
 from hpcgym.core.nodes import refuse_on_nodes
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_whole
+from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_a, refuse_unless_whole
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
@@ -119,6 +120,8 @@ def evaluate(
             refuse_namesake(agent, episodes.settings)
     runner = Runner(named, episodes, jitter, replicas, seed)
     tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
+    if resume is not None:
+        refuse_unless_a((str, os.PathLike), "resume", resume, "a path or None", EvaluationError)
     cache = None if resume is None else RunCache(resume)
     rows = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
     import pandas as pd
@@ -336,8 +339,14 @@ def play(agent: AnyAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
 
 def _named(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
     """Return the agents, with the baseline that ratios are taken to."""
-    if isinstance(agents, str) or not agents:
+    refuse_unless_a(Iterable, "agents", agents, "a list of at least one agent", EvaluationError)
+    if isinstance(agents, (str, bytes)) or not len(agents):
         raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
+    for agent in agents:
+        if not isinstance(agent, str) and not hasattr(agent, "name"):
+            raise EvaluationError(
+                f"an agent must be a name or have one (NamedAgent), got {agent!r}"
+            )
     named = [load_agent(agent) if isinstance(agent, str) else agent for agent in agents]
     refuse_one_name_twice(named)
     has_baseline = any(agent.name == RATIO_BASELINE for agent in named)

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, cast
 import numpy as np
 
 from hpcgym import registry
-from hpcgym.errors import OutputError, TraceError, unknown_name
+from hpcgym.errors import OutputError, TraceError, refuse_unless_a, unknown_name
 from hpcgym.output import make_folder, writing
 from hpcgym.progress import steps
 from hpcgym.trace.swf import PACKINGS, SwfLog, read_bytes, read_swf, unpacked_name
@@ -176,6 +176,7 @@ def find_trace(name_or_path: str | Path) -> Path:
         >>> find_trace("tiny").name
         'tiny.swf'
     """
+    refuse_unless_a((str, os.PathLike), "a log", name_or_path, "a name or a path", TraceError)
     path = Path(os.path.expanduser(name_or_path))  # leaves the name of an unknown user as it is
     if path.is_file():
         return path

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal, NamedTuple, TypedDict
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import NODE_COLUMNS, UNKNOWN_USER, Workload
-from hpcgym.errors import TraceError, refuse_unless_whole, unknown_name
+from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.trace.swf import SwfLog, place_of
 
@@ -209,12 +210,14 @@ def clean(
           machine    4 processors (MaxProcs in the header)
           time 0     0 s on the log's clock
     """
-    if missing_request not in MISSING_REQUEST:
+    if not (isinstance(missing_request, str) and missing_request in MISSING_REQUEST):
         raise TraceError(unknown_name("missing_request", missing_request, MISSING_REQUEST))
     if max_request is not None:
         refuse_unless_whole("max_request", max_request, 1, error=TraceError)
     refuse_unless_whole("minimum_run_time", minimum_run_time, error=TraceError)
     refuse_unless_whole("a seed", seed, most=inf, error=TraceError)
+    refuse_unless_a((Machine, type(None)), "machine", machine, "a Machine or None", TraceError)
+    _refuse_unless_flurries(flurries)
     size, size_source = _machine_size(log, machine_processors, machine)
     table = _Table(log)
     if requested_memory and (machine is None or log.requests is not None):
@@ -286,6 +289,17 @@ def clean(
         steps=tuple(table.steps),
     )
     return workload, report
+
+
+def _refuse_unless_flurries(flurries: object) -> None:
+    """Refuse what is no sequence of a user and two ids each."""
+    meant = "Flurry(user, after_job, before_job)"
+    refuse_unless_a((list, tuple), "flurries", flurries, f"a sequence of {meant}", TraceError)
+    for one in cast("Sequence[Any]", flurries):
+        refuse_unless_a((list, tuple), "a flurry", one, meant, TraceError)
+        whole = [isinstance(part, Integral) for part in one]
+        if whole[1:] != [True, True] or not (whole[0] or one[0] is None):
+            raise TraceError(f"a flurry must be {meant} of whole numbers, got {one!r}")
 
 
 def _machine_size(log: SwfLog, stated: int | None, machine: Machine | None) -> tuple[int, str]:

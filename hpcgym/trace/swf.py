@@ -338,7 +338,7 @@ def _comment_lines(content: bytes) -> Iterator[str]:
         start = content.rfind(b"\n", 0, semicolon) + 1
         end = content.find(b"\n", semicolon)
         end = len(content) if end < 0 else end
-        if not content[start:semicolon].strip():
+        if not content[start:semicolon].decode("latin-1").strip():
             yield content[start:end].decode("latin-1").rstrip("\r")
         semicolon = content.find(b";", end)
 

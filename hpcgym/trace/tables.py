@@ -177,9 +177,12 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     try:
         frame: pd.DataFrame = pyarrow.parquet.read_table(path).to_pandas()
     except OSError as error:
-        raise TraceError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except pyarrow.ArrowException as error:
-        raise TraceError(f"{path}: not a Parquet file: {error}") from None
+        reason = error.strerror or " ".join(str(error).split())
+        raise TraceError(f"{path}: cannot be read: {reason}") from None
+    except (pyarrow.ArrowException, ValueError, LookupError, TypeError, AttributeError) as error:
+        # pandas' notes inside the file raise what Python's own parsers do
+        reason = " ".join(str(error).split())
+        raise TraceError(f"{path}: not a Parquet file: {reason}") from None
     return frame.reset_index(drop=True)
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from hpcgym.agent.card import read_card
 from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network, write_network
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.env.observation import FIELDS, cluster_fields
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import CardError
 from hpcgym.evaluation.runner import evaluate
 from hpcgym.schedule import simulate
 
 N_SLOTS = 8
-ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6}
+ACTIONS = {"order": 0, "job": 0, "policy": 3, "weights": 6, "controls": 4}
 
 
 def spec_of(network: str, action: str, **changes: Any) -> NetworkSpec:
@@ -44,12 +44,14 @@ def started(spec: NetworkSpec) -> NetworkAgent:
     return agent
 
 
-def shown(counts: tuple[int, ...] = (8, 3, 5, 2, 1), seed: int = 0) -> dict[str, Any]:
+def shown(
+    counts: tuple[int, ...] = (8, 3, 5, 2, 1), seed: int = 0, action: str = "order"
+) -> dict[str, Any]:
     """Random observations with so many jobs."""
     rng = np.random.default_rng(seed)
     mask = (np.arange(N_SLOTS) < np.array(counts)[:, None]).astype(np.float32)
     jobs = rng.uniform(-1, 1, (len(counts), N_SLOTS, len(FIELDS))) * mask[:, :, None]
-    cluster = rng.uniform(-1, 1, (len(counts), len(CLUSTER_FIELDS)))
+    cluster = rng.uniform(-1, 1, (len(counts), cluster_fields(action == "controls")))
     return {
         "jobs": jobs.reshape(len(counts), -1).astype(np.float32),
         "cluster": cluster.astype(np.float32),
@@ -60,7 +62,7 @@ def shown(counts: tuple[int, ...] = (8, 3, 5, 2, 1), seed: int = 0) -> dict[str,
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("network", ["kernel", "attention"])
 def test_jobs_are_treated_alike_whatever_slots_they_are_in(network: str, action: str) -> None:
-    agent, seen = drawn(spec_of(network, action)), shown((8, 8))
+    agent, seen = drawn(spec_of(network, action)), shown((8, 8), action=action)
     permutation = np.random.default_rng(1).permutation(N_SLOTS)
     jobs = seen["jobs"].reshape(2, N_SLOTS, -1)[:, permutation].reshape(2, -1)
     before, after = agent.output(seen), agent.output(seen | {"jobs": jobs})
@@ -83,7 +85,7 @@ def test_empty_slots_change_nothing_and_come_last(network: str) -> None:
 @pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("deterministic", [True, False])
 def test_one_observation_gets_what_it_gets_in_a_batch(action: str, deterministic: bool) -> None:
-    agent, seen = drawn(spec_of("kernel", action)), shown((4,))
+    agent, seen = drawn(spec_of("kernel", action)), shown((4,), action=action)
     (batch,), _ = agent.predict(seen, deterministic=deterministic)
     again = drawn(spec_of("kernel", action))
     one, state = again.predict({k: a[0] for k, a in seen.items()}, deterministic=deterministic)
@@ -103,9 +105,11 @@ def test_a_sampled_job_is_one_that_waits_and_a_likely_one() -> None:
 @pytest.mark.parametrize(
     ("action", "start"),
     [
-        *((action, "saf") for action in ACTIONS),
+        *((action, "saf") for action in ACTIONS if action != "controls"),
         *((action, "smith-history") for action in ("order", "job", "policy")),
         ("order", "smith-regression"),
+        ("order", "smith-urgent"),
+        ("controls", "smith-urgent"),
     ],
 )
 @pytest.mark.parametrize("network", ["kernel", "attention"])
@@ -135,7 +139,7 @@ def test_a_network_without_corrections_schedules_as_its_start_to_the_second(
         for env in left & set(np.flatnonzero(terminated).tolist()):
             left.remove(env)
             view = envs.envs[env]
-            settings = vars(view.settings) | {"policy": rule}
+            settings = vars(view.settings) | {"policy": rule}  # of controls, with their mode
             theirs = simulate(view.workload, **settings)
             assert np.array_equal(view.schedule().start_time, theirs.start_time)
     assert n_steps > 100

@@ -341,3 +341,35 @@ def test_tuning_leaves_the_last_block_out(tmp_path):
     n_block = len(every) // 5
     assert max(trained) < every[-n_block] - 1
     assert "brief.toml" in tune(*options, check=False)
+
+
+# --- Constant controls ----------------------------------------------------------------------------
+
+
+def test_constant_controls_are_searched_and_written(weeks, training, tmp_path):
+    trainer = replace(load_trainer("tuned-controls-open"), evaluations=6)
+    agent = trainer.train([weeks], 0)
+    assert agent.env_keywords == {"action": "controls", "backfill": trainer.backfill}
+    assert len(agent.agent.action) == 4 and any(agent.agent.action)
+    again = load_card(str(write_agent(agent, "MINE", tmp_path, training))).agent
+    assert again.agent == agent.agent and again.env_keywords == agent.env_keywords
+    tiny = Episodes("tiny")
+    ran = evaluate([again, "SAF"], tiny, progress=False).frame
+    assert set(ran["agent"]) == {"MINE", "SAF"}
+
+
+def test_a_search_of_no_controls_gives_the_agent_on_the_shelf(weeks):
+    agent = replace(load_trainer("tuned-controls"), evaluations=0).train([weeks], 0)
+    assert agent.agent == ConstantAction((0.0,) * 4)
+    rule = load_agent("URGENT-CAPPED-COST-BENEFIT")
+    objective = Objective([weeks], "sum-ratio")
+    plain = simulate(weeks.workload(0), **vars(rule.settings(weeks.settings)))
+    saf = simulate(weeks.workload(0), "SAF", threshold=weeks.settings.threshold)
+    one = Objective([weeks.select("1")], "sum-ratio").of_rules([rule])
+    assert one[0] == pytest.approx(plain.metrics()["mean_bsld"] / saf.metrics()["mean_bsld"])
+    assert objective.of_rules([rule, rule]).shape == (2,)
+
+
+def test_controls_need_a_mode_with_numbers(tmp_path):
+    with pytest.raises(HpcgymError, match="controls change a cap or a cost, not backfill 'easy'"):
+        SearchTrainer("MINE", "controls", backfill="easy")

@@ -4,6 +4,7 @@ import math
 import pickle
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,13 +21,12 @@ from engines import (
 )
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import CostBenefit, Easy, as_backfill
-from hpcgym.core.history import RING_JOBS, history_of
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError
 from hpcgym.scenario.episodes import Episodes
 from research.benchmark import saturated
-from strategies import policies
+from strategies import busy_workloads, policies
 
 KTH, CTC = "KTH-SP2-1996-2.1-cln", "CTC-SP2-1996-3.1-cln"
 H = "cost-benefit:cap=0.97"
@@ -36,26 +36,6 @@ SHORT_URGENCY = urgent_policy(3, after=30, within=60, widest=0.8, crowding=0.4, 
 
 orders = st.sampled_from((*POLICIES, SHORT_URGENCY, SHORT_URGENCY)) | policies
 caps = st.sampled_from((0, 0.2, 0.5, 0.7, 0.97, math.inf))
-
-
-@st.composite
-def busy_workloads(draw):
-    """Draw jobs that keep a machine busy: times tie, ends meet starts, requests are not met."""
-    processors = draw(st.sampled_from((4, 7, 10, 20)))
-    submit, table = 0, []
-    for _ in range(draw(st.integers(8, 40))):
-        submit += draw(st.sampled_from((0, 0, 0, 0, 0, 5, 10, 20)))
-        request = draw(st.sampled_from((10, 20, 60, 60, 120, 300, 600)))
-        run = draw(st.sampled_from((0, 5, 10, 20, 60, request, request, 2 * request)))
-        wide = st.integers(1, processors) | st.sampled_from(
-            (1, 1, 2, 3, processors // 3, processors // 2, processors - 1, processors)
-        )
-        table.append((submit, run, request, draw(wide), draw(st.sampled_from((-1, 0, 0, 1)))))
-    workload = workload_of(table, processors)
-    kinds = st.sampled_from(((0, 5, 60, 2), (0, 60, 60, 1), (1, 300, 600, 4), (1, 10, 300, 1)))
-    past = [(*row, -1) for row in draw(st.lists(kinds, max_size=RING_JOBS))]
-    columns = np.array(past, dtype=np.int64).reshape(-1, 5).T
-    return replace(workload, history=history_of(np.unique(workload.user), *columns))
 
 
 @st.composite
@@ -137,6 +117,27 @@ def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
 def test_whole_logs_start_as_the_reference_says(real_log, log, policy, mode):
     workload = whole(real_log(log))
     assert not first_difference(workload, policy=policy, backfill=mode, threshold=200_000)
+
+
+@st.composite
+def sweeps(draw):
+    """Draw jobs that come at once behind a head; one that ends by the shadow time takes room."""
+    free = draw(st.integers(4, 8))
+    first = draw(st.integers(1, free - 2))
+    rows = [(0, 600, 600, 10 - free), (1, 5_000, 5_000, 10), (1, 60, 60, first)]
+    for _ in range(draw(st.integers(2, 5))):
+        request = draw(st.sampled_from((700, 1_000, 2_000)))
+        rows.append((1, request, request, draw(st.integers(1, free))))
+    return workload_of([(*row, -1) for row in rows], 10)
+
+
+@hypothesis.settings(max_examples=20)
+@given(workload=sweeps(), order=st.sampled_from((None, "SAF")))
+def test_wide_jobs_are_those_that_do_not_fit_before_the_sweep(workload, order):
+    """Under many weights, so that for some of them one job more or less among these decides."""
+    for power in range(-8, 5):
+        mode = f"cost-benefit:kappa={2.0**power}"
+        assert not first_difference(workload, backfill=mode, backfill_order=order)
 
 
 # --- What must hold -------------------------------------------------------------------------------

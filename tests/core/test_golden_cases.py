@@ -95,8 +95,11 @@ def test_job_that_ends_at_the_shadow_time_starts(engine):
     assert starts(engine, 4, *at_once((2, 10), (4, 5), (2, 10))) == [0, 10, 0]
 
 
-def test_job_back_before_the_shadow_time_leaves_the_extra_processors_alone(engine):
+@pytest.mark.parametrize("policy", ["FCFS", "WFP3"])
+def test_job_back_before_the_shadow_time_leaves_the_extra_processors_alone(engine, policy):
     """B1 would fit the extra processor but is back in time, so B2 may have it.
+
+    So it is where B1 comes at 5 and B2 at 6, and where the order is made at each pass.
 
     ::
 
@@ -105,7 +108,10 @@ def test_job_back_before_the_shadow_time_leaves_the_extra_processors_alone(engin
         1111111111HHHHHHHHHH
         22222222222222222222...
     """
-    assert starts(engine, 4, *at_once((2, 10), (3, 10), (1, 10), (1, 50))) == [0, 10, 0, 0]
+    jobs = at_once((2, 10), (3, 10), (1, 10), (1, 50))
+    assert starts(engine, 4, *jobs, policy=policy) == [0, 10, 0, 0]
+    late = [(5, 5, 5, 1), (6, 50, 50, 1)]
+    assert starts(engine, 4, *jobs[:2], *late, policy=policy) == [0, 10, 5, 6]
 
 
 def test_candidates_are_taken_greedily_in_order(engine):

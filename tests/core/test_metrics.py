@@ -167,6 +167,11 @@ def test_unfinished_schedule_counts_the_waiting_as_started_now(schedule: dict[st
     assert figures["utilisation"] == 104 / 200
 
 
+def test_job_submitted_at_the_instant_of_a_summary_counts(schedule: dict[str, object]) -> None:
+    schedule["start_time"] = whole(0, -1, 10, -1, -1)
+    assert metrics.summary(**schedule, now=20)["n_jobs"] == 5
+
+
 def test_unfinished_schedule_without_an_instant_counts_what_has_started(
     schedule: dict[str, object],
 ) -> None:

@@ -146,6 +146,14 @@ def test_delay_follows_the_slowdown_of_short_jobs(more, delays):
     assert seen == delays
 
 
+def test_change_of_the_slowdown_by_just_the_tolerance_leaves_the_delay():
+    """Short jobs wait 10 and 15 s and run for 5 s: slowdowns 3 and 4, so the change is 1/4."""
+    table = [(0, 100, 1), (90, 5, 1), (90, 5, 1), (200, 300, 1)]
+    mode = "multi-queue:bounds=50/100,delay=2500,batch=1,tolerance="
+    assert starts(table, 1, backfill=f"{mode}0.25") == [0, 100, 105, 2700]
+    assert starts(table, 1, backfill=f"{mode}0.24") == [0, 100, 105, 2700 + 625]
+
+
 def test_batch_without_short_jobs_leaves_the_delay_as_it_is():
     delay = reference_multi_queue.Delay(reference_multi_queue.Settings(delay=2500))
     for slowdown in (None, 2, None, 4, 4, 2):

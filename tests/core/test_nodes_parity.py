@@ -76,6 +76,16 @@ def test_a_few_drawn_machines_are_scheduled_as_by_the_reference(seed):
 
 
 @given(draws)
+def test_crowded_machines_plan_each_job_as_the_reference_does(random):
+    """Many jobs wait at once, so reservations are made out of the order of their times."""
+    case = draw_some_case(random, 4, 40)
+    jobs = [job._replace(submit_time=job.submit_time // 8) for job in case.jobs]
+    planned = {"depth": float("inf"), "planned": None}
+    settings = {key: value for key, value in case.settings.items() if key != "backfill_order"}
+    check(case._replace(jobs=jobs, settings=settings | planned))
+
+
+@given(draws)
 def test_drawn_machines_are_scheduled_as_by_the_reference(random):
     case = draw_some_case(random)
     assert check(case) == [job.requested_time for job in case.jobs]

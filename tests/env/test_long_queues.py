@@ -118,6 +118,15 @@ def test_what_is_shown_is_that_of_a_walk_under_any_settings(
     play_and_compare(env_of(workload, rules), rules, 600)
 
 
+def test_the_very_first_job_is_shown_among_the_oldest_while_it_waits() -> None:
+    workload = burst(7, n=300).resubmitted(np.zeros(300, dtype=np.int64))
+    rules = rules_for(workload, action="job", n_slots=4, policy="LCFS")
+    env = env_of(workload, rules)
+    assert assert_shown(env, env.reset()[0])
+    for _ in range(20):
+        assert assert_shown(env, env.step(0)[0])
+
+
 def test_what_is_shown_is_that_of_a_walk_on_nodes() -> None:
     everything = reference_nodes.Partition("all", frozenset(range(4)))
     machine = reference_nodes.Machine((reference_nodes.Node(4),) * 4, (everything,))

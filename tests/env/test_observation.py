@@ -25,8 +25,15 @@ from env_cases import (
 )
 from hpcgym.core.history import history_of
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.observation_fields import ClusterField, JobField, NodesField
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS, NODES_FIELDS, flat_places, flat_space
+from hpcgym.core.observation_fields import ClusterField, ControlsField, JobField, NodesField
+from hpcgym.env.observation import (
+    CLUSTER_FIELDS,
+    CONTROLS_FIELDS,
+    FIELDS,
+    NODES_FIELDS,
+    flat_places,
+    flat_space,
+)
 from hpcgym.env.scheduling import Observation, SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.scenario.load import load_scenario
@@ -194,17 +201,19 @@ def test_image_tells_nothing_of_run_times_either() -> None:
 # --- By hand --------------------------------------------------------------------------------------
 
 
-def by_hand() -> tuple[SchedulingEnv, dict[str, dict[int, float]], dict[str, float]]:
+def by_hand(
+    request: int = 600,
+) -> tuple[SchedulingEnv, dict[str, dict[int, float]], dict[str, float]]:
     """Eight processors, E = 7,200 s; at 1,000 s of a Thursday, 00:16:40 UTC.
 
     R holds 6 from 0 s on and asks for 3,600 s. A (8 for 7,200 s) waits since 100 s, B (1 for 60 s)
-    since 400 s; C (2 for 600 s) has just come. User 3 of B has two jobs behind him: 50 s of 100 s
-    that ended 10,000 s ago, 20 s of 100 s that ended 400 s before time 0.
+    since 400 s; C (2 for `request` s) has just come. User 3 of B has two jobs behind him: 50 s
+    of 100 s that ended 10,000 s ago, 20 s of 100 s that ended 400 s before time 0.
     """
     workload = hpcgym.Workload.from_arrays(
         [0, 100, 400, 1_000],
         [3_000, 10, 10, 10],
-        [3_600, 7_200, 60, 600],
+        [3_600, 7_200, 60, request],
         [6, 8, 1, 2],
         user=[1, 2, 3, 2],
         machine_processors=8,
@@ -228,6 +237,12 @@ def by_hand() -> tuple[SchedulingEnv, dict[str, dict[int, float]], dict[str, flo
     rows = shown["jobs"].reshape(4, len(FIELDS))
     slots = {env._slot[k]: dict(zip(FIELDS, rows[k].tolist(), strict=True)) for k in range(4)}
     return env, slots, dict(zip(CLUSTER_FIELDS, shown["cluster"].tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("request_s", "shown"), [(2_599, 1.0), (2_600, 1.0), (2_601, 0.0)])
+def test_job_that_would_end_at_the_shadow_time_is_shown_so(request_s: int, shown: float) -> None:
+    """R's processors are A's at 3,600 s."""
+    assert by_hand(request_s)[1][3]["ends_before_shadow"] == shown
 
 
 def test_observation_by_hand() -> None:
@@ -391,8 +406,8 @@ def test_data_sheet_repeats_the_declared_fields_row_by_row() -> None:
     assert shown == [
         f"| {field:d} `{name}` | {field.meaning} | {field.formula} | {field.low} | {field.high} |"
         for field, name in zip(
-            (*JobField, *NodesField, *ClusterField),
-            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS),
+            (*JobField, *NodesField, *ClusterField, *ControlsField),
+            (*FIELDS, *NODES_FIELDS, *CLUSTER_FIELDS, *CONTROLS_FIELDS),
             strict=True,
         )
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hpcgym.agent.network import HEAD_START, STARTS, NetworkSpec, ranks_as_action
+from hpcgym.agent.network import STARTS, NetworkSpec, ranks_as_action
 
 
 def clone_start(model: Any, updates: int, batch_size: int) -> float:
@@ -49,10 +49,9 @@ def start_actions(spec: NetworkSpec, shown: dict[str, Tensor]) -> Tensor:
     """Return the action of a network's start, SAF or Smith's rule, for each observation."""
     mask = shown["action_mask"] > 0.5
     if not spec.scores_jobs:
-        index = torch.full((len(mask),), spec.start_output, device=mask.device)
         if spec.action == "policy":
-            return index
-        return HEAD_START * torch.nn.functional.one_hot(index, spec.n_outputs).float()
+            return torch.full((len(mask),), spec.start_output, device=mask.device)
+        return torch.as_tensor(spec.head_start, device=mask.device).repeat(len(mask), 1)
     place, scale = STARTS[spec.start]
     score = scale * shown["jobs"].reshape(*mask.shape, -1)[:, :, place]
     score = score.masked_fill(~mask, torch.inf)

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast, get_args
 from hpcgym.agent.network import Network, NetworkSpec, Start
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.threads import MOST_THREADS
-from hpcgym.env.action import ActionKind
+from hpcgym.env.action import CONTROLS, ActionKind
 from hpcgym.env.config import Keywords
 from hpcgym.env.reward import COMPARING_REWARDS, Reward
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError, unknown_name
@@ -34,22 +34,23 @@ class PPOConfig:
     """The settings of a training, without its episodes and its seed.
 
     Attributes:
-        action: What the agent chooses: "order", "job", "policy" or "weights".
+        action: What the agent chooses: "order", "job", "policy", "weights" or "controls".
         network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
         heads: Heads of the attention.
-        start: "saf", "smith-history" or "smith-regression", which decides what observations expect
-            run times by; by records at "saf".
+        start: "saf", "smith-history", "smith-regression" or "smith-urgent", which decides what
+            observations expect run times by; by records at "saf".
         bound: How far the network may move the scores of its start, in natural logarithms, or the
             start's 1 in `weights` and `policy`.
         residual: Whether the network corrects its start and begins there.
         temperature: What scores of jobs are divided by before they are sampled.
         n_ranked: First ranks of an `order` that are drawn, and count in its likelihood; the jobs
             behind them follow by their scores. 0 = all.
-        log_std: Logarithm of the standard deviation of `weights`, at the start.
+        log_std: Logarithm of the standard deviation of `weights` and `controls`, at the start.
         policies: What `policy` chooses among, the start being one of them.
         n_slots: Visible jobs.
+        backfill: Backfilling mode; "" = the scenario's, or the environment's for `controls`.
         decide: When the agent decides: "contested", "event", or every so many seconds.
         reward: As of `hpcgym.env.scheduling.SchedulingEnv`.
         baseline: Policy that the reward is paired with; "" = none.
@@ -103,6 +104,7 @@ class PPOConfig:
     log_std: float = -3.0
     policies: tuple[str, ...] = ()
     n_slots: int = 64
+    backfill: str = ""
     decide: str | int = "contested"
     reward: str = "ratio"
     baseline: str = "SAF"
@@ -183,6 +185,7 @@ class PPOConfig:
     def spec(self) -> NetworkSpec:
         """Return the architecture of the network."""
         outputs = {"weights": len(FEATURES), "policy": len(self.policies)}
+        outputs["controls"] = len(CONTROLS)
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
             best["policy"] = self.policies.index(self.start.upper())
@@ -213,6 +216,8 @@ class PPOConfig:
             keywords["policies"] = list(self.policies)
         if self.decide != "contested":
             keywords["decide"] = self.decide
+        if self.backfill:
+            keywords["backfill"] = self.backfill
         return keywords
 
 
@@ -231,6 +236,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "job": {"start": "smith-regression", "baseline": "SMITH-REGRESSION", "n_slots": 32},
     "policy": {"policies": ("SAF", "SMITH-HISTORY", "SPF", "SQF", "FCFS", "F1"), "bound": 3.0},
     "weights": {"bound": 0.5},
+    "controls": {"start": "smith-regression", "baseline": "SMITH-URGENT", "log_std": -1.5},
 }
 """What each kind of action sets besides the defaults."""
 

@@ -26,7 +26,7 @@ class _Networks:
         *args: Observation space, action space and schedule of the learning rate.
         spec: The network.
         n_ranked: First ranks of an `order` that are drawn; 0 = all.
-        log_std: Initial log standard deviation of `weights`.
+        log_std: Initial log standard deviation of `weights` and `controls`.
         with_entropy: Whether to compute the entropy of an order, which costs time.
         **kwargs: Passed on.
     """
@@ -62,7 +62,7 @@ class _Networks:
             output = divided.masked_fill(~packed.mask, float(EMPTY))  # at any temperature
         if self._spec.action == "order":
             return self.action_dist.proba_distribution(output)  # type: ignore[no-any-return]
-        if self._spec.action == "weights":
+        if self._spec.draws_numbers:
             log_std = self.scorer.arrays["log_std"]
             return self.action_dist.proba_distribution(output, log_std)  # type: ignore[no-any-return]
         return self.action_dist.proba_distribution(action_logits=output)  # type: ignore[no-any-return]
@@ -105,7 +105,7 @@ class _Networks:
 
 
 class SchedulingPolicy(_Networks, ActorCriticPolicy):  # type: ignore[misc]
-    """For `order`, `policy` and `weights`, under `stable_baselines3.PPO`."""
+    """For `order`, `policy`, `weights` and `controls`, under `stable_baselines3.PPO`."""
 
 
 class MaskedSchedulingPolicy(_Networks, MaskableActorCriticPolicy):  # type: ignore[misc]

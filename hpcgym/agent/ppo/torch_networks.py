@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hpcgym.agent.network import EMPTY, HEAD_START, STARTS, NetworkAgent, NetworkSpec, Weights
-from hpcgym.env.observation import CLUSTER_FIELDS, FIELDS
+from hpcgym.agent.network import EMPTY, STARTS, NetworkAgent, NetworkSpec, Weights
+from hpcgym.env.observation import FIELDS
 
 
 class Packed(NamedTuple):
@@ -113,7 +113,7 @@ class Scorer(nn.Module):
             f = spec.bound * torch.tanh(f)
         if not spec.scores_jobs:
             if spec.residual:
-                f = f + HEAD_START * torch.eye(spec.n_outputs, device=f.device)[spec.start_output]
+                f = f + torch.as_tensor(spec.head_start, device=f.device)
             return f
         f = f[:, 0]
         if spec.residual:
@@ -171,8 +171,8 @@ class Critic(nn.Module):
         super().__init__()
         width = spec.hidden
         self.jobs = nn.Linear(len(FIELDS), width)
-        self.cluster = nn.Linear(len(CLUSTER_FIELDS), width)
-        self.pooled = nn.Linear(2 * width + len(CLUSTER_FIELDS), width)
+        self.cluster = nn.Linear(spec.n_cluster, width)
+        self.pooled = nn.Linear(2 * width + spec.n_cluster, width)
         self.output = nn.Linear(width, 1)
         self.n_slots = spec.n_slots
 

@@ -78,4 +78,5 @@ ask_nodes: Any = _caller_of("nodes_pass", _load_nodes)
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
 ask_mode: Any = _caller_of("mode_pass", _load_modes)
-"""Have a backfilling mode other than EASY do a task `MODE_*`."""
+"""Have a backfilling mode other than EASY do a task `MODE_*`; the further number is a shadow
+time."""

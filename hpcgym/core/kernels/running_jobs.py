@@ -7,6 +7,8 @@ their estimates, at most the number of running jobs.
 Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
+import math
+
 from hpcgym.core.constants import (
     BACKFILL_COST_BENEFIT,
     BACKFILL_MULTI_QUEUE,
@@ -60,6 +62,22 @@ def is_capped(jobs: Jobs, sim: Sim, job: int) -> bool:
     term = sim.expected[expect_now(jobs, sim, job)]
     # In logarithms, so that a job expected to run to a request of `long` does not exceed it.
     return term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
+
+
+@kernel
+def count_expected(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Count a job that starts now under the cap; return the flag, 0 if it does not count.
+
+    Writes `capped`, `expected_end` where observations show it, and what `expect_now` writes.
+    """
+    if sim.show_controls == 1:
+        term = sim.expected[expect_now(jobs, sim, job)]
+        run_time = math.exp(term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO])
+        sim.expected_end[job] = sim.now + run_time
+    if not is_capped(jobs, sim, job):
+        return 0
+    sim.capped += jobs.processors[job]
+    return FLAG_CAPPED
 
 
 @kernel(inlined=True)
@@ -121,15 +139,15 @@ def start_job(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a submitted job that fits and is in no queue.
 
     `backfilled` says whether it starts ahead of a job before it in queue order that keeps waiting.
-    Writes the job's entry, start and flags, both running lists, partitions, `capped` and counts.
+    Writes the job's entry, start and flags, both running lists, partitions, counts, and what
+    `count_expected` writes.
     """
     flag = FLAG_BACKFILLED if backfilled else 0
     if is_overdue(sim, job):
         flag |= FLAG_THRESHOLDED
         sim.n_overdue -= 1
-    if sim.backfill == BACKFILL_COST_BENEFIT and is_capped(jobs, sim, job):
-        flag |= FLAG_CAPPED
-        sim.capped += jobs.processors[job]
+    if sim.backfill == BACKFILL_COST_BENEFIT:
+        flag |= count_expected(jobs, sim, job)
     leave_entry(sim, job)
     sim.start_time[job] = sim.now
     sim.flag[job] = flag

@@ -151,6 +151,7 @@ class Sim(Columned):
     expect: Setting  # bits of EXPECT_*: how run times of jobs are expected
     show_expected: Setting  # EXPECT_*: the expectation that observations show
     placement: Setting  # PLACE_*: in what order nodes are taken
+    show_controls: Setting  # 1 = observations show what an action `controls` needs
 
     # What moves, in whole numbers.
     now: Counter  # s
@@ -296,6 +297,10 @@ class Sim(Columned):
     """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
     flag: ByteVector = empty("jobs")
     """`FLAG_*` bits of each job."""
+    expected_end: FloatVector = empty("jobs if controls")
+    """End of each started job as expected at its start, s."""
+    shown_controls: SingleVector = empty("fields of controls if controls")
+    """What observations show for controls, in the columns `ControlsField`."""
 
     history_job: ShortTable = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
@@ -483,6 +488,7 @@ class ActionSpec(NamedTuple):
     rule_weight: FloatTable  # parameters of each
     divisor: FloatVector  # what each of the six features is divided by before it is weighted
     base_weight: FloatVector
+    middle: FloatVector  # parameters of the backfilling mode, which controls of 0 leave
 
 
 class RewardPlan(NamedTuple):

@@ -46,6 +46,8 @@ STARTS = [
     *((action, "saf") for action in ACTIONS),
     *((action, "smith-history") for action in ("order", "job", "policy")),
     ("order", "smith-regression"),
+    ("order", "smith-urgent"),
+    ("controls", "smith-regression"),
 ]
 SMALL = {
     "start": "saf",
@@ -112,10 +114,13 @@ def test_networks_of_torch_and_of_numpy_agree(network: str, action: str, start: 
     with torch.no_grad():
         for array in scorer.arrays.values():
             array.normal_(0.0, 0.15)
-    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, expectations=spec.expectations)
+    acts = "controls" if action == "controls" else "weights"
+    keywords = {"action": acts, "expectations": spec.expectations}
+    envs = HPCBatchVecEnv(SCENARIO, num_envs=8, n_slots=16, **keywords)
     shown = envs.reset()
+    saf = np.float32([0, 0, 0, 0, 0, 1])[-envs.action_space.shape[0] :]
     for _ in range(20):
-        shown, *_ = envs.step(np.tile(np.float32([0, 0, 0, 0, 0, 1]), (8, 1)))
+        shown, *_ = envs.step(np.tile(saf, (8, 1)))
     shown = {key: np.concatenate([array, 0 * array[:1]]) for key, array in shown.items()}
     packed = networks.pack({key: torch.as_tensor(array) for key, array in shown.items()})
     theirs, ours = scorer(packed).detach().numpy(), scorer.agent().output(shown)
@@ -198,6 +203,26 @@ def test_a_preset_begins_at_the_schedules_of_its_start_and_learns(
     for name, array in trained.last.weights.items():
         assert np.isfinite(array).all(), name
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
+
+
+def test_controls_begin_at_the_shelfs_agent_learn_and_are_written(
+    training: list[Episodes], validation: list[Episodes], tmp_path: Path
+) -> None:
+    mode = "cost-benefit:cap=0.97,overdue=open"
+    config = ppo.preset(
+        "controls", **SMALL | {"start": "smith-regression", "steps": 256}, backfill=mode
+    )
+    untrained = networks.Scorer(config.spec).agent()
+    begun = NamedAgent("UNTRAINED", untrained, config.env_keywords)
+    frame = evaluate([begun, "URGENT-CAPPED-COST-BENEFIT-OPEN"], training[0], progress=False).frame
+    found = frame.groupby("agent")["mean_bsld"].apply(list)
+    assert found["UNTRAINED"] == found["URGENT-CAPPED-COST-BENEFIT-OPEN"]
+    trained = ppo.train(config, training, validation=validation, seed=1)
+    assert np.abs(trained.last.weights["output.weight"]).max() > 0
+    made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # evaluated elsewhere
+    agent = load_card(str(write_agent(trained, "NET", tmp_path, made))).agent
+    assert agent.env_keywords["backfill"] == mode
+    assert same_weights(agent.agent, trained.agent)
 
 
 def test_tensorboard_is_told_of_schedules(tmp_path: Path) -> None:

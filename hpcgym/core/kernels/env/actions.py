@@ -5,6 +5,8 @@ Whatever the action says, jobs beyond the threshold get the key -inf and go firs
 Source: Specification, section 10, "Action semantics".
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,8 +14,17 @@ from hpcgym.core.constants import (
     BACKFILL_EASY,
     BACKFILL_ORDER,
     BASE_ORDER,
+    CONTROL_CAP,
+    CONTROL_KAPPA,
+    CONTROL_LONG,
+    CONTROL_URGENCY,
     N_WEIGHTS,
+    PARAMETER_CAP,
+    PARAMETER_KAPPA,
+    PARAMETER_LOG_LONG,
+    PARAMETER_LONG,
     PASS_ORDER,
+    URGENCY,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
@@ -23,7 +34,10 @@ from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.schedule_pass import orders_are_static
 from hpcgym.core.kernels.scoring.score import score_listed
-from hpcgym.core.kernels.types import Float, Jobs, Sim
+from hpcgym.core.kernels.types import ActionSpec, Float, Jobs, Sim
+
+CAP_SPAN, LONG_SPAN = 2.0, 8.0
+"""Factors by which controls of 1 raise the cap and the bound of long jobs."""
 
 
 @kernel
@@ -161,3 +175,23 @@ def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float)
     if not is_overdue(sim, job):
         sim.key[PASS_ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
     sim.pick = job
+
+
+@kernel
+def set_controls(sim: Sim, action_spec: ActionSpec, values: NDArray[np.float32]) -> None:
+    """Set the order, and the numbers of the mode, until the next decision by controls.
+
+    Writes `order_rule`, the parameters of `PASS_ORDER`, and those of the mode.
+
+    Source: Specification, section 10, "Controls".
+    """
+    sim.order_rule = action_spec.rule[0]
+    set_rule_parameters(sim, action_spec.rule_weight[0])
+    sim.weight[PASS_ORDER, URGENCY] *= 1.0 + np.float64(values[CONTROL_URGENCY])
+    middle = action_spec.middle
+    kappa = 1.0 + np.float64(values[CONTROL_KAPPA])
+    sim.kappa = middle[PARAMETER_KAPPA] * kappa * kappa
+    sim.cap = middle[PARAMETER_CAP] * CAP_SPAN ** np.float64(values[CONTROL_CAP])
+    long = np.float64(values[CONTROL_LONG])
+    sim.long = middle[PARAMETER_LONG] * LONG_SPAN**long
+    sim.log_long = middle[PARAMETER_LOG_LONG] + long * math.log(LONG_SPAN)

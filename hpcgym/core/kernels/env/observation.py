@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 
 from hpcgym.core.constants import (
     BASE_ORDER,
-    EXPECT_BY_REGRESSION,
+    EXPECT_BY_RECORDS,
     EXPECT_NOTHING,
+    EXPECT_URGENCY,
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
+    MODE_SHOW_CONTROLS,
     N_NODES_FIELDS,
     NODES_ENDS_BEFORE_SHADOW,
     NODES_FITS,
@@ -35,9 +37,10 @@ from hpcgym.core.constants import (
     TERM_REQUEST,
     TERM_RUN_TIME_RATIO,
     TERM_SPEED,
+    USUAL_URGENCY,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.by_address import ask_nodes
+from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.passes.multi_queue_delay import is_held
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, link_youngest
@@ -45,7 +48,7 @@ from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, prece
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
 from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
 from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.scoring.user_estimates import expect_now
+from hpcgym.core.kernels.scoring.user_estimates import expect_now, urgent_score
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_STATIC_FIELDS, ClusterField, JobField
@@ -234,10 +237,13 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
     """Write the fields that change when a job of the user ends or, by regression, any job."""
     term = sim.expected[expect_now(jobs, sim, job)]
     run_time_ratio, speed = term[TERM_RUN_TIME_RATIO], term[TERM_SPEED]
-    if sim.show_expected == EXPECT_BY_REGRESSION:
+    if sim.show_expected != EXPECT_BY_RECORDS:
         run_time_ratio, speed = term[TERM_REGRESSED_RUN_TIME_RATIO], term[TERM_REGRESSED_SPEED]
     log_largest = sim.log_largest
     index = term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST] + run_time_ratio - speed
+    if sim.show_expected == EXPECT_URGENCY:
+        wait = float(sim.now - jobs.submit_time[job])
+        index = max(urgent_score(jobs, sim, USUAL_URGENCY, job, wait), 0.0)
     largest_index = 2.0 * log_largest + math.log(sim.machine_processors)
     shown[first + JobField.LOG_EXPECTED_RUN_TIME_RATIO] = np.float32(
         max(run_time_ratio / log_largest, -1.0)
@@ -396,11 +402,11 @@ def observe(
     """Write an observation over the one before, or over zeros.
 
     `shown_jobs` has shape (n_slots * n_fields,), row-major, and `shown_cluster` (N_CLUSTER,). On a
-    machine of nodes a job has N_NODES_FIELDS more, and the cluster the fields of `machine`. `slot`
-    and `mask`, 1 where a slot holds a job, have shape (n_slots,). A job that keeps its slot keeps
-    its unchanging fields, and slots behind the last job keep their zeros. So the cost depends on
-    what has changed. Writes these four arrays, `scratch`, `shadow`, `extra`, `hour_ago` and
-    `day_ago`, and what `expect_now` writes.
+    machine of nodes a job has N_NODES_FIELDS more, and the cluster the fields of `machine`; where
+    controls are shown, it has those of `ControlsField`. `slot` and `mask`, 1 where a slot holds a
+    job, have shape (n_slots,). A job that keeps its slot keeps its unchanging fields, and slots
+    behind the last job keep their zeros. So the cost depends on what has changed. Writes these four
+    arrays, `scratch`, `shadow`, `extra`, `hour_ago` and `day_ago`, and what `expect_now` writes.
     """
     listed = list_shown(sim, len(slot))
     before = count_visible(slot)
@@ -410,5 +416,10 @@ def observe(
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
     else:
+        shadow = -1
         show_jobs_on_nodes(jobs, sim, slot, shown_jobs, shown_cluster, mask, shown, before)
     show_cluster(jobs, sim, slot, shown_cluster, listed)
+    if sim.show_controls == 1:
+        ask_mode(jobs.mode_pass, jobs, sim, MODE_SHOW_CONTROLS, shadow)
+        for column in range(len(sim.shown_controls)):
+            shown_cluster[N_CLUSTER + column] = sim.shown_controls[column]

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import (
+    ACTION_CONTROLS,
     ACTION_JOB,
     ACTION_ORDER,
     ACTION_WEIGHTS,
@@ -30,6 +31,7 @@ from hpcgym.core.kernels.env.actions import (
     order_picked_first,
     order_visible_first,
     score_waiting,
+    set_controls,
     set_rule_parameters,
 )
 from hpcgym.core.kernels.env.observation import observe
@@ -67,7 +69,8 @@ def take_action(
 ) -> None:
     """Set the order of this pass by an action, which is `index` or `values` depending on its kind.
 
-    Where decisions come at fixed intervals, the rule orders all passes until the next decision.
+    Where decisions come at fixed intervals, the rule orders all passes until the next decision, and
+    so do controls always.
     """
     kind = action_spec.kind
     if kind == ACTION_ORDER:
@@ -75,6 +78,9 @@ def take_action(
         return
     if kind == ACTION_JOB:
         order_picked_first(jobs, sim, slot[index], action_spec.base_rule, action_spec.base_weight)
+        return
+    if kind == ACTION_CONTROLS:
+        set_controls(sim, action_spec, values)
         return
     if kind == ACTION_WEIGHTS:
         rule = set_weights(action_spec, values, sim.weight[PASS_ORDER])

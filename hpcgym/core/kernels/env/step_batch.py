@@ -104,10 +104,12 @@ def copy_out(batch: Batch, env: int) -> None:
     behind = copy_part(batch, OUT_JOBS, env, batch.shown_jobs[env].ctypes.data, n_used)
     clear_bytes(behind, SINGLE_BYTES * (n_numbers - n_used))
     cluster = batch.shown_cluster[env].ctypes.data
-    copy_part(batch, OUT_CLUSTER, env, cluster, N_CLUSTER)
-    n_more = batch.shown_cluster.shape[1] - N_CLUSTER
-    if n_more > 0:
-        copy_part(batch, OUT_MACHINE, env, cluster + SINGLE_BYTES * N_CLUSTER, n_more)
+    # Behind the cluster's fields are those of `machine`, or further ones of its own.
+    n_all = batch.shown_cluster.shape[1]
+    n_own = N_CLUSTER if batch.out[OUT_MACHINE] != 0 else n_all
+    copy_part(batch, OUT_CLUSTER, env, cluster, n_own)
+    if n_own < n_all:
+        copy_part(batch, OUT_MACHINE, env, cluster + SINGLE_BYTES * n_own, n_all - n_own)
     copy_part(batch, OUT_MASK, env, batch.mask[env].ctypes.data, n_slots)
 
 

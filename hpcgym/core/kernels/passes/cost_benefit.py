@@ -50,22 +50,31 @@ def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 
 @kernel
+def some_unblocked_fits(jobs: Jobs, sim: Sim, n: int) -> bool:
+    """Tell whether a job that is not blocked fits, of n listed ones."""
+    for place in range(n):
+        job = sim.scratch[place]
+        if jobs.processors[job] <= sim.free and not is_blocked(jobs, sim, job):
+            return True
+    return False
+
+
+@kernel
 def list_unblocked(jobs: Jobs, sim: Sim) -> int:
     """List the waiting jobs that are not blocked, the last of the base order first; count them.
 
     Return 0 if none of them fits.
     """
+    listed = list_jobs(sim, BASE_ORDER, sim.scratch)
+    # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
+    if not some_unblocked_fits(jobs, sim, listed):
+        return 0
     n = 0
-    some_fits = False
-    for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
+    for place in range(listed):
         job = sim.scratch[place]
         if not is_blocked(jobs, sim, job):
-            some_fits = some_fits or jobs.processors[job] <= sim.free
             sim.scratch[n] = job
             n += 1
-    # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
-    if not some_fits:
-        return 0
     for place in range(n // 2):
         job = sim.scratch[place]
         sim.scratch[place] = sim.scratch[n - 1 - place]

@@ -10,8 +10,10 @@ from hpcgym.core.constants import (
     BACKFILL_SLACK,
     MODE_MUST_PLAN,
     MODE_PASS_BY_INSTANT,
+    MODE_SHOW_CONTROLS,
 )
 from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.env.controls import show_controls
 from hpcgym.core.kernels.passes.conservative import depth_pass
 from hpcgym.core.kernels.passes.conservative_kept import plans_are_due, shift_pass
 from hpcgym.core.kernels.passes.cost_benefit import cost_benefit_pass
@@ -44,14 +46,20 @@ def mode_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
 
 
 @kernel
-def work(jobs_at: int, sim_at: int, task: int, unused: int) -> int:
-    """Do a task (`MODE_*`) for a simulation, and return what it finds."""
+def work(jobs_at: int, sim_at: int, task: int, shadow: int) -> int:
+    """Do a task (`MODE_*`) for a simulation, and return what it finds.
+
+    `shadow` is the shadow time that an observation shows, s, -1 = all fit.
+    """
     jobs, sim = open_jobs(jobs_at), open_sim(sim_at)
     if task == MODE_MUST_PLAN:
         return int(plans_are_due(sim))
+    if task == MODE_SHOW_CONTROLS:
+        show_controls(jobs, sim, shadow)
+        return 0
     return int(mode_pass(jobs, sim, task == MODE_PASS_BY_INSTANT))
 
 
-def call_work(jobs_at: int, sim_at: int, task: int, unused: int) -> int:
+def call_work(jobs_at: int, sim_at: int, task: int, shadow: int) -> int:
     """Call the kernel by the convention of C."""
-    return work(jobs_at, sim_at, task, unused)
+    return work(jobs_at, sim_at, task, shadow)

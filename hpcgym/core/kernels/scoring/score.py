@@ -110,7 +110,7 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
     if rule == RULE_INDEX:
         return index_score(jobs, sim, parameters_of(sim, which), job)
     if rule == RULE_URGENT:
-        return urgent_score(jobs, sim, which, job, wait)
+        return urgent_score(jobs, sim, sim.weight[which], job, wait)
     if rule == RULE_KEYS:
         return jobs.keys[job, int(sim.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))

@@ -19,6 +19,7 @@ looks at each of at most RING_JOBS jobs, the network some 1,400 multiplications 
 """
 
 import math
+from typing import Any
 
 from hpcgym.core.constants import (
     ALIKE_COMPLETED,
@@ -346,13 +347,14 @@ def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> fl
 
 
 @kernel
-def urgent_score(jobs: Jobs, sim: Sim, which: int, job: int, wait: float) -> float:
+def urgent_score(jobs: Jobs, sim: Sim, weight: Any, job: int, wait: float) -> float:
     """Return a waiting job's score by Smith's ratio with urgency; writes what `expect_now` writes.
+
+    `weight` has the parameters of the rule, an array or a tuple.
 
     Source: Specification, section 10, "Urgency".
     """
     term = sim.expected[expect_now(jobs, sim, job)]
-    weight = sim.weight[which]
     machine = float(sim.machine_processors)
     crowd = min(math.log(1.0 + sim.waiting_processors / machine), weight[MOST_CROWDING])
     total = (1.0 - weight[CROWDING] * crowd) * term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST]

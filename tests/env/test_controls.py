@@ -1,0 +1,322 @@
+"""Action `controls`: against the reference in plain Python, and beside agents that never change."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import SyncVectorEnv
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hpcgym
+import reference
+import reference_capped
+import reference_index
+from engines import history_of_users, jobs_of, records_of_users
+from env_cases import burst, busy_workload, episodes_of
+from hpcgym.agent.shelf import load_agent
+from hpcgym.core.backfill import as_backfill
+from hpcgym.core.workload import Workload
+from hpcgym.env.action import CONTROLLED, CONTROLS, controlled
+from hpcgym.env.observation import CLUSTER_FIELDS, CONTROLS_FIELDS, flat_places
+from hpcgym.env.scheduling import SchedulingEnv
+from hpcgym.errors import ScenarioError
+from strategies import busy_workloads
+
+OPEN = f"{CONTROLLED},overdue=open"
+SHORT = "cost-benefit:kappa=0.5,cap=0.6,long=60"
+"""A cap that drawn workloads reach."""
+
+MODES = (SHORT, f"{SHORT},overdue=open", "easy:cap=0.5,long=30", "cost-benefit:kappa=1")
+HOURS = (3_600, 10_800, 43_200)
+VALUES = (-1.0, -0.5, -0.1, 0.0, 0.0, 0.1, 0.7, 1.0)
+
+
+def env_of(workload: Workload, threshold: int | None = None, **keywords: Any) -> SchedulingEnv:
+    return SchedulingEnv(
+        episodes_of(workload, threshold=threshold), action="controls", n_slots=8, **keywords
+    )
+
+
+def play(env: SchedulingEnv, action: Any) -> list[int]:
+    """Play an episode with one action; return all starts."""
+    env.reset()
+    while not env.step(action)[2]:
+        pass
+    return env.schedule().start_time.tolist()
+
+
+# --- The reference --------------------------------------------------------------------------------
+
+
+def log_time(seconds: float) -> float:
+    return min(math.log(1 + seconds / 60) / math.log(1 + 43_200), 1.0)
+
+
+class Controlled(reference_capped.CostBenefit):
+    """A machine whose numbers change as decided; it notes what is to be seen at each decision.
+
+    `decided` has the instant and the controls of each decision. They hold from then on.
+    """
+
+    decide: str | int
+    decided: list[tuple[int, list[float]]]
+    noted: list[tuple[int, list[float]]]
+
+    def __init__(self, *settings: Any) -> None:
+        super().__init__(*settings)
+        self.middle = self.kappa, self.cap, self.long
+        self.expected_end: dict[int, float] = {}
+
+    def start(self, j: int, t: int, *, backfilled: bool) -> None:
+        self.expected_end[j] = t + self.run_time(j)
+        super().start(j, t, backfilled=backfilled)
+
+    def schedule(self, t: int) -> None:
+        is_due = self.is_contested(t) if self.decide == "contested" else bool(self.primary.score)
+        if not isinstance(self.decide, int):
+            if is_due:
+                self.noted.append((t, self.fields(t)))
+                self.obey(self.decided.pop(0)[1])
+        else:
+            while self.decided and self.decided[0][0] <= t:
+                self.obey(self.decided.pop(0)[1])
+        super().schedule(t)
+
+    def obey(self, controls: list[float]) -> None:
+        kappa, cap, long, urgency = map(float, np.float32(controls))
+        self.kappa = self.middle[0] * (1 + kappa) ** 2
+        self.cap = self.middle[1] * 2**cap
+        self.long = self.middle[2] * 8**long
+        numbers = 4 * (1 + urgency), *reference_capped.Urgent.numbers[1:]
+        self.primary.policy = reference_capped.SMITH_URGENT.with_numbers(*numbers)
+
+    def held(self) -> int:
+        return sum(self.jobs[j].processors for j in self.counted)
+
+    def is_contested(self, t: int) -> bool:
+        sizes = [self.jobs[j].processors for j in self.primary.score]
+        young = [j for j in self.primary.score if not self.is_thresholded(j, t)]
+        W, limit = sum(sizes), self.cap * self.processors
+        fit_together = self.free >= W and self.held() + W <= limit
+        return len(young) >= 2 and not fit_together and min(sizes) <= self.free
+
+    def fields(self, t: int) -> list[float]:
+        M, free = self.processors, self.free
+        q = {j: self.jobs[j].processors for j in self.primary.score}
+        old = [j for j in q if self.is_thresholded(j, t)]
+        young = [j for j in q if j not in old]
+        by_area = old + sorted(young, key=lambda j: (q[j] * self.estimate[j], j))
+        head = next((j for j in by_area if q[j] > free), None)
+        shadow, extra = (t, free) if head is None else self.reservation(head, t)
+        wide = [j for j in q if q[j] > free]
+        later = [
+            free + sum(self.jobs[j].processors for _, _, j in self.ends if self.ends_by(j, t + h))
+            for h in HOURS
+        ]
+        long = sum(q[j] for j in q if self.is_long(j, t))
+        return [
+            self.held() / M,
+            *(x / M for x in later),
+            long / (long + M),
+            sum(q[j] for j in wide) / (sum(q[j] for j in wide) + M),
+            (rate := sum(self.rate(j) for j in wide)) / (rate + 0.01),
+            log_time(max((t - self.jobs[j].submit_time for j in wide), default=0)),
+            log_time(shadow - t),
+            extra / M,
+        ]
+
+    def ends_by(self, j: int, instant: float) -> bool:
+        return self.expected_end[j] <= instant
+
+
+def by_reference(
+    workload: Workload, mode: str, threshold: int | None, **notes: Any
+) -> tuple[list[int], type[Controlled]]:
+    """Schedule with the controls that were decided; return all starts, and the machine's notes."""
+    start = workload.time_offset if workload.unix_start is None else workload.unix_start
+    kind: Any = reference_index.reader(
+        records_of_users(workload),
+        start,
+        type("Noting", (Controlled,), notes),
+        reference_capped.UrgentReader,
+    )
+    starts = reference.simulate(
+        jobs_of(workload),
+        workload.machine_processors,
+        reference_capped.SMITH_URGENT,
+        backfill=mode,
+        threshold=threshold,
+        history=history_of_users(workload),
+        kind=kind,
+    )
+    return [one.start_time for one in starts], kind
+
+
+def check_beside_the_reference(
+    workload: Workload, mode: str, threshold: int | None, decide: str | int, seed: int
+) -> None:
+    """Play with random controls; compare decisions, the fields of controls, and all starts."""
+    env = env_of(workload, threshold, backfill=mode, decide=decide)
+    generator = np.random.default_rng(seed)
+    shown, info = env.reset()
+    decided, seen, over = [], [], False
+    while not over:
+        controls = generator.choice(VALUES, len(CONTROLS)).tolist()
+        if env.schedule().start_time.min() < 0:  # else it was over before any decision
+            decided.append((info["now"], controls))
+            seen.append(shown["cluster"][len(CLUSTER_FIELDS) :])
+        shown, _, over, _, info = env.step(np.array(controls, dtype=np.float32))
+    instants = [instant for instant, _ in decided]
+    starts, notes = by_reference(
+        workload, mode, threshold, decide=decide, decided=decided, noted=[]
+    )
+    assert env.schedule().start_time.tolist() == starts
+    if not isinstance(decide, int):
+        assert [instant for instant, _ in notes.noted] == instants
+        for fields, (_, expected) in zip(seen, notes.noted, strict=True):
+            np.testing.assert_allclose(fields, expected, rtol=2e-6, atol=2e-7)
+
+
+@given(
+    workload=busy_workloads(),
+    mode=st.sampled_from(MODES),
+    threshold=st.sampled_from((None, 30, 100, 400)),
+    decide=st.sampled_from(("contested", "contested", "event", 7)),
+    seed=st.integers(0, 2**16),
+)
+def test_starts_and_fields_are_those_of_the_reference(workload, mode, threshold, decide, seed):
+    check_beside_the_reference(workload, mode, threshold, decide, seed)
+
+
+@pytest.mark.parametrize("mode", [SHORT, OPEN])
+def test_a_long_queue_starts_as_the_reference_says(mode):
+    check_beside_the_reference(burst(3, n=120), mode, 10_000, "contested", 5)
+
+
+# --- Controls that never change -------------------------------------------------------------------
+
+
+@given(
+    workload=busy_workloads(),
+    mode=st.sampled_from(MODES),
+    threshold=st.sampled_from((None, 30, 400)),
+    values=st.lists(st.sampled_from(VALUES), min_size=4, max_size=4),
+)
+def test_constant_controls_start_as_the_rule_that_they_name(workload, mode, threshold, values):
+    order, changed = controlled(np.float32(values).tolist(), as_backfill(mode))
+    schedule = hpcgym.simulate(workload, order, backfill=changed, threshold=threshold)
+    env = env_of(workload, threshold, backfill=mode, decide="event")  # none starts undecided
+    made = play(env, np.float32(values))
+    assert made == schedule.start_time.tolist()
+
+
+@pytest.mark.parametrize("mode", [CONTROLLED, OPEN])
+def test_zeros_are_the_agent_on_the_shelf(mode):
+    name = "URGENT-CAPPED-COST-BENEFIT" + ("-OPEN" if mode == OPEN else "")
+    env = SchedulingEnv(action="controls", backfill=None if mode == CONTROLLED else mode)
+    env.reset(options={"episode": 1})
+    settings = load_agent(name).settings(env.settings)
+    expected = hpcgym.simulate(env.workload, **vars(settings)).start_time.tolist()
+    over = False
+    while not over:
+        over = env.step(np.zeros(4))[2]
+    assert env.schedule().start_time.tolist() == expected
+
+
+def test_zeros_are_the_agent_on_the_shelf_on_a_log(real_log):
+    real_log("KTH-SP2-1996-2.1-cln")
+    for name, backfill in (("", None), ("-OPEN", OPEN)):
+        env = SchedulingEnv("kth-sp2-weeks", action="controls", backfill=backfill)
+        agent = load_agent(f"URGENT-CAPPED-COST-BENEFIT{name}")
+        for week in env.episodes.labels[:8]:
+            env.reset(options={"episode": week})
+            over = False
+            while not over:
+                over = env.step(np.zeros(4))[2]
+            settings = vars(agent.settings(env.settings))
+            expected = hpcgym.simulate(env.workload, **settings).start_time
+            np.testing.assert_array_equal(env.schedule().start_time, expected)
+
+
+def test_every_control_moves_a_start():
+    workload = busy_workload(4, n=150)
+    env = env_of(workload, 40_000, backfill="cost-benefit:cap=0.6,long=600")
+    middle = play(env, np.zeros(4))
+    for place in range(3):
+        assert middle != play(env, np.eye(4)[place]), CONTROLS[place]
+        assert middle != play(env, -np.eye(4)[place]), CONTROLS[place]
+    order, _ = controlled([0, 0, 0, 1], as_backfill(CONTROLLED))
+    assert order.parameters[0] == 8
+
+
+# --- Vectors, forms and refusals ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["dict", "flat"])
+@pytest.mark.parametrize("decide", ["contested", "event", 300])
+def test_vectors_are_equal_to_scalars_to_the_bit(form, decide):
+    keywords = {
+        "scenario": episodes_of(busy_workload(3, n=90), threshold=1_800),
+        "action": "controls",
+        "backfill": SHORT,
+        "decide": decide,
+        "observation": form,
+        "n_slots": 8,
+    }
+    theirs = SyncVectorEnv([lambda: SchedulingEnv(**keywords) for _ in range(3)])
+    ours = gymnasium.make_vec("HPCBatch-v0", num_envs=3, **keywords)
+    ours.action_space.seed(1)
+    one, other = theirs.reset(seed=2), ours.reset(seed=2)
+    for _ in range(60):
+        shown = [seen[0] if form == "flat" else seen[0]["cluster"] for seen in (one, other)]
+        assert shown[0].tobytes() == shown[1].tobytes()
+        action = ours.action_space.sample()
+        one, other = theirs.step(action), ours.step(action)
+        for place in (1, 2, 3):
+            assert one[place].tobytes() == other[place].tobytes()
+
+
+@pytest.mark.parametrize("form", ["", "-flat"])
+def test_the_ids_are_registered(form):
+    env = gymnasium.make(f"hpcgym:HPCBatch-controls{form}-v0", scenario="tiny")
+    check_env(env.unwrapped, skip_render_check=True)
+    envs = gymnasium.make_vec(f"hpcgym:HPCBatch-controls{form}-v0", num_envs=2, scenario="tiny")
+    assert envs.single_action_space == env.action_space
+    shown, _ = env.reset(seed=0)
+    if form:
+        places = flat_places(env.unwrapped.n_slots, controls=True)
+        assert shown.shape == (places["action_mask"].stop,)
+    else:
+        assert shown["cluster"].shape == (len(CLUSTER_FIELDS) + len(CONTROLS_FIELDS),)
+
+
+def test_the_scenario_may_name_the_mode():
+    named = episodes_of(busy_workload(), backfill="cost-benefit:kappa=2", threshold=None)
+    assert SchedulingEnv(named, action="controls").settings.backfill == "cost-benefit:kappa=2"
+    assert SchedulingEnv("tiny", action="controls").settings.backfill == CONTROLLED
+    assert SchedulingEnv("tiny").settings.backfill == "easy"
+
+
+@pytest.mark.parametrize("backfill", ["easy", "conservative", "depth:k=2"])
+def test_other_modes_are_refused(backfill):
+    with pytest.raises(ScenarioError, match=r"choose 'cost-benefit:cap=0\.97' or 'easy:cap=0\.97'"):
+        SchedulingEnv("tiny", action="controls", backfill=backfill)
+
+
+def test_machines_of_nodes_are_refused():
+    with pytest.raises(hpcgym.HpcgymError, match="counts processors"):
+        SchedulingEnv("hetero-64-weeks", action="controls").reset()
+
+
+def test_controls_that_are_none_are_refused():
+    env = SchedulingEnv("tiny", action="controls")
+    env.reset()
+    for wrong in (np.full(4, 1.5), np.full(4, np.nan), np.zeros(3)):
+        with pytest.raises(hpcgym.errors.ActionError, match="action 'controls' must"):
+            env.step(wrong)

@@ -1,0 +1,58 @@
+"""A reader of the Standard Workload Format in plain Python, written from the specification.
+
+Source: Specification, section 1, "Reading SWF".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+DIGITS = "0123456789"
+MOST = 2.0**53
+
+
+class Read(NamedTuple):
+    """Numbers of each good line, numbers of bad lines (from 1), and comment lines as found."""
+
+    records: list[list[float]]
+    bad_lines: list[int]
+    comments: list[str]
+
+
+def read(content: bytes) -> Read | None:
+    """Read the bytes of an unpacked log; None if it is no text."""
+    if content[:3] == bytes([0xEF, 0xBB, 0xBF]):
+        content = content[3:]
+    if 0 in content:
+        return None
+    found = Read([], [], [])
+    for number, line in enumerate(content.decode("latin-1").split("\n"), start=1):
+        before = line.split(";")[0]
+        if ";" in line and not before.strip():
+            found.comments.append(line.rstrip("\r"))
+        fields = before.split()
+        numbers = [number_of(field) for field in fields]
+        good = [one for one in numbers if one is not None and abs(one) < MOST]
+        if len(good) == len(fields) == 18:
+            found.records.append(good)
+        elif fields:
+            found.bad_lines.append(number)
+    return found
+
+
+def number_of(text: str) -> float | None:
+    """Return a decimal number: sign, digits with at most one point, exponent; None for others."""
+    mantissa, _, exponent = text.replace("E", "e").partition("e")
+    if "e" in text.replace("E", "e") and not is_whole(exponent):
+        return None
+    mantissa = mantissa[1:] if mantissa[:1] in ("+", "-") else mantissa
+    whole, _, decimals = mantissa.partition(".")
+    if not (whole + decimals) or any(sign not in DIGITS for sign in whole + decimals):
+        return None
+    return float(text)
+
+
+def is_whole(text: str) -> bool:
+    """Tell whether a text is digits, perhaps with a sign."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits != "" and all(sign in DIGITS for sign in digits)
