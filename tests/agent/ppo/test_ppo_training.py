@@ -435,7 +435,7 @@ def test_cloning_finds_its_start_from_anywhere(
     start = networks.Scorer(replace(config.spec, residual=True)).agent()
     assert np.array_equal(done, start.predict({k: a.numpy() for k, a in shown.items()})[0])
     before = model.policy.evaluate_actions(shown, done)[1].mean().item()
-    behaviour_cloning.clone_start(model, 120, 64)
+    behaviour_cloning.clone_start(model, 60, 64)
     after = model.policy.evaluate_actions(shown, done)[1].mean().item()
     assert after > before + 0.1
 
