@@ -14,6 +14,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
+from hpcgym.schedule import simulate
 
 N_JOBS = 4_000
 
@@ -140,6 +141,15 @@ def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, ord
             elif twin.waiting:
                 twin.take_out(int(generator.choice(list(twin.waiting))))
         twin.assert_equal()
+
+
+def test_the_last_free_processor_is_offered_to_the_very_last_job():
+    """Two processors are free; the second job that fits waits behind thousands that do not."""
+    sizes = [2, 4, 1, *[4] * 3_000, 1]
+    zeros, ones = np.zeros(len(sizes), dtype=np.int64), np.ones(len(sizes), dtype=np.int64)
+    workload = Workload.from_arrays(zeros, 10 * ones, 10 * ones, sizes, machine_processors=4)
+    started = np.flatnonzero(simulate(workload).start_time == 0)
+    assert started.tolist() == [0, 2, len(sizes) - 1]
 
 
 @pytest.mark.parametrize("forwards", [True, False])
