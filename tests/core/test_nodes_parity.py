@@ -61,6 +61,19 @@ def test_a_short_job_leaves_a_reservation_its_spare_cpus():
     assert hpcgym.simulate(workload).start_time.tolist() == [0, 100, 0, 0, 150]
 
 
+def test_a_group_whose_nodes_are_too_many_gives_way_to_the_next():
+    """Both chunks fit into group a, on two nodes; a partition of one node a job leaves group b."""
+    nodes = (reference_nodes.Node(1, group="a"),) * 2 + (reference_nodes.Node(3, group="b"),)
+    partition = reference_nodes.Partition("p", frozenset(range(3)), 0, 1)
+    machine = reference_nodes.Machine(nodes, (partition,))
+    settings = {"placement": "fewest-groups", "order": "FCFS", "threshold": None, "kill": True}
+    case = Case(machine, [reference_nodes.Job(0, 5, 5, 2)], settings | {"depth": 1})
+    simulator = simulator_for(case)
+    assert not simulator.run()
+    assert simulator.start_time.tolist() == [0]
+    check(case)
+
+
 def draw_some_case(random: Random, *most: int) -> Case:
     """Draw a case with a job, of a few users."""
     case = Case(*draw_case(random, *most))
