@@ -21,7 +21,8 @@ from hypothesis import Phase, settings
 
 from research.probes import take_hits
 
-GIVEN: dict[str, Any] = json.loads(Path(os.environ["MUTATION_TASK"]).read_text())
+TASK = os.environ.get("MUTATION_TASK")
+GIVEN: dict[str, Any] = {} if TASK is None else json.loads(Path(TASK).read_text())
 """`report`, the file to append to; `tests` to run, in order, each with the time it may take, s, or
 `limit` for every test; with `whole`, lines are noted for so many seconds, but of those `done`, and
 of `slow` functions."""

@@ -378,6 +378,21 @@ def test_pyss_ends_jobs_in_the_order_of_their_starts(engine):
     assert starts(engine, 4, *jobs, event_semantics="pyss") == [0, 2, 0, 12, 21]
 
 
+def test_pyss_ends_jobs_in_an_order_that_changes_with_time(engine):
+    """Y and X start together at 2, the wide X first, so it ends first at 12 and C fills its place.
+
+    ::
+
+        AAXXXXXXXXXXCCCCCHHHHHHHHH    A 4p x 2; Y 1p and X 3p run 10 ask 30
+        AAXXXXXXXXXXCCCCCHHHHHHHHH    H 4p x 9 and C 2p x 5 at 3
+        AAXXXXXXXXXX     HHHHHHHHH
+        AAYYYYYYYYYY     HHHHHHHHH    had Y ended first, H would start at 12
+    """
+    jobs = [(0, 2, 2, 4), (0, 10, 30, 1), (0, 10, 30, 3), (3, 9, 9, 4), (3, 5, 5, 2)]
+    wide_first = (-0.9, 0.0, 0.1, 0.0, 0.0, 0.0)
+    assert starts(engine, 4, *jobs, policy=wide_first, event_semantics="pyss") == [0, 2, 2, 17, 12]
+
+
 def test_job_of_a_user_known_for_short_runs_goes_first_under_smith(engine):
     """User 1 asked for 100 s and ran 2 s; when A ends at 103, J of user 1 may overtake K.
 

@@ -27,6 +27,7 @@ from hpcgym.core.constants import (
     NODES_CONTESTED,
     NODES_PASS,
     SEMANTICS_BATCH,
+    SEMANTICS_PYSS,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
@@ -106,10 +107,10 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.shadow = -1
         sim.settled_head = head_to_settle(sim, is_static)
         return True
-    # `ordered`: a decision has set the keys of this pass.
-    contested = sim.ordered == 1 or (
-        not is_static and (sim.full_passes == 1 or is_contested(jobs, sim))
-    )
+    # `ordered`: a decision has set the keys of this pass. With `pyss` semantics jobs that end at one
+    # instant end in the order of their starts, so the order matters even where all jobs fit.
+    is_full = sim.full_passes == 1 or sim.semantics == SEMANTICS_PYSS
+    contested = sim.ordered == 1 or (not is_static and (is_full or is_contested(jobs, sim)))
     finished = True
     if sim.n_ahead > 0:
         easy_pass_behind(jobs, sim, sim.n_ahead)
