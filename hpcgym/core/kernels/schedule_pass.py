@@ -107,8 +107,8 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         sim.shadow = -1
         sim.settled_head = head_to_settle(sim, is_static)
         return True
-    # `ordered`: a decision has set the keys of this pass. With `pyss` semantics jobs that end at one
-    # instant end in the order of their starts, so the order matters even where all jobs fit.
+    # `ordered`: a decision has set the keys of this pass. With `pyss` semantics jobs end at one
+    # instant in the order of their starts, so the order matters even where all jobs fit.
     is_full = sim.full_passes == 1 or sim.semantics == SEMANTICS_PYSS
     contested = sim.ordered == 1 or (not is_static and (is_full or is_contested(jobs, sim)))
     finished = True
