@@ -267,11 +267,11 @@ class EnvBuffers:
         self._bind_sim(env)
 
     def _free_row(self, room: Room) -> tuple[WideRows, int]:
-        """Return a row that no environment is in; as many again are made when there is none."""
+        """Return a row that no environment is in; a quarter more are made when there is none."""
         alike = [rows for rows in self._wide if rows.room == room]
         rows = next((rows for rows in alike if rows.free), None)
         if rows is None:
-            n_rows = max(sum(len(rows.addresses) for rows in alike), 1)
+            n_rows = max(sum(len(rows.addresses) for rows in alike) // 4, 1)
             rows = WideRows(self._allocate(n_rows, room), room, list(range(n_rows)))
             self._wide.append(rows)
         return rows, rows.free.pop()
