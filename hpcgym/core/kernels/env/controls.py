@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from hpcgym.core.constants import BASE_ORDER, TERM_REGRESSED_SPEED, TERM_REQUEST
+from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
+from hpcgym.core.kernels.passes.cost_benefit import expected_of
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.running_jobs import is_capped
-from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import ControlsField
 
@@ -60,8 +60,7 @@ def show_misfits(jobs: Jobs, sim: Sim) -> None:
             long += q
         if q > sim.free:
             wide += q
-            term = sim.expected[expect_now(jobs, sim, job)]
-            rate += math.exp(term[TERM_REGRESSED_SPEED] - term[TERM_REQUEST])
+            rate += expected_of(jobs, sim, job)[1]
             longest = max(longest, sim.now - jobs.submit_time[job])
     shown = sim.shown_controls
     shown[ControlsField.LONG_PROCESSORS] = squash(float(long), machine)
