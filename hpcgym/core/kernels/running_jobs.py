@@ -65,15 +65,20 @@ def is_capped(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 
 @kernel
+def expected_run_time(jobs: Jobs, sim: Sim, job: int) -> float:
+    """Return a waiting job's E[D], s; writes what `expect_now` writes."""
+    term = sim.expected[expect_now(jobs, sim, job)]
+    return math.exp(term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO])
+
+
+@kernel
 def count_expected(jobs: Jobs, sim: Sim, job: int) -> int:
     """Count a job that starts now under the cap; return the flag, 0 if it does not count.
 
     Writes `capped`, `expected_end` where observations show it, and what `expect_now` writes.
     """
     if sim.show_controls == 1:
-        term = sim.expected[expect_now(jobs, sim, job)]
-        run_time = math.exp(term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO])
-        sim.expected_end[job] = sim.now + run_time
+        sim.expected_end[job] = sim.now + expected_run_time(jobs, sim, job)
     if not is_capped(jobs, sim, job):
         return 0
     sim.capped += jobs.processors[job]

@@ -325,9 +325,11 @@ class Sim(Columned):
     """Its terms."""
 
     expected: FloatTable = empty("entries if expectations", N_TERMS)
-    """Terms that index policies weigh; those of the regression are computed at every pass."""
+    """Terms that index policies weigh; those of the regression change at every end."""
     expected_at: IntVector = empty("entries if expectations")
     """Jobs the user had completed when the terms were computed, -1 = never."""
+    regressed_at: IntVector = empty("entries if expectations")
+    """Jobs completed in all when the regression's terms were computed, -1 = never."""
     regressor: FloatTable = empty("entries if expectations", N_REGRESSORS)
     """What the regression reads of each waiting job, computed with `expected`."""
     coefficient: FloatTable = zeros("models if expectations", N_REGRESSORS)

@@ -13,7 +13,7 @@ import numpy as np
 from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
-from hpcgym.core.kernels.passes.cost_benefit import expected_of
+from hpcgym.core.kernels.passes.cost_benefit import expected_rate
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.running_jobs import is_capped
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -60,7 +60,7 @@ def show_misfits(jobs: Jobs, sim: Sim) -> None:
             long += q
         if q > sim.free:
             wide += q
-            rate += expected_of(jobs, sim, job)[1]
+            rate += expected_rate(jobs, sim, job)
             longest = max(longest, sim.now - jobs.submit_time[job])
     shown = sim.shown_controls
     shown[ControlsField.LONG_PROCESSORS] = squash(float(long), machine)

@@ -48,7 +48,11 @@ from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, prece
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
 from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
 from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.scoring.user_estimates import expect_now, urgent_score
+from hpcgym.core.kernels.scoring.user_estimates import (
+    expect_now,
+    urgent_score,
+    weight_of_width,
+)
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_STATIC_FIELDS, ClusterField, JobField
@@ -243,7 +247,8 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
     index = term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST] + run_time_ratio - speed
     if sim.show_expected == EXPECT_URGENCY:
         wait = float(sim.now - jobs.submit_time[job])
-        index = max(urgent_score(jobs, sim, USUAL_URGENCY, job, wait), 0.0)
+        width = weight_of_width(sim, USUAL_URGENCY)
+        index = max(urgent_score(jobs, sim, USUAL_URGENCY, job, wait, width), 0.0)
     largest_index = 2.0 * log_largest + math.log(sim.machine_processors)
     shown[first + JobField.LOG_EXPECTED_RUN_TIME_RATIO] = np.float32(
         max(run_time_ratio / log_largest, -1.0)

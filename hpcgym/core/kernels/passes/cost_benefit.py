@@ -21,7 +21,6 @@ from hpcgym.core.constants import (
     BASE_ORDER,
     NO_HEAD,
     PICK_STARTED,
-    TERM_REGRESSED_RUN_TIME_RATIO,
     TERM_REGRESSED_SPEED,
     TERM_REQUEST,
 )
@@ -35,7 +34,7 @@ from hpcgym.core.kernels.passes.easy import (
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.running_jobs import is_capped, start_waiting
+from hpcgym.core.kernels.running_jobs import expected_run_time, is_capped, start_waiting
 from hpcgym.core.kernels.scoring.user_estimates import expect_now
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -50,13 +49,13 @@ def is_blocked(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 
 @kernel
-def some_unblocked_fits(jobs: Jobs, sim: Sim, n: int) -> bool:
-    """Tell whether a job that is not blocked fits, of n listed ones."""
+def find_unblocked(jobs: Jobs, sim: Sim, n: int) -> int:
+    """Return the place of the first of n listed jobs that fits and is not blocked; n if none."""
     for place in range(n):
         job = sim.scratch[place]
         if jobs.processors[job] <= sim.free and not is_blocked(jobs, sim, job):
-            return True
-    return False
+            return place
+    return n
 
 
 @kernel
@@ -67,12 +66,14 @@ def list_unblocked(jobs: Jobs, sim: Sim) -> int:
     """
     listed = list_jobs(sim, BASE_ORDER, sim.scratch)
     # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
-    if not some_unblocked_fits(jobs, sim, listed):
+    found = find_unblocked(jobs, sim, listed)
+    if found == listed:
         return 0
     n = 0
     for place in range(listed):
         job = sim.scratch[place]
-        if not is_blocked(jobs, sim, job):
+        was_blocked = place < found and jobs.processors[job] <= sim.free
+        if not was_blocked and not is_blocked(jobs, sim, job):
             sim.scratch[n] = job
             n += 1
     for place in range(n // 2):
@@ -89,7 +90,14 @@ def take_next(sim: Sim, which: int, n: int, taken: int) -> int:
 
 
 @kernel(inlined=True)
-def start_unblocked(jobs: Jobs, sim: Sim, primary: int, n: int) -> tuple[int, int]:
+def is_blocked_now(jobs: Jobs, sim: Sim, job: int, held: int) -> bool:
+    """Tell whether the cap blocks a job that it did not while long jobs held `held` processors."""
+    # The earlier answer holds until a long job starts: what is expected changes at ends only.
+    return sim.capped > held and is_blocked(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def start_unblocked(jobs: Jobs, sim: Sim, primary: int, n: int, held: int) -> tuple[int, int]:
     """Start jobs from the front of n listed ones while they fit, and leave out the blocked.
 
     Return the head, as `easy_dynamic.start_first` does, and how many jobs are still listed. Writes
@@ -99,7 +107,7 @@ def start_unblocked(jobs: Jobs, sim: Sim, primary: int, n: int) -> tuple[int, in
     while taken < n and some_job_fits(sim):
         job = take_next(sim, primary, n - taken, taken)
         taken += 1
-        if is_blocked(jobs, sim, job):
+        if is_blocked_now(jobs, sim, job, held):
             continue
         if jobs.processors[job] > sim.free:
             return job, n - taken
@@ -110,12 +118,10 @@ def start_unblocked(jobs: Jobs, sim: Sim, primary: int, n: int) -> tuple[int, in
 
 
 @kernel
-def expected_of(jobs: Jobs, sim: Sim, job: int) -> tuple[float, float]:
-    """Return a waiting job's E[D], s, and E[1/D], 1/s; writes what `expect_now` writes."""
+def expected_rate(jobs: Jobs, sim: Sim, job: int) -> float:
+    """Return a waiting job's E[1/D], 1/s; writes what `expect_now` writes."""
     term = sim.expected[expect_now(jobs, sim, job)]
-    request = term[TERM_REQUEST]
-    run_time = math.exp(request + term[TERM_REGRESSED_RUN_TIME_RATIO])
-    return run_time, math.exp(term[TERM_REGRESSED_SPEED] - request)
+    return math.exp(term[TERM_REGRESSED_SPEED] - term[TERM_REQUEST])
 
 
 @kernel
@@ -129,7 +135,7 @@ def rate_of_wide(jobs: Jobs, sim: Sim, free: int) -> float:
             for spot in range(sim.node_size[block]):
                 job = sim.node_child[block, spot]
                 if jobs.processors[job] > free:
-                    rate += expected_of(jobs, sim, job)[1]
+                    rate += expected_rate(jobs, sim, job)
     return rate
 
 
@@ -151,45 +157,69 @@ def pays(jobs: Jobs, sim: Sim, job: int, head: int, rate: float, benefit: float)
     `rate` is what waiting costs the wider jobs, and `benefit` what a start now gains for a job with
     E[1/D] = 1. Writes what `expect_now` writes.
     """
-    run_time, own_rate = expected_of(jobs, sim, job)
+    run_time = expected_run_time(jobs, sim, job)
     # An exponential run time with this mean exceeds the time left by so much in the mean.
     delay = run_time * math.exp(-float(sim.shadow - sim.now) / run_time)
     lacking = (jobs.processors[job] - sim.extra) / jobs.processors[head]
-    return rate * delay * min(lacking, 1.0) <= own_rate * benefit
+    return rate * delay * min(lacking, 1.0) <= expected_rate(jobs, sim, job) * benefit
+
+
+@kernel(inlined=True)
+def stakes(jobs: Jobs, sim: Sim, head: int, free: int, kappa: float) -> tuple[float, float]:
+    """Return the `rate` and `benefit` of `pays`, with `free` processors before the sweep."""
+    # Jobs that the sweep has started are not among the wide ones.
+    rate = rate_of_wide(jobs, sim, free)
+    return rate, kappa * (sim.shadow - sim.now + expected_run_time(jobs, sim, head))
 
 
 @kernel
-def list_fitting(jobs: Jobs, sim: Sim, n: int, kappa: float) -> int:
-    """Keep those of n listed jobs that fit and may start behind the head; return their number."""
+def list_fitting(
+    jobs: Jobs, sim: Sim, head: int, n: int, kappa: float, held: int
+) -> tuple[int, float, float]:
+    """Keep those of n listed jobs that fit and may start behind the head, and count them.
+
+    A job that may not start now may not later in the sweep either. Return the `stakes` as well, a
+    rate of -1 if no job needed them.
+    """
+    rate, benefit = -1.0, 0.0
     kept = 0
     for place in range(n):
         job = sim.scratch[place]
-        may_start = kappa > 0.0 or backfills(jobs, sim, job)
-        if jobs.processors[job] <= sim.free and may_start and not is_blocked(jobs, sim, job):
-            sim.scratch[kept] = job
-            kept += 1
-    return kept
+        if jobs.processors[job] > sim.free or is_blocked_now(jobs, sim, job, held):
+            continue
+        if not backfills(jobs, sim, job):
+            # Without a benefit only EASY's test holds: a cost may round to 0.
+            if kappa == 0.0:
+                continue
+            if rate < 0.0:
+                rate, benefit = stakes(jobs, sim, head, sim.free, kappa)
+            if not pays(jobs, sim, job, head, rate, benefit):
+                continue
+        sim.scratch[kept] = job
+        kept += 1
+    return kept, rate, benefit
 
 
 @kernel
-def start_paying(jobs: Jobs, sim: Sim, head: int, which: int, n: int, kappa: float) -> None:
-    """Start what may start behind the head, of n listed jobs in order `which`."""
-    free = sim.free
-    rate, benefit = -1.0, 0.0  # not known yet: few passes need them
+def start_paying(
+    jobs: Jobs, sim: Sim, head: int, which: int, n: int, kappa: float, rate: float, benefit: float
+) -> None:
+    """Start what may start behind the head, of the n jobs that `list_fitting` has kept.
+
+    They go in order `which`; `rate` and `benefit` are what it returned.
+    """
+    held, free = sim.capped, sim.free
     for taken in range(n):
         job = take_next(sim, which, n - taken, taken)
-        if jobs.processors[job] > sim.free or is_blocked(jobs, sim, job):
+        if jobs.processors[job] > sim.free or is_blocked_now(jobs, sim, job, held):
             continue
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
-        # Without a benefit only EASY's test holds: a cost may round to 0.
         elif kappa == 0.0:
             continue
         else:
             if rate < 0.0:
-                # Jobs that the sweep has started are not among the wide ones.
-                rate = rate_of_wide(jobs, sim, free)
-                benefit = kappa * (sim.shadow - sim.now + expected_of(jobs, sim, head)[0])
+                rate, benefit = stakes(jobs, sim, head, free, kappa)
             if not pays(jobs, sim, job, head, rate, benefit):
                 continue
         start_waiting(jobs, sim, job, True)
@@ -201,16 +231,17 @@ def start_paying(jobs: Jobs, sim: Sim, head: int, which: int, n: int, kappa: flo
 def cost_benefit_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
     sim.shadow = -1
+    held = sim.capped
     n = list_unblocked(jobs, sim)
     primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
-    head, n = start_unblocked(jobs, sim, primary, n)
+    head, n = start_unblocked(jobs, sim, primary, n, held)
     if head >= 0 and n > 0 and some_job_fits(sim):
         reserve(jobs, sim, head)
         kappa = kappa_behind(jobs, sim, head)
-        n = list_fitting(jobs, sim, n, kappa)
+        n, rate, benefit = list_fitting(jobs, sim, head, n, kappa, held)
         if contested:
             which = make_backfill_order(jobs, sim, primary, n)
         else:
             which = kept_backfill_order(sim)
-        start_paying(jobs, sim, head, which, n, kappa)
+        start_paying(jobs, sim, head, which, n, kappa, rate, benefit)
     return head != PICK_STARTED

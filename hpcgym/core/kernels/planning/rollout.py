@@ -98,13 +98,14 @@ def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
 def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
     """Copy a waiting job's terms and regressors; the copy updates the terms no more.
 
-    Writes the job's rows of `expected`, `expected_at` and `regressor` in the copy, and in the
-    simulation what `expect` writes.
+    Writes the job's rows of `expected`, `expected_at`, `regressed_at` and `regressor` in the copy,
+    and in the simulation what `expect` writes.
     """
     expect(jobs, sim, job)
     entry = entry_of(plan, job)
     # The copy completes no jobs of users, so `expect` never finds these terms out of date.
     plan.expected_at[entry] = plan.history_completed[jobs.user[job]]
+    plan.regressed_at[entry] = -1
     for column in range(N_TERMS):
         plan.expected[entry, column] = sim.expected[entry_of(sim, job), column]
     if is_expected(sim, EXPECT_BY_REGRESSION):

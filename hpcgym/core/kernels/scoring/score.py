@@ -27,7 +27,11 @@ from hpcgym.core.constants import (
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.scoring.user_estimates import index_score, urgent_score
+from hpcgym.core.kernels.scoring.user_estimates import (
+    index_score,
+    urgent_score,
+    weight_of_width,
+)
 from hpcgym.core.kernels.types import Jobs, Sim
 
 # Parameters of `RULE_MULTIFACTOR`.
@@ -110,7 +114,8 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
     if rule == RULE_INDEX:
         return index_score(jobs, sim, parameters_of(sim, which), job)
     if rule == RULE_URGENT:
-        return urgent_score(jobs, sim, sim.weight[which], job, wait)
+        weight = sim.weight[which]
+        return urgent_score(jobs, sim, weight, job, wait, weight_of_width(sim, weight))
     if rule == RULE_KEYS:
         return jobs.keys[job, int(sim.weight[which, 0])]
     return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
@@ -129,6 +134,13 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
             job = sim.scratch[place]
             wait = float(now - jobs.submit_time[job])
             sim.key[which, entry_of(sim, job)] = mixed_score(jobs, weight, job, wait)
+    elif rule == RULE_URGENT:
+        width = weight_of_width(sim, sim.weight[which])
+        for place in range(n):
+            job = sim.scratch[place]
+            wait = float(now - jobs.submit_time[job])
+            key = urgent_score(jobs, sim, sim.weight[which], job, wait, width)
+            sim.key[which, entry_of(sim, job)] = key
     else:
         for place in range(n):
             job = sim.scratch[place]

@@ -316,12 +316,22 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel
-def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
-    """Compute a waiting job's terms as of `now`, and return its entry, their row in `expected`."""
+def expect_anew(jobs: Jobs, sim: Sim, job: int, entry: int, n_completed: int) -> None:
+    """Compute a waiting job's terms, those of the regression too if they are needed."""
     expect(jobs, sim, job)
-    entry = entry_of(sim, job)
     if is_expected(sim, EXPECT_BY_REGRESSION):
         expect_by_regression(sim, sim.regressor[entry], sim.expected[entry])
+        sim.regressed_at[entry] = n_completed
+
+
+@kernel(inlined=True)
+def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
+    """Compute a waiting job's terms as of `now`, and return its entry, their row in `expected`."""
+    entry = entry_of(sim, job)
+    # Terms change at ends only. Between two of them passes ask for the same ones again and again.
+    n_completed = sim.n_started - sim.n_running
+    if sim.regressed_at[entry] != n_completed:
+        expect_anew(jobs, sim, job, entry, n_completed)
     return entry
 
 
@@ -346,18 +356,25 @@ def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> fl
     return weigh_terms(weight, sim.expected[expect_now(jobs, sim, job)])
 
 
+@kernel(inlined=True)
+def weight_of_width(sim: Sim, weight: Any) -> float:
+    """Return what the logarithm of the processors counts under urgency: less, the more waits."""
+    crowd = math.log(1.0 + sim.waiting_processors / float(sim.machine_processors))
+    return 1.0 - weight[CROWDING] * min(crowd, weight[MOST_CROWDING])
+
+
 @kernel
-def urgent_score(jobs: Jobs, sim: Sim, weight: Any, job: int, wait: float) -> float:
+def urgent_score(jobs: Jobs, sim: Sim, weight: Any, job: int, wait: float, width: float) -> float:
     """Return a waiting job's score by Smith's ratio with urgency; writes what `expect_now` writes.
 
-    `weight` has the parameters of the rule, an array or a tuple.
+    `weight` has the parameters of the rule, an array or a tuple, and `width` is their
+    `weight_of_width`, which is one for all jobs.
 
     Source: Specification, section 10, "Urgency".
     """
     term = sim.expected[expect_now(jobs, sim, job)]
     machine = float(sim.machine_processors)
-    crowd = min(math.log(1.0 + sim.waiting_processors / machine), weight[MOST_CROWDING])
-    total = (1.0 - weight[CROWDING] * crowd) * term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST]
+    total = width * term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST]
     total += term[TERM_REGRESSED_RUN_TIME_RATIO]
     total -= term[TERM_REGRESSED_SPEED]
     beyond = wait - weight[URGENT_AFTER]
