@@ -113,9 +113,7 @@ def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
     if head < 0:
         sim.checked_head = -1
         return 0
-    later = find_delay(jobs, sim, head)
-    sim.shadow = -1
-    return HEAD_DELAYED if later else 0
+    return HEAD_DELAYED if find_delay(jobs, sim, head) else 0
 
 
 @kernel

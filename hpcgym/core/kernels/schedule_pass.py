@@ -7,7 +7,8 @@ changes with time but cannot matter.
 Passes share some conventions. `contested` says that the orders of this instant decide; else the
 kept ones do, or any order gives the same result. A pass that can stop when the picked job starts,
 so that a new decision may be due, returns False then. Each pass writes what `start_waiting` writes,
-`scratch`, keys of orders that are not kept, and `shadow`, -1 where no head's reservation was made.
+`scratch`, keys of orders that are not kept, and `shadow` where it makes a head's reservation; only
+EASY's reads it at a later instant, and sets it to -1 where there was none.
 
 Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """

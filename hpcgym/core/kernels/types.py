@@ -166,7 +166,7 @@ class Sim(Columned):
     waiting_area: Counter  # processors times estimates of the waiting jobs, s
     phase: Counter  # PHASE_*
     settled_head: Counter  # head under which every waiting job was refused, -1 = full pass due
-    shadow: Counter  # the head's shadow time, s, -1 = not known
+    shadow: Counter  # the shadow time of the latest reservation, s; EASY sets -1 where none is
     extra: Counter  # processors left over at the shadow time
     next_decision: Counter  # s, next instant of decisions at fixed intervals
     ordered: Counter  # 1 while the keys of `PASS_ORDER` are the decided order of this pass

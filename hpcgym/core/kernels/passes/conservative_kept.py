@@ -119,9 +119,8 @@ def start_planned(jobs: Jobs, sim: Sim, n: int) -> None:
 def shift_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
     """Make a conservative pass with reservations that are kept.
 
-    Writes what `plan_starts` and `start_planned` write, and `shadow` = -1.
+    Writes what `plan_starts` and `start_planned` write.
     """
-    sim.shadow = -1
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):
         plan_starts(jobs, sim, n)

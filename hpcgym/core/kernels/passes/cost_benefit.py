@@ -230,7 +230,6 @@ def start_paying(
 @kernel
 def cost_benefit_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
-    sim.shadow = -1
     held = sim.capped
     n = list_unblocked(jobs, sim)
     primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER

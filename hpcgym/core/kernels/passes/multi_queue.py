@@ -103,9 +103,8 @@ def walk_pivots(jobs: Jobs, sim: Sim, n: int, narrow: int) -> int:
 def multi_queue_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     """Make a pass with one reservation per class; return False if it stopped at the picked job.
 
-    Writes what `walk_pivots` and `start_behind` write, keys of `PASS_ORDER`, and `shadow` = -1.
+    Writes what `walk_pivots` and `start_behind` write, and keys of `PASS_ORDER`.
     """
-    sim.shadow = -1
     n = list_eligible(jobs, sim, contested)
     narrow = count_narrow(jobs, sim, 0, n)
     if narrow == 0:

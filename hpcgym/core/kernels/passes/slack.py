@@ -130,7 +130,6 @@ def slack_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
 
     Writes what `plan_starts` and `rearrange` write, and `promise`.
     """
-    sim.shadow = -1
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):
         first = sim.first_unplanned
