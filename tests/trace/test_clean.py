@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+from hpcgym import Machine
 from hpcgym.errors import TraceError
+from hpcgym.machine import NodeType
 from hpcgym.trace import Flurry, clean, load_with_report, load_workload, read_swf
 from hpcgym.trace.clean import SDSC_SP2_FLURRIES, SENTINEL_REQUEST_S
 
 USUAL = {"submit": 0, "wait": 0, "run": 10, "given": -1, "asked": 1, "request": 20, "user": 1}
+USUAL |= {"memory": -1}
 HEADER = "; MaxProcs: 10\n; UnixStartTime: 1000\n"
 
 
@@ -24,7 +27,7 @@ def log_of_jobs(tmp_path):
             assert set(job) <= {"id", *USUAL}
             field = {"id": number} | USUAL | job
             lines.append(
-                "{id} {submit} {wait} {run} {given} -1 -1 {asked} {request} -1 1 {user} "
+                "{id} {submit} {wait} {run} {given} -1 -1 {asked} {request} {memory} 1 {user} "
                 "-1 -1 -1 -1 -1 -1".format(**field)
             )
         path = tmp_path / "log.swf"
@@ -254,3 +257,22 @@ def test_load_finds_reads_and_cleans(tmp_path, log_of_jobs):
     assert (len(workload), workload.machine_processors) == (2, 7)
     assert report.count("malformed line") == 1
     assert len(load_workload("tiny")) == 8
+
+
+@pytest.mark.parametrize("run, share", [(101, None), (102, "takes 1.0%")])
+def test_work_lost_by_killing_is_told_from_above_a_hundredth_on(log_of_jobs, run, share):
+    """Of 10,000 s of work 100 s are lost, or of one more second one more."""
+    log = log_of_jobs({"run": 9_899, "request": 9_899}, {"run": run, "request": 1})
+    _, report = clean(log)
+    said = report.cut_warning
+    assert said is None if share is None else share in said
+
+
+@pytest.mark.parametrize("has_nodes", [False, True])
+def test_what_nodes_would_take_is_advised_without_nodes_only(log_of_jobs, has_nodes):
+    log = log_of_jobs({"memory": 5}, {})
+    machine = Machine((NodeType(1, cpus=10),)) if has_nodes else None
+    _, report = clean(log, machine=machine)
+    (step,) = (one for one in report.steps if one.name == "stated in the log")
+    assert (step.jobs, "requested memory (1)" in step.detail) == (1, True)
+    assert ("a machine of nodes" in step.detail) != has_nodes
