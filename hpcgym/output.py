@@ -13,7 +13,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 from hpcgym.errors import OutputError
 
@@ -140,11 +139,8 @@ def _partial(target: Path, path: str | Path) -> Iterator[Path]:
     """
     if not target.parent.exists():
         raise OutputError(f"{path}: the folder {target.parent} does not exist; make it first")
-    for left in target.parent.glob(f".{'[0-9a-f]' * 8}-{glob.escape(target.name)}"):
-        with suppress(OSError), left.open("rb") as file:
-            if _lock(file):
-                left.unlink()
-    partial = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+    _remove_left(target)
+    partial = _beside(target)
     try:
         lock = partial.open("xb")
     except OSError as error:
@@ -152,17 +148,61 @@ def _partial(target: Path, path: str | Path) -> Iterator[Path]:
             f"{path}: cannot write in the folder {target.parent}: {_reason(error)}"
         ) from error
     with lock:
-        _lock(lock)
+        if not _lock(lock.fileno()):
+            lock.close()  # an open file cannot be renamed on Windows
         try:
             yield partial
         finally:
             partial.unlink(missing_ok=True)
 
 
-def _lock(file: IO[bytes]) -> bool:
-    """Lock a file until it is closed; tell whether no other process had."""
+@contextmanager
+def partial_folder(target: Path) -> Iterator[Path]:
+    """Create the empty folder that may be renamed to `target`, beside it; lock it meanwhile.
+
+    Removes those that killed processes have left, and at the end this one if it is still there.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    _remove_left(target)
+    partial = _beside(target)
+    partial.mkdir()
+    try:
+        with _opened(partial) as file:
+            _lock(file)
+            yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _beside(target: Path) -> Path:
+    """Return a name of an unfinished file or folder."""
+    return target.with_name(f".{secrets.token_hex(4)}-{target.name}")
+
+
+def _remove_left(target: Path) -> None:
+    """Remove unfinished files and folders that no process works on."""
+    for left in target.parent.glob(f".{'[0-9a-f]' * 8}-{glob.escape(target.name)}"):
+        with suppress(OSError), _opened(left) as file:
+            if _lock(file):
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open a file or a folder, so that it can be locked; a folder nowhere but on POSIX."""
+    file = -1 if fcntl is None else os.open(path, os.O_RDONLY)
+    try:
+        yield file
+    finally:
+        if file >= 0:
+            os.close(file)
+
+
+def _lock(file: int) -> bool:
+    """Lock an open file or folder until it is closed; tell whether no other process had."""
     if fcntl is None:
-        file.close()  # an open file cannot be renamed there
         return False
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

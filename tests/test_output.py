@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from hpcgym.errors import OutputError
-from hpcgym.output import ensure_writable, make_folder, output_folder, writing
+from hpcgym.output import (
+    ensure_writable,
+    make_folder,
+    output_folder,
+    partial_folder,
+    writing,
+)
 
 
 def names_in(folder: Path) -> list[str]:
@@ -213,3 +219,16 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(
     assert path.read_text() == "second"
     ensure_writable(tmp_path / "b.csv")
     assert names_in(tmp_path) == ["a.csv"]
+
+
+def test_folders_that_killed_processes_left_are_removed_and_others_are_not(tmp_path: Path) -> None:
+    place = tmp_path / "data"
+    left = tmp_path / ".0123abcd-data"
+    left.mkdir()
+    (left / "half").write_text("half")
+    with partial_folder(place) as unfinished:
+        assert names_in(tmp_path) == [unfinished.name]
+        with partial_folder(place) as other:
+            assert unfinished.exists()
+            other.rename(place)
+    assert names_in(tmp_path) == ["data"]

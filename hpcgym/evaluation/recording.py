@@ -12,7 +12,6 @@ Source: Minari, data set standard 0.5; Specification, section 10, "Action semant
 from __future__ import annotations
 
 import re
-import secrets
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,7 @@ from hpcgym.env.observation import EXPECTATIONS
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import EvaluationError, OutputError, refuse_unless_whole, unknown_name
 from hpcgym.evaluation.runner import AnyAgent, refuse_one_name_twice
-from hpcgym.output import make_folder
+from hpcgym.output import make_folder, partial_folder
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
@@ -112,18 +111,15 @@ def record(
     env = cast(SchedulingEnv, made.unwrapped)
     kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
-    partial = make_folder(root) / f".{secrets.token_hex(4)}-{name}"
     try:
-        partial.mkdir()
-        kept = storage.new(partial / "data", env_spec=made.spec, data_format="parquet")
-        rows = stage.fill(kept, list(product(chosen, labels)), seed)
-        how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
-        kept.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
-        _put(partial, root / name)
+        with partial_folder(make_folder(root) / name) as partial:
+            kept = storage.new(partial / "data", env_spec=made.spec, data_format="parquet")
+            rows = stage.fill(kept, list(product(chosen, labels)), seed)
+            how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
+            kept.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
+            _put(partial, root / name)
     except OSError as error:
         raise OutputError(f"{root / name}: writing failed: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     import pandas as pd
 
     return Recording(root / name, pd.DataFrame(rows))
