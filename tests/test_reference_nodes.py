@@ -464,6 +464,17 @@ def test_contiguous_crosses_no_node_outside_the_partition(simulate):
 
 
 @every_simulator
+def test_room_for_fewer_chunks_side_by_side_is_none_for_more(simulate):
+    """From 10 s on nodes 2 and 5 are taken; pairs of nodes between them are free, but not three."""
+    taken = [Job(0, 10, 10, 2), Job(1, 100, 100), Job(2, 8, 8, 2), Job(3, 100, 100)]
+    waiting = [Job(11, 9, 50, 7), Job(11, 20, 1000, 2), Job(12, 10, 10, 3)]
+    machine = one_partition([Node(1)] * 8)
+    result = simulate(machine, taken + waiting, placement="contiguous", order="LCFS")
+    assert result.starts == [0, 1, 2, 3, 111, 12, 101]
+    assert result.placements[5:] == [{0: 1, 1: 1}, {0: 1, 1: 1, 2: 1}]
+
+
+@every_simulator
 def test_an_exclusive_job_takes_empty_nodes_whole(simulate):
     jobs = [Job(0, 9, 9), Job(0, 9, 9, exclusive=True), Job(0, 9, 9, 5)]
     result = simulate(one_partition([Node(4)] * 3), jobs)

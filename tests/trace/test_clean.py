@@ -276,3 +276,9 @@ def test_what_nodes_would_take_is_advised_without_nodes_only(log_of_jobs, has_no
     (step,) = (one for one in report.steps if one.name == "stated in the log")
     assert (step.jobs, "requested memory (1)" in step.detail) == (1, True)
     assert ("a machine of nodes" in step.detail) != has_nodes
+
+
+@pytest.mark.parametrize("submit, backwards", [((5, 5, 9), 0), ((5, 4, 9), 1)])
+def test_submissions_that_go_backwards_are_counted(log_of_jobs, submit, backwards):
+    _, report = clean(log_of_jobs(*({"submit": each} for each in submit)))
+    assert report.count("submit goes backwards") == backwards
