@@ -219,3 +219,16 @@ def test_a_job_with_more_chunks_than_its_node_has_room_for_is_found_broken():
     simulator.state.placed_chunks[0, first] += 1
     with pytest.raises(HpcgymError, match=OVERUSED):
         simulator.run()
+
+
+def test_the_component_of_a_picked_job_goes_first_even_that_of_the_first_job():
+    """Jobs 0 and 1 wait for one node, 2 and 3 for another, which its number puts first."""
+    nodes = (reference_nodes.Node(1), reference_nodes.Node(1))
+    parts = tuple(reference_nodes.Partition(str(node), frozenset({node})) for node in (0, 1))
+    machine = reference_nodes.Machine(nodes, parts)
+    jobs = [reference_nodes.Job(0, 9, 9, partition=part) for part in (1, 1, 0, 0)]
+    simulator = simulator_of(workload_of(machine, jobs), decide="event")
+    assert simulator.run()
+    simulator.pick(0)
+    assert simulator.run()
+    assert (simulator.now, simulator.waiting.tolist()) == (0, [1, 2, 3])
