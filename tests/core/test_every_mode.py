@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import hpcgym
 from engines import first_difference, simulator_of
 from hpcgym.core.backfill import as_backfill
+from hpcgym.core.kernels.types import Sim
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
@@ -105,6 +106,22 @@ def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, d
     while stepped.run():
         stepped.order_by(policy)
     assert stepped.start_time.tolist() == at_once.start_time.tolist()
+
+
+@pytest.mark.parametrize("policy", ["FCFS", "SMITH-HISTORY", "SMITH-URGENT"])
+@given(data=st.data())
+def test_nothing_is_read_before_it_is_written(policy, data):
+    """Rows of a state are used again, with whatever the last simulation in them has left."""
+    workload, mode = data.draw(workloads(max_jobs=30)), data.draw(st.sampled_from(("easy", *MODES)))
+    simulator = simulator_of(workload, policy, **data.draw(settings_for(workload, mode)))
+    simulator.run()
+    starts = simulator.start_time.tolist()
+    for name, array in simulator.state.arrays.items():
+        if not getattr(Sim, name).zeros:
+            array.fill(77)
+    simulator.reset()
+    simulator.run()
+    assert simulator.start_time.tolist() == starts
 
 
 @pytest.mark.parametrize("mode", LONG)
