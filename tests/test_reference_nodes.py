@@ -464,6 +464,13 @@ def test_contiguous_crosses_no_node_outside_the_partition(simulate):
 
 
 @every_simulator
+def test_groups_are_taken_anew_for_every_job(simulate):
+    machine = one_partition([Node(1, group=group) for group in "aabbc"])
+    result = simulate(machine, [Job(0, 9, 9, 4), Job(9, 9, 9, 4)], placement="fewest-groups")
+    assert result.placements == [{0: 1, 1: 1, 2: 1, 3: 1}] * 2
+
+
+@every_simulator
 def test_room_for_fewer_chunks_side_by_side_is_none_for_more(simulate):
     """From 10 s on nodes 2 and 5 are taken; pairs of nodes between them are free, but not three."""
     taken = [Job(0, 10, 10, 2), Job(1, 100, 100), Job(2, 8, 8, 2), Job(3, 100, 100)]

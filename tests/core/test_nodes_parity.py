@@ -18,6 +18,7 @@ import reference_nodes
 from drawn_machines import Case, draw_case
 from engines import simulator_of
 from hpcgym.core import nodes
+from hpcgym.core.kernels.types import Sim
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import copy_into
 from hpcgym.core.workload import Workload
@@ -232,3 +233,16 @@ def test_the_component_of_a_picked_job_goes_first_even_that_of_the_first_job():
     simulator.pick(0)
     assert simulator.run()
     assert (simulator.now, simulator.waiting.tolist()) == (0, [1, 2, 3])
+
+
+@given(draws)
+def test_nothing_is_read_before_it_is_written(random):
+    simulator = simulator_for(draw_case(random))
+    simulator.run()
+    starts = simulator.start_time.tolist()
+    for name, array in simulator.state.arrays.items():
+        if not getattr(Sim, name).zeros:
+            array.fill(77)
+    simulator.reset()
+    simulator.run()
+    assert simulator.start_time.tolist() == starts

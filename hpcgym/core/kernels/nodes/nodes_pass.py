@@ -32,12 +32,10 @@ from hpcgym.core.constants import (
     BACKFILL_EASY,
     BACKFILL_NONE,
     BASE_ORDER,
-    BY_BASE,
     CPUS,
     LIMIT_TIER,
     N_REACHES,
     NEED_PARTITION,
-    PASS_ORDER,
     PLACE_LOWEST,
     PLACE_TIGHTEST,
 )
@@ -242,10 +240,10 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
 
 
 @kernel
-def order_left(jobs: Jobs, sim: Sim, primary: int, left: int) -> None:
+def order_left(jobs: Jobs, sim: Sim, left: int) -> None:
     """List the jobs left for step 3 in backfill order in `component_walk`, higher tiers first."""
-    which = make_backfill_order(jobs, sim, primary, left)
-    if which != primary:
+    which = make_backfill_order(jobs, sim, BASE_ORDER, left)
+    if which != BASE_ORDER:  # else they are listed in queue order
         sort_listed(sim, which, left)
     n = 0
     tier = 0
@@ -427,7 +425,7 @@ def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
 
 
 @kernel
-def component_pass(jobs: Jobs, sim: Sim, component: int, primary: int, waiting: int) -> bool:
+def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
     """Make the pass of a component; return False if it stopped at the picked job."""
     n = list_component(jobs, sim, component, waiting)
     depth = depth_of(sim)
@@ -439,7 +437,7 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, primary: int, waiting: 
         return False
     if started < n and depth > 0.0:
         left = walk_on(jobs, sim, started, n, depth)
-        order_left(jobs, sim, primary, left)
+        order_left(jobs, sim, left)
         backfill_on_nodes(jobs, sim, left)
     return True
 
@@ -451,16 +449,13 @@ def nodes_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
     waiting = list_in_order(jobs, sim, contested)
     for place in range(waiting):
         sim.walk[place] = sim.scratch[place]
-    primary = BASE_ORDER
-    if sim.ordered == 1 or (contested and sim.order_rule != BY_BASE):
-        primary = PASS_ORDER
     # The picked job's component goes first: where the job starts, the others wait for a new pick.
     picked = component_of(jobs, sim.pick) if sim.pick >= 0 else -1
     for turn in range(-1, len(sim.due)):
         component = picked if turn < 0 else turn
         if component < 0 or sim.due[component] == 0:
             continue
-        if not component_pass(jobs, sim, component, primary, waiting):
+        if not component_pass(jobs, sim, component, waiting):
             return False
         sim.due[component] = 0
     return True
