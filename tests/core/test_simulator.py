@@ -51,3 +51,11 @@ def test_the_state_of_other_jobs_is_refused():
 def test_a_threshold_that_is_no_whole_number_of_seconds_is_refused(threshold):
     with pytest.raises(PolicyError, match="whole seconds"):
         SchedulerSettings(threshold=threshold)
+
+
+def test_events_passes_and_waiting_jobs_are_counted():
+    """Two jobs wait at 0, 5 and 10 s, and one at 20 s, where the last one starts."""
+    run = [10, 10, 10]
+    ours = Simulator(Workload.from_arrays([0, 0, 5], run, run, [4, 4, 4], machine_processors=4))
+    ours.run()
+    assert ours.counts() == {"events": 5, "passes": 4, "mean_waiting": 7 / 4, "max_waiting": 2}
