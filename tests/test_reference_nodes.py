@@ -7,6 +7,7 @@ its result.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable
 from random import Random
@@ -461,6 +462,17 @@ def test_contiguous_crosses_no_node_outside_the_partition(simulate):
     )
     assert simulate(machine, [Job(0, 1, 1, 2)], placement="contiguous").placements == [{2: 1, 3: 1}]
     assert simulate(machine, [Job(0, 1, 1, 3)], placement="contiguous").refused == [0]
+
+
+@every_simulator
+@pytest.mark.parametrize(("depth", "start"), [(2, 60), (math.inf, 7)])
+def test_a_job_beyond_its_estimate_ends_now_or_with_reservations_for_all_a_second_later(
+    simulate, depth, start
+):
+    """Job 2, of a second, starts beside job 0 at 7 s only if job 1 is not expected at 7 s."""
+    jobs = [Job(0, 50, 5), Job(6, 10, 10, 2), Job(7, 1, 1)]
+    result = simulate(one_partition([Node(1)] * 2), jobs, depth=depth, kill=False)
+    assert result.starts == [0, 50, start]
 
 
 @every_simulator
