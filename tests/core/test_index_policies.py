@@ -15,6 +15,7 @@ from engines import first_difference, index_of, jobs_of, records_of_users, simul
 from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS, rings_of
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
+from hpcgym.core.kernels.scoring.online_regression import REGRESSOR_COMPLETED
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
@@ -474,3 +475,15 @@ def test_signs_are_refused_where_nothing_is_expected():
     assert simulator.run()
     with pytest.raises(PolicyError, match="SMITH expects nothing of users"):
         simulator.network_inputs()
+
+
+@pytest.mark.parametrize("completed", [999, 1000, 1001])
+def test_the_regression_counts_a_thousand_completed_jobs_at_most(completed):
+    jobs = Workload.from_arrays([0, 0], [9, 9], [9, 9], [1, 1], machine_processors=1)
+    simulator = Simulator(jobs, SchedulerSettings("SMITH-REGRESSION"), decide="event")
+    simulator.run()
+    simulator.state.history_completed[:] = completed
+    simulator.terms()
+    entry = s.FIRST_ENTRY - simulator.state.start_time[0, 0]
+    counted = simulator.state.regressor[0, entry, REGRESSOR_COMPLETED]
+    assert counted == pytest.approx(math.log(1 + min(completed, 1000)) / 7)
