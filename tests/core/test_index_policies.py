@@ -487,3 +487,12 @@ def test_the_regression_counts_a_thousand_completed_jobs_at_most(completed):
     entry = s.FIRST_ENTRY - simulator.state.start_time[0, 0]
     counted = simulator.state.regressor[0, entry, REGRESSOR_COMPLETED]
     assert counted == pytest.approx(math.log(1 + min(completed, 1000)) / 7)
+
+
+def test_terms_that_no_policy_reads_are_0_whatever_was_there_before():
+    jobs = Workload.from_arrays([0, 0], [9, 9], [9, 9], [1, 1], machine_processors=1)
+    simulator = Simulator(jobs, SchedulerSettings("SMITH-HISTORY"), decide="event")
+    simulator.run()
+    simulator.state.history_alike_term[:] = 7.0
+    _, terms = simulator.terms()
+    assert not terms[:, s.TERM_NETWORK_RUN_TIME_RATIO : s.TERM_RECENT_RUN_TIME_RATIO].any()

@@ -304,6 +304,8 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
     if not remember_alike(jobs, sim, job):
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
+        for column in range(TERM_NETWORK_RUN_TIME_RATIO, N_TERMS):
+            term[column] = 0.0
         expect_by_recent(jobs, sim, job, term)
         if is_expected(sim, EXPECT_BY_NETWORK):
             expect_by_network(jobs, sim, job, term)
