@@ -204,6 +204,14 @@ def test_jobs_without_a_slot_follow_in_the_base_order() -> None:
             assert starts(env) == expected
 
 
+def test_jobs_with_a_slot_go_before_those_without_one() -> None:
+    """The three slots show C, A and D; D takes both processors before C, the first by SAF."""
+    env = SchedulingEnv(episodes_of(contest()), action="order", n_slots=3)
+    env.reset()
+    env.step(np.array([0.5, 0.5, -0.5], dtype=np.float32))
+    assert starts(env) == [0, -1, -1, -1, 1]
+
+
 # --- weights --------------------------------------------------------------------------------------
 
 

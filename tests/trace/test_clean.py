@@ -282,3 +282,9 @@ def test_what_nodes_would_take_is_advised_without_nodes_only(log_of_jobs, has_no
 def test_submissions_that_go_backwards_are_counted(log_of_jobs, submit, backwards):
     _, report = clean(log_of_jobs(*({"submit": each} for each in submit)))
     assert report.count("submit goes backwards") == backwards
+
+
+def test_synthetic_requests_need_no_request_in_the_log(log_of_jobs):
+    log = log_of_jobs({"request": 0}, {"request": 0, "run": 5_000})
+    workload, _ = clean(log, missing_request="tsafrir")
+    assert (workload.requested_time >= workload.run_time).all()
