@@ -347,6 +347,8 @@ def _parse(content: bytes) -> pd.DataFrame | None:
     """Parse all lines at once with pandas' C reader; return None if any of them is malformed."""
     import pandas as pd
 
+    if content.count(b"\r") != content.count(b"\r\n"):
+        return None  # pandas would take a carriage return among the fields for the end of a line
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)

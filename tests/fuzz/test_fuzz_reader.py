@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import reference_swf
@@ -15,6 +15,7 @@ from hpcgym.errors import HpcgymError, TraceError
 from hpcgym.trace import find_trace, load_workload, read_swf
 
 TINY = find_trace("tiny").read_bytes()
+JOB = b" 0" * 18
 NUMBERS = (
     *("0", "1", "-1", "10", "20", "+3", "007", "1e1", "1E2", "2.5", ".5", "5.", "-0.25", "1e-3"),
     *(str(2**53 - 1), str(-(2**53) + 1), "9007199254740991.0", "1e15"),
@@ -72,7 +73,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @many(12)
-@given(logs())
+@example(content=b"%b\r%b\n" % (JOB, JOB))
+@given(content=logs())
 def test_a_drawn_log_is_read_as_the_independent_reader_does(folder: Path, content: bytes) -> None:
     check(content, folder)
 
