@@ -127,6 +127,16 @@ def test_the_very_first_job_is_shown_among_the_oldest_while_it_waits() -> None:
         assert assert_shown(env, env.step(0)[0])
 
 
+def test_the_very_first_job_is_reserved_for_if_it_alone_does_not_fit() -> None:
+    """Job 1 runs to 100 s beside three idle processors; 298 jobs of one go before job 0 of four."""
+    run = [200, 100, *[200] * 298]
+    workload = Workload.from_arrays([0] * 300, run, run, [4, *[1] * 299], machine_processors=4)
+    env = env_of(workload, rules_for(workload, action="job", n_slots=4, policy="SQF"))
+    env.reset()
+    assert assert_shown(env, env.step(0)[0])
+    assert (env._begun_state.free[0], env._slot[-1]) == (3, 0)
+
+
 def test_what_is_shown_is_that_of_a_walk_on_nodes() -> None:
     everything = reference_nodes.Partition("all", frozenset(range(4)))
     machine = reference_nodes.Machine((reference_nodes.Node(4),) * 4, (everything,))
