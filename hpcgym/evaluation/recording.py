@@ -111,15 +111,16 @@ def record(
     env = cast(SchedulingEnv, made.unwrapped)
     kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
+    place = make_folder(root) / name
     try:
-        with partial_folder(make_folder(root) / name) as partial:
+        with partial_folder(place) as partial:
             kept = storage.new(partial / "data", env_spec=made.spec, data_format="parquet")
             rows = stage.fill(kept, list(product(chosen, labels)), seed)
             how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
             kept.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
-            _put(partial, root / name)
+            _put(partial, place)
     except OSError as error:
-        raise OutputError(f"{root / name}: writing failed: {error.strerror or error}") from error
+        raise OutputError(f"{place}: writing failed: {error.strerror or error}") from error
     import pandas as pd
 
     return Recording(root / name, pd.DataFrame(rows))

@@ -188,11 +188,12 @@ def read_swf(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
         lines, bad_lines = _sort_out(content)
         if bad_lines and on_bad_line == "raise":
             more = f" (and {len(bad_lines) - 1} more such lines)" if len(bad_lines) > 1 else ""
-            raise TraceError(f"{path}:{bad_lines[0].number}: {bad_lines[0].reason}{more}")
+            why = f"{bad_lines[0].reason}{more}{_advice(content)}"
+            raise TraceError(f"{path}:{bad_lines[0].number}: {why}")
         records = _parse("\n".join(lines).encode())
     if records is None or records.empty:
         dropped = f"; {len(bad_lines)} malformed lines were dropped" if bad_lines else ""
-        raise TraceError(f"{path}: no job in this file{dropped}")
+        raise TraceError(f"{path}: no job in this file{dropped}{_advice(content)}")
     return SwfLog(log_name(path), path, header, records, bad_lines)
 
 
@@ -305,6 +306,13 @@ def read_bytes(path: Path) -> bytes:
         name = PACKINGS[path.suffix].name
         raise TraceError(f"{path}: named {path.suffix} but not {name}; unpacked logs end in .swf")
     return content
+
+
+def _advice(content: bytes) -> str:
+    """Say so if a log that cannot be read has no line feeds."""
+    if b"\n" in content or b"\r" not in content:
+        return ""
+    return "; its lines end in carriage returns alone: convert them to line feeds"
 
 
 def _lines_of(path: Path) -> list[str]:

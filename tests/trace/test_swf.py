@@ -295,3 +295,9 @@ def test_workload_laid_out_as_a_log_loads_as_itself(tmp_path):
     assert back.to_frame().equals(workload.to_frame())
     assert (back.time_offset, back.unix_start) == (workload.time_offset, workload.unix_start)
     assert back.source.header_values("Note") == ["a copy"]
+
+
+@pytest.mark.parametrize("header", ["", "; MaxProcs: 4\r"])
+def test_a_log_without_line_feeds_is_refused_with_what_to_do(log_file, header):
+    with pytest.raises(TraceError, match="carriage returns alone: convert them"):
+        read_swf(log_file(f"{header}{GOOD}\r{GOOD}\r"))
