@@ -136,6 +136,10 @@ CALLS: list[Callable[[], object]] = [
     lambda: env_of().reset(seed=1.5),  # type: ignore[arg-type]
     lambda: vector_of(10**12),
     lambda: SchedulingVectorEnv("tiny", num_envs=1, max_episode_steps=2**70),
+    lambda: SchedulingVectorEnv("tiny", num_envs=1, horizon=2**70),
+    lambda: env_of().reset(options=np.zeros(3)),  # type: ignore[arg-type]
+    lambda: env_of().reset(options=[]),  # type: ignore[arg-type]
+    lambda: vector_of(2).reset(options=np.zeros(3)),
     lambda: vector_of(2).reset(options=5),
     lambda: vector_of(2).reset(options={"episode": True}),
     lambda: hpcgym.simulate(TINY, threshold=2**70),

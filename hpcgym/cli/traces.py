@@ -15,7 +15,7 @@ from hpcgym.text_table import Kind
 _SHORT = {"memory": "mem", "queue": "queue", "partition": "part"}
 """What a log's jobs state, short enough for 80 columns."""
 
-app = typer.Typer(help="Logs: list, download, verify, check, compare.", no_args_is_help=True)
+app = typer.Typer(help="Logs: list, download, verify, check, statistics.", no_args_is_help=True)
 
 
 @app.command("list")

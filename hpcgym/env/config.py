@@ -182,10 +182,9 @@ class EnvConfig:
         """Refuse keywords that are wrong whatever the scenario is."""
         refuse_unless_whole("n_slots", self.n_slots, 1, MOST_SLOTS, ScenarioError)
         self.n_slots = int(self.n_slots)
-        if self.horizon is not None and (type(self.horizon) is not int or self.horizon < 1):
-            raise ScenarioError(
-                f"horizon must be a whole number of steps >= 1 or None, got {self.horizon!r}"
-            )
+        if self.horizon is not None:
+            refuse_unless_whole("horizon", self.horizon, 1, error=ScenarioError)
+            self.horizon = int(self.horizon)
         if self.observation not in get_args(ObservationKind):
             kinds = get_args(ObservationKind)
             raise ScenarioError(unknown_name("observation", str(self.observation), kinds))

@@ -309,7 +309,7 @@ schedule; -1 until the episode is over |
             refuse_unless_whole("a seed", seed, most=math.inf, error=ScenarioError)
             seed = int(seed)
         super().reset(seed=seed)
-        drawn = self._config.draw(options or {}, self.np_random)
+        drawn = self._config.draw({} if options is None else options, self.np_random)
         self._label, self._number, self._episode = drawn
         self._make_room(self._episode)
         jobs, sim = self._episode.jobs.address, self._sim.address

@@ -190,9 +190,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
         Source: Specification, section 10, "Episodes".
         """
-        if not isinstance(options or {}, Mapping):
+        asked = {} if options is None else options
+        if not isinstance(asked, Mapping):
             raise ScenarioError(f"reset options must be a dict, got {options!r}")
-        asked = dict(options or {})
+        asked = dict(asked)
         mask = _checked_mask(asked.pop("reset_mask", None), self.num_envs)
         if not mask.all() and not self._have_begun:
             raise ScenarioError("the first reset must be of all environments, without a reset_mask")

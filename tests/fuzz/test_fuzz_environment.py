@@ -11,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzing import many
+from hpcgym.env.action import CONTROLS
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 
 N_SLOTS = 4
-KINDS = ("weights", "order", "policy", "job")
+KINDS = ("weights", "order", "policy", "job", "controls")
+LENGTHS = {"weights": 6, "order": N_SLOTS, "controls": len(CONTROLS)}
 HOSTILE = (
     *("None", "True", "'0'", "b'0'", "0j", "[]", "{}", "[[0], [0, 0]]", "object()", "np.nan"),
     *(
@@ -48,7 +50,7 @@ NUMBERS = (0.0, -0.0, 1.0, -1.0, 1e-320, 1e308, -1e308, 3e38, 1e39, math.inf, -m
 
 def vectors(kind: str) -> st.SearchStrategy[str]:
     """Draw an array of the shape that an action has, with any numbers."""
-    n = {"weights": 6, "order": N_SLOTS}.get(kind, 1)
+    n = LENGTHS.get(kind, 1)
     numbers = st.lists(st.sampled_from(NUMBERS), min_size=n, max_size=n)
     types = st.sampled_from(("float64", "float32", "float16", "longdouble", "object"))
     return st.builds(lambda row, dtype: f"np.array({row!r}, {dtype!r})", numbers, types)
@@ -58,7 +60,7 @@ def plain(kind: str) -> st.SearchStrategy[str]:
     """Draw an action that the space has."""
     if kind in ("policy", "job"):
         return st.integers(0, 1 if kind == "policy" else N_SLOTS - 1).map(str)
-    n = 6 if kind == "weights" else N_SLOTS
+    n = LENGTHS[kind]
     rows = st.lists(st.sampled_from((-1.0, -0.5, 0.0, 0.25, 1.0)), min_size=n, max_size=n)
     return rows.map(lambda row: f"np.array({row!r})")
 

@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+import hpcgym
 import nodes_of_kernels
 import reference_nodes
 from drawn_machines import draw_case
 from engines import first_difference, workload_of
 from fuzzing import many
 from hpcgym.core.backfill import as_backfill
+from hpcgym.gang import Gang
 from reference import Job
+from reference_gang import by_seconds
+from reference_prediction import CORRECTIONS
 from strategies import THRESHOLDS_S, crowds, jobs, policies
 
 TIMES_S = (1, 2, 3, 5, 10, 11, 20, 60)
@@ -77,7 +81,10 @@ def drawn(draw: st.DrawFn) -> Case:
     }
     if as_backfill(mode).TAKES_ORDER:
         settings["backfill_order"] = draw(st.none() | policies)
-    if mode in ("none", "easy", "conservative") and draw(st.booleans()):
+    if mode == "easy" and draw(st.booleans()):
+        settings["estimates"] = draw(st.sampled_from(("recent", "doubled", "f-model:f=3,seed=1")))
+        settings["correction"] = draw(st.sampled_from(CORRECTIONS))
+    elif mode in ("none", "easy", "conservative") and draw(st.booleans()):
         settings |= {"event_semantics": "pyss", "kill_at_limit": True}
     return Case(processors, table, settings)
 
@@ -87,6 +94,19 @@ def drawn(draw: st.DrawFn) -> Case:
 def test_every_mode_starts_each_drawn_job_as_the_reference_says(case: Case) -> None:
     workload = workload_of(case.jobs, case.processors)
     assert not first_difference(workload, **case.settings)
+
+
+@many(1)
+@given(drawn(), st.integers(1, 7), st.integers(0, 6), st.sampled_from((1, 2, 3, float("inf"))))
+def test_gangs_start_and_end_as_second_by_second(
+    case: Case, quantum: int, switch: int, rows: float
+) -> None:
+    workload = workload_of(case.jobs[:10], case.processors)
+    gang = Gang(quantum, switch % quantum, rows)
+    kill = case.settings["kill_at_limit"]
+    made = hpcgym.simulate(workload, backfill=gang, kill_at_limit=kill)
+    starts, ends = by_seconds(workload, made.run_time, gang)
+    assert (made.start_time.tolist(), made.end_time.tolist()) == (starts, ends)
 
 
 @many(3)
