@@ -121,9 +121,10 @@ def check_trace(
     how: Format = "table",
 ) -> None:
     """Show what a log has and lacks, and which jobs a simulation would drop or change."""
-    from hpcgym.trace import check_log, find_trace, read_log
+    from hpcgym.trace import check_log, read_log
+    from hpcgym.trace.catalogue import find_log
 
-    log = read_log(find_trace(log_at(context, file)), on_bad_line="drop")
+    log = read_log(find_log(log_at(context, file)), on_bad_line="drop")
     found = check_log(log, machine_processors=processors)
     say(found, how)
     if how != "table":

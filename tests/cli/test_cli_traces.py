@@ -180,3 +180,13 @@ def test_statistics_of_logs_stand_side_by_side(run: Command) -> None:
     assert [line for line in table.splitlines() if line.split() == ["jobs", "8", "10,000"]]
     rows = list(csv.DictReader(io.StringIO(run("traces", "statistics", "tiny", "--format", "csv"))))
     assert {row["statistic"]: float(row["tiny"]) for row in rows}["wide"] == 7 / 8
+
+
+def test_check_refuses_another_log_under_the_name_of_a_known_one(
+    run: Command, refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / f"{VERIFIED}.swf"
+    path.write_text(LOG)
+    monkeypatch.setenv("HPCGYM_TRACES", str(tmp_path))
+    assert f"is not {VERIFIED}" in refuse("traces", "check", VERIFIED)
+    assert "MaxNodes" in run("traces", "check", path)
