@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import sys
+import traceback
 from typing import Annotated, Any
 
 import typer
@@ -45,8 +46,8 @@ class HouseGroup(TyperGroup):
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
-            where = error.filename or "standard output"
-            typer.echo(f"hpcgym: {where}: {error.strerror}", err=True)
+            where = "standard output" if _is_from_printing(error) else error.filename
+            typer.echo(f"hpcgym: {f'{where}: ' if where else ''}{error.strerror}", err=True)
             sys.exit(EXIT_ERROR)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -83,6 +84,12 @@ class HouseGroup(TyperGroup):
                 raise
             typer.echo(f"hpcgym: {text}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
+
+
+def _is_from_printing(error: OSError) -> bool:
+    """Return whether an error was raised in the libraries that print."""
+    *_, (last, _) = traceback.walk_tb(error.__traceback__)
+    return str(last.f_globals.get("__name__")).split(".")[0] in ("rich", "typer")
 
 
 app = typer.Typer(

@@ -14,6 +14,7 @@ from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
     from hpcgym.agent.ppo import Trained
+    from hpcgym.agent.ppo.checkpoint import TrainingSettings
     from hpcgym.scenario.episodes import Episodes
 
 TrainingScenarios: TypeAlias = Annotated[
@@ -87,7 +88,8 @@ def train_agent(
     name: Name = "TRAINED",
     output: Output = Path("runs/ppo"),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from the checkpoint in the folder.")
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint in the folder, if there is one."),
     ] = False,
     force: ReplaceTraining = False,
     shelf: OnShelf = False,
@@ -153,19 +155,26 @@ def train_and_write(
     playing, kept = chosen_weeks(
         scenarios, weeks or (), validation_weeks or (), config.validation_share
     )
+    asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
     with output_folder(output) as folder:
+        is_kept = (folder / CHECKPOINT).exists()
+        if is_kept and resume and not force:
+            _clear_results(folder / f"{name.casefold()}.npz", asked)
         ensure_free(name, folder, shelf=shelf, force=force)
         logs = digests_of_logs(scenarios)
-        if (folder / CHECKPOINT).exists() and not (resume or force):
+        if is_kept and not (resume or force):
             raise HpcgymError(
                 f"{folder / CHECKPOINT}: a training is kept here; go on with it by --resume, "
                 "replace it by --force, or name another folder by --output"
             )
         with _saying_how_to_go_on(folder, command):
-            if resume:
-                asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
+            if is_kept and resume:
                 trained = ppo.resume(folder, asked=asked, progress=True)
             else:
+                if resume:
+                    typer.echo(
+                        f"hpcgym: {folder}: has no checkpoint, so the training begins", err=True
+                    )
                 trained = ppo.train(
                     config,
                     playing,
@@ -180,6 +189,33 @@ def train_and_write(
             )
             card = write_agent(trained, name, folder, training, force=force)
     return trained, put_on_shelf(card, force=force) if shelf else card
+
+
+def _clear_results(weights: Path, asked: TrainingSettings) -> None:
+    """Remove the weights that a training wrote when it was killed before it wrote the card.
+
+    Raises:
+        HpcgymError: The card is there, too; or the training is another than `asked`.
+        OutputError: They cannot be removed.
+    """
+    from hpcgym.agent.ppo.checkpoint import CHECKPOINT, read_checkpoint
+
+    folder = weights.parent
+    if not weights.exists():
+        return
+    found = read_checkpoint(folder / CHECKPOINT)
+    found.settings.refuse_other(asked)
+    if not found.has_written(weights):
+        return
+    if weights.with_suffix(".toml").exists():
+        raise HpcgymError(
+            f"{folder}: is finished, so there is nothing to resume; --force begins it anew, "
+            "--resume --force goes on for more --steps or --minutes"
+        )
+    try:
+        weights.unlink()
+    except OSError as error:
+        raise OutputError(f"{weights}: cannot be replaced: {error.strerror}") from error
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The command as a whole: what starts it, what an error and an interruption look like."""
 
 import csv
+import errno
 import json
 import subprocess
 import sys
@@ -168,6 +169,18 @@ def test_no_table_is_wider_than_the_terminal(
     whole = ("/", "settings: ")  # a path is never broken in a name, settings are in one line
     tables = [line for line in printed if not any(one in line for one in whole)]
     assert max(map(len, tables)) <= columns
+
+
+def test_a_full_disk_elsewhere_is_not_blamed_on_standard_output() -> None:
+    own = typer.Typer(cls=HouseGroup)
+
+    @own.command("fill")
+    def fill() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    own.callback()(lambda: None)
+    said = CliRunner().invoke(own, ["fill"])
+    assert (said.exit_code, said.stderr) == (2, "hpcgym: No space left on device\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device on this system")

@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from hpcgym.agent.network import read_network
 from hpcgym.agent.ppo.config import PPOConfig, texts_of
 from hpcgym.agent.sb3 import HPCBatchVecEnv
-from hpcgym.errors import HpcgymError, refuse_seed
+from hpcgym.errors import CardError, HpcgymError, refuse_seed
 from hpcgym.output import writing
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.augment import Augmentation
@@ -155,6 +156,18 @@ class Checkpoint:
         for key, value in known.items():
             setattr(model, key, value)
         set_randomness(self.randomness)
+
+    def has_written(self, weights: Path) -> bool:
+        """Return whether a file holds the best network so far, or the last."""
+        try:
+            found = read_network(weights).weights
+        except CardError:
+            return False
+        networks = (self.progress[which] for which in ("best", "average"))
+        return any(
+            own.keys() == found.keys() and all(np.array_equal(own[key], found[key]) for key in own)
+            for own in networks
+        )
 
 
 def checkpoint_of(

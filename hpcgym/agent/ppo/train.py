@@ -118,14 +118,15 @@ def train(
         episodes = [AugmentedEpisodes(one, augmentation) for one in episodes]
     with _on_threads(config.threads):
         env = env_of(config, episodes)
-        if output is not None:
-            forget(Path(output))
-        model = model_of(config, env, seed, output)
-        seed_groups(env, config, seed)
-        clone_start(model, config.clone_updates, config.batch_size)
-        seed_groups(env, config, seed)
-        run = _Run(model, settings, tuple(validation), output)
-        return run.learn(progress)
+        with _written(output):
+            if output is not None:
+                forget(Path(output))
+            model = model_of(config, env, seed, output)
+            seed_groups(env, config, seed)
+            clone_start(model, config.clone_updates, config.batch_size)
+            seed_groups(env, config, seed)
+            run = _Run(model, settings, tuple(validation), output)
+            return run.learn(progress)
 
 
 def resume(
@@ -162,8 +163,8 @@ def resume(
     config = replace(settings.config, **{k: v for k, v in changes.items() if v is not None})
     _refuse_missing(config.device)
     found.env.envs.buffers.threads = min(config.threads, config.n_envs)
-    clear_after(found.logs, Path(folder))
-    with _on_threads(config.threads):
+    with _on_threads(config.threads), _written(folder):
+        clear_after(found.logs, Path(folder))
         model = model_of(config, found.env, settings.seed, folder)
         found.restore(model)
         run = _Run(model, replace(settings, config=config), found.validation, folder)
@@ -230,13 +231,6 @@ class _Run:
                 self._learn()
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self._what_is_kept()) from None
-        except OutputError:
-            raise
-        except OSError as error:  # from TensorBoard's writer
-            reason = error.strerror or error
-            raise OutputError(
-                f"{self.output}: writing failed: {reason}; the last checkpoint is untouched"
-            ) from error
         callback.state()
         is_last = config.gives == "last"
         return Trained(
@@ -256,7 +250,7 @@ class _Run:
         """Learn; where there is a folder, interruptions wait for the next checkpoint."""
         left = max(self.settings.config.steps - self.model.num_timesteps, 0)
         waits = nullcontext() if self.output is None else interruptions_wait(self.callback)
-        with waits, failures_raised_once():
+        with waits:
             self.model.learn(
                 left,
                 callback=self.callback,
@@ -289,6 +283,22 @@ def _refuse_missing(device: str) -> None:
     """Refuse a device that torch does not see; the learner would silently take the CPU."""
     if device == "cuda" and not torch.cuda.is_available():
         raise HpcgymError("torch sees no GPU, so device must be auto or cpu, got cuda")
+
+
+@contextmanager
+def _written(output: str | Path | None) -> Iterator[None]:
+    """Raise what the system, or TensorBoard's writer, cannot write as an OutputError."""
+    try:
+        with failures_raised_once():
+            yield
+    except HpcgymError:
+        raise
+    except OSError as error:
+        if output is None:
+            raise
+        kept = "; the last checkpoint is untouched" if (Path(output) / CHECKPOINT).exists() else ""
+        where, reason = error.filename or output, error.strerror or error
+        raise OutputError(f"{where}: writing failed: {reason}{kept}") from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import resource
@@ -19,6 +20,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from hpcgym.agent.npz import write_npz
+from hpcgym.agent.shelf import load_card
 from hpcgym.cli import app
 from hpcgym.errors import HpcgymError, OutputError
 from hpcgym.scenario.episodes import Episodes
@@ -304,6 +307,81 @@ def test_a_log_that_cannot_be_written_ends_a_training_in_one_line(
         ppo.train(ppo.preset("order", **SETS, steps=STEPS), TINY, validation=TINY, output=tmp_path)
     assert capfd.readouterr().err == ""
     assert checkpoint.read_checkpoint(tmp_path / "checkpoint.pt").progress["history"]
+
+
+def test_a_disk_without_any_room_ends_a_training_in_one_line_that_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    writer = import_module("tensorboard.summary.writer.record_writer").RecordWriter
+    monkeypatch.setattr(writer, "write", full)
+    said = command(tmp_path)
+    assert said.exit_code == 2
+    assert said.stderr.count("\n") == 1
+    told = (
+        f"hpcgym: {tmp_path}: writing failed: No space left on device; once that is mended, go on"
+    )
+    assert said.stderr.startswith(told)
+    assert "--resume" not in said.stderr
+
+
+def test_a_training_that_cannot_remove_an_earlier_one_ends_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = tmp_path / "events.out.tfevents.1"
+    stuck.mkdir()
+    for more in ([], ["--resume"]):
+        said = command(tmp_path, *more)
+        assert said.exit_code == 2
+        assert f"hpcgym: {stuck}: writing failed: " in said.stderr
+
+
+def test_resume_begins_a_training_that_has_no_checkpoint_yet(
+    whole: tuple[Logs, dict[str, bytes]], tmp_path: Path
+) -> None:
+    for name in ("events.out.tfevents.1", ".0123abcd-checkpoint.pt"):
+        (tmp_path / name).write_bytes(b"as far as it came")
+    said = command(tmp_path, "--resume")
+    assert said.exit_code == 0, said.output
+    assert said.stderr == f"hpcgym: {tmp_path}: has no checkpoint, so the training begins\n"
+    assert result_of(tmp_path) == whole
+
+
+def test_resume_begins_nothing_over_the_files_of_others(tmp_path: Path) -> None:
+    for name, words in (("trained.npz", "exists already"), ("checkpoint.pt", "not a checkpoint")):
+        file = tmp_path / name
+        file.write_bytes(b"nothing of the kind")
+        said = command(tmp_path, "--resume")
+        assert said.exit_code == 2
+        assert f"hpcgym: {file}: {words}" in said.stderr
+        assert [one.read_bytes() for one in tmp_path.iterdir()] == [b"nothing of the kind"]
+        file.unlink()
+
+
+def test_a_training_killed_while_it_wrote_its_results_writes_them_again_and_is_then_finished(
+    whole: tuple[Logs, dict[str, bytes]], tmp_path: Path
+) -> None:
+    assert command(tmp_path).exit_code == 0
+    card, weights = tmp_path / "trained.toml", tmp_path / "trained.npz"
+    said = command(tmp_path, "--resume")
+    assert said.exit_code == 2
+    assert f"hpcgym: {tmp_path}: is finished, so there is nothing to resume;" in said.stderr
+    card.unlink()
+    written = weights.read_bytes()
+    said = command(tmp_path, "--resume", "--seed", "4")
+    assert "seed: got 4, yet the checkpoint has 3" in said.stderr
+    with np.load(weights) as arrays:
+        other = {name: one + 1 if one.dtype == np.float32 else one for name, one in arrays.items()}
+    write_npz(tmp_path / "other.npz", other)
+    said = command(tmp_path, "--resume", "--name", "OTHER")
+    assert "other.npz: exists already" in said.stderr
+    assert weights.read_bytes() == written
+    assert command(tmp_path, "--resume").exit_code == 0
+    assert weights.read_bytes() == written
+    assert load_card(str(card)).training is not None
+    assert result_of(tmp_path) == whole
 
 
 def test_one_flipped_bit_is_found(tmp_path: Path) -> None:
