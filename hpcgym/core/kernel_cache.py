@@ -2,7 +2,8 @@
 
 Numba's own cache files belong to one installation. Two processes at once compile the same kernel
 twice, and a damaged file ends every run. Here a file is named by what it was compiled from and for,
-so all virtual environments of a user share it. It begins with a digest of the rest. A process that
+so all virtual environments of a user share it. It begins with a digest of its name and the rest, so
+that code under another kernel's name, which would crash, is not loaded either. A process that
 finds no file locks its name; another that wants the same waits. A folder that cannot be written,
 such as of an image of a container, is read alike.
 
@@ -16,6 +17,7 @@ import os
 import pickle
 import sys
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,9 @@ class KernelCache:
         try:
             if os.access(self._folder, os.W_OK):
                 data = _contents_of(result)
-                with writing(self._path(signature, result.target_context), force=True) as file:
-                    file.write_bytes(hashlib.sha256(data).digest() + data)
+                path = self._path(signature, result.target_context)
+                with writing(path, force=True) as file:
+                    file.write_bytes(digest_of(path, data) + data)
         except OutputError as error:
             print(f"hpcgym: compiled kernels cannot be kept: {error}", file=sys.stderr)
         finally:
@@ -91,9 +94,10 @@ class KernelCache:
         except OSError:
             return None
         data = content[DIGEST_BYTES:]
-        if hashlib.sha256(data).digest() == content[:DIGEST_BYTES]:
-            return _version_of(data, target)
-        print(f"hpcgym: {path} is damaged; it is compiled again", file=sys.stderr)
+        if digest_of(path, data) == content[:DIGEST_BYTES]:
+            with suppress(Exception):  # unpickling may raise anything
+                return _version_of(data, target)
+        _say_damaged(path)
         with suppress(OSError):
             path.unlink()
         return None
@@ -112,6 +116,17 @@ class KernelCache:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+def digest_of(path: Path, data: bytes) -> bytes:
+    """Return the digest of a file's contents under its own name in its own folder."""
+    return hashlib.sha256(f"{path.parent.name}/{path.name}\0".encode() + data).digest()
+
+
+@cache
+def _say_damaged(path: Path) -> None:
+    """Say so once a process, also of a file that cannot be removed."""
+    print(f"hpcgym: {path} is damaged; it is compiled again", file=sys.stderr)
 
 
 def _contents_of(result: Any) -> bytes:

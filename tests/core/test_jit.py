@@ -1,6 +1,7 @@
 """The decorator of kernels: right after an edit, quick the second time, never in the way."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from hpcgym.core import jit
+from hpcgym.core.kernel_cache import digest_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -107,24 +109,48 @@ def kept_kernels(package):
     return sorted((package.parent.parent / "cache").glob("kernels-*/*.kernel"))
 
 
-@pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "foreign"])
+@pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "foreign", "other pickle"])
 def test_a_damaged_file_is_compiled_again_and_said_once(package, damage):
     run(package)
     (file,) = kept_kernels(package)
     content = file.read_bytes()
     flipped = bytes([content[-1] ^ 1])
+    pickled = pickle.dumps("other")
     file.write_bytes(
         {
             "cut": content[:-100],
             "emptied": b"",
             "flipped": content[:-1] + flipped,
             "foreign": b"x" * 5000,
+            "other pickle": digest_of(file, pickled) + pickled,
         }[damage]
     )
     printed, said = run(package)
     assert printed == ["7", "0"]
     assert said.count("is damaged; it is compiled again") == 1
     assert run(package)[0] == ["7", "1"]
+
+
+ANOTHER = "from copied.core.callee import triple\nprint(triple(5), *triple.stats.cache_hits)\n"
+
+
+def test_a_kernel_under_the_name_of_another_is_not_loaded(package):
+    run(package, program=PROGRAM + ANOTHER)
+    one, other = kept_kernels(package)
+    shutil.copy(one, other)
+    printed, said = run(package, program=PROGRAM + ANOTHER)
+    assert (printed[0], printed[2]) == ("7", "15")
+    assert said.count(f"{other} is damaged; it is compiled again") == 1
+
+
+def test_a_damaged_file_that_cannot_be_removed_is_said_once(package):
+    run(package)
+    (file,) = kept_kernels(package)
+    file.write_bytes(b"")
+    printed, said = run(package, program=f"{READ_ONLY}os.unlink = refused\n{PROGRAM}")
+    assert printed == ["7", "0"]
+    assert said.count("is damaged; it is compiled again") == 1
+    assert file.read_bytes() == b""
 
 
 def test_another_copy_of_the_same_sources_takes_the_kernels_of_the_first(package, tmp_path):
@@ -184,9 +210,8 @@ def umask():
 
 
 def test_a_process_that_has_loaded_a_kernel_compiles_another(package):
-    another = "from copied.core.callee import triple\nprint(triple(5), *triple.stats.cache_hits)\n"
     run(package)
-    printed, said = run(package, program=PROGRAM + another)
+    printed, said = run(package, program=PROGRAM + ANOTHER)
     assert printed == ["7", "1", "15"]
     assert "compiling kernels for triple" in said
 
