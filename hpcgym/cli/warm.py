@@ -22,17 +22,19 @@ def warm(
 
     What is compiled already is left alone. All virtual environments of a user share the kernels.
     """
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
+    from concurrent.futures import as_completed
 
     from hpcgym.core.jit import CACHE_FOLDER, NOT_KEPT
     from hpcgym.core.threads import cores
+    from hpcgym.evaluation.workers import workers
 
     if CACHE_FOLDER is None or NOT_KEPT:
         raise HpcgymError(f"compiled kernels cannot be kept: {NOT_KEPT}")
     n_processes = min(processes or cores(), len(USES))
-    pool = ProcessPoolExecutor(n_processes, get_context("spawn"), initializer=_fall_silent)
-    with pool, steps(len(USES), "compiling kernels", "uses") as work:
+    with (
+        workers(n_processes, _fall_silent) as pool,
+        steps(len(USES), "compiling kernels", "uses") as work,
+    ):
         for done in as_completed([pool.submit(use) for use in USES]):
             done.result()
             work.advance()

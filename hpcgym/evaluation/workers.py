@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import signal
 import time
@@ -10,8 +11,9 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from multiprocessing.sharedctypes import RawArray
+from threading import Thread
 from typing import Any, TypeVar
 
 from hpcgym.errors import EvaluationError
@@ -85,8 +87,17 @@ _shares: MutableSequence[float] = []
 
 
 def _begin(shares: MutableSequence[float] | None, begin: Callable[..., None], *given: Any) -> None:
-    """Let Ctrl-C end a process without a traceback, then begin."""
+    """Let Ctrl-C, or the end of its parent, end a process without a traceback, then begin."""
     global _shares
     _shares = [] if shares is None else shares
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    Thread(target=_end_with_parent, daemon=True).start()
     begin(*given)
+
+
+def _end_with_parent() -> None:
+    """End this process once its parent has, which may have been killed: no task would come."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

@@ -158,26 +158,43 @@ def test_command_that_is_refused_leaves_no_folder_behind(
     assert names_in(tmp_path) == []
 
 
-def test_ctrl_c_ends_all_processes_in_one_line_and_keeps_what_had_finished(tmp_path: Path) -> None:
-    """Ctrl-C in a terminal reaches the command and the processes it has spawned alike."""
+def start_two_processes(folder: Path) -> subprocess.Popen[str]:
+    """Start a long run in two processes, and return when some weeks have finished."""
     command = ["--agents", "FCFS", "--jitter", "600", "--replicas", "300", "--processes", "2"]
     running = subprocess.Popen(
-        [sys.executable, "-m", "hpcgym", "evaluate", *command, "--output", str(tmp_path)],
+        [sys.executable, "-m", "hpcgym", "evaluate", *command, "--output", str(folder)],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
-    cache = tmp_path / UNFINISHED
+    cache = folder / UNFINISHED
     deadline = time.monotonic() + 120
     while not (cache.exists() and len(cache.read_text().splitlines()) >= 4):
         assert time.monotonic() < deadline
         assert running.poll() is None, running.communicate()[1]
         time.sleep(0.02)
+    return running
+
+
+def test_ctrl_c_ends_all_processes_in_one_line_and_keeps_what_had_finished(tmp_path: Path) -> None:
+    """Ctrl-C in a terminal reaches the command and the processes it has spawned alike."""
+    running = start_two_processes(tmp_path)
     os.killpg(running.pid, signal.SIGINT)
     _, said = running.communicate(timeout=60)
+    kept = tmp_path / UNFINISHED
     assert said == (
-        f"hpcgym: interrupted; finished weeks are kept in {cache}: "
+        f"hpcgym: interrupted; finished weeks are kept in {kept}: "
         "add --resume to go on from there\n"
     )
     assert running.returncode == 130
     assert names_in(tmp_path) == [UNFINISHED]
+
+
+def test_processes_whose_command_is_killed_end_too(tmp_path: Path) -> None:
+    running = start_two_processes(tmp_path)
+    running.kill()
+    try:
+        running.communicate(timeout=30)  # until no process holds standard error
+    except subprocess.TimeoutExpired:
+        os.killpg(running.pid, signal.SIGKILL)
+        raise
