@@ -136,7 +136,8 @@ def results_folder(
 ) -> Iterator[Path | None]:
     """Create the output folder, if one is named; after Ctrl-C, say what is kept in it.
 
-    The run cache in the folder is removed when the block ends without an error.
+    The run cache in the folder is removed when the block ends without an error. With `force` it is
+    there from the start, so that a run that is killed early can be resumed among older results.
 
     Raises:
         HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
@@ -172,6 +173,8 @@ def results_folder(
                 f"{kept}: an interrupted run kept its finished weeks here; go on from them with "
                 "--resume, or start anew with --force"
             )
+        if force:
+            kept.touch()
         try:
             yield folder
             kept.unlink(missing_ok=True)
@@ -185,12 +188,15 @@ def results_folder(
 
 
 def run_cache_in(folder: Path | None, *, resume: bool) -> Path | None:
-    """Return the run cache of the output folder; unless resumed, an earlier run's is removed."""
+    """Return the run cache of the output folder; unless resumed, an earlier run's is emptied."""
+    from hpcgym.output import writing
+
     if folder is None:
         return None
     kept = folder / UNFINISHED
     if not resume:
-        kept.unlink(missing_ok=True)
+        with writing(kept, force=True):
+            pass
     return kept
 
 

@@ -133,15 +133,17 @@ def cross_validate_agents(
     from hpcgym.evaluation.baselines import BASELINES
     from hpcgym.evaluation.cross_validation import load_agent_or_trainer
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
+    from hpcgym.scenario.load import load_scenario
 
     refuse_idle_options(context)
-    chosen = [load_agent_or_trainer(name) for name in names]
-    learns = baselines or not all(isinstance(one, RuleAgent | NamedAgent) for one in chosen)
-    why = None if learns else "with --no-baselines and no trainer"
-    refuse_idle(context, {"folds": why, "seeds": why})
-    logs = weeks_of(context, scenarios or [DEFAULT_SCENARIO])
-    figures = _figures([weeks.scenario.name for weeks in logs])
+    several = scenarios or [DEFAULT_SCENARIO]
+    figures = _figures([load_scenario(name).name for name in several])
     with results_folder(output, (*FILES[:-1], *figures), resume=resume, force=force) as folder:
+        chosen = [load_agent_or_trainer(name) for name in names]
+        learns = baselines or not all(isinstance(one, RuleAgent | NamedAgent) for one in chosen)
+        why = None if learns else "with --no-baselines and no trainer"
+        refuse_idle(context, {"folds": why, "seeds": why})
+        logs = weeks_of(context, several)
         numbers = {"jitter": jitter, "replicas": replicas, "seed": seed}
         trained = {"folds": folds, "seeds": seeds} if learns else {}
         for weeks in logs:

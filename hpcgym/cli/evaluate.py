@@ -101,8 +101,8 @@ def evaluate_agents(
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
 
     refuse_idle_options(context)
-    chosen = [load_agent(name) for given in agents for name in split_agents(given)]
     with results_folder(output, FILES, resume=resume, force=force) as folder:
+        chosen = [load_agent(name) for given in agents for name in split_agents(given)]
         (episodes,) = weeks_of(context, [scenario or DEFAULT_SCENARIO])
         show_conditions(
             context, episodes, weeks=weeks or "all", jitter=jitter, replicas=replicas, seed=seed

@@ -1,7 +1,9 @@
 """`hpcgym evaluate`, cut off: what is kept, what is said, and how it goes on."""
 
 import os
+import pkgutil
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +103,40 @@ def test_a_finished_run_has_nothing_to_resume(
 ) -> None:
     run(*COMMAND, "--output", tmp_path)
     assert "is finished, so there is nothing" in refuse(*COMMAND, "--output", tmp_path, "--resume")
+
+
+EVALUATED = "evaluate --scenario synthetic-256-weeks --agents FCFS --weeks"
+VALIDATED = "cross-validate --no-baselines --jitter 0 --replicas 0"
+
+
+@pytest.mark.parametrize(
+    ("command", "before", "after", "instant"),
+    [
+        (EVALUATED, "1-2", "3", "agent.shelf.load_agent"),
+        (EVALUATED, "1-2", "3", "evaluation.evaluate"),
+        (VALIDATED, "FCFS", "SPF", "evaluation.cross_validation.load_agent_or_trainer"),
+        (VALIDATED, "FCFS", "SPF", "evaluation.cross_validate"),
+    ],
+)
+def test_a_run_that_replaces_another_and_is_killed_early_goes_on(
+    run: Command, tmp_path: Path, command: str, before: str, after: str, instant: str
+) -> None:
+    folder, killed = tmp_path / "folder", tmp_path / "killed"
+    run(*command.split(), before, "--output", folder)
+    function = pkgutil.resolve_name(f"hpcgym.{instant}")
+
+    def copied_before(*given: object, **options: object) -> object:
+        if not killed.exists():
+            shutil.copytree(folder, killed)
+        return function(*given, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(f"hpcgym.{instant}", copied_before)
+        run(*command.split(), after, "--output", folder, "--force")
+    run(*command.split(), after, "--output", killed, "--resume")
+    assert names_in(killed) == names_in(folder)
+    for name in names_in(folder):
+        assert (killed / name).read_bytes() == (folder / name).read_bytes()
 
 
 @pytest.mark.slow
