@@ -20,6 +20,7 @@ import reference_prediction
 import reference_profile
 from hpcgym.core.constants import RULE_URGENT
 from hpcgym.core.history import RING_JOBS
+from hpcgym.core.kernels.types import Sim
 from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
 from hpcgym.core.settings import SchedulerSettings
@@ -177,6 +178,16 @@ def simulator_of(
         check_invariants=True,
         full_passes=full_passes,
     )
+
+
+def starts_again(simulator: Simulator) -> list[int]:
+    """Return the starts of a simulation that is run anew where another has left what it likes."""
+    for name, array in simulator.state.arrays.items():
+        if not getattr(Sim, name).zeros:
+            array.fill(77)
+    simulator.reset()
+    simulator.run()
+    return simulator.start_time.tolist()
 
 
 ENGINES: dict[str, Callable[..., list[Start]]] = {

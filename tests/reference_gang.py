@@ -1,7 +1,8 @@
-"""Gang scheduling in plain Python, one second after the other."""
+"""Gang scheduling in plain Python, one second after the other, and the package against it."""
 
 from fractions import Fraction
 
+import hpcgym
 from engines import jobs_of
 
 
@@ -42,3 +43,10 @@ def by_seconds(workload, run_time, gang):
             left = {j: rest - share for j, rest in left.items()}
         t += 1
     return starts, ends
+
+
+def is_as_by_seconds(workload, gang, kill):
+    """Simulate gangs, and tell whether each job starts and ends as second by second."""
+    made = hpcgym.simulate(workload, backfill=gang, kill_at_limit=kill)
+    found = made.start_time.tolist(), made.end_time.tolist()
+    return found == by_seconds(workload, made.run_time, gang)

@@ -11,7 +11,7 @@ from hpcgym.core.simulator import Simulator
 from hpcgym.errors import HpcgymError, PolicyError
 from hpcgym.gang import Gang, Matrix, simulate_gang
 from reference import Job
-from reference_gang import by_seconds
+from reference_gang import is_as_by_seconds
 from strategies import workloads
 
 
@@ -22,9 +22,7 @@ def test_gangs_start_and_end_as_second_by_second(data):
     rows = data.draw(st.sampled_from((1, 2, 3, float("inf"))))
     gang = Gang(quantum, data.draw(st.integers(0, quantum - 1)), rows)
     kill = data.draw(st.booleans())
-    made = hpcgym.simulate(workload, backfill=gang, kill_at_limit=kill)
-    starts, ends = by_seconds(workload, made.run_time, gang)
-    assert made.start_time.tolist() == starts and made.end_time.tolist() == ends
+    assert is_as_by_seconds(workload, gang, kill)
 
 
 def test_utilisation_is_that_of_the_lecture():

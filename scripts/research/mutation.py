@@ -96,9 +96,13 @@ class Mutation:
         for path, source in self.sources.items():
             (self.tree / path).write_text(probed(path, source.decode()))
         self.covering: dict[tuple[str, str, int], dict[str, float]] = {}
+        # What is kept says nothing of a function that is new.
+        functions = {
+            path: sorted({f for f, _ in of.values()}) for path, of in self.statements.items()
+        }
         with steps(len(files), "lines of tests", "test files") as work:
             for file in files:
-                key = _digest("lines", file.read_bytes())
+                key = _digest("lines", file.read_bytes(), repr(functions))
                 rows = self.journal.find(key)
                 if rows is None:
                     rows = self._lines_of(file.relative_to(self.tree).as_posix())

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
-from engines import first_difference, simulator_of
+from engines import first_difference, simulator_of, starts_again
 from hpcgym.core.backfill import as_backfill
-from hpcgym.core.kernels.types import Sim
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
@@ -116,12 +115,7 @@ def test_nothing_is_read_before_it_is_written(policy, data):
     simulator = simulator_of(workload, policy, **data.draw(settings_for(workload, mode)))
     simulator.run()
     starts = simulator.start_time.tolist()
-    for name, array in simulator.state.arrays.items():
-        if not getattr(Sim, name).zeros:
-            array.fill(77)
-    simulator.reset()
-    simulator.run()
-    assert simulator.start_time.tolist() == starts
+    assert starts_again(simulator) == starts
 
 
 @pytest.mark.parametrize("mode", LONG)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hpcgym
 import nodes_of_kernels
 import reference_nodes
 from drawn_machines import draw_case
@@ -17,7 +16,7 @@ from fuzzing import many
 from hpcgym.core.backfill import as_backfill
 from hpcgym.gang import Gang
 from reference import Job
-from reference_gang import by_seconds
+from reference_gang import is_as_by_seconds
 from reference_prediction import CORRECTIONS
 from strategies import THRESHOLDS_S, crowds, jobs, policies
 
@@ -103,10 +102,7 @@ def test_gangs_start_and_end_as_second_by_second(
 ) -> None:
     workload = workload_of(case.jobs[:10], case.processors)
     gang = Gang(quantum, switch % quantum, rows)
-    kill = case.settings["kill_at_limit"]
-    made = hpcgym.simulate(workload, backfill=gang, kill_at_limit=kill)
-    starts, ends = by_seconds(workload, made.run_time, gang)
-    assert (made.start_time.tolist(), made.end_time.tolist()) == (starts, ends)
+    assert is_as_by_seconds(workload, gang, case.settings["kill_at_limit"])
 
 
 @many(3)

@@ -7,8 +7,6 @@ their estimates, at most the number of running jobs.
 Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
-import math
-
 from hpcgym.core.constants import (
     BACKFILL_COST_BENEFIT,
     BACKFILL_MULTI_QUEUE,
@@ -36,6 +34,7 @@ from hpcgym.core.kernels.scoring.regression_update import learn_from
 from hpcgym.core.kernels.scoring.user_estimates import (
     bounded_estimate,
     expect_now,
+    expected_run_time,
     is_expected,
 )
 from hpcgym.core.kernels.scoring.user_history import record_completion
@@ -62,13 +61,6 @@ def is_capped(jobs: Jobs, sim: Sim, job: int) -> bool:
     term = sim.expected[expect_now(jobs, sim, job)]
     # In logarithms, so that a job expected to run to a request of `long` does not exceed it.
     return term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
-
-
-@kernel
-def expected_run_time(jobs: Jobs, sim: Sim, job: int) -> float:
-    """Return a waiting job's E[D], s; writes what `expect_now` writes."""
-    term = sim.expected[expect_now(jobs, sim, job)]
-    return math.exp(term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO])
 
 
 @kernel

@@ -95,7 +95,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         return True
     is_static = orders_are_static(sim)
     if jobs.nodes_pass != 0:
-        sim.shadow = sim.settled_head = -1
+        sim.settled_head = -1
         by_instant = int(sim.ordered == 1 or not is_static)
         return ask_nodes(jobs.nodes_pass, jobs, sim, NODES_PASS, by_instant) == 1
     if (

@@ -13,9 +13,9 @@ import numpy as np
 from hpcgym.core.constants import BASE_ORDER
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
-from hpcgym.core.kernels.passes.cost_benefit import expected_rate
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.running_jobs import is_capped
+from hpcgym.core.kernels.scoring.user_estimates import expected_rate
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import ControlsField
 

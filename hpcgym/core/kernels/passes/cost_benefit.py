@@ -21,8 +21,6 @@ from hpcgym.core.constants import (
     BASE_ORDER,
     NO_HEAD,
     PICK_STARTED,
-    TERM_REGRESSED_SPEED,
-    TERM_REQUEST,
 )
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
@@ -34,8 +32,8 @@ from hpcgym.core.kernels.passes.easy import (
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.running_jobs import expected_run_time, is_capped, start_waiting
-from hpcgym.core.kernels.scoring.user_estimates import expect_now
+from hpcgym.core.kernels.running_jobs import is_capped, start_waiting
+from hpcgym.core.kernels.scoring.user_estimates import expected_rate, expected_run_time
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -115,13 +113,6 @@ def start_unblocked(jobs: Jobs, sim: Sim, primary: int, n: int, held: int) -> tu
         if job == sim.pick:
             return PICK_STARTED, n - taken
     return NO_HEAD, n - taken
-
-
-@kernel
-def expected_rate(jobs: Jobs, sim: Sim, job: int) -> float:
-    """Return a waiting job's E[1/D], 1/s; writes what `expect_now` writes."""
-    term = sim.expected[expect_now(jobs, sim, job)]
-    return math.exp(term[TERM_REGRESSED_SPEED] - term[TERM_REQUEST])
 
 
 @kernel

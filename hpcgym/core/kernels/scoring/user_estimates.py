@@ -336,6 +336,20 @@ def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
 
 
 @kernel
+def expected_run_time(jobs: Jobs, sim: Sim, job: int) -> float:
+    """Return a waiting job's E[D], s; writes what `expect_now` writes."""
+    term = sim.expected[expect_now(jobs, sim, job)]
+    return math.exp(term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO])
+
+
+@kernel
+def expected_rate(jobs: Jobs, sim: Sim, job: int) -> float:
+    """Return a waiting job's E[1/D], 1/s; writes what `expect_now` writes."""
+    term = sim.expected[expect_now(jobs, sim, job)]
+    return math.exp(term[TERM_REGRESSED_SPEED] - term[TERM_REQUEST])
+
+
+@kernel
 def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
     """Return the score of an index: the weighted sum of a job's terms, added in their order.
 
