@@ -38,6 +38,9 @@ from hpcgym.scenario.episodes import Episodes
 
 FloatArray = NDArray[np.float64]
 
+Values: TypeAlias = Callable[[FloatArray], FloatArray]
+"""Gives the value of each vector, shape (n,), of shape (n, dimension)."""
+
 Searched: TypeAlias = Literal["features", "index", "score", "controls"]
 Strategy: TypeAlias = Literal["cma", "xnes"]
 Given: TypeAlias = Literal["mean", "best"]
@@ -114,8 +117,21 @@ class SearchTrainer:
         if self.gives == "best" and self.searched != "features":
             raise HpcgymError(f"gives='best' is for searched='features', not {self.searched!r}")
 
-    def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
-        """Make the agent; arguments and result as of `hpcgym.agent.trainers.Trainer`."""
+    def train(
+        self,
+        episodes: Sequence[Episodes],
+        seed: int,
+        *,
+        kept: Callable[[Values], Values] | None = None,
+    ) -> RuleAgent | NamedAgent:
+        """Make the agent; arguments and result as of `hpcgym.agent.trainers.Trainer`.
+
+        Args:
+            episodes: As there.
+            seed: As there.
+            kept: Given how vectors get their values, returns a way that remembers them; see
+                `hpcgym.evaluation.kept_values`.
+        """
         refuse_seed(seed)
         with steps(len(episodes) + 2 if self.network else 1, f"training {self.name}") as work:
             network, samples = None, []
@@ -125,7 +141,7 @@ class SearchTrainer:
             if self.network:
                 network = fit_network(samples, seed)
                 work.advance()
-            found = self.search(episodes, np.random.default_rng(seed), network)
+            found = self.search(episodes, np.random.default_rng(seed), network, kept)
         if self.searched == "features":
             return weights_agent(found, episodes, name=self.name)
         if self.searched == "controls":
@@ -139,6 +155,7 @@ class SearchTrainer:
         episodes: Sequence[Episodes],
         generator: np.random.Generator,
         network: FloatArray | None = None,
+        kept: Callable[[Values], Values] | None = None,
     ) -> FloatArray:
         """Return the numbers found on the weeks of one log or of several; features have L1 norm 1.
 
@@ -159,12 +176,10 @@ class SearchTrainer:
                     return objective.of_rules([self._controlled(one) for one in asked])
                 return objective([self._policy(one, network) for one in asked])
 
-            found = self._minimise(values_of, generator)
+            found = self._minimise(kept(values_of) if kept else values_of, generator)
         return found / np.abs(found).sum() if self.searched == "features" else found
 
-    def _minimise(
-        self, values_of: Callable[[FloatArray], FloatArray], generator: np.random.Generator
-    ) -> FloatArray:
+    def _minimise(self, values_of: Values, generator: np.random.Generator) -> FloatArray:
         """Ask the strategy for candidates and tell it their values, until enough are tried."""
         best, least, n_done = self._start(), np.inf, 0
         if self.gives == "best":

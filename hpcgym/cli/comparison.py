@@ -132,12 +132,26 @@ def output_option(files: Sequence[str]) -> Any:
 
 @contextmanager
 def results_folder(
-    output: Path | None, files: Sequence[str], *, resume: bool, force: bool
+    output: Path | None,
+    files: Sequence[str],
+    *,
+    resume: bool,
+    force: bool,
+    unfinished: str = UNFINISHED,
+    part: str = "week",
 ) -> Iterator[Path | None]:
     """Create the output folder, if one is named; after Ctrl-C, say what is kept in it.
 
     The run cache in the folder is removed when the block ends without an error. With `force` it is
     there from the start, so that a run that is killed early can be resumed among older results.
+
+    Args:
+        output: The folder.
+        files: Names of the files that a finished run has written.
+        resume: Whether to go on with an interrupted run.
+        force: Whether to replace files, and to begin anew without `resume`.
+        unfinished: Name of the run cache.
+        part: What the run cache keeps, in the singular.
 
     Raises:
         HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
@@ -156,7 +170,7 @@ def results_folder(
             ) from None
         return
     with output_folder(output) as folder:
-        kept = folder / UNFINISHED
+        kept = folder / unfinished
         if (
             resume
             and not (force or kept.exists())
@@ -170,7 +184,7 @@ def results_folder(
             ensure_writable(folder / name, force=replaced)
         if kept.exists() and not (resume or force):
             raise HpcgymError(
-                f"{kept}: an interrupted run kept its finished weeks here; go on from them with "
+                f"{kept}: an interrupted run kept its finished {part}s here; go on from them with "
                 "--resume, or start anew with --force"
             )
         if force:
@@ -180,20 +194,22 @@ def results_folder(
             kept.unlink(missing_ok=True)
         except KeyboardInterrupt:
             is_kept = kept.exists() and kept.stat().st_size > 0
-            what = f"finished weeks are kept in {kept}: add --resume to go on from there"
-            raise KeyboardInterrupt(what if is_kept else "no week had finished") from None
+            what = f"finished {part}s are kept in {kept}: add --resume to go on from there"
+            raise KeyboardInterrupt(what if is_kept else f"no {part} had finished") from None
         finally:
             if kept.exists() and kept.stat().st_size == 0:
                 kept.unlink()
 
 
-def run_cache_in(folder: Path | None, *, resume: bool) -> Path | None:
+def run_cache_in(
+    folder: Path | None, *, resume: bool, unfinished: str = UNFINISHED
+) -> Path | None:
     """Return the run cache of the output folder; unless resumed, an earlier run's is emptied."""
     from hpcgym.output import writing
 
     if folder is None:
         return None
-    kept = folder / UNFINISHED
+    kept = folder / unfinished
     if not resume:
         with writing(kept, force=True):
             pass

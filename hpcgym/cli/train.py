@@ -224,8 +224,7 @@ def _saying_how_to_go_on(folder: Path, command: str) -> Iterator[None]:
     from hpcgym.agent.ppo.checkpoint import CHECKPOINT
 
     def again() -> str:
-        is_kept, words = (folder / CHECKPOINT).exists(), shlex.split(command)
-        return command if not is_kept or "--resume" in words else f"{command} --resume"
+        return f"{command} --resume" if (folder / CHECKPOINT).exists() else command
 
     try:
         yield
@@ -255,11 +254,11 @@ def chosen_weeks(
 
 
 def command_line(context: typer.Context) -> str:
-    """Return the command with the options that were given, as a card records it."""
+    """Return the command with the options that were given but `--resume`, as a card records it."""
     words = ["hpcgym", str(context.info_name)]
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
-        if source is None or source.name != "COMMANDLINE":
+        if source is None or source.name != "COMMANDLINE" or parameter.name == "resume":
             continue
         given = context.params[str(parameter.name)]
         for one in given if isinstance(given, list | tuple) else [given]:

@@ -6,10 +6,11 @@ import shlex
 import time
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from hpcgym.cli.comparison import results_folder, run_cache_in
 from hpcgym.cli.train import (
     Name,
     OnShelf,
@@ -25,6 +26,13 @@ from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.agent.trainers import Trainer
+
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Go on with an interrupted search in the folder.")
+]
+
+UNFINISHED = ".unfinished.jsonl"
+"""What the name of the file ends in that keeps a search until its card is written."""
 
 KEYS = ("strategy", "evaluations")
 """Fields of a trainer that options set."""
@@ -48,19 +56,24 @@ def tune_agent(
     seed: Seed = 0,
     name: Name = "TUNED",
     output: Output = Path("runs/tuned"),
+    resume: Resume = False,
     force: ReplaceCard = False,
     shelf: OnShelf = False,
 ) -> None:
     """Search the weights of an order on weeks of one or more logs; write the agent's card.
+
+    A search that is cut off keeps the values of its vectors; the same command with --resume goes on
+    from there. A trainer of your own begins anew.
 
     `hpcgym evaluate --agents runs/tuned/NAME.toml` runs the agent, and never on a week of its
     training. A trainer of your own may make a rule, weights of the features or an index; cards
     state no others.
     """
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
+    from hpcgym.agent.search import SearchTrainer
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
-    from hpcgym.output import output_folder
+    from hpcgym.evaluation.kept_values import KeptValues
 
     given = {"strategy": strategy, "evaluations": evaluations}
     chosen = chosen_trainer(trainer, {key: one for key, one in given.items() if one is not None})
@@ -69,23 +82,38 @@ def tune_agent(
     }
     words = [word for key, value in defaults.items() for word in (f"--{key}", str(value))]
     sets = left_of_each_log(scenarios, weeks or [])
-    with output_folder(output) as folder:
-        ensure_free(name, folder, shelf=shelf, force=force)
+    stem = name.casefold()
+    unfinished = f"{stem}{UNFINISHED}"
+    with results_folder(
+        output,
+        [f"{stem}.toml"],
+        resume=resume,
+        force=force,
+        unfinished=unfinished,
+        part="generation",
+    ) as folder:
+        assert folder is not None
+        replaced = force or (resume and (folder / unfinished).exists())
+        ensure_free(name, folder, shelf=shelf, force=replaced)
         logs = digests_of_logs(scenarios)
-        began = time.monotonic()
-        try:
+        path = run_cache_in(folder, resume=resume, unfinished=unfinished)
+        assert path is not None
+        began, seconds = time.monotonic(), 0.0
+        if isinstance(chosen, SearchTrainer):
+            kept = KeptValues(path, chosen, sets, seed)
+            agent = chosen.train(sets, seed, kept=kept)
+            seconds = kept.seconds
+        else:
             agent = chosen.train(sets, seed)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("nothing was written") from None
         training = Training(
             {one.scenario.name: one.numbers for one in sets},
             seed,
-            time.monotonic() - began,
+            seconds + time.monotonic() - began,
             version_of_code(),
             shlex.join([*shlex.split(command_line(context)), *words]),
             logs,
         )
-        card = write_agent(agent, name, folder, training, force=force)
+        card = write_agent(agent, name, folder, training, force=replaced)
     typer.echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
     if shelf:
         typer.echo(f"wrote {put_on_shelf(card, force=force)}")

@@ -30,7 +30,7 @@ from hpcgym.evaluation.baselines import (
 )
 from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.run_cache import Row, digest, digest_of_weeks
 from hpcgym.evaluation.runner import RATIO_BASELINE, AnyAgent, refuse_namesake
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
@@ -154,7 +154,7 @@ class CrossValidationPlan:
                 log.set_apart(fold.training, held_out=fold.test)
                 for log, fold in zip(self.logs, folds, strict=True)
             ]
-            digests = [_digest_of(one) for one in handed]
+            digests = [digest_of_weeks(one) for one in handed]
             for seed in range(self.n_seeds):
                 what = (trainer.name, repr(trainer), seed)
                 key = digest(handed[0].workload(0), digests, what)
@@ -200,12 +200,6 @@ class CrossValidationPlan:
             "steps": trained.agent.steps if isinstance(trained.agent, NamedAgent) else None,
             "made": trained.agent.policy.name if isinstance(trained.agent, RuleAgent) else "",
         }
-
-
-def _digest_of(handed: Episodes) -> str:
-    """Digest what a trainer is given of one log."""
-    jobs = [digest(handed.workload(week)) for week in range(len(handed))]
-    return digest(handed.workload(0), jobs, handed.settings, handed.numbers)
 
 
 def _train(trainer: Trainer, handed: Sequence[Episodes], seed: int) -> object:

@@ -16,6 +16,7 @@ from typing import Any
 
 from hpcgym.core.workload import NODE_COLUMNS, Workload
 from hpcgym.errors import EvaluationError, OutputError
+from hpcgym.scenario.episodes import Episodes
 
 Row = dict[str, Any]
 
@@ -57,6 +58,10 @@ class RunCache:
         if cut_off:
             with self.path.open("r+b") as file:
                 file.truncate(len(content) - len(cut_off))
+
+    def __len__(self) -> int:
+        """Return how many digests have rows."""
+        return len(self._done)
 
     def find(self, key: str) -> list[Row] | None:
         """Return the rows kept under a digest, equal to those given to `keep`, or None."""
@@ -130,6 +135,12 @@ def digest(workload: Workload, *others: object) -> str:
     for array in (*columns, *asked, *workload.history):
         found.update(array.tobytes())
     return found.hexdigest()
+
+
+def digest_of_weeks(episodes: Episodes) -> str:
+    """Digest the weeks of a log, the scheduler that runs them, and hpcgym's sources."""
+    jobs = [digest(episodes.workload(week)) for week in range(len(episodes))]
+    return digest(episodes.workload(0), jobs, episodes.settings, episodes.numbers)
 
 
 def source_digest(package: Path) -> str:

@@ -373,3 +373,82 @@ def test_a_search_of_no_controls_gives_the_agent_on_the_shelf(weeks):
 def test_controls_need_a_mode_with_numbers(tmp_path):
     with pytest.raises(HpcgymError, match="controls change a cap or a cost, not backfill 'easy'"):
         SearchTrainer("MINE", "controls", backfill="easy")
+
+
+# --- A search that is cut off ---------------------------------------------------------------------
+
+BRIEF = ("--trainer", "tuned-history", "--scenario", "tiny", "--weeks", 1, "--evaluations", 40)
+KEPT = "tuned.unfinished.jsonl"
+
+
+def stop_after(patch, generations):
+    """Press Ctrl-C in an objective; return the list of those that were computed before."""
+    computed = []
+    objective = Objective.__call__
+
+    def counted(self, policies):
+        if len(computed) == generations:
+            raise KeyboardInterrupt
+        computed.append(len(policies))
+        return objective(self, policies)
+
+    patch.setattr(Objective, "__call__", counted)
+    return computed
+
+
+def card_but_seconds(folder):
+    lines = (folder / "tuned.toml").read_text().replace(str(folder), "FOLDER").splitlines()
+    return [line for line in lines if not line.startswith("seconds")]
+
+
+def interrupted_search(folder, *options):
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, 2)
+        done = CliRunner().invoke(app, ["tune", *map(str, BRIEF), "-o", str(folder), *options])
+    assert done.exit_code == 130
+    return done.stderr
+
+
+def test_a_search_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
+    whole, cut_off = tmp_path / "whole", tmp_path / "cut_off"
+    tune(*BRIEF, "-o", whole)
+    assert f"finished generations are kept in {cut_off / KEPT}" in interrupted_search(cut_off)
+    assert [one.name for one in cut_off.iterdir()] == [KEPT]
+    said = tune(*BRIEF, "-o", cut_off, check=False)
+    assert all(word in said for word in (KEPT, "--resume", "--force"))
+    computed = stop_after(monkeypatch, 100)
+    tune(*BRIEF, "-o", cut_off, "--resume")
+    n_generations = len(computed) + 2
+    assert card_but_seconds(cut_off) == card_but_seconds(whole)
+    assert [one.name for one in cut_off.iterdir()] == ["tuned.toml"]
+    assert "nothing to resume" in tune(*BRIEF, "-o", cut_off, "--resume", check=False)
+    computed.clear()
+    tune(*BRIEF, "-o", cut_off, "--force")
+    assert len(computed) == n_generations > 3
+
+
+@pytest.mark.parametrize("other", [("--seed", 1), ("--evaluations", 50)])
+def test_another_search_is_not_gone_on_with(tmp_path, other):
+    interrupted_search(tmp_path)
+    before = (tmp_path / KEPT).read_text()
+    assert "keeps another search" in tune(*BRIEF, *other, "-o", tmp_path, "--resume", check=False)
+    assert (tmp_path / KEPT).read_text() == before
+    tune(*BRIEF, *other, "-o", tmp_path, "--force")
+    assert [one.name for one in tmp_path.iterdir()] == ["tuned.toml"]
+
+
+def test_a_search_that_was_not_begun_begins(tmp_path):
+    tune(*BRIEF, "-o", tmp_path, "--resume")
+    assert load_agent(str(tmp_path / "tuned.toml")).training.seconds > 0
+
+
+def test_a_search_goes_on_among_the_files_that_it_had_written(tmp_path):
+    """As when it is killed between its card and the end."""
+    whole = tmp_path / "whole"
+    interrupted_search(tmp_path)
+    kept = (tmp_path / KEPT).read_text()
+    tune(*BRIEF, "-o", tmp_path, "--resume")
+    (tmp_path / KEPT).write_text(kept)
+    tune(*BRIEF, "-o", tmp_path, "--resume")
+    tune(*BRIEF, "-o", whole)
+    assert card_but_seconds(tmp_path) == card_but_seconds(whole)

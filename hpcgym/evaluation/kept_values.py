@@ -1,0 +1,71 @@
+"""Values of the vectors that a search has tried, kept in a file, so that the search can go on.
+
+A search draws the same vectors again from the same seed. Those whose values are kept are not
+simulated again, so a search that goes on finds what one finds that was not cut off, to the bit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.agent.search import SearchTrainer, Values
+from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.run_cache import RunCache, digest, digest_of_weeks
+from hpcgym.scenario.episodes import Episodes
+
+
+class KeptValues:
+    """Puts a file between a search and its objective.
+
+    Args:
+        path: A run cache; created if it is not there.
+        trainer: Who searches.
+        episodes: Training weeks of each log.
+        seed: Seed of the search.
+
+    Attributes:
+        seconds: What the kept values took that this search did not compute, s.
+
+    Raises:
+        EvaluationError: The file is no run cache, is damaged, or keeps another search.
+        OutputError: It cannot be read or written.
+    """
+
+    def __init__(
+        self, path: Path, trainer: SearchTrainer, episodes: Sequence[Episodes], seed: int
+    ) -> None:
+        self.seconds = 0.0
+        self._cache = RunCache(path)
+        self._weeks = [digest_of_weeks(one) for one in episodes]
+        self._first = episodes[0].workload(0)
+        self._settings = (repr(trainer), seed)
+        self._search = digest(self._first, self._weeks, self._settings)
+        if len(self._cache) and self._cache.find(self._search) is None:
+            raise EvaluationError(
+                f"{path}: keeps another search: its scenarios, weeks, trainer, seed or version of "
+                "hpcgym differ; start anew with --force, or name another folder by --output"
+            )
+
+    def __call__(self, values_of: Values) -> Values:
+        """Return what gives kept values, and computes and keeps all others."""
+
+        def remembered(asked: NDArray[np.float64]) -> NDArray[np.float64]:
+            key = digest(self._first, self._weeks, self._settings, asked.tobytes())
+            rows = self._cache.find(key)
+            if rows is None:
+                begun = time.monotonic()
+                values = values_of(asked)
+                seconds = time.monotonic() - begun
+                if not len(self._cache):
+                    self._cache.keep(self._search, [])
+                self._cache.keep(key, [{"values": values.tolist(), "seconds": seconds}])
+                return values
+            self.seconds += rows[0]["seconds"]
+            return np.array(rows[0]["values"])
+
+        return remembered
