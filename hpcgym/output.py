@@ -156,37 +156,49 @@ def _partial(target: Path, path: str | Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
-@contextmanager
-def partial_folder(target: Path) -> Iterator[Path]:
-    """Create the empty folder that may be renamed to `target`, beside it; lock it meanwhile.
+def unfinished_of(target: Path) -> Path:
+    """Return where a folder is made until it is finished."""
+    return target.with_name(f".{target.name}-unfinished")
 
-    Removes those that killed processes have left, and at the end this one if it is still there.
+
+@contextmanager
+def unfinished_folder(target: Path) -> Iterator[Path]:
+    """Make the folder that may be renamed to `target`, or take one that was left, and lock it.
+
+    What is in it stays there if the block fails, but an empty folder goes.
 
     Raises:
-        OSError: It cannot be made.
+        OutputError: Another process works on it, or it cannot be made.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     with unfinished_folder(Path(place, "data")) as folder:
+        ...         print(folder.name)
+        .data-unfinished
     """
-    _remove_left(target)
-    partial = _beside(target)
-    partial.mkdir()
+    folder = make_folder(unfinished_of(target))
     try:
-        with _opened(partial) as file:
-            _lock(file)
-            yield partial
+        with _opened(folder) as file:
+            if fcntl is not None and not _lock(file):
+                raise OutputError(f"{folder}: another process writes {target.name} at the moment")
+            yield folder
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _beside(target: Path) -> Path:
-    """Return a name of an unfinished file or folder."""
+    """Return a name of an unfinished file."""
     return target.with_name(f".{secrets.token_hex(4)}-{target.name}")
 
 
 def _remove_left(target: Path) -> None:
-    """Remove unfinished files and folders that no process works on."""
+    """Remove unfinished files that no process works on."""
     for left in target.parent.glob(f".{'[0-9a-f]' * 8}-{glob.escape(target.name)}"):
         with suppress(OSError), _opened(left) as file:
             if _lock(file):
-                shutil.rmtree(left) if left.is_dir() else left.unlink()
+                left.unlink()
 
 
 @contextmanager

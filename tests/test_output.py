@@ -11,7 +11,7 @@ from hpcgym.output import (
     ensure_writable,
     make_folder,
     output_folder,
-    partial_folder,
+    unfinished_folder,
     writing,
 )
 
@@ -221,14 +221,17 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(
     assert names_in(tmp_path) == ["a.csv"]
 
 
-def test_folders_that_killed_processes_left_are_removed_and_others_are_not(tmp_path: Path) -> None:
+def test_an_unfinished_folder_stays_until_it_is_empty_or_renamed(tmp_path: Path) -> None:
     place = tmp_path / "data"
-    left = tmp_path / ".0123abcd-data"
-    left.mkdir()
-    (left / "half").write_text("half")
-    with partial_folder(place) as unfinished:
-        assert names_in(tmp_path) == [unfinished.name]
-        with partial_folder(place) as other:
-            assert unfinished.exists()
-            other.rename(place)
+    with unfinished_folder(place) as folder:
+        assert names_in(tmp_path) == [".data-unfinished"]
+    assert names_in(tmp_path) == []
+    with pytest.raises(ZeroDivisionError), unfinished_folder(place) as folder:
+        (folder / "half").write_text("half")
+        _ = 1 / 0
+    with unfinished_folder(place) as folder:
+        assert names_in(folder) == ["half"]
+        with pytest.raises(OutputError, match="another process"), unfinished_folder(place):
+            pass
+        folder.rename(place)
     assert names_in(tmp_path) == ["data"]

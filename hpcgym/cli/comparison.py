@@ -201,9 +201,7 @@ def results_folder(
                 kept.unlink()
 
 
-def run_cache_in(
-    folder: Path | None, *, resume: bool, unfinished: str = UNFINISHED
-) -> Path | None:
+def run_cache_in(folder: Path | None, *, resume: bool, unfinished: str = UNFINISHED) -> Path | None:
     """Return the run cache of the output folder; unless resumed, an earlier run's is emptied."""
     from hpcgym.output import writing
 

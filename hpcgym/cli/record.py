@@ -43,12 +43,21 @@ def record_episodes(
         typer.Option("--output", "-o", help="Folder of data sets; default Minari's own."),
     ] = None,
     how: Format = "table",
-    force: Annotated[bool, typer.Option("--force", help="Replace a data set.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from what an interrupted recording kept.")
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", help="Replace a data set and, without --resume, what was interrupted."
+        ),
+    ] = False,
 ) -> None:
     """Play agents on weeks of a scenario, and write a Minari data set in Parquet.
 
     `minari.MinariDataset("FOLDER/NAME/data")` reads it, and so does `minari.load_dataset("NAME")`
-    from Minari's own folder. Needs the extra `record`.
+    from Minari's own folder. Needs the extra `record`. A recording that is interrupted keeps its
+    finished episodes; the same command with --resume goes on from there.
     """
     from hpcgym.cli.evaluate import split_agents
     from hpcgym.evaluation import record
@@ -63,6 +72,7 @@ def record_episodes(
         epsilon=epsilon,
         seed=seed,
         folder=output,
+        resume=resume,
         force=force,
         n_slots=n_slots,
         observation=observation,

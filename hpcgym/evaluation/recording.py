@@ -29,9 +29,16 @@ from hpcgym.agent.shelf import load_agent
 from hpcgym.core.policy import as_policy
 from hpcgym.env.observation import EXPECTATIONS
 from hpcgym.env.scheduling import SchedulingEnv
-from hpcgym.errors import EvaluationError, OutputError, refuse_unless_whole, unknown_name
+from hpcgym.errors import (
+    EvaluationError,
+    HpcgymError,
+    OutputError,
+    refuse_unless_whole,
+    unknown_name,
+)
+from hpcgym.evaluation.run_cache import RunCache, digest, digest_of_weeks
 from hpcgym.evaluation.runner import AnyAgent, refuse_one_name_twice
-from hpcgym.output import make_folder, partial_folder
+from hpcgym.output import make_folder, unfinished_folder, unfinished_of
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 
@@ -39,6 +46,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ACTIONS = ("own", "policy", "order", "job")
+
+KEPT = "unfinished.jsonl"
+"""Run cache of finished episodes in the folder of a recording until all are."""
 
 NAME = re.compile(r"[-\w]+-v\d+")
 MOST_DECISIONS = 2**17 - 1
@@ -69,9 +79,12 @@ def record(
     epsilon: float = 0.0,
     seed: int = 0,
     folder: str | Path | None = None,
+    resume: bool = False,
     force: bool = False,
 ) -> Recording:
     """Play each agent on each week, and write the episodes as a Minari data set.
+
+    A recording that is cut off keeps its finished episodes in a hidden folder beside its place.
 
     Args:
         agents: As of `hpcgym.evaluate`; all must play in the same environment.
@@ -84,46 +97,162 @@ def record(
         epsilon: Share of decisions that are taken at random in place of the agent's.
         seed: Seed of the first episode; each later one has the next.
         folder: Folder of data sets; default Minari's own.
-        force: Whether to replace a data set of this name.
+        resume: Whether to go on from what a recording kept that was cut off.
+        force: Whether to replace a data set of this name and, without `resume`, what was kept.
 
     Raises:
         EvaluationError: A number or name out of range, agents that need different environments, or
             Minari is not installed.
         CardError: No such agent.
         ScenarioError: No such scenario or week, or a rule that no step runs.
-        OutputError: The data set exists already, or cannot be written.
+        OutputError: The data set, or a recording that was cut off, exists already; or it cannot be
+            written.
     """
     _refuse(name, action, epsilon, seed)
     storage = _storage()
-    root = _root(folder)
-    if (root / name).exists() and not force:
-        raise OutputError(
-            f"{root / name}: exists already; name another, or replace it with force (--force)"
-        )
+    place = _root(folder) / name
+    _refuse_unasked(place, resume=resume, force=force)
     chosen = [load_agent(one) if isinstance(one, str) else one for one in agents]
     refuse_one_name_twice(chosen)
     keywords = _common_keywords(chosen, action, n_slots, observation)
     every = Episodes(scenario)
-    labels = (every if weeks is None else every.select(weeks)).labels
+    played = every if weeks is None else every.select(weeks)
     of_file = str(scenario).endswith(".toml")  # which the data set must name from anywhere
     source = str(Path(scenario).resolve() if of_file else scenario)
     made = gymnasium.make("HPCBatch-v0", scenario=source, **keywords)
     env = cast(SchedulingEnv, made.unwrapped)
     kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
-    place = make_folder(root) / name
-    try:
-        with partial_folder(place) as partial:
-            kept = storage.new(partial / "data", env_spec=made.spec, data_format="parquet")
-            rows = stage.fill(kept, list(product(chosen, labels)), seed)
-            how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
-            kept.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
-            _put(partial, place)
-    except OSError as error:
-        raise OutputError(f"{place}: writing failed: {error.strerror or error}") from error
+    how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
+    needs = [_needs_of(agent) for agent in chosen]
+    key = digest(played.workload(0), digest_of_weeks(played), how, needs, sorted(keywords.items()))
+    make_folder(place.parent)
+    with unfinished_folder(place) as partial:
+        if not resume:
+            _clear(partial)
+        kept = _Kept(partial, key)
+        try:
+            data = kept.open(storage, made.spec)
+            tasks = list(product(chosen, played.labels))
+            rows = stage.fill(data, tasks, seed, kept)
+            data.update_metadata(_metadata(name, [agent.name for agent in chosen], **how))
+            kept.put_at(place)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(kept.left()) from None
+        except OutputError as error:
+            raise OutputError(f"{error}; {kept.left()}") from error
+        except OSError as error:
+            reason = error.strerror or error
+            raise OutputError(f"{place}: writing failed: {reason}; {kept.left()}") from error
+        except HpcgymError:
+            _clear(partial)
+            raise
     import pandas as pd
 
-    return Recording(root / name, pd.DataFrame(rows))
+    return Recording(place, pd.DataFrame(rows))
+
+
+def _needs_of(agent: AnyAgent) -> object:
+    """Return what a recording depends on of an agent, the same text in every process."""
+    if isinstance(agent, RuleAgent):
+        return agent
+    return agent.name, sorted(agent.env_keywords.items())
+
+
+def _refuse_unasked(place: Path, *, resume: bool, force: bool) -> None:
+    """Refuse to replace a data set, or what a recording kept, that nobody asked to replace."""
+    unfinished = unfinished_of(place)
+    is_kept = (unfinished / KEPT).exists() and (unfinished / KEPT).stat().st_size > 0
+    if is_kept and not (resume or force):
+        raise OutputError(
+            f"{unfinished}: a recording that was cut off kept its finished episodes here; go on "
+            "from them with resume (--resume), or begin anew with force (--force)"
+        )
+    if not place.exists() or force or (resume and is_kept):
+        return
+    if resume:
+        (place / KEPT).unlink(missing_ok=True)
+        raise OutputError(
+            f"{place}: is finished, so there is nothing to resume; force (--force) records it anew"
+        )
+    raise OutputError(f"{place}: exists already; name another, or replace it with force (--force)")
+
+
+class _Kept:
+    """What a recording has finished, in the folder that becomes its data set.
+
+    Args:
+        folder: The folder.
+        key: Digest of all that decides the recording.
+
+    Attributes:
+        rows: A row about each finished episode.
+
+    Raises:
+        EvaluationError: The folder keeps another recording.
+        OutputError: It cannot be read or written.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.folder, self._key = folder, key
+        self._cache = RunCache(folder / KEPT)
+        self.rows: list[dict[str, Any]] = []
+        while (found := self._cache.find(self._key_of(len(self.rows)))) is not None:
+            self.rows += found
+        if len(self._cache) and not self.rows:
+            raise EvaluationError(
+                f"{folder}: keeps another recording: its agents, weeks, options or version of "
+                "hpcgym differ; begin anew with force (--force), or choose another name"
+            )
+
+    def _key_of(self, episode: int) -> str:
+        """Return the key of an episode's row."""
+        return f"{self._key}-{episode}"
+
+    def open(self, storage: Any, spec: Any) -> Any:
+        """Return Minari's storage of the finished episodes; what was cut off is removed."""
+        place = self.folder / "data"
+        finished = {str(episode) for episode in range(len(self.rows))}
+        for left in place.iterdir() if place.exists() else ():
+            if left.name not in finished:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        data = storage.new(place, env_spec=spec, data_format="parquet")
+        n_steps = sum(row["decisions"] for row in self.rows)
+        data.update_metadata({"total_steps": n_steps, "total_episodes": len(self.rows)})
+        return data
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Write down that an episode is finished."""
+        self._cache.keep(self._key_of(len(self.rows)), [row])
+        self.rows.append(row)
+
+    def left(self) -> str:
+        """Say what is kept of a recording that ends now; remove its folder if that is nothing."""
+        if not self.rows:
+            _clear(self.folder)
+            return "no episode had finished"
+        return f"{len(self.rows)} episodes are kept in {self.folder}: add --resume to go on"
+
+    def put_at(self, place: Path) -> None:
+        """Move the finished data set to its place; one that is there goes only then."""
+        old = self.folder.with_name(f"{self.folder.name}-old")
+        if place.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            place.rename(old)
+        try:
+            self.folder.rename(place)
+        except OSError:
+            if old.exists():
+                old.rename(place)
+            raise
+        (place / KEPT).unlink()
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _clear(folder: Path) -> None:
+    """Remove what is in a folder."""
+    for one in folder.iterdir():
+        shutil.rmtree(one) if one.is_dir() else one.unlink()
 
 
 def _refuse(name: str, action: str, epsilon: float, seed: int) -> None:
@@ -243,18 +372,18 @@ class _Stage:
     epsilon: float
 
     def fill(
-        self, kept: Any, tasks: Sequence[tuple[AnyAgent, str]], seed: int
+        self, data: Any, tasks: Sequence[tuple[AnyAgent, str]], seed: int, kept: _Kept
     ) -> list[dict[str, Any]]:
         """Play agents on weeks, add the episodes to a storage, and return a row about each."""
-        rows: list[dict[str, Any]] = []
         with steps(len(tasks), self.env.episodes.scenario.name, "episodes") as work:
-            for agent, week in tasks:
-                episode, row = self.play(agent, week, seed + len(rows))
-                kept.update_episodes([episode])
-                kept.update_episode_metadata([row], [len(rows)])
-                rows.append(row)
+            for number, (agent, week) in enumerate(tasks):
+                if number >= len(kept.rows):
+                    episode, row = self.play(agent, week, seed + number)
+                    data.update_episodes([episode])
+                    data.update_episode_metadata([row], [number])
+                    kept.add(row)
                 work.advance()
-        return rows
+        return kept.rows
 
     def play(self, agent: AnyAgent, week: str, seed: int) -> tuple[Any, dict[str, Any]]:
         """Play an episode; return Minari's buffer of it, and a row about it."""
@@ -334,17 +463,3 @@ def _metadata(name: str, agents: Sequence[str], **how: object) -> dict[str, Any]
         "requirements": [f"hpcgym>={hpcgym.__version__}"],
         "hpcgym": {"version": hpcgym.__version__, "agents": list(agents), **how},
     }
-
-
-def _put(folder: Path, place: Path) -> None:
-    """Move a finished data set to its place; one that is there goes only then."""
-    old = folder.with_name(f"{folder.name}-old")
-    if place.exists():
-        place.rename(old)
-    try:
-        folder.rename(place)
-    except OSError:
-        if old.exists():
-            old.rename(place)
-        raise
-    shutil.rmtree(old, ignore_errors=True)

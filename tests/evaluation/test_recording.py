@@ -15,7 +15,7 @@ from hpcgym.agent.base import NamedAgent  # noqa: E402
 from hpcgym.agent.weights import ConstantAction  # noqa: E402
 from hpcgym.core.policy import as_policy  # noqa: E402
 from hpcgym.errors import EvaluationError, HpcgymError, OutputError, PolicyError  # noqa: E402
-from hpcgym.evaluation import record  # noqa: E402
+from hpcgym.evaluation import record, recording  # noqa: E402
 from hpcgym.scenario.episodes import Episodes  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
@@ -155,10 +155,79 @@ def test_a_data_set_is_replaced_only_on_request_and_never_left_half_written(tmp_
     with monkeypatch.context() as patch, pytest.raises(OutputError, match="No space left"):
         patch.setattr(Path, "rename", _full_disk)
         record(["FCFS"], "tiny", "new-v0", folder=tmp_path)
-    assert os.listdir(tmp_path) == ["tiny-v0"]
+    assert sorted(os.listdir(tmp_path)) == [".new-v0-unfinished", "tiny-v0"]
+    record(["FCFS"], "tiny", "new-v0", folder=tmp_path, resume=True)
+    assert sorted(os.listdir(tmp_path)) == ["new-v0", "tiny-v0"]
     made = record(["FCFS"], "tiny", "tiny-v0", folder=tmp_path, force=True)
     assert read(made)[1][0]["agent"] == "FCFS"
-    assert os.listdir(tmp_path) == ["tiny-v0"]
+    assert sorted(os.listdir(tmp_path)) == ["new-v0", "tiny-v0"]
+
+
+def stop_at(patch, episode):
+    """Press Ctrl-C in an episode; return the list of those played."""
+    played, play = [], recording._Stage.play
+
+    def counted(self, agent, week, seed):
+        if len(played) == episode:
+            raise KeyboardInterrupt
+        played.append(seed)
+        return play(self, agent, week, seed)
+
+    patch.setattr(recording._Stage, "play", counted)
+    return played
+
+
+def files_in(folder):
+    return {
+        str(one.relative_to(folder)): one.read_bytes()
+        for one in sorted(folder.rglob("*"))
+        if one.is_file()
+    }
+
+
+def interrupted(folder, **options):
+    with pytest.MonkeyPatch.context() as patch:
+        stop_at(patch, 2)
+        with pytest.raises(KeyboardInterrupt, match=r"2 episodes are kept in .*: add --resume"):
+            record(["SAF", "FCFS"], BUSY, "busy-v0", weeks="1-2", folder=folder, **options)
+
+
+def test_a_recording_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
+    given = {"agents": ["SAF", "FCFS"], "scenario": BUSY, "name": "busy-v0", "weeks": "1-2"}
+    given |= {"epsilon": 0.1}
+    whole = record(folder=tmp_path / "whole", **given)
+    cut_off = tmp_path / "cut off"
+    interrupted(cut_off, epsilon=0.1)
+    assert os.listdir(cut_off) == [".busy-v0-unfinished"]
+    (cut_off / ".busy-v0-unfinished" / "data" / "metadata.json").write_text('{"total_ep')
+    (cut_off / ".busy-v0-unfinished" / "data" / "2").mkdir()
+    with pytest.raises(OutputError, match=r"--resume.*--force"):
+        record(folder=cut_off, **given)
+    with pytest.raises(EvaluationError, match="keeps another recording"):
+        record(folder=cut_off, resume=True, **(given | {"epsilon": 0.2}))
+    played = stop_at(monkeypatch, 100)
+    made = record(folder=cut_off, resume=True, **given)
+    assert played == [2, 3]
+    assert made.frame.equals(whole.frame)
+    assert files_in(made.path) == files_in(whole.path)
+    with pytest.raises(OutputError, match="nothing to resume"):
+        record(folder=cut_off, resume=True, **given)
+    assert os.listdir(cut_off) == ["busy-v0"]
+
+
+def test_a_recording_that_was_cut_off_begins_anew_only_on_request(tmp_path, monkeypatch):
+    interrupted(tmp_path)
+    played = stop_at(monkeypatch, 100)
+    record(["SPF"], BUSY, "busy-v0", weeks="1-2", folder=tmp_path, force=True)
+    assert played == [0, 1]
+    assert os.listdir(tmp_path) == ["busy-v0"]
+
+
+def test_nothing_is_left_of_a_recording_without_an_episode(tmp_path, monkeypatch):
+    stop_at(monkeypatch, 0)
+    with pytest.raises(KeyboardInterrupt, match="no episode had finished"):
+        record(["SAF"], "tiny", "tiny-v0", folder=tmp_path)
+    assert os.listdir(tmp_path) == []
 
 
 def _full_disk(*_):
