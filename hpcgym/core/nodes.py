@@ -6,6 +6,7 @@ Source: Specification, section 13.
 from __future__ import annotations
 
 import math
+import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -215,7 +216,7 @@ class NodeSizes(NamedTuple):
 
     def fit(self, room: NodeSizes) -> bool:
         """Tell whether a state of other sizes has room for these."""
-        return all(mine <= theirs for mine, theirs in zip(self, room, strict=True))
+        return self == room or all(map(operator.le, self, room))
 
     def joined(self, other: NodeSizes) -> NodeSizes:
         """Return sizes that have room for both."""

@@ -494,6 +494,24 @@ def _clear_bytes_typed(typing_context: Any, place: Any, n: Any) -> Any:
     return types.void(types.intp, types.intp), generate
 
 
+def _next_number_typed(typing_context: Any, place: Any) -> Any:
+    """Type and generate `next_number`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = ir.IntType(64)
+        at = builder.inttoptr(arguments[0], whole.as_pointer())
+        return builder.atomic_rmw("add", at, whole(1), "monotonic")
+
+    return types.intp(types.intp), generate
+
+
+def _next_number(place: int) -> int:
+    """Do what `next_number` does, where compilation is off."""
+    counter = ctypes.c_int64.from_address(int(place))
+    counter.value += 1
+    return counter.value - 1
+
+
 def _copy(to: int, source: int, n: int) -> None:
     """Do what `copy_bytes` does, where compilation is off."""
     ctypes.memmove(int(to), int(source), int(n))
@@ -513,6 +531,12 @@ clear_bytes: Callable[[int, int], None] = cast(
     Any, intrinsic(_clear_bytes_typed) if IS_COMPILED else _clear
 )
 """Write zeros from an address on, so many bytes; a kernel function."""
+
+
+next_number: Callable[[int], int] = cast(
+    Any, intrinsic(_next_number_typed) if IS_COMPILED else _next_number
+)
+"""Return the counter at an address and add one to it, in a single step for all threads."""
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:

@@ -64,14 +64,14 @@ def step_batch(batch: Any, threads: int) -> int:
     """
     if threads == 1 or _team_was_left_behind:
         return kernels.step_batch(batch)
+    most = cast(Any, numba.config).NUMBA_NUM_THREADS
     with _team_is_busy:
+        if threads >= most:
+            return kernels.step_batch_in_parallel(batch, most)
         before = numba.get_num_threads()
-        threads = min(threads, cast(Any, numba.config).NUMBA_NUM_THREADS)
-        if threads == before:
-            return kernels.step_batch_in_parallel(batch)
         numba.set_num_threads(threads)
         try:
-            return kernels.step_batch_in_parallel(batch)
+            return kernels.step_batch_in_parallel(batch, threads)
         finally:
             numba.set_num_threads(before)
 

@@ -134,7 +134,7 @@ class EnvBuffers:
         self.threads = min(threads, n_envs)
         self._state: State | None = None
         self._room = Room(present=PRESENT_JOBS)
-        self._wide: list[WideRows] = []
+        self._wide: dict[int, list[WideRows]] = {}  # by present jobs that there is room for
         self._moved: dict[int, tuple[WideRows, int]] = {}
         self._copies: list[Copies] = []
         self._n_begun = 0
@@ -149,6 +149,7 @@ class EnvBuffers:
                 (n_envs, kernels.ACTION_SPEC + 1), dtype=np.int64 if IS_COMPILED else object
             ),
             order=np.arange(n_envs),
+            n_taken=np.zeros(kernels.TURNS_APART * (self.threads + 1), dtype=np.int64),
             resting=np.zeros(n_envs, dtype=np.uint8),
             time_limit=max_episode_steps or 0,
             n_choices=reader.n_choices,
@@ -255,25 +256,25 @@ class EnvBuffers:
         is_wide = n_present > PRESENT_JOBS
         if not is_wide and env not in self._moved:
             return
-        room = self._room._replace(present=n_present)
+        alike = self._wide.setdefault(n_present, []) if is_wide else []
         if env in self._moved:
             rows, row = self._moved[env]
-            if rows.room == room:
+            if rows in alike:
                 return
             rows.free.append(row)
             del self._moved[env]
         if is_wide:
-            self._moved[env] = self._free_row(room)
+            self._moved[env] = self._free_row(alike, n_present)
         self._bind_sim(env)
 
-    def _free_row(self, room: Room) -> tuple[WideRows, int]:
+    def _free_row(self, alike: list[WideRows], n_present: int) -> tuple[WideRows, int]:
         """Return a row that no environment is in; a quarter more are made when there is none."""
-        alike = [rows for rows in self._wide if rows.room == room]
         rows = next((rows for rows in alike if rows.free), None)
         if rows is None:
             n_rows = max(sum(len(rows.addresses) for rows in alike) // 4, 1)
+            room = self._room._replace(present=n_present)
             rows = WideRows(self._allocate(n_rows, room), room, list(range(n_rows)))
-            self._wide.append(rows)
+            alike.append(rows)
         return rows, rows.free.pop()
 
     def find_refused(self, resting: NDArray[np.int64]) -> int:

@@ -298,7 +298,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         terminated, truncated = ended.view(np.bool_)
         info = self._info(payment, tally)
         if resting is not None or n_ended > 0:
-            info = self._info_of_turn(info, payment, tally, terminated | truncated)
+            self._some_are_over = n_ended > 0
+            self._is_over = terminated | truncated if n_ended > 0 else np.zeros_like(terminated)
+        if n_ended > 0:
+            info = self._info_of_ends(info, payment, tally)
         shown = copies[""] if self._is_flat else {**copies}
         return shown, payment[REWARD], terminated, truncated, info
 
@@ -320,13 +323,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             why = self._reader.refuse(np.asarray(actions)[env])
             raise ActionError(f"environment {env}: {why}")
 
-    def _info_of_turn(
-        self, info: dict[str, Any], payment: NDArray[Any], tally: NDArray[Any], over: Bools
+    def _info_of_ends(
+        self, info: dict[str, Any], payment: NDArray[Any], tally: NDArray[Any]
     ) -> dict[str, Any]:
-        """Return the info of a step that ended or began episodes; SAME_STEP begins the next."""
-        self._is_over, self._some_are_over = over.copy(), bool(over.any())
-        if not self._some_are_over:
-            return info
+        """Return the info of a step that ended episodes; SAME_STEP begins the next."""
+        over = self._is_over.copy()
         info |= metrics_where(over, self.buffers.batch.metric)
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
             return info

@@ -24,7 +24,7 @@ from hpcgym.core.kernels.types import (
     open_reward_plan,
     open_sim,
 )
-from hpcgym.core.struct import clear_bytes, copy_bytes, fetcher
+from hpcgym.core.struct import clear_bytes, copy_bytes, fetcher, next_number
 
 # Columns of `Batch.address`.
 JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4
@@ -43,7 +43,10 @@ N_OUT = 2 * len(OUT_PARTS)
 # more room before its first decision.
 STEPS, RESTS, BEGINS, BEGUN = 0, 1, 2, 3
 
-SINGLE_BYTES = 4
+SINGLE_BYTES, WHOLE_BYTES = 4, 8
+
+TURNS_APART = 8
+"""Entries from one counter of `Batch.n_taken` to the next: no two are in one line of the cache."""
 
 
 @kernel
@@ -116,7 +119,7 @@ def copy_out(batch: Batch, env: int) -> None:
 @kernel(inlined=True)
 def fetch_ahead(batch: Batch, turn: int) -> None:
     """Ask for what the step of the environment at a turn reads first, if there is such a turn."""
-    if turn < len(batch.order):
+    if 0 <= turn < len(batch.order):
         env = batch.order[turn]
         fetch_sim(batch.address[env, SIM])
         fetch_shown(batch.shown_jobs[env].ctypes.data)
@@ -155,7 +158,7 @@ def begin_one(batch: Batch, env: int, jobs: Jobs, sim: Sim) -> None:
 
 
 @kernel
-def step_one(batch: Batch, turn: int) -> None:
+def step_one(batch: Batch, turn: int, next_turn: int) -> None:
     """Step the environment whose turn it is, or begin its episode, unless it rests.
 
     Writes its simulation, its observation, its rewards, clock and ends, and at an end `metric`.
@@ -163,7 +166,7 @@ def step_one(batch: Batch, turn: int) -> None:
     env = batch.order[turn]
     if batch.resting[env] == RESTS:
         return
-    fetch_ahead(batch, turn + 1)
+    fetch_ahead(batch, next_turn)
     jobs = open_jobs(batch.address[env, JOBS])
     sim = open_sim(batch.address[env, SIM])
     if batch.resting[env] != STEPS:
@@ -217,19 +220,43 @@ def step_batch(batch: int) -> int:
     if refused >= 0:
         return -1 - refused
     for turn in range(len(open_batch(batch).order)):
-        step_one(open_batch(batch), turn)
+        step_one(open_batch(batch), turn, turn + 1)
     return count_ended(open_batch(batch))
 
 
-@kernel(parallel=True)
-def step_batch_in_parallel(batch: int) -> int:
-    """Step as `step_batch` does, on the threads that numba has been given.
+@kernel
+def give_turns(batch: Batch) -> None:
+    """Begin a round: no thread has taken a turn."""
+    clear_bytes(batch.n_taken.ctypes.data, WHOLE_BYTES * len(batch.n_taken))
 
-    Each thread has the same turns in every call: what it worked on is still in its caches.
+
+@kernel
+def take_turns(batch: Batch, thread: int, threads: int) -> None:
+    """Step environments until those that two threads share have had their turns.
+
+    The first of the two begins at the front of them, the second at the back. So each thread has
+    nearly the same turns in every call, and what it worked on is still in its caches; and neither
+    waits for the other, whoever began later or had more to do.
     """
+    pair = thread // 2
+    n_envs = len(batch.order)
+    first = n_envs * 2 * pair // threads
+    last = min(n_envs * (2 * pair + 2) // threads, n_envs) - 1
+    taken = batch.n_taken.ctypes.data + WHOLE_BYTES * TURNS_APART * pair
+    ahead = 1 if thread % 2 == 0 else -1
+    turn = first if ahead == 1 else last
+    while next_number(taken) <= last - first:
+        step_one(batch, turn, turn + ahead)
+        turn += ahead
+
+
+@kernel(parallel=True)
+def step_batch_in_parallel(batch: int, threads: int) -> int:
+    """Step as `step_batch` does, on so many threads."""
     refused = first_refused(open_batch(batch))
     if refused >= 0:
         return -1 - refused
-    for turn in prange(len(open_batch(batch).order)):
-        step_one(open_batch(batch), turn)
+    give_turns(open_batch(batch))
+    for thread in prange(threads):
+        take_turns(open_batch(batch), int(thread), threads)
     return count_ended(open_batch(batch))
