@@ -44,6 +44,24 @@ def test_number_of_threads_changes_nothing() -> None:
     assert played(1) == played(2) == played(64)
 
 
+SHARED = """
+import numpy as np
+from hpcgym.env.vector import SchedulingVectorEnv
+def play(num_envs, threads):
+    envs = SchedulingVectorEnv("synthetic-256-weeks", num_envs=num_envs, threads=threads, n_slots=8)
+    envs.reset(seed=0)
+    actions = np.ones((num_envs, 6), np.float32)
+    return np.array([envs.step(actions)[1] for _ in range(40)]).tobytes()
+for num_envs in (1, 2, 5, 7, 11):
+    print(len({play(num_envs, threads) for threads in range(1, 6)}))
+"""
+
+
+def test_any_number_of_threads_shares_any_number_of_environments() -> None:
+    """With an odd number of threads the last one has a part of its own."""
+    assert run(SHARED, NUMBA_NUM_THREADS="5").split() == ["1"] * 5
+
+
 def test_python_threads_step_vectors_of_their_own() -> None:
     with ThreadPoolExecutor(3) as pool:
         together = list(pool.map(lambda seed: played(2, seed), range(3)))
