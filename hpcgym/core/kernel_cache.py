@@ -38,6 +38,9 @@ except ImportError:  # Windows: two processes may both compile
 _rebuild: Any = CompileResult._rebuild
 DIGEST_BYTES = hashlib.sha256().digest_size
 
+_not_kept: set[Path] = set()
+"""Folders of which this process has said that kernels cannot be kept there."""
+
 
 class KernelCache:
     """The compiled versions of one function in a folder, as numba's dispatchers ask for them.
@@ -77,7 +80,7 @@ class KernelCache:
                 with writing(path, force=True) as file:
                     file.write_bytes(digest_of(path, data) + data)
         except OutputError as error:
-            print(f"hpcgym: compiled kernels cannot be kept: {error}", file=sys.stderr)
+            _say_not_kept(self._folder, str(error))
         finally:
             self._give_lock()
 
@@ -127,6 +130,13 @@ def digest_of(path: Path, data: bytes) -> bytes:
 def _say_damaged(path: Path) -> None:
     """Say so once a process, also of a file that cannot be removed."""
     print(f"hpcgym: {path} is damaged; it is compiled again", file=sys.stderr)
+
+
+def _say_not_kept(folder: Path, reason: str) -> None:
+    """Say so once a process for each folder: what fails for one kernel fails for the next."""
+    if folder not in _not_kept:
+        _not_kept.add(folder)
+        print(f"hpcgym: compiled kernels cannot be kept: {reason}", file=sys.stderr)
 
 
 def _contents_of(result: Any) -> bytes:

@@ -160,10 +160,10 @@ def _f_model(text: str, parameters: str) -> Predictor:
         f, seed = float(found["f"]), int(found.get("seed", "0"))
     except (KeyError, ValueError):
         f, seed = -1.0, 0
-    if not (0 <= f < np.inf and 0 <= seed < 2**63):
+    if not (0 <= f <= LARGEST_TIME and 0 <= seed < 2**63):
         raise PolicyError(
-            f"estimates {text!r}: f must be a number >= 0 and seed a whole number >= 0, as in "
-            "'f-model:f=3,seed=1'"
+            f"estimates {text!r}: f must be a number >= 0, at most {LARGEST_TIME}, and seed a "
+            "whole number >= 0, as in 'f-model:f=3,seed=1'"
         )
     return Predictor("f-model", f, seed)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcgym.core import jit
+from hpcgym.core import jit, kernel_cache
 from hpcgym.core.kernel_cache import digest_of
 
 ROOT = Path(__file__).parents[2]
@@ -269,3 +269,13 @@ def test_user_without_a_home_compiles_in_every_process(package):
     assert printed == ["7", "0"]
     assert "no cache folder" in said
     assert not (package.parent.parent / "~").exists()
+
+
+def test_a_folder_that_keeps_no_kernels_is_named_once(tmp_path, capsys):
+    for folder in (tmp_path, tmp_path, tmp_path / "other"):
+        kernel_cache._say_not_kept(folder, f"{folder}: full")
+    said = capsys.readouterr().err.splitlines()
+    assert said == [
+        f"hpcgym: compiled kernels cannot be kept: {folder}: full"
+        for folder in (tmp_path, tmp_path / "other")
+    ]

@@ -404,6 +404,7 @@ def test_batch_refuses_functions_and_predictors_for_some_workloads_only():
         ({"estimates": "f-model"}, "f must be a number >= 0"),
         ({"estimates": "f-model:f=-1"}, "f must be a number >= 0"),
         ({"estimates": "f-model:f=nan"}, "f must be a number >= 0"),
+        ({"estimates": "f-model:f=1e308"}, "f must be a number >= 0, at most 4503599627370496"),
         ({"estimates": "f-model:f=1,seed=x"}, "seed a whole number"),
         ({"estimates": "f-model:f=1,sed=2"}, "unknown parameter 'sed'; did you mean 'seed'"),
         ({"estimates": "f-model:f=1,f=2"}, "f is given twice"),
