@@ -197,13 +197,16 @@ class _Kept:
         self.folder, self._key = folder, key
         self._cache = RunCache(folder / KEPT)
         self.rows: list[dict[str, Any]] = []
-        while (found := self._cache.find(self._key_of(len(self.rows)))) is not None:
-            self.rows += found
-        if len(self._cache) and not self.rows:
+        if len(self._cache) and self._cache.find(self._key_of(0)) is None:
             raise EvaluationError(
                 f"{folder}: keeps another recording: its agents, weeks, options or version of "
                 "hpcgym differ; begin anew with force (--force), or choose another name"
             )
+        while (folder / "data" / str(len(self.rows))).is_dir():
+            found = self._cache.find(self._key_of(len(self.rows)))
+            if found is None:
+                break
+            self.rows += found
 
     def _key_of(self, episode: int) -> str:
         """Return the key of an episode's row."""

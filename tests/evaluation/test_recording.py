@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import gymnasium
@@ -213,6 +214,16 @@ def test_a_recording_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
     with pytest.raises(OutputError, match="nothing to resume"):
         record(folder=cut_off, resume=True, **given)
     assert os.listdir(cut_off) == ["busy-v0"]
+
+
+def test_an_episode_that_is_gone_is_played_again(tmp_path, monkeypatch):
+    given = {"agents": ["SAF", "FCFS"], "scenario": BUSY, "name": "busy-v0", "weeks": "1-2"}
+    interrupted(tmp_path)
+    shutil.rmtree(tmp_path / ".busy-v0-unfinished" / "data" / "1")
+    played = stop_at(monkeypatch, 100)
+    made = record(folder=tmp_path, resume=True, **given)
+    assert played == [1, 2, 3]
+    assert len(read(made)[0]) == 4
 
 
 def test_a_recording_that_was_cut_off_begins_anew_only_on_request(tmp_path, monkeypatch):
