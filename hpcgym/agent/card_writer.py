@@ -89,18 +89,30 @@ def write_agent(
     return path
 
 
-def ensure_free(name: str, folder: Path, *, shelf: bool, force: bool = False) -> None:
+def refuse_name(name: str) -> None:
+    """Refuse a name that no file can be named after."""
+    if not name or Path(name).name != name:
+        raise CardError(f"an agent's files are named after it, so {name!r} cannot be its name")
+
+
+def ensure_free(
+    name: str, folder: Path, *, shelf: bool, force: bool = False, resumed: bool = False
+) -> None:
     """Refuse a name that an agent cannot be written under, before it is trained.
 
+    With `resumed` files in the folder may be replaced, though not on the shelf.
+
     Raises:
-        CardError: A name that the shelf cannot have, or hpcgym was not cloned.
+        CardError: A name that no file or the shelf can have, or hpcgym was not cloned.
         OutputError: A file cannot be written, or is there and `force` is False.
     """
+    refuse_name(name)
     if shelf:
         _refuse_for_shelf(name, folder)
     for place in (folder, shelf_folders("agents")[0]) if shelf else (folder,):
         for suffix in (".toml", ".npz"):
-            ensure_writable(place / f"{name.casefold()}{suffix}", force=force)
+            file = place / f"{name.casefold()}{suffix}"
+            ensure_writable(file, force=force or (resumed and place == folder))
 
 
 def put_on_shelf(card: Path, *, force: bool = False) -> Path:

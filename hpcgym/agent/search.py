@@ -141,7 +141,11 @@ class SearchTrainer:
             if self.network:
                 network = fit_network(samples, seed)
                 work.advance()
-            found = self.search(episodes, np.random.default_rng(seed), network, kept)
+            generator = np.random.default_rng(seed)
+            if kept is None:  # as classes of one's own may have it
+                found = self.search(episodes, generator, network)
+            else:
+                found = self.search(episodes, generator, network, kept)
         if self.searched == "features":
             return weights_agent(found, episodes, name=self.name)
         if self.searched == "controls":

@@ -63,18 +63,19 @@ def tune_agent(
     """Search the weights of an order on weeks of one or more logs; write the agent's card.
 
     A search that is cut off keeps the values of its vectors; the same command with --resume goes on
-    from there. A trainer of your own begins anew.
+    from there. A trainer of your own class begins anew.
 
     `hpcgym evaluate --agents runs/tuned/NAME.toml` runs the agent, and never on a week of its
     training. A trainer of your own may make a rule, weights of the features or an index; cards
     state no others.
     """
-    from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
+    from hpcgym.agent.card_writer import ensure_free, put_on_shelf, refuse_name, write_agent
     from hpcgym.agent.search import SearchTrainer
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.evaluation.folds import left_of_each_log
     from hpcgym.evaluation.kept_values import KeptValues
 
+    refuse_name(name)
     given = {"strategy": strategy, "evaluations": evaluations}
     chosen = chosen_trainer(trainer, {key: one for key, one in given.items() if one is not None})
     defaults = {
@@ -94,12 +95,12 @@ def tune_agent(
     ) as folder:
         assert folder is not None
         replaced = force or (resume and (folder / unfinished).exists())
-        ensure_free(name, folder, shelf=shelf, force=replaced)
+        ensure_free(name, folder, shelf=shelf, force=force, resumed=replaced)
         logs = digests_of_logs(scenarios)
         path = run_cache_in(folder, resume=resume, unfinished=unfinished)
         assert path is not None
         began, seconds = time.monotonic(), 0.0
-        if isinstance(chosen, SearchTrainer):
+        if type(chosen) is SearchTrainer:  # what a class of one's own computes, no key would tell
             kept = KeptValues(path, chosen, sets, seed)
             agent = chosen.train(sets, seed, kept=kept)
             seconds = kept.seconds

@@ -6,6 +6,7 @@ simulated again, so a search that goes on finds what one finds that was not cut 
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,11 +42,9 @@ class KeptValues:
     ) -> None:
         self.seconds = 0.0
         self._cache = RunCache(path)
-        self._weeks = [digest_of_weeks(one) for one in episodes]
-        self._first = episodes[0].workload(0)
-        self._settings = (repr(trainer), seed)
-        self._search = digest(self._first, self._weeks, self._settings)
-        if len(self._cache) and self._cache.find(self._search) is None:
+        weeks = [digest_of_weeks(one) for one in episodes]
+        self._search = digest(episodes[0].workload(0), weeks, repr(trainer), seed)
+        if self._cache.keeps_others_only(self._search):
             raise EvaluationError(
                 f"{path}: keeps another search: its scenarios, weeks, trainer, seed or version of "
                 "hpcgym differ; start anew with --force, or name another folder by --output"
@@ -55,14 +54,12 @@ class KeptValues:
         """Return what gives kept values, and computes and keeps all others."""
 
         def remembered(asked: NDArray[np.float64]) -> NDArray[np.float64]:
-            key = digest(self._first, self._weeks, self._settings, asked.tobytes())
+            key = f"{self._search}-{hashlib.sha256(asked.tobytes()).hexdigest()}"
             rows = self._cache.find(key)
             if rows is None:
                 begun = time.monotonic()
                 values = values_of(asked)
                 seconds = time.monotonic() - begun
-                if not len(self._cache):
-                    self._cache.keep(self._search, [])
                 self._cache.keep(key, [{"values": values.tolist(), "seconds": seconds}])
                 return values
             self.seconds += rows[0]["seconds"]

@@ -11,9 +11,11 @@ Source: Minari, data set standard 0.5; Specification, section 10, "Action semant
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -124,10 +126,11 @@ def record(
     kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
     how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
-    needs = [_needs_of(agent) for agent in chosen]
+    needs = [_needs_of(*pair) for pair in zip(agents, chosen, strict=True)]
     key = digest(played.workload(0), digest_of_weeks(played), how, needs, sorted(keywords.items()))
     make_folder(place.parent)
     with unfinished_folder(place) as partial:
+        _refuse_unasked(place, resume=resume, force=force)  # another process may have been quicker
         if not resume:
             _clear(partial)
         kept = _Kept(partial, key)
@@ -152,15 +155,25 @@ def record(
     return Recording(place, pd.DataFrame(rows))
 
 
-def _needs_of(agent: AnyAgent) -> object:
-    """Return what a recording depends on of an agent, the same text in every process."""
+def _needs_of(given: str | AnyAgent, agent: AnyAgent) -> object:
+    """Return what a recording depends on of an agent, the same text in every process.
+
+    Of an agent that a file states that is the file, and the weights beside it. An object is known
+    by its name and keywords alone.
+    """
     if isinstance(agent, RuleAgent):
         return agent
-    return agent.name, sorted(agent.env_keywords.items())
+    text = given if isinstance(given, str) else ""
+    file = Path(text.removesuffix(text.partition(".py")[2]))  # file.py:Name
+    files = (file, file.with_suffix(".npz")) if file.name else ()
+    parts = [one.read_bytes() for one in files if one.is_file()]
+    return agent.name, sorted(agent.env_keywords.items()), hashlib.sha256(b"".join(parts)).digest()
 
 
 def _refuse_unasked(place: Path, *, resume: bool, force: bool) -> None:
     """Refuse to replace a data set, or what a recording kept, that nobody asked to replace."""
+    if place.exists() and not place.is_dir():
+        raise OutputError(f"{place}: is not a folder, so no data set is there; choose another name")
     unfinished = unfinished_of(place)
     is_kept = (unfinished / KEPT).exists() and (unfinished / KEPT).stat().st_size > 0
     if is_kept and not (resume or force):
@@ -171,7 +184,8 @@ def _refuse_unasked(place: Path, *, resume: bool, force: bool) -> None:
     if not place.exists() or force or (resume and is_kept):
         return
     if resume:
-        (place / KEPT).unlink(missing_ok=True)
+        with suppress(OSError):
+            (place / KEPT).unlink()
         raise OutputError(
             f"{place}: is finished, so there is nothing to resume; force (--force) records it anew"
         )
@@ -197,10 +211,10 @@ class _Kept:
         self.folder, self._key = folder, key
         self._cache = RunCache(folder / KEPT)
         self.rows: list[dict[str, Any]] = []
-        if len(self._cache) and self._cache.find(self._key_of(0)) is None:
+        if self._cache.keeps_others_only(key):
             raise EvaluationError(
                 f"{folder}: keeps another recording: its agents, weeks, options or version of "
-                "hpcgym differ; begin anew with force (--force), or choose another name"
+                "hpcgym differ; begin anew with force alone (--force), or choose another name"
             )
         while (folder / "data" / str(len(self.rows))).is_dir():
             found = self._cache.find(self._key_of(len(self.rows)))
@@ -222,6 +236,8 @@ class _Kept:
         data = storage.new(place, env_spec=spec, data_format="parquet")
         n_steps = sum(row["decisions"] for row in self.rows)
         data.update_metadata({"total_steps": n_steps, "total_episodes": len(self.rows)})
+        if self.rows:  # else Minari states the size with the first episode
+            data.update_metadata({"dataset_size": data.get_size()})
         return data
 
     def add(self, row: dict[str, Any]) -> None:
@@ -232,9 +248,10 @@ class _Kept:
     def left(self) -> str:
         """Say what is kept of a recording that ends now; remove its folder if that is nothing."""
         if not self.rows:
-            _clear(self.folder)
+            with suppress(OutputError):
+                _clear(self.folder)
             return "no episode had finished"
-        return f"{len(self.rows)} episodes are kept in {self.folder}: add --resume to go on"
+        return f"finished episodes are kept in {self.folder}: add --resume to go on from there"
 
     def put_at(self, place: Path) -> None:
         """Move the finished data set to its place; one that is there goes only then."""
@@ -254,8 +271,11 @@ class _Kept:
 
 def _clear(folder: Path) -> None:
     """Remove what is in a folder."""
-    for one in folder.iterdir():
-        shutil.rmtree(one) if one.is_dir() else one.unlink()
+    try:
+        for one in folder.iterdir():
+            shutil.rmtree(one) if one.is_dir() and not one.is_symlink() else one.unlink()
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be emptied: {error.strerror or error}") from error
 
 
 def _refuse(name: str, action: str, epsilon: float, seed: int) -> None:

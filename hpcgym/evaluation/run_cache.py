@@ -1,4 +1,4 @@
-"""The file in which a long evaluation keeps finished runs, so that a second run goes on from there.
+"""The file in which long work keeps what has finished, so that a second run goes on from there.
 
 One JSON line per run, under the digest of everything that decides it: the jobs, the agent, the
 settings, and the sources of hpcgym that run and train. A line ends with a digest of itself, by
@@ -52,16 +52,16 @@ class RunCache:
             raise OutputError(f"{path}: cannot be kept: {error.strerror or error}") from error
         *lines, cut_off = content.split(b"\n")
         if not all(one[: len(_HEAD)] == _HEAD[: len(one)] for one in (*lines, cut_off)[:1]):
-            raise EvaluationError(f"{path}: is not the run cache of an evaluation")
+            raise EvaluationError(f"{path}: is not the run cache of a command")
         for number, line in enumerate(lines, start=1):
             key, self._done[key] = _entry_of(line, f"{path}:{number}")
         if cut_off:
             with self.path.open("r+b") as file:
                 file.truncate(len(content) - len(cut_off))
 
-    def __len__(self) -> int:
-        """Return how many digests have rows."""
-        return len(self._done)
+    def keeps_others_only(self, prefix: str) -> bool:
+        """Tell whether there are rows, but none under a digest that begins so."""
+        return bool(self._done) and not any(key.startswith(prefix) for key in self._done)
 
     def find(self, key: str) -> list[Row] | None:
         """Return the rows kept under a digest, equal to those given to `keep`, or None."""

@@ -308,6 +308,8 @@ def tune(*options, check=True):
         (["--evaluations", -4], "evaluations must be at least 0, got -4"),
         (["--name", "SAF", "--shelf"], "saf.toml: exists already"),
         (["--name", "Network", "--shelf"], "Network is a trainer"),
+        (["--name", "../mine"], "'../mine' cannot be its name"),
+        (["--name", ""], "'' cannot be its name"),
     ],
 )
 def test_tuning_refuses_before_it_works(options, said, tmp_path):
@@ -452,3 +454,37 @@ def test_a_search_goes_on_among_the_files_that_it_had_written(tmp_path):
     tune(*BRIEF, "-o", tmp_path, "--resume")
     tune(*BRIEF, "-o", whole)
     assert card_but_seconds(tmp_path) == card_but_seconds(whole)
+
+
+def test_a_line_of_a_search_that_is_gone_is_computed_again(tmp_path, monkeypatch):
+    whole = tmp_path / "whole"
+    interrupted_search(tmp_path)
+    kept = tmp_path / KEPT
+    kept.write_text("".join(kept.read_text().splitlines(keepends=True)[1:]))
+    computed = stop_after(monkeypatch, 100)
+    tune(*BRIEF, "-o", tmp_path, "--resume")
+    n_computed = len(computed)
+    tune(*BRIEF, "-o", whole)
+    assert len(computed) == 2 * n_computed + 1
+    assert card_but_seconds(tmp_path) == card_but_seconds(whole)
+
+
+OWN = """
+from hpcgym.agent.search import SearchTrainer
+class Own(SearchTrainer):
+    def __init__(self): super().__init__("OWN", evaluations=8)
+    def train(self, episodes, seed): return super().train(episodes, seed)
+class Searching(SearchTrainer):
+    def __init__(self): super().__init__("SEARCHING", evaluations=8)
+    def search(self, episodes, generator, network=None):
+        return super().search(episodes, generator, network)
+"""
+
+
+@pytest.mark.parametrize("name", ["Own", "Searching"])
+def test_a_class_of_one_s_own_that_searches_keeps_nothing(name, tmp_path):
+    file = tmp_path / f"{name.casefold()}_one.py"  # a module is imported once
+    file.write_text(OWN)
+    folder = tmp_path / "out"
+    tune("--trainer", f"{file}:{name}", *BRIEF[2:-2], "-o", folder)
+    assert [one.name for one in folder.iterdir()] == ["tuned.toml"]

@@ -189,7 +189,7 @@ def files_in(folder):
 def interrupted(folder, **options):
     with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, 2)
-        with pytest.raises(KeyboardInterrupt, match=r"2 episodes are kept in .*: add --resume"):
+        with pytest.raises(KeyboardInterrupt, match=r"episodes are kept in .*: add --resume"):
             record(["SAF", "FCFS"], BUSY, "busy-v0", weeks="1-2", folder=folder, **options)
 
 
@@ -224,6 +224,48 @@ def test_an_episode_that_is_gone_is_played_again(tmp_path, monkeypatch):
     made = record(folder=tmp_path, resume=True, **given)
     assert played == [1, 2, 3]
     assert len(read(made)[0]) == 4
+
+
+def test_a_recording_that_is_cut_off_at_its_end_is_as_whole(tmp_path, monkeypatch):
+    given = {"agents": ["SAF"], "scenario": "tiny", "name": "tiny-v0"}
+    whole = record(folder=tmp_path / "whole", **given)
+    with monkeypatch.context() as patch, pytest.raises(OutputError, match="add --resume"):
+        patch.setattr(Path, "rename", _full_disk)
+        record(folder=tmp_path, **given)
+    made = record(folder=tmp_path, resume=True, **given)
+    assert files_in(made.path) == files_in(whole.path)
+
+
+def test_a_card_that_has_changed_is_another_agent(tmp_path):
+    card = tmp_path / "ppo-order.toml"
+    shutil.copy(ROOT / "agents" / "ppo-order.npz", tmp_path / "ppo-order.npz")
+    card.write_text((ROOT / "agents" / "ppo-order.toml").read_text())
+    ppo = recording.load_agent(str(card))
+    before = recording._needs_of(str(card), ppo)
+    assert before == recording._needs_of(str(card), ppo)
+    card.write_text(card.read_text() + "\n")
+    assert before != recording._needs_of(str(card), ppo)
+
+
+def test_what_is_no_data_set_is_neither_replaced_nor_resumed(tmp_path):
+    (tmp_path / "tiny-v0").write_text("mine")
+    for options in ({}, {"force": True}, {"resume": True}):
+        with pytest.raises(OutputError, match="is not a folder"):
+            record(["SAF"], "tiny", "tiny-v0", folder=tmp_path, **options)
+    assert (tmp_path / "tiny-v0").read_text() == "mine"
+
+
+def test_a_recording_that_another_process_has_made_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    load = recording.load_agent
+
+    def slow(name):
+        if name == "FCFS":
+            record(["SAF"], "tiny", "tiny-v0", folder=tmp_path)
+        return load(name)
+
+    monkeypatch.setattr(recording, "load_agent", slow)
+    with pytest.raises(OutputError, match="exists already"):
+        record(["FCFS"], "tiny", "tiny-v0", folder=tmp_path)
 
 
 def test_a_recording_that_was_cut_off_begins_anew_only_on_request(tmp_path, monkeypatch):

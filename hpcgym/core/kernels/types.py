@@ -516,7 +516,7 @@ class Batch(NamedTuple):
     n_choices: Whole  # actions that are numbers lie below this
     address: IntTable  # of each one's structs, in the columns that `env.step_batch` names
     order: IntVector  # environments in the order of their turns
-    n_taken: IntVector  # turns that each two threads have taken, in a line of the cache for each
+    n_taken: IntVector  # turns taken by each pair of threads, each in its own line of the cache
     resting: ByteVector  # what each does in a call, as `env.step_batch` names it
     number: IntVector  # actions, where they are numbers
     values: SingleTable  # actions, where they are vectors

@@ -232,9 +232,10 @@ def give_turns(batch: Batch) -> None:
 
 @kernel
 def take_turns(batch: Batch, thread: int, threads: int) -> None:
-    """Step environments until those that two threads share have had their turns.
+    """Step the environments that two threads share, until all have had their turn.
 
-    The first of the two begins at the front of them, the second at the back. So each thread has
+    The first of the two begins at the front of them, the second at the back. The last of an odd
+    number of threads has its environments for itself. So each thread has
     nearly the same turns in every call, and what it worked on is still in its caches; and neither
     waits for the other, whoever began later or had more to do.
     """
