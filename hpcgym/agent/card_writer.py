@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 NOT_SET = ("action", "steps", "minutes", "threads", "device")
 """Hyper-parameters that a card states elsewhere, or that do not change the result."""
 
+LONGEST_NAME = 200
+"""Bytes of an agent's name: file systems allow 255, and names of its files are longer."""
+
 KIND_OF_ACTION = {
     "order": "scores every visible job",
     "job": "picks the job that goes first",
@@ -91,7 +94,7 @@ def write_agent(
 
 def refuse_name(name: str) -> None:
     """Refuse a name that no file can be named after."""
-    if not name or Path(name).name != name:
+    if not name or Path(name).name != name or len(name.encode()) > LONGEST_NAME:
         raise CardError(f"an agent's files are named after it, so {name!r} cannot be its name")
 
 

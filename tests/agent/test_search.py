@@ -310,6 +310,7 @@ def tune(*options, check=True):
         (["--name", "Network", "--shelf"], "Network is a trainer"),
         (["--name", "../mine"], "'../mine' cannot be its name"),
         (["--name", ""], "'' cannot be its name"),
+        (["--name", "n" * 240], "nnn' cannot be its name"),
     ],
 )
 def test_tuning_refuses_before_it_works(options, said, tmp_path):
