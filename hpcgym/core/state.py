@@ -56,7 +56,7 @@ _IN_USE = {
 """Axes of which only the first so many elements mean something."""
 
 _WITHIN_A_PASS = (
-    *("activations", "trial", "reach", "profile", "scratch"),
+    *("kinds of records", "activations", "trial", "reach", "profile", "scratch"),
     *("walk", "plan", "plan of nodes"),
 )
 """Axes of arrays that hold nothing between calls."""
@@ -178,6 +178,7 @@ def allocate(
         "groups": n_groups,
         "nodes": n_queues * (n_blocks + n_groups),
         "classes": min(4 * int(machine_processors).bit_length(), SIZE_CLASSES),  # four an octave
+        "kinds of records": 3,
         "models": 2,
         "parameters": N_NETWORK,
         "activations": N_NETWORK_INPUTS + N_HIDDEN + N_LAST + 2,

@@ -332,6 +332,8 @@ class Sim(Columned):
     """Jobs completed in all when the regression's terms were computed, -1 = never."""
     regressor: FloatTable = empty("entries if expectations", N_REGRESSORS)
     """What the regression reads of each waiting job, computed with `expected`."""
+    record_speed: FloatTable = empty("kinds of records if expectations", RING_JOBS)
+    """E/D of the records of one job's user, by kind."""
     coefficient: FloatTable = zeros("models if expectations", N_REGRESSORS)
     """The regression's models, of the run-time ratio and of the speed."""
     squares: FloatTable = zeros("models if expectations", N_REGRESSORS)

@@ -166,30 +166,51 @@ def describe_listed(jobs: Jobs, sim: Sim, listed: Int, inputs: Float) -> None:
         read_network_inputs(jobs, sim, listed[place], inputs[place])
 
 
+@kernel(inlined=True)
+def list_speeds(jobs: Jobs, sim: Sim, job: int) -> tuple[int, int, int]:
+    """List E/D, at least 1, of a user's records by kind, and count those of kinds 0, 1 and 2.
+
+    E is that of the job, D that of a record; the youngest record is first. Writes `record_speed`.
+    """
+    user = jobs.user[job]
+    completed = sim.history_completed[user]
+    bound = bounded_estimate(jobs, job)
+    n = min(completed, RING_JOBS)
+    n_same_request, n_same_job = 0, 0
+    for back in range(n):
+        spot = (completed - 1 - back) % RING_JOBS
+        same_request = past_requested_time(jobs, sim, user, spot) == jobs.requested_time[job]
+        same_size = past_processors(jobs, sim, user, spot) == jobs.processors[job]
+        speed = max(bound * past_inverse(jobs, sim, user, spot), 1.0)
+        # Written first, counted afterwards: a processor cannot guess which records match.
+        sim.record_speed[0, back] = speed
+        sim.record_speed[1, n_same_request] = speed
+        sim.record_speed[2, n_same_job] = speed
+        n_same_request += same_request
+        n_same_job += same_request & same_size
+    return n, n_same_request, n_same_job
+
+
 @kernel
 def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     """Write `term[TERM_RUN_TIME_RATIO]`, <= 0, and `term[TERM_SPEED]`, >= 0, by shrunken means.
 
     The means are over all records of the user, then those of the same request, then those of the
     same request and processors. Each counts the mean before it as one more record. The first counts
-    a 1, a job that runs to its estimate.
+    a 1, a job that runs to its estimate. Writes `record_speed`.
 
     Source: Efron and Morris 1975.
     """
-    user = jobs.user[job]
-    completed = sim.history_completed[user]
-    bound = bounded_estimate(jobs, job)
+    n_listed = list_speeds(jobs, sim, job)
     run_time_ratio, speed = 1.0, 1.0
     for kind in range(N_KINDS - 1):
         weight, total = 1.0, 1.0  # the total begins with the mean before, as one record
-        for back in range(min(completed, RING_JOBS)):
-            spot = (completed - 1 - back) % RING_JOBS
-            if is_of_kind(jobs, sim, job, spot, kind):
-                times = max(bound * past_inverse(jobs, sim, user, spot), 1.0)
-                run_time_ratio += weight / times
-                speed += weight * times
-                total += weight
-                weight *= DECAY
+        for place in range(n_listed[kind]):
+            times = sim.record_speed[kind, place]
+            run_time_ratio += weight / times
+            speed += weight * times
+            total += weight
+            weight *= DECAY
         run_time_ratio /= total
         speed /= total
     term[TERM_RUN_TIME_RATIO] = math.log(run_time_ratio)
