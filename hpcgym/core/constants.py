@@ -71,9 +71,9 @@ URGENCY, URGENT_AFTER, URGENT_WITHIN, NARROWEST, WIDEST, CROWDING, MOST_CROWDING
 USUAL_URGENCY = (4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0)
 """Those of SMITH-URGENT."""
 
-# Columns of `Jobs.feature`: q, e (s), e/q, e q.
-FEATURE_PROCESSORS, FEATURE_ESTIMATE, FEATURE_RATIO, FEATURE_AREA = 0, 1, 2, 3
-N_FEATURES = 4
+# Columns of `Jobs.feature`: q, e (s) and the submit time (s).
+FEATURE_PROCESSORS, FEATURE_ESTIMATE, FEATURE_SUBMIT = 0, 1, 2
+N_FEATURES = 3
 
 # How run times are expected, as bits; every kind reads users' records too.
 EXPECT_NOTHING, EXPECT_BY_RECORDS, EXPECT_BY_NETWORK, EXPECT_BY_REGRESSION = 0, 0b001, 0b011, 0b101

@@ -229,7 +229,7 @@ def prepare(
         requested_time=workload.requested_time,
         processors=workload.processors,
         size_class=size_classes(workload.processors),
-        feature=_features(workload.processors, estimate),
+        feature=_features(workload.processors, estimate, workload.submit_time),
         user=workload.user_index,
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
@@ -390,10 +390,11 @@ def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
 
 
-def _features(processors: NDArray[np.int64], estimate: NDArray[np.int64]) -> NDArray[np.float64]:
+def _features(
+    processors: NDArray[np.int64], estimate: NDArray[np.int64], submit_time: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """Return the features that time does not change, in the columns of `Jobs.feature`."""
-    q, e = processors.astype(np.float64), estimate.astype(np.float64)
-    return np.stack([q, e, e / q, e * q], axis=1)
+    return np.stack([processors, estimate, submit_time], axis=1).astype(np.float64)
 
 
 def state_for(

@@ -34,14 +34,17 @@ from hpcgym.core.kernels.cost import STARTED_KEPT
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.observation_fields import ControlsField
-from hpcgym.core.struct import IS_COMPILED, Struct, layout_of, table_size, words_of
+from hpcgym.core.struct import (
+    IS_COMPILED,
+    Struct,
+    address_of,
+    lay_out_block,
+    layout_of,
+)
 
 _LAYOUT = layout_of(Sim)
 
 N_SETTINGS = len(_LAYOUT.columns_of("setting"))
-
-ALIGNMENT = 64
-"""Arrays of a simulation begin at multiples of so many bytes: a line of the cache."""
 
 _IN_USE = {
     "running": "n_running",
@@ -75,11 +78,11 @@ class State:
 
     Attributes:
         arrays: The arrays by name, parts of one block.
-        tables: Where the tables of the structs lie (`hpcgym.core.struct`), shape (n_envs, words).
+        begins: First word of each simulation, shape (n_envs,); None = kernels cannot take them.
     """
 
     arrays: dict[str, NDArray[Any]]
-    tables: NDArray[np.int64] | None = None
+    begins: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Refuse arrays that are not those of `Sim`, as a pickle of another version may hold."""
@@ -216,22 +219,21 @@ def allocate(
 
 def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
     """Make a state of zeros with arrays of these shapes for each simulation."""
-    words = table_size(Sim)
-    parts: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {"": ((words,), np.dtype(np.int64))}
-    for name, shape in shapes.items():
-        parts[name] = shape, np.dtype(_LAYOUT.arrays[name].element)
-    place, size = {}, 0
-    for name, (shape, element) in parts.items():
-        place[name] = size
-        size += -(-math.prod(shape) * element.itemsize // ALIGNMENT) * ALIGNMENT
-    block = np.zeros((n_envs, size), dtype=np.uint8)
+    table, place, size = lay_out_block(Sim, shapes)
+    # The table goes first: whoever keeps an array keeps the table, too.
+    memory = np.zeros(table.nbytes + n_envs * size, dtype=np.uint8)
+    memory[: table.nbytes] = table.view(np.uint8)
+    block = memory[table.nbytes :]
     arrays = {}
-    for name, (shape, element) in parts.items():
+    for name, shape in shapes.items():
+        element = np.dtype(_LAYOUT.arrays[name].element)
         strides = (math.prod(shape[axis + 1 :]) * element.itemsize for axis in range(len(shape)))
         arrays[name] = np.ndarray(
             (n_envs, *shape), element, block.data, place[name], (size, *strides)
         )
-    return State(arrays, tables=arrays.pop(""))
+    begins: NDArray[np.int64] = np.ndarray(n_envs, np.int64, block.data, 0, (size,))
+    begins[:] = address_of(memory)
+    return State(arrays, begins)
 
 
 def _packed(arrays: dict[str, NDArray[Any]]) -> State:
@@ -283,26 +285,21 @@ def copy_into(larger: State, state: State) -> None:
 
 
 def sim_of(state: State, env: int) -> Struct[Sim]:
-    """Return one simulation of a state, which must outlive it."""
-    table = None if state.tables is None else state.tables[env]
-    return Struct(Sim(array[env] for array in state.arrays.values()), table)
+    """Return one simulation of a state."""
+    fields = Sim(array[env] for array in state.arrays.values())
+    assert state.begins is not None
+    return Struct(fields, address_of(state.begins[env:]))
 
 
 def addresses_of(state: State) -> NDArray[Any]:
     """Return what kernels take of each simulation, shape (n_envs,); the state must outlive it."""
-    n_envs, tables = len(state.counter), state.tables
-    if not IS_COMPILED or tables is None:
-        addresses = np.empty(n_envs, dtype=object)
-        addresses[:] = [sim_of(state, env).address for env in range(n_envs)]
+    begins = state.begins
+    assert begins is not None
+    if not IS_COMPILED:
+        addresses = np.empty(len(begins), dtype=object)
+        addresses[:] = [sim_of(state, env).address for env in range(len(begins))]
         return addresses
-    # Simulations differ in where their block begins. So the first table makes the others.
-    address, size = sim_of(state, 0).address, tables.strides[0]
-    begins = size * np.arange(n_envs)
-    tables[:] = tables[0]
-    words = words_of(Sim)
-    tables[:, [words[name].data for name in _LAYOUT.arrays]] += begins[:, np.newaxis]
-    addresses_found: NDArray[Any] = address + begins
-    return addresses_found
+    return address_of(begins) + begins.strides[0] * np.arange(len(begins))
 
 
 def row_of(state: State, env: int) -> State:

@@ -13,6 +13,10 @@ A class declares the fields of a struct, each by its annotation:
 | `Annotated[int, Array("int64", 0)]` | a number: an array without axes | `action_spec.kind` |
 | `Annotated[int, Column("counter")]` | a number: the next column of `counter` | `sim.now += 1` |
 | `Annotated[float, Column("backfill_parameter", 3)]` | a number: column 3 | `sim.tolerance` |
+
+The arrays of a `Columned` struct lie in one block of memory, of which there are many alike. So they
+share one table, which says how far from the front of its block each array begins. The first word of
+a block is the address of that table. Arrays of known lengths lie at known places behind it.
 """
 
 from __future__ import annotations
@@ -20,8 +24,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import math
 import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast, get_args, get_type_hints
 
 import numba
@@ -175,33 +180,58 @@ class Layout(NamedTuple):
 class Words(NamedTuple):
     """Where a table holds what is known of an array, as numbers of words.
 
-    A length that is declared as a number is no word: the negative of it stands there, or 0.
+    What is known when kernels are compiled is no word but a negative number: of `lengths` a length
+    that the class declares, and of `data` the bytes from the front of a block.
     """
 
     data: int
     lengths: tuple[int, ...]
 
 
+WORD_BYTES = 8
+"""Arrays of a block begin at multiples of so many bytes; the first word is the table's address."""
+
+
 @functools.cache
 def words_of(fields: type[Any]) -> dict[str, Words]:
     """Lay out the table of a struct: the data of all arrays, then lengths.
 
-    So what nearly every use of an array needs lies close together.
+    So what nearly every use of an array needs lies close together. In a block, arrays whose lengths
+    are known lie at the front, in the order of their declaration.
     """
-    arrays = layout_of(fields).arrays
-    next_word = len(arrays)
+    layout, known = layout_of(fields), {}
+    known_bytes, n_data = WORD_BYTES, 0
+    places = {}
+    for name, array in layout.arrays.items():
+        known[name] = _known_lengths(fields, name, array.n_axes)
+        if issubclass(fields, Columned) and None not in known[name]:
+            places[name] = -known_bytes
+            known_bytes += whole_words(array.element, cast("tuple[int, ...]", known[name]))
+        else:
+            places[name] = n_data
+            n_data += 1
     words = {}
-    for place, (name, array) in enumerate(arrays.items()):
+    next_word = n_data
+    for name, place in places.items():
         lengths: list[int] = []
-        declared = getattr(getattr(fields, name, None), "lengths", None)
-        for axis in range(array.n_axes):
-            if declared is not None and isinstance(declared[axis], int):
-                lengths.append(-declared[axis])
-            else:
-                lengths.append(next_word)
-                next_word += 1
+        for length in known[name]:
+            lengths.append(next_word if length is None else -length)
+            next_word += length is None
         words[name] = Words(place, tuple(lengths))
     return words
+
+
+def _known_lengths(fields: type[Any], name: str, n_axes: int) -> tuple[int | None, ...]:
+    """Return the lengths of an array's axes, None for each that its struct does not declare."""
+    axes = getattr(getattr(fields, name, None), "lengths", (None,) * n_axes)
+    # An array of numbers of their own has a place for each.
+    n_columns = len(layout_of(fields).columns_of(name)) or None
+    return tuple(axis if isinstance(axis, int) else n_columns for axis in axes)
+
+
+def whole_words(element: str, shape: Sequence[int]) -> int:
+    """Return the bytes of an array, rounded up to words."""
+    return -(-math.prod(shape) * np.dtype(element).itemsize // WORD_BYTES) * WORD_BYTES
 
 
 @functools.cache
@@ -237,6 +267,7 @@ class StructType(types.Type):
         columns: Array and place of each number.
         words: Where the table holds each array's data, and each of its lengths: the number of a
             word. A length that the class declares is no word but known: a negative number.
+        is_block: Whether the arrays lie in one block, whose first word names the table.
     """
 
     def __init__(self, fields: type) -> None:
@@ -247,6 +278,7 @@ class StructType(types.Type):
             for name, array in arrays.items()
         }
         self.words = words_of(cast(Any, fields))
+        self.is_block = issubclass(fields, Columned)
         typed = ", ".join(
             f"{name}: {kind} {self.words[name]}" for name, kind in self.arrays.items()
         )
@@ -316,14 +348,21 @@ def _address_of_number(
     return builder.gep(data, [ir.Constant(ir.IntType(64), place)], inbounds=True)
 
 
-def _word(builder: Any, pointer: Any, place: int, kind: Any) -> Any:
+def _unchanged(builder: Any, pointer: Any) -> Any:
+    """Load what never changes while a struct lives."""
+    loaded = builder.load(pointer)
+    # So the compiler may keep what it has loaded, whatever is stored in between.
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return loaded
+
+
+def _word(builder: Any, struct: StructType, pointer: Any, place: int, kind: Any) -> Any:
     """Load a word of the table."""
     table = builder.bitcast(pointer, kind.as_pointer())
-    word = builder.load(builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True))
-    # The table never changes while a struct lives, so the compiler may keep what it has loaded,
-    # whatever is stored in between.
-    word.set_metadata("invariant.load", builder.module.add_metadata([]))
-    return word
+    if struct.is_block:
+        table = _unchanged(builder, builder.bitcast(pointer, kind.as_pointer().as_pointer()))
+    at = builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
+    return _unchanged(builder, at)
 
 
 def _data_of(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
@@ -331,8 +370,16 @@ def _data_of(context: Any, builder: Any, struct: StructType, pointer: Any, name:
     array = struct.arrays[name]
     kind = context.get_data_type(array.dtype).as_pointer()
     place = struct.words[name].data
+    if struct.is_block:
+        begins = builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        number = ir.IntType(64)
+        if place < 0:
+            bytes_before = ir.Constant(number, -place)
+        else:
+            bytes_before = _word(builder, struct, pointer, place, number)
+        return builder.bitcast(builder.gep(begins, [bytes_before], inbounds=True), kind)
     if array.ndim:
-        return _word(builder, pointer, place, kind)
+        return _word(builder, struct, pointer, place, kind)
     table = builder.bitcast(pointer, kind)
     return builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
 
@@ -344,7 +391,7 @@ def _load_descriptor(
     array = struct.arrays[name]
     number = ir.IntType(64)
     lengths = [
-        ir.Constant(number, -word) if word <= 0 else _word(builder, pointer, word, number)
+        ir.Constant(number, -word) if word <= 0 else _word(builder, struct, pointer, word, number)
         for word in struct.words[name].lengths
     ]
     itemsize = ir.Constant(number, context.get_abi_sizeof(context.get_data_type(array.dtype)))
@@ -402,22 +449,22 @@ class Struct(Generic[FieldsT]):
 
     Attributes:
         fields: The arrays and numbers.
-        address: What kernels take: where the table lies, or `fields` where compilation is off
-            (`NUMBA_DISABLE_JIT=1`).
+        address: What kernels take: where the table lies, or the block, or `fields` where
+            compilation is off (`NUMBA_DISABLE_JIT=1`).
     """
 
-    def __init__(self, fields: FieldsT, table: NDArray[np.int64] | None = None) -> None:
-        """Write the table of descriptors into an array of `table_size` words; None = make one."""
+    def __init__(self, fields: FieldsT, block: int | None = None) -> None:
+        """Write the table of an array's places, unless the arrays lie in a block at an address."""
         self.fields = fields
         self.address: Any = fields
         if IS_COMPILED:
-            self._keep(type(fields), table)
+            self.address = self._write_table(type(fields)) if block is None else block
 
-    def _keep(self, kind: type[Any], given: NDArray[np.int64] | None) -> None:
-        """Write the table, and keep the arrays that it points to."""
+    def _write_table(self, kind: type[Any]) -> int:
+        """Write the table, keep the arrays that it points to, and return its address."""
         declared, words = layout_of(kind).arrays, words_of(cast(Any, kind))
         self._arrays = []
-        table = [0] * table_size(cast(Any, kind))
+        self._table = np.zeros(table_size(cast(Any, kind)), dtype=np.int64)
         for field, (name, each) in zip(
             cast("Iterable[Any]", self.fields), declared.items(), strict=True
         ):
@@ -427,20 +474,50 @@ class Struct(Generic[FieldsT]):
                 field = ADDRESS_OF[each.kernel]()
             array = np.asarray(field, dtype=each.element)
             assert array.flags.c_contiguous
-            place = words[name]
             if each.n_axes == 0:
-                table[place.data] = int(array.view(np.int64))
+                self._table[words[name].data] = int(array.view(np.int64))
                 continue
             self._arrays.append(array)
-            table[place.data] = array.__array_interface__["data"][0]
-            for word, length in zip(place.lengths, array.shape, strict=True):
-                if word > 0:
-                    table[word] = length
-                else:
-                    assert length == -word, f"{name} is declared with {-word}"
-        self._table = np.empty(len(table), dtype=np.int64) if given is None else given
-        self._table[:] = table
-        self.address = self._table.ctypes.data
+            _write_words(self._table, words[name], address_of(array), array.shape)
+        return address_of(self._table)
+
+
+def address_of(array: NDArray[Any]) -> int:
+    """Return where the elements of an array begin."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _write_words(table: NDArray[np.int64], words: Words, data: int, shape: Sequence[int]) -> None:
+    """Write what a table says of one array."""
+    for word, number in zip((words.data, *words.lengths), (data, *shape), strict=True):
+        if word >= 0:
+            table[word] = number
+        else:
+            assert number == -word, f"{number} is declared as {-word}"
+
+
+def lay_out_block(
+    fields: type[Any], shapes: Mapping[str, Sequence[int]]
+) -> tuple[NDArray[np.int64], dict[str, int], int]:
+    """Lay out blocks of arrays of these shapes.
+
+    Returns:
+        The table that the blocks share, the bytes from the front of a block to each array, and the
+        bytes of a block, a multiple of `LINE_BYTES`.
+    """
+    layout, words = layout_of(fields), words_of(cast(Any, fields))
+    place = {name: -each.data for name, each in words.items() if each.data < 0}
+    size = {name: whole_words(layout.arrays[name].element, shapes[name]) for name in words}
+    end = WORD_BYTES + sum(size[name] for name in place)
+    for name in words:
+        if name not in place:
+            place[name] = end
+            end += size[name]
+    table = np.zeros(table_size(cast(Any, fields)), dtype=np.int64)
+    for name, each in words.items():
+        _write_words(table, each, place[name], shapes[name])
+    return table, place, -(-end // LINE_BYTES) * LINE_BYTES
 
 
 LINE_BYTES = 64

@@ -168,7 +168,6 @@ class Sim(Columned):
     settled_head: Counter  # head under which every waiting job was refused, -1 = full pass due
     shadow: Counter  # the shadow time of the latest reservation, s; EASY sets -1 where none is
     extra: Counter  # processors left over at the shadow time
-    next_decision: Counter  # s, next instant of decisions at fixed intervals
     ordered: Counter  # 1 while the keys of `PASS_ORDER` are the decided order of this pass
     n_ahead: Counter  # jobs in `scratch` that go by keys of `PASS_ORDER` before all others
     pick: Counter  # job that goes first in this pass and ends it by starting, -1 = none
@@ -182,21 +181,24 @@ class Sim(Columned):
     sum_waiting: Counter  # waiting jobs summed over passes
     most_waiting: Counter
     checked_head: Counter
-    checked_shadow: Counter
     n_steps: Counter  # steps of the environment in this episode
     n_invalid: Counter  # actions that named an empty slot
     n_entries: Counter  # entries ever taken; those not in use are listed in `spare_entry`
     keeps_summary: Counter  # 1 while `age` and `node_*` say what waits, for observations
+    replan: Counter  # 1 if a kept reservation may have to move
+    n_held: Counter  # jobs that wait for their delay to end, out of sight
+    capped: Counter  # processors of running jobs that counted under the cap when they started
+    # Of modes that few use. They come last: then the others fill few lines of the cache.
+    next_decision: Counter  # s, next instant of decisions at fixed intervals
+    checked_shadow: Counter
     oldest: Counter  # first and last job in `age`, -1 = no job waits
     youngest: Counter
     n_profile: Counter  # steps of the profile, within a pass
     n_planned: Counter  # entries with a `planned_start`, in modes that keep reservations
     first_unplanned: Counter  # first job that came after reservations were last made
-    replan: Counter  # 1 if a kept reservation may have to move
     n_predicted: Counter  # jobs that Python has predicted
     limited_head: Counter  # head with a reference time, -1 = none; in relaxed backfilling
     reference: Counter  # s, that head's reference time
-    n_held: Counter  # jobs that wait for their delay to end, out of sight
     n_batch: Counter  # jobs completed since the delay was last adapted
     n_batch_short: Counter  # jobs among them whose slowdown counts
     nodes_ready: Counter  # 1 once the nodes are empty; 0 after a reset
@@ -207,7 +209,6 @@ class Sim(Columned):
     n_reservations: Counter  # of the plan, within a pass
     n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
     refused_state: Counter  # number of the state that `refused_*` is about
-    capped: Counter  # processors of running jobs that counted under the cap when they started
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s

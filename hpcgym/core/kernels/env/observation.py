@@ -24,6 +24,7 @@ from hpcgym.core.constants import (
     EXPECT_URGENCY,
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
+    FEATURE_SUBMIT,
     MODE_SHOW_CONTROLS,
     N_NODES_FIELDS,
     NODES_ENDS_BEFORE_SHADOW,
@@ -218,11 +219,11 @@ def show_submission(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -
 def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first: int) -> None:
     """Write the fields of a waiting job that change with time; `shadow` as of `shadow_of_base`."""
     now = sim.now
-    wait = now - jobs.submit_time[job]
-    estimate = jobs.feature[job, FEATURE_ESTIMATE]  # scores read `feature`, so it is in the cache
+    wait = now - jobs.feature[job, FEATURE_SUBMIT]  # scores read `feature`, so it is in the cache
+    estimate = jobs.feature[job, FEATURE_ESTIMATE]
     waited = -1.0
     shown[first + JobField.LOG_WAIT_TIME] = np.float32(0.0)
-    if wait > 0:
+    if wait > 0.0:
         shown[first + JobField.LOG_WAIT_TIME] = np.float32(
             min(math.log(1.0 + wait / 60.0) / LOG_MONTH, 1.0)
         )
@@ -246,7 +247,7 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
     log_largest = sim.log_largest
     index = term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST] + run_time_ratio - speed
     if sim.show_expected == EXPECT_URGENCY:
-        wait = float(sim.now - jobs.submit_time[job])
+        wait = sim.now - jobs.feature[job, FEATURE_SUBMIT]
         width = weight_of_width(sim, USUAL_URGENCY)
         index = max(urgent_score(jobs, sim, USUAL_URGENCY, job, wait, width), 0.0)
     largest_index = 2.0 * log_largest + math.log(sim.machine_processors)

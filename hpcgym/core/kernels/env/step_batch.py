@@ -5,7 +5,7 @@ Threads may therefore share them in any way, with results equal to the last bit.
 
 from numba import prange
 
-from hpcgym.core.constants import STATUS_DONE, STATUS_FULL
+from hpcgym.core.constants import BASE_ORDER, PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
@@ -15,6 +15,7 @@ from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.reset import begin
 from hpcgym.core.kernels.types import (
     Batch,
+    Int,
     Jobs,
     Sim,
     open_action_spec,
@@ -24,7 +25,8 @@ from hpcgym.core.kernels.types import (
     open_reward_plan,
     open_sim,
 )
-from hpcgym.core.struct import clear_bytes, copy_bytes, fetcher, next_number
+from hpcgym.core.observation_fields import N_HISTORY_FIELDS
+from hpcgym.core.struct import LINE_BYTES, clear_bytes, copy_bytes, fetcher, next_number
 
 # Columns of `Batch.address`.
 JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4
@@ -44,6 +46,9 @@ N_OUT = 2 * len(OUT_PARTS)
 STEPS, RESTS, BEGINS, BEGUN = 0, 1, 2, 3
 
 SINGLE_BYTES, WHOLE_BYTES = 4, 8
+
+END_OF_LIST = 24
+"""Numbers at the end of a list that are asked for ahead."""
 
 TURNS_APART = 8
 """Entries from one counter of `Batch.n_taken` to the next: no two are in one line of the cache."""
@@ -79,12 +84,9 @@ def count_ended(batch: Batch) -> int:
     return ended if full == 0 else -1 - n_envs - ended
 
 
-# How much of the next environment is fetched ahead: the table and the numbers of its simulation,
-# and the first jobs of its observation. More lines, and those of the one after it, were no faster
-# with 64, 256 and 1,024 environments.
-fetch_sim = fetcher(24)
-fetch_shown = fetcher(8)
-fetch_slots = fetcher(2)
+# Lines at the front of a simulation, where its numbers lie.
+fetch_front = fetcher(16)
+fetch_line = fetcher(1)
 
 
 @kernel(inlined=True)
@@ -117,13 +119,54 @@ def copy_out(batch: Batch, env: int) -> None:
 
 
 @kernel(inlined=True)
-def fetch_ahead(batch: Batch, turn: int) -> None:
-    """Ask for what the step of the environment at a turn reads first, if there is such a turn."""
-    if 0 <= turn < len(batch.order):
-        env = batch.order[turn]
-        fetch_sim(batch.address[env, SIM])
-        fetch_shown(batch.shown_jobs[env].ctypes.data)
-        fetch_slots(batch.slot[env].ctypes.data)
+def fetch_bytes(address: int, n: int) -> None:
+    """Ask for the lines of the cache that hold `n` bytes from an address on."""
+    for line in range(n // LINE_BYTES + 1):
+        fetch_line(address + line * LINE_BYTES)
+
+
+@kernel(inlined=True)
+def fetch_end(column: Int, n: int) -> None:
+    """Ask for the last few of the first `n` numbers of a column, which change first."""
+    first = max(n - END_OF_LIST, 0)
+    fetch_bytes(column.ctypes.data + WHOLE_BYTES * first, WHOLE_BYTES * (n - first))
+
+
+@kernel
+def fetch_in_use(batch: Batch, env: int) -> None:
+    """Ask for what the step of an environment reads; its numbers have been asked for before."""
+    sim = open_sim(batch.address[env, SIM])
+    n = sim.n_waiting
+    n_slots = batch.slot.shape[1]
+    n_shown = min(n, n_slots)
+    fetch_bytes(batch.slot[env].ctypes.data, WHOLE_BYTES * n_shown)
+    row_bytes = SINGLE_BYTES * batch.shown_jobs.shape[1] // n_slots
+    fetch_bytes(batch.shown_jobs[env].ctypes.data, row_bytes * n_shown)
+    fetch_bytes(batch.mask[env].ctypes.data, SINGLE_BYTES * n_shown)
+    fetch_bytes(batch.shown_cluster[env].ctypes.data, SINGLE_BYTES * N_CLUSTER)
+    # The waiting jobs have the first entries, but for a few.
+    fetch_bytes(sim.key[PASS_ORDER].ctypes.data, WHOLE_BYTES * n)
+    fetch_bytes(sim.key[BASE_ORDER].ctypes.data, WHOLE_BYTES * n)
+    fetch_bytes(sim.history_field.ctypes.data, SINGLE_BYTES * N_HISTORY_FIELDS * n)
+    fetch_bytes(sim.scratch.ctypes.data, WHOLE_BYTES * n)
+    fetch_end(sim.start_time, sim.next_job)
+    fetch_end(sim.release_time, sim.n_releases)
+    fetch_end(sim.release_job, sim.n_releases)
+    fetch_end(sim.ending_time, sim.n_running)
+    fetch_end(sim.ending_job, sim.n_running)
+
+
+@kernel(inlined=True)
+def fetch_ahead(batch: Batch, turn: int, ahead: int) -> None:
+    """Ask for what the steps of the next two environments read, if there are two.
+
+    An environment's numbers say what else it reads. So they are asked for one turn earlier.
+    """
+    n_turns = len(batch.order)
+    if 0 <= turn + 2 * ahead < n_turns:
+        fetch_front(batch.address[batch.order[turn + 2 * ahead], SIM])
+    if 0 <= turn + ahead < n_turns:
+        fetch_in_use(batch, batch.order[turn + ahead])
 
 
 @kernel
@@ -158,15 +201,17 @@ def begin_one(batch: Batch, env: int, jobs: Jobs, sim: Sim) -> None:
 
 
 @kernel
-def step_one(batch: Batch, turn: int, next_turn: int) -> None:
+def step_one(batch: Batch, turn: int, ahead: int) -> None:
     """Step the environment whose turn it is, or begin its episode, unless it rests.
+
+    The next turn is this one plus `ahead`, 1 or -1.
 
     Writes its simulation, its observation, its rewards, clock and ends, and at an end `metric`.
     """
     env = batch.order[turn]
     if batch.resting[env] == RESTS:
         return
-    fetch_ahead(batch, next_turn)
+    fetch_ahead(batch, turn, ahead)
     jobs = open_jobs(batch.address[env, JOBS])
     sim = open_sim(batch.address[env, SIM])
     if batch.resting[env] != STEPS:
@@ -220,7 +265,7 @@ def step_batch(batch: int) -> int:
     if refused >= 0:
         return -1 - refused
     for turn in range(len(open_batch(batch).order)):
-        step_one(open_batch(batch), turn, turn + 1)
+        step_one(open_batch(batch), turn, 1)
     return count_ended(open_batch(batch))
 
 
@@ -247,7 +292,7 @@ def take_turns(batch: Batch, thread: int, threads: int) -> None:
     ahead = 1 if thread % 2 == 0 else -1
     turn = first if ahead == 1 else last
     while next_number(taken) <= last - first:
-        step_one(batch, turn, turn + ahead)
+        step_one(batch, turn, ahead)
         turn += ahead
 
 

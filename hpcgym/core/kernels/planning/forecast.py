@@ -21,6 +21,7 @@ import math
 from hpcgym.core.constants import (
     BASE_ORDER,
     FEATURE_ESTIMATE,
+    FEATURE_SUBMIT,
     N_FEATURES,
     N_TERMS,
     RULE_INDEX,
@@ -66,6 +67,7 @@ def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> 
     planned.user[to] = jobs.user[job]
     for column in range(N_FEATURES):
         planned.feature[to, column] = jobs.feature[job, column]
+    planned.feature[to, FEATURE_SUBMIT] = submit_time
     for column in range(FIRST_ORDER):
         planned.keys[to, column] = jobs.keys[job, column]
 

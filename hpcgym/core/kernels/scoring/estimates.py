@@ -11,10 +11,7 @@ Source: Tsafrir, Etsion and Feitelson 2007; specification, section 8, "EASY++".
 from hpcgym.core.constants import (
     CORRECT_BY_DOUBLING,
     CORRECT_TO_REQUEST,
-    FEATURE_AREA,
     FEATURE_ESTIMATE,
-    FEATURE_PROCESSORS,
-    FEATURE_RATIO,
     PREDICT_ASKED,
 )
 from hpcgym.core.history import RING_JOBS
@@ -46,8 +43,6 @@ def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
     """
     jobs.estimate[job] = seconds
     jobs.feature[job, FEATURE_ESTIMATE] = float(seconds)
-    jobs.feature[job, FEATURE_RATIO] = seconds / jobs.feature[job, FEATURE_PROCESSORS]
-    jobs.feature[job, FEATURE_AREA] = seconds * jobs.feature[job, FEATURE_PROCESSORS]
 
 
 @kernel(inlined=True)

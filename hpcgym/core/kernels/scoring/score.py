@@ -7,10 +7,9 @@ import math
 
 from hpcgym.core.constants import (
     BASE_ORDER,
-    FEATURE_AREA,
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
-    FEATURE_RATIO,
+    FEATURE_SUBMIT,
     RULE_F1,
     RULE_F2,
     RULE_F3,
@@ -62,13 +61,14 @@ def mixed_score(jobs: Jobs, weight: tuple[float, ...], job: int, wait: float) ->
 
     Source: Legrand 2018 (RR-9212), equation 3.
     """
+    q = jobs.feature[job, FEATURE_PROCESSORS]
     e = jobs.feature[job, FEATURE_ESTIMATE]
-    total = weight[0] * jobs.feature[job, FEATURE_PROCESSORS]
+    total = weight[0] * q
     total += weight[1] * e
     total += weight[2] * wait
-    total += weight[3] * jobs.feature[job, FEATURE_RATIO]
+    total += weight[3] * (e / q)
     total += weight[4] * ((wait + e) / e)
-    total += weight[5] * jobs.feature[job, FEATURE_AREA]
+    total += weight[5] * (e * q)
     return total
 
 
@@ -94,11 +94,11 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
     """Return a waiting job's score at `now` under a rule with the parameters of order `which`."""
     q = jobs.feature[job, FEATURE_PROCESSORS]
     e = jobs.feature[job, FEATURE_ESTIMATE]
-    wait = float(now - jobs.submit_time[job])
+    wait = now - jobs.feature[job, FEATURE_SUBMIT]
     if rule == RULE_WEIGHTS:
         return mixed_score(jobs, parameters_of(sim, which), job, wait)
     if rule == RULE_SUBMIT:
-        return sim.weight[which, 0] * jobs.submit_time[job]
+        return sim.weight[which, 0] * jobs.feature[job, FEATURE_SUBMIT]
     # The papers take the highest value first in the next three rules, hence the minus signs.
     if rule == RULE_WFP3:
         return -((wait / e) * (wait / e) * (wait / e) * q)
@@ -110,7 +110,7 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
         size = 1.0 - q / machine
         return -(sim.weight[which, AGE_WEIGHT] * age + sim.weight[which, SIZE_WEIGHT] * size)
     if rule == RULE_SMITH:
-        return jobs.feature[job, FEATURE_AREA] / sim.inverse[entry_of(sim, job)]
+        return e * q / sim.inverse[entry_of(sim, job)]
     if rule == RULE_INDEX:
         return index_score(jobs, sim, parameters_of(sim, which), job)
     if rule == RULE_URGENT:
@@ -118,7 +118,7 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
         return urgent_score(jobs, sim, weight, job, wait, weight_of_width(sim, weight))
     if rule == RULE_KEYS:
         return jobs.keys[job, int(sim.weight[which, 0])]
-    return learned_score(rule, q, e, max(float(jobs.submit_time[job]), 1.0))
+    return learned_score(rule, q, e, max(jobs.feature[job, FEATURE_SUBMIT], 1.0))
 
 
 @kernel
@@ -132,13 +132,13 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
         weight = parameters_of(sim, which)  # `score` would load it again for every job
         for place in range(n):
             job = sim.scratch[place]
-            wait = float(now - jobs.submit_time[job])
+            wait = now - jobs.feature[job, FEATURE_SUBMIT]
             sim.key[which, entry_of(sim, job)] = mixed_score(jobs, weight, job, wait)
     elif rule == RULE_URGENT:
         width = weight_of_width(sim, sim.weight[which])
         for place in range(n):
             job = sim.scratch[place]
-            wait = float(now - jobs.submit_time[job])
+            wait = now - jobs.feature[job, FEATURE_SUBMIT]
             key = urgent_score(jobs, sim, sim.weight[which], job, wait, width)
             sim.key[which, entry_of(sim, job)] = key
     else:
