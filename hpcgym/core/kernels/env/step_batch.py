@@ -5,7 +5,7 @@ Threads may therefore share them in any way, with results equal to the last bit.
 
 from numba import prange
 
-from hpcgym.core.constants import BASE_ORDER, PASS_ORDER, STATUS_DONE, STATUS_FULL
+from hpcgym.core.constants import PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
@@ -47,8 +47,11 @@ STEPS, RESTS, BEGINS, BEGUN = 0, 1, 2, 3
 
 SINGLE_BYTES, WHOLE_BYTES = 4, 8
 
-END_OF_LIST = 24
+END_OF_LIST = 8
 """Numbers at the end of a list that are asked for ahead."""
+
+MANY_TURNS = 128
+"""Environments from which on so little stays in the caches that all that is in use is asked for."""
 
 TURNS_APART = 8
 """Entries from one counter of `Batch.n_taken` to the next: no two are in one line of the cache."""
@@ -84,8 +87,10 @@ def count_ended(batch: Batch) -> int:
     return ended if full == 0 else -1 - n_envs - ended
 
 
-# Lines at the front of a simulation, where its numbers lie.
+# Lines at the front of a simulation, where its numbers lie, of its first jobs shown, and of slots.
 fetch_front = fetcher(16)
+fetch_shown = fetcher(8)
+fetch_slots = fetcher(2)
 fetch_line = fetcher(1)
 
 
@@ -146,7 +151,6 @@ def fetch_in_use(batch: Batch, env: int) -> None:
     fetch_bytes(batch.shown_cluster[env].ctypes.data, SINGLE_BYTES * N_CLUSTER)
     # The waiting jobs have the first entries, but for a few.
     fetch_bytes(sim.key[PASS_ORDER].ctypes.data, WHOLE_BYTES * n)
-    fetch_bytes(sim.key[BASE_ORDER].ctypes.data, WHOLE_BYTES * n)
     fetch_bytes(sim.history_field.ctypes.data, SINGLE_BYTES * N_HISTORY_FIELDS * n)
     fetch_bytes(sim.scratch.ctypes.data, WHOLE_BYTES * n)
     fetch_end(sim.start_time, sim.next_job)
@@ -158,14 +162,23 @@ def fetch_in_use(batch: Batch, env: int) -> None:
 
 @kernel(inlined=True)
 def fetch_ahead(batch: Batch, turn: int, ahead: int) -> None:
-    """Ask for what the steps of the next two environments read, if there are two.
+    """Ask for what the steps of the next environments read.
 
-    An environment's numbers say what else it reads. So they are asked for one turn earlier.
+    A simulation's numbers say what else is in use. So of many environments they are asked for two
+    turns before, and the rest one turn before. Of few some lines of the next one are enough.
     """
     n_turns = len(batch.order)
+    is_next = 0 <= turn + ahead < n_turns
+    if n_turns < MANY_TURNS:
+        if is_next:
+            env = batch.order[turn + ahead]
+            fetch_front(batch.address[env, SIM])
+            fetch_shown(batch.shown_jobs[env].ctypes.data)
+            fetch_slots(batch.slot[env].ctypes.data)
+        return
     if 0 <= turn + 2 * ahead < n_turns:
         fetch_front(batch.address[batch.order[turn + 2 * ahead], SIM])
-    if 0 <= turn + ahead < n_turns:
+    if is_next:
         fetch_in_use(batch, batch.order[turn + ahead])
 
 
