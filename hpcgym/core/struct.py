@@ -21,7 +21,6 @@ a block is the address of that table. Arrays of known lengths lie at known place
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import hashlib
 import math
@@ -187,6 +186,9 @@ class Words(NamedTuple):
     data: int
     lengths: tuple[int, ...]
 
+
+LINE_BYTES = 64
+"""Bytes of a line of the cache."""
 
 WORD_BYTES = 8
 """Arrays of a block begin at multiples of so many bytes; the first word is the table's address."""
@@ -518,102 +520,6 @@ def lay_out_block(
     for name, each in words.items():
         _write_words(table, each, place[name], shapes[name])
     return table, place, -(-end // LINE_BYTES) * LINE_BYTES
-
-
-LINE_BYTES = 64
-"""Bytes of a line of the cache."""
-
-
-def fetcher(n_lines: int) -> Callable[[int], None]:
-    """Make a kernel function that asks for so many lines of the cache from an address on.
-
-    It returns at once; what is asked for comes while other work is done.
-    """
-    if not IS_COMPILED:
-        return lambda address: None
-
-    def typed(typing_context: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-            prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-            place = builder.inttoptr(arguments[0], byte)
-            for line in range(n_lines):
-                at = builder.gep(place, [ir.Constant(ir.IntType(64), line * LINE_BYTES)])
-                builder.call(prefetch, [at, flag(0), flag(3), flag(1)])  # to read; keep; data
-            return context.get_dummy_value()
-
-        return types.void(types.intp), generate
-
-    return cast("Callable[[int], None]", intrinsic(typed))
-
-
-def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:
-    """Type and generate `copy_bytes`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        places = [builder.inttoptr(argument, byte) for argument in arguments[:2]]
-        cgutils.raw_memcpy(builder, places[0], places[1], arguments[2], 1)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp, types.intp), generate
-
-
-def _clear_bytes_typed(typing_context: Any, place: Any, n: Any) -> Any:
-    """Type and generate `clear_bytes`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        cgutils.memset(builder, builder.inttoptr(arguments[0], byte), arguments[1], 0)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp), generate
-
-
-def _next_number_typed(typing_context: Any, place: Any) -> Any:
-    """Type and generate `next_number`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        whole = ir.IntType(64)
-        at = builder.inttoptr(arguments[0], whole.as_pointer())
-        return builder.atomic_rmw("add", at, whole(1), "monotonic")
-
-    return types.intp(types.intp), generate
-
-
-def _next_number(place: int) -> int:
-    """Do what `next_number` does, where compilation is off."""
-    counter = ctypes.c_int64.from_address(int(place))
-    counter.value += 1
-    return counter.value - 1
-
-
-def _copy(to: int, source: int, n: int) -> None:
-    """Do what `copy_bytes` does, where compilation is off."""
-    ctypes.memmove(int(to), int(source), int(n))
-
-
-def _clear(place: int, n: int) -> None:
-    """Do what `clear_bytes` does, where compilation is off."""
-    ctypes.memset(int(place), 0, int(n))
-
-
-copy_bytes: Callable[[int, int, int], None] = cast(
-    Any, intrinsic(_copy_bytes_typed) if IS_COMPILED else _copy
-)
-"""Copy to an address, from an address, so many bytes; a kernel function."""
-
-clear_bytes: Callable[[int, int], None] = cast(
-    Any, intrinsic(_clear_bytes_typed) if IS_COMPILED else _clear
-)
-"""Write zeros from an address on, so many bytes; a kernel function."""
-
-
-next_number: Callable[[int], int] = cast(
-    Any, intrinsic(_next_number_typed) if IS_COMPILED else _next_number
-)
-"""Return the counter at an address and add one to it, in a single step for all threads."""
 
 
 def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:

@@ -26,7 +26,8 @@ from hpcgym.core.kernels.types import (
     open_sim,
 )
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS
-from hpcgym.core.struct import LINE_BYTES, clear_bytes, copy_bytes, fetcher, next_number
+from hpcgym.core.raw_memory import clear_bytes, copy_bytes, fetcher, next_number
+from hpcgym.core.struct import LINE_BYTES
 
 # Columns of `Batch.address`.
 JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4
