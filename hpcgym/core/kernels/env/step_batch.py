@@ -3,9 +3,12 @@
 Threads may therefore share them in any way, with results equal to the last bit.
 """
 
-from numba import prange
+from typing import Any
 
-from hpcgym.core.constants import PASS_ORDER, STATUS_DONE, STATUS_FULL
+from numba import prange
+from numpy.typing import NDArray
+
+from hpcgym.core.constants import NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
@@ -89,7 +92,7 @@ def count_ended(batch: Batch) -> int:
 
 
 # Lines at the front of a simulation, where its numbers lie, of its first jobs shown, and of slots.
-fetch_front = fetcher(16)
+fetch_front = fetcher(24)
 fetch_shown = fetcher(8)
 fetch_slots = fetcher(2)
 fetch_line = fetcher(1)
@@ -138,9 +141,18 @@ def fetch_end(column: Int, n: int) -> None:
     fetch_bytes(column.ctypes.data + WHOLE_BYTES * first, WHOLE_BYTES * (n - first))
 
 
+@kernel(inlined=True)
+def fetch_row(table: NDArray[Any], row: int) -> None:
+    """Ask for the line in which a row of an array begins; it may lie behind the last."""
+    fetch_line(table.ctypes.data + table.strides[0] * row)
+
+
 @kernel
-def fetch_in_use(batch: Batch, env: int) -> None:
-    """Ask for what the step of an environment reads; its numbers have been asked for before."""
+def fetch_lists(batch: Batch, env: int) -> None:
+    """Ask for the lists in use in an environment, and for the jobs that its numbers name.
+
+    Its numbers have been asked for before.
+    """
     sim = open_sim(batch.address[env, SIM])
     n = sim.n_waiting
     n_slots = batch.slot.shape[1]
@@ -154,19 +166,67 @@ def fetch_in_use(batch: Batch, env: int) -> None:
     fetch_bytes(sim.key[PASS_ORDER].ctypes.data, WHOLE_BYTES * n)
     fetch_bytes(sim.history_field.ctypes.data, SINGLE_BYTES * N_HISTORY_FIELDS * n)
     fetch_bytes(sim.scratch.ctypes.data, WHOLE_BYTES * n)
+    fetch_bytes(sim.onset.ctypes.data, WHOLE_BYTES * sim.n_onsets)
     fetch_end(sim.start_time, sim.next_job)
     fetch_end(sim.release_time, sim.n_releases)
     fetch_end(sim.release_job, sim.n_releases)
     fetch_end(sim.ending_time, sim.n_running)
     fetch_end(sim.ending_job, sim.n_running)
+    jobs = open_jobs(batch.address[env, JOBS])
+    job = sim.next_job
+    fetch_row(jobs.submit_time, job)
+    fetch_row(jobs.user, job)
+    fetch_row(jobs.processors, job)
+    fetch_row(jobs.estimate, job)
+    fetch_row(jobs.requested_time, job)
+    fetch_row(jobs.size_class, job)
+    fetch_row(jobs.feature, job)
+    fetch_row(jobs.keys, job)
+    fetch_row(jobs.reward_rate, job)
+    fetch_row(jobs.reward_onset, job)
+    fetch_row(jobs.field, job)
+    fetch_row(jobs.submit_time, sim.hour_ago)
+    fetch_row(jobs.submit_time, sim.day_ago)
+    fetch_row(jobs.submit_time, sim.next_overdue)
+    fetch_row(sim.start_time, sim.next_overdue)
+
+
+@kernel
+def fetch_listed(batch: Batch, env: int) -> None:
+    """Ask for what the lists in use name: visible and running jobs, and the next job's user."""
+    jobs = open_jobs(batch.address[env, JOBS])
+    sim = open_sim(batch.address[env, SIM])
+    for place in range(batch.slot.shape[1]):
+        job = batch.slot[env, place]
+        if job < 0:
+            break
+        fetch_row(jobs.feature, job)
+        fetch_row(jobs.processors, job)
+        fetch_row(jobs.field, job)
+        fetch_row(sim.start_time, job)
+    for place in range(sim.n_releases):
+        fetch_row(jobs.processors, sim.release_job[place])
+    # The first block of a queue.
+    fetch_bytes(sim.node_child.ctypes.data, WHOLE_BYTES * NODE_CHILDREN)
+    # Of an environment that is about to begin, the numbers are those of its last episode.
+    if sim.next_job < len(jobs.user):
+        user = jobs.user[sim.next_job]
+        fetch_row(sim.history_job, user)
+        fetch_row(sim.history_job, user + 1)  # a ring ends where the next begins
+        fetch_row(sim.history_completed, user)
+        fetch_row(sim.history_last_end_time, user)
+        fetch_row(sim.history_shown, user)
+        fetch_row(sim.history_shown_at, user)
 
 
 @kernel(inlined=True)
 def fetch_ahead(batch: Batch, turn: int, ahead: int) -> None:
     """Ask for what the steps of the next environments read.
 
-    A simulation's numbers say what else is in use. So of many environments they are asked for two
-    turns before, and the rest one turn before. Of few some lines of the next one are enough.
+    Of many environments next to nothing stays in the caches, and each thing says where the next
+    one lies: a simulation's numbers are asked for three turns before its own, the lists that they
+    give the lengths of two turns before, and one turn before what the lists name. Of few
+    environments some lines of the next one are enough.
     """
     n_turns = len(batch.order)
     is_next = 0 <= turn + ahead < n_turns
@@ -177,10 +237,12 @@ def fetch_ahead(batch: Batch, turn: int, ahead: int) -> None:
             fetch_shown(batch.shown_jobs[env].ctypes.data)
             fetch_slots(batch.slot[env].ctypes.data)
         return
+    if 0 <= turn + 3 * ahead < n_turns:
+        fetch_front(batch.address[batch.order[turn + 3 * ahead], SIM])
     if 0 <= turn + 2 * ahead < n_turns:
-        fetch_front(batch.address[batch.order[turn + 2 * ahead], SIM])
+        fetch_lists(batch, batch.order[turn + 2 * ahead])
     if is_next:
-        fetch_in_use(batch, batch.order[turn + ahead])
+        fetch_listed(batch, batch.order[turn + ahead])
 
 
 @kernel
