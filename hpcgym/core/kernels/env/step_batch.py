@@ -154,19 +154,18 @@ def fetch_lists(batch: Batch, env: int) -> None:
     Its numbers have been asked for before.
     """
     sim = open_sim(batch.address[env, SIM])
-    n = sim.n_waiting
     n_slots = batch.slot.shape[1]
-    n_shown = min(n, n_slots)
-    fetch_bytes(batch.slot[env].ctypes.data, WHOLE_BYTES * n_shown)
+    n = min(sim.n_waiting, n_slots)  # the cost must not grow with the queue
+    fetch_bytes(batch.slot[env].ctypes.data, WHOLE_BYTES * n)
     row_bytes = SINGLE_BYTES * batch.shown_jobs.shape[1] // n_slots
-    fetch_bytes(batch.shown_jobs[env].ctypes.data, row_bytes * n_shown)
-    fetch_bytes(batch.mask[env].ctypes.data, SINGLE_BYTES * n_shown)
+    fetch_bytes(batch.shown_jobs[env].ctypes.data, row_bytes * n)
+    fetch_bytes(batch.mask[env].ctypes.data, SINGLE_BYTES * n)
     fetch_bytes(batch.shown_cluster[env].ctypes.data, SINGLE_BYTES * N_CLUSTER)
     # The waiting jobs have the first entries, but for a few.
     fetch_bytes(sim.key[PASS_ORDER].ctypes.data, WHOLE_BYTES * n)
     fetch_bytes(sim.history_field.ctypes.data, SINGLE_BYTES * N_HISTORY_FIELDS * n)
     fetch_bytes(sim.scratch.ctypes.data, WHOLE_BYTES * n)
-    fetch_bytes(sim.onset.ctypes.data, WHOLE_BYTES * sim.n_onsets)
+    fetch_bytes(sim.onset.ctypes.data, WHOLE_BYTES * min(sim.n_onsets, n_slots))
     fetch_end(sim.start_time, sim.next_job)
     fetch_end(sim.release_time, sim.n_releases)
     fetch_end(sim.release_job, sim.n_releases)
@@ -196,7 +195,8 @@ def fetch_listed(batch: Batch, env: int) -> None:
     """Ask for what the lists in use name: visible and running jobs, and the next job's user."""
     jobs = open_jobs(batch.address[env, JOBS])
     sim = open_sim(batch.address[env, SIM])
-    for place in range(batch.slot.shape[1]):
+    n_slots = batch.slot.shape[1]
+    for place in range(n_slots):
         job = batch.slot[env, place]
         if job < 0:
             break
@@ -204,7 +204,7 @@ def fetch_listed(batch: Batch, env: int) -> None:
         fetch_row(jobs.processors, job)
         fetch_row(jobs.field, job)
         fetch_row(sim.start_time, job)
-    for place in range(sim.n_releases):
+    for place in range(max(sim.n_releases - n_slots, 0), sim.n_releases):  # the soonest are last
         fetch_row(jobs.processors, sim.release_job[place])
     # The first block of a queue.
     fetch_bytes(sim.node_child.ctypes.data, WHOLE_BYTES * NODE_CHILDREN)
