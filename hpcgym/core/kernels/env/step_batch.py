@@ -208,9 +208,11 @@ def fetch_listed(batch: Batch, env: int) -> None:
         fetch_row(jobs.processors, sim.release_job[place])
     # The first block of a queue.
     fetch_bytes(sim.node_child.ctypes.data, WHOLE_BYTES * NODE_CHILDREN)
-    # Of an environment that is about to begin, the numbers are those of its last episode.
-    if sim.next_job < len(jobs.user):
-        user = jobs.user[sim.next_job]
+    # It may lie behind the last: an environment that is about to begin has the numbers of its last
+    # episode. Read once, since another thread may be stepping this environment.
+    next_job = sim.next_job
+    if next_job < len(jobs.user):
+        user = jobs.user[next_job]
         fetch_row(sim.history_job, user)
         fetch_row(sim.history_job, user + 1)  # a ring ends where the next begins
         fetch_row(sim.history_completed, user)
@@ -223,10 +225,9 @@ def fetch_listed(batch: Batch, env: int) -> None:
 def fetch_ahead(batch: Batch, turn: int, ahead: int) -> None:
     """Ask for what the steps of the next environments read.
 
-    Of many environments next to nothing stays in the caches, and each thing says where the next
-    one lies: a simulation's numbers are asked for three turns before its own, the lists that they
-    give the lengths of two turns before, and one turn before what the lists name. Of few
-    environments some lines of the next one are enough.
+    Of many environments next to nothing stays in the caches. A simulation's numbers are asked for
+    three turns before its own. They say how long its lists are, so these follow two turns before.
+    What the lists name follows one turn before. Of few some lines of the next one are enough.
     """
     n_turns = len(batch.order)
     is_next = 0 <= turn + ahead < n_turns
