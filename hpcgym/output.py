@@ -188,6 +188,46 @@ def unfinished_folder(target: Path) -> Iterator[Path]:
             folder.rmdir()
 
 
+@contextmanager
+def locked(target: Path) -> Iterator[None]:
+    """Keep other processes that lock `target` away; a hidden file beside it is there meanwhile.
+
+    Raises:
+        OutputError: Another process has it, or the file cannot be made.
+    """
+    place = target.with_name(f".{target.name}-lock")
+    try:
+        file = _lock_file(place)
+    except OSError as error:
+        raise OutputError(f"{place}: cannot be written: {_reason(error)}") from error
+    if file is None:
+        raise OutputError(
+            f"{target.parent}: another process writes here at the moment; wait for its end, or "
+            "name another folder"
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            place.unlink()  # while it is locked: who opened it meanwhile sees that it is gone
+        os.close(file)
+
+
+def _lock_file(place: Path) -> int | None:
+    """Make, open and lock a file; None where another process has it."""
+    while True:
+        file = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        if fcntl is None:
+            return file
+        if not _lock(file):
+            os.close(file)
+            return None
+        with suppress(FileNotFoundError):
+            if os.fstat(file).st_ino == place.stat().st_ino:
+                return file
+        os.close(file)
+
+
 def _beside(target: Path) -> Path:
     """Return a name of an unfinished file."""
     return target.with_name(f".{secrets.token_hex(4)}-{target.name}")

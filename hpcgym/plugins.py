@@ -11,6 +11,7 @@ import inspect
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from operator import attrgetter
@@ -19,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.own_files import changed_after, loaded_at, with_imports
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -215,8 +217,9 @@ def _import_file(where: str) -> ModuleType:
             + ("is no name of a module" if spec is None else f"is {spec.origin or 'Python'}'s name")
             + "; rename the file"
         )
-    if path.stem in sys.modules:
+    if path.stem in sys.modules and not _forget_if_changed(path):
         return sys.modules[path.stem]
+    loaded_at[path.stem] = time.time()
     module = sys.modules[path.stem] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -224,6 +227,17 @@ def _import_file(where: str) -> ModuleType:
         del sys.modules[path.stem]
         raise HpcgymError(f"{where} cannot be imported: {_reason(error)}") from None
     return module
+
+
+def _forget_if_changed(path: Path) -> bool:
+    """Let a file that was loaded here, and what it imports, be loaded anew if its text changed."""
+    files = with_imports(path)
+    if path.stem not in loaded_at or not changed_after(files, loaded_at[path.stem]):
+        return False
+    for name, module in list(sys.modules.items()):
+        if Path(getattr(module, "__file__", None) or "").resolve() in files:
+            del sys.modules[name]
+    return True
 
 
 def _import_module(where: str) -> ModuleType:

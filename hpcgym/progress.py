@@ -56,9 +56,9 @@ class Steps:
     begun: float = field(default_factory=time.monotonic)
     samples: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=600))
 
-    def advance(self) -> None:
-        """Note that a step is done."""
-        self.n_done += 1
+    def advance(self, n_steps: int = 1) -> None:
+        """Note that steps are done."""
+        self.n_done += n_steps
 
     def share(self, within: float) -> float:
         """Return the share that is done; `within` is that of the step that is under way."""

@@ -22,7 +22,7 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 
 FLOORS = [
     {"errors"},
-    {"registry", "output", "ranges", "machine", "plugins", "progress", "text_table"},
+    {"registry", "output", "ranges", "machine", "own_files", "plugins", "progress", "text_table"},
     {"core"},
     {"trace"},
     {"allocation", "batch", "export", "gang", "moldable", "policies", "schedule", "simulators"},

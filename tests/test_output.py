@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from hpcgym.errors import OutputError
 from hpcgym.output import (
     ensure_writable,
+    locked,
     make_folder,
     output_folder,
     unfinished_folder,
@@ -235,3 +238,34 @@ def test_an_unfinished_folder_stays_until_it_is_empty_or_renamed(tmp_path: Path)
             pass
         folder.rename(place)
     assert names_in(tmp_path) == ["data"]
+
+
+def test_a_place_that_is_locked_is_refused_until_it_is_free_and_nothing_is_left(
+    tmp_path: Path,
+) -> None:
+    place = tmp_path / "unfinished.jsonl"
+    with locked(place):
+        with (
+            pytest.raises(OutputError, match="another process writes here at the moment"),
+            locked(place),
+        ):
+            pass
+        with locked(tmp_path / "other.jsonl"):
+            pass
+    with locked(place):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_of_many_that_wait_for_a_lock_has_it_at_a_time(tmp_path: Path) -> None:
+    inside, most = [], []
+
+    def take(_: int) -> None:
+        with suppress(OutputError), locked(tmp_path / "kept"):
+            inside.append(1)
+            most.append(len(inside))
+            inside.pop()
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(take, range(2_000)))
+    assert set(most) == {1}

@@ -19,8 +19,7 @@ from hpcgym.scenario.episodes import Episodes
 class Trainer(Protocol):
     """Makes agents of the weeks it is given, and of nothing else.
 
-    A finished training is kept under the trainer's `repr`, which should therefore state all its
-    settings, as a dataclass's does.
+    A finished training is kept under what the trainer holds and what its file says.
     """
 
     @property

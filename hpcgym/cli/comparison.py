@@ -155,9 +155,9 @@ def results_folder(
 
     Raises:
         HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
-            there is nothing to resume from.
+            there is nothing to resume from; or another process writes there.
     """
-    from hpcgym.output import ensure_writable, output_folder
+    from hpcgym.output import ensure_writable, locked, output_folder
 
     if output is None:
         if resume:
@@ -169,7 +169,7 @@ def results_folder(
                 "what had finished is lost; with --output FOLDER it is kept for --resume"
             ) from None
         return
-    with output_folder(output) as folder:
+    with output_folder(output) as folder, locked(folder / unfinished):
         kept = folder / unfinished
         if (
             resume

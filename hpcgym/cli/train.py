@@ -143,7 +143,7 @@ def train_and_write(
     from hpcgym.agent.card_writer import ensure_free, put_on_shelf, write_agent
     from hpcgym.agent.ppo.checkpoint import CHECKPOINT, TrainingSettings
     from hpcgym.agent.training_weeks import Training, digests_of_logs
-    from hpcgym.output import output_folder
+    from hpcgym.output import locked, output_folder
 
     limits: dict[str, float] = {"threads": threads}
     if minutes is not None and not minutes > 0:
@@ -156,7 +156,7 @@ def train_and_write(
         scenarios, weeks or (), validation_weeks or (), config.validation_share
     )
     asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
-    with output_folder(output) as folder:
+    with output_folder(output) as folder, locked(folder / CHECKPOINT):
         is_kept = (folder / CHECKPOINT).exists()
         if is_kept and resume and not force:
             _clear_results(folder / f"{name.casefold()}.npz", asked)

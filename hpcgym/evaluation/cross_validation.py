@@ -170,8 +170,7 @@ def cross_validate(
     for log, episodes in enumerate(logs):
         own = [runs for runs in planned if runs.log == log and runs.numbers]
         agents = [runs.agent_of(trained) for runs in own]
-        training_keys = [runs.training_key for runs in own]
-        runner = Runner(agents, episodes, jitter, replicas, seed, training_keys)
+        runner = Runner(agents, episodes, jitter, replicas, seed)
         tasks = _tasks(own, runner, tested[log])
         done = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))

@@ -156,8 +156,7 @@ class CrossValidationPlan:
             ]
             digests = [digest_of_weeks(one) for one in handed]
             for seed in range(self.n_seeds):
-                what = (trainer.name, repr(trainer), seed)
-                key = digest(handed[0].workload(0), digests, what)
+                key = digest(handed[0].workload(0), digests, trainer, seed)
                 task = TrainingTask(key, trainer.name, partial(_train, trainer, handed, seed))
                 for log, fold in enumerate(folds):
                     yield PlannedRuns(log, trainer.name, kind, task, numbers[log], fold, seed)

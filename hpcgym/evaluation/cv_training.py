@@ -7,7 +7,6 @@ import os
 import pickle
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, MutableSequence, Sequence
-from concurrent.futures import as_completed
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
@@ -19,9 +18,9 @@ from hpcgym.evaluation.run_cache import RunCache
 from hpcgym.evaluation.runner import AnyAgent
 from hpcgym.evaluation.workers import (
     UNPICKLABLE,
+    as_finished,
     no_shares,
     refuse_unpicklable,
-    sharing,
     workers,
 )
 from hpcgym.progress import shown, steps
@@ -74,8 +73,7 @@ def train_all(
         shown(progress),
         steps(len(tasks), "training and searching", "trainings", shares=shares) as work,
     ):
-        for _ in trained:
-            work.advance()
+        work.advance(len(trained))
         for task, found in fresh:
             if cache is not None:
                 _keep(task, found, cache)
@@ -117,13 +115,9 @@ def _train_in_workers(
         refuse_unpicklable(task, task.name, "cross-validate it")
     with workers(processes, keep_to_threads, 1, shares=shares) as pool:
         with _one_thread_each():
-            futures = {
-                pool.submit(sharing, _train_in_worker, place, task): task
-                for place, task in enumerate(tasks)
-            }
-        for future in as_completed(futures):
-            pickled, seconds = future.result()
-            yield futures[future], TrainedAgent(pickle.loads(pickled), seconds)
+            trained = as_finished(pool, _train_in_worker, tasks)
+        for place, (pickled, seconds) in trained:
+            yield tasks[place], TrainedAgent(pickle.loads(pickled), seconds)
 
 
 @contextmanager

@@ -43,7 +43,7 @@ class KeptValues:
         self.seconds = 0.0
         self._cache = RunCache(path)
         weeks = [digest_of_weeks(one) for one in episodes]
-        self._search = digest(episodes[0].workload(0), weeks, repr(trainer), seed)
+        self._search = digest(episodes[0].workload(0), weeks, trainer, seed)
         if self._cache.keeps_others_only(self._search):
             raise EvaluationError(
                 f"{path}: keeps another search: its scenarios, weeks, trainer, seed or version of "

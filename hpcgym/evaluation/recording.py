@@ -11,7 +11,6 @@ Source: Minari, data set standard 0.5; Specification, section 10, "Action semant
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -126,8 +125,7 @@ def record(
     kind, rules = keywords.get("action", "weights"), keywords.get("policies", ())
     stage = _Stage(env, kind, rules, epsilon)
     how = {"scenario": source, "action": kind, "epsilon": epsilon, "seed": seed}
-    needs = [_needs_of(*pair) for pair in zip(agents, chosen, strict=True)]
-    key = digest(played.workload(0), digest_of_weeks(played), how, needs, sorted(keywords.items()))
+    key = digest(played.workload(0), digest_of_weeks(played), how, chosen, keywords)
     make_folder(place.parent)
     with unfinished_folder(place) as partial:
         _refuse_unasked(place, resume=resume, force=force)  # another process may have been quicker
@@ -153,21 +151,6 @@ def record(
     import pandas as pd
 
     return Recording(place, pd.DataFrame(rows))
-
-
-def _needs_of(given: str | AnyAgent, agent: AnyAgent) -> object:
-    """Return what a recording depends on of an agent, the same text in every process.
-
-    Of an agent that a file states that is the file, and the weights beside it. An object is known
-    by its name and keywords alone.
-    """
-    if isinstance(agent, RuleAgent):
-        return agent
-    text = given if isinstance(given, str) else ""
-    file = Path(text.removesuffix(text.partition(".py")[2]))  # file.py:Name
-    files = (file, file.with_suffix(".npz")) if file.name else ()
-    parts = [one.read_bytes() for one in files if one.is_file()]
-    return agent.name, sorted(agent.env_keywords.items()), hashlib.sha256(b"".join(parts)).digest()
 
 
 def _refuse_unasked(place: Path, *, resume: bool, force: bool) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from hpcgym.core.workload import NODE_COLUMNS, Workload
 from hpcgym.errors import EvaluationError, OutputError
+from hpcgym.evaluation.content import content_digest
 from hpcgym.scenario.episodes import Episodes
 
 Row = dict[str, Any]
@@ -30,8 +31,8 @@ class RunCache:
     """Finished runs by digest.
 
     Runs of other evaluations in the same file are kept and not used; so are runs of other sources.
-    A last line that a crash cut off is run again. Agents are distinguished by name, environment
-    keywords and settings: an agent that decides otherwise under the same name needs another file.
+    A last line that a crash cut off is run again. Agents and trainers are told apart by what they
+    hold and by the text of their files: see `hpcgym.evaluation.content`.
 
     Args:
         path: The file; created if it is not there.
@@ -74,8 +75,8 @@ class RunCache:
             OutputError: The file cannot be written.
         """
         try:
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(_line_of(key, rows))
+            with self.path.open("ab", buffering=0) as file:  # whole lines, whoever else writes
+                file.write(_line_of(key, rows).encode())
         except OSError as error:
             reason = error.strerror or error
             raise OutputError(f"{self.path}: cannot be kept: {reason}") from error
@@ -113,7 +114,7 @@ def digest(workload: Workload, *others: object) -> str:
 
     Args:
         workload: The episode, users' histories included.
-        others: Anything whose `repr` is the same in every process.
+        others: Anything; see `hpcgym.evaluation.content`.
 
     Example:
         >>> from hpcgym.scenario.episodes import Episodes
@@ -122,7 +123,7 @@ def digest(workload: Workload, *others: object) -> str:
         (True, False)
     """
     fixed = (workload.machine_processors, workload.week_start, workload.machine)
-    found = hashlib.sha256(repr((_sources(), fixed, others)).encode())
+    found = hashlib.sha256(content_digest((_sources(), fixed, others)).encode())
     columns = (
         workload.job_id,
         workload.submit_time,

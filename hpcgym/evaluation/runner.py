@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, MutableSequence, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -22,11 +22,12 @@ from hpcgym.core.nodes import refuse_on_nodes
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_a, refuse_unless_whole
+from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache, digest
 from hpcgym.evaluation.waits import packed, waits_of
-from hpcgym.evaluation.workers import no_shares, refuse_unpicklable, sharing, workers
+from hpcgym.evaluation.workers import as_finished, no_shares, refuse_unpicklable, workers
 from hpcgym.progress import shown, steps
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
@@ -218,8 +219,6 @@ class Runner:
         jitter: Largest shift of a submit time in a copy, s.
         replicas: Jittered copies of each week, besides the original.
         seed: Seed of the copies.
-        training_keys: Digest of each agent's training, which its name and settings do not tell;
-            "" where it was not trained here.
         envs: The environments played in so far, by position of the agent.
     """
 
@@ -228,8 +227,12 @@ class Runner:
     jitter: int
     replicas: int
     seed: int
-    training_keys: list[str] = field(default_factory=list)
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
+
+    @cached_property
+    def agent_digests(self) -> list[str]:
+        """Digest of what each agent is, before it plays."""
+        return [content_digest(agent) for agent in self.agents]
 
     def run(self, task: Task) -> list[Row]:
         """Return the metrics of one agent on one week, one row per replica."""
@@ -249,15 +252,10 @@ class Runner:
 
     def key(self, task: Task) -> str:
         """Return the digest of all that decides the rows of a task."""
-        week, agent = task[0], self.agents[task[1]]
-        needs: object = agent
-        if not isinstance(agent, RuleAgent):
-            needs = sorted(agent.env_keywords.items())
+        week, agent = task
         return digest(
             self.episodes.workload(week),
-            agent.name,
-            needs,
-            self.training_keys[task[1]] if self.training_keys else "",
+            self.agent_digests[agent],
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),
@@ -303,21 +301,21 @@ def run_tasks(
     """
     keys = ["" if cache is None else runner.key(task) for task in tasks]
     kept = [None if cache is None else cache.find(key) for key in keys]
-    todo = [task for task, found in zip(tasks, kept, strict=True) if found is None]
-    rows: list[list[Row]] = []
+    todo = [place for place, found in enumerate(kept) if found is None]
     shares = None if processes == 1 else no_shares(len(todo))
+    rows = list(kept)
     with (
-        closing(_run_all(runner, todo, processes, shares)) as fresh,
+        closing(_run_all(runner, [tasks[place] for place in todo], processes, shares)) as fresh,
         shown(progress),
         steps(len(tasks), runner.episodes.scenario.name, "runs", shares=shares) as work,
     ):
-        for key, found in zip(keys, kept, strict=True):
-            some = next(fresh) if found is None else found
-            if cache is not None and found is None:
-                cache.keep(key, some)
-            rows.append(some)
+        work.advance(len(tasks) - len(todo))
+        for place, some in fresh:
+            if cache is not None:
+                cache.keep(keys[todo[place]], some)
+            rows[todo[place]] = some
             work.advance()
-    return rows
+    return [some for some in rows if some is not None]
 
 
 def play(agent: AnyAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
@@ -370,14 +368,14 @@ def _what_it_is(policy: AnyPolicy | None) -> object:
 
 def _run_all(
     runner: Runner, tasks: list[Task], processes: int, shares: MutableSequence[float] | None
-) -> Generator[list[Row]]:
-    """Yield the rows of every task, in order."""
+) -> Generator[tuple[int, list[Row]]]:
+    """Yield the place and the rows of every task, as they finish."""
     if shares is None:
-        yield from map(runner.run, tasks)
+        yield from enumerate(map(runner.run, tasks))
         return
     refuse_unpicklable(runner, "an agent", "evaluate it")
     with workers(processes, _begin_worker, runner, shares=shares) as pool:
-        yield from pool.map(partial(sharing, _run_in_worker), range(len(tasks)), tasks)
+        yield from as_finished(pool, _run_in_worker, tasks)
 
 
 _worker: Runner

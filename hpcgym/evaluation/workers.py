@@ -6,8 +6,8 @@ import os
 import pickle
 import signal
 import time
-from collections.abc import Callable, Iterator, MutableSequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, MutableSequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
@@ -81,6 +81,36 @@ def sharing(function: Callable[[TaskT], ResultT], place: int, task: TaskT) -> Re
     """Do a task in a worker, and write meanwhile to a place of `shares` how far it is."""
     with sent(_shares, place):
         return function(task)
+
+
+def as_finished(
+    pool: ProcessPoolExecutor, function: Callable[[TaskT], ResultT], tasks: Iterable[TaskT]
+) -> Iterator[tuple[int, ResultT]]:
+    """Begin tasks in workers that share; return the place and the result of each as it ends.
+
+    After an error no task begins; it is raised when those that had begun have ended.
+    """
+    return _as_finished(
+        {pool.submit(sharing, function, place, task): place for place, task in enumerate(tasks)}
+    )
+
+
+def _as_finished(places: dict[Future[ResultT], int]) -> Iterator[tuple[int, ResultT]]:
+    """Yield places and results, then raise the first error."""
+    failed: BaseException | None = None
+    for future in as_completed(places):
+        place = places.pop(future)
+        if future.cancelled():
+            continue
+        error = future.exception()
+        if error is None:
+            yield place, future.result()
+            continue
+        failed = failed or error
+        for other in places:
+            other.cancel()
+    if failed is not None:
+        raise failed
 
 
 _shares: MutableSequence[float] = []

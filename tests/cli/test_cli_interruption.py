@@ -19,6 +19,7 @@ from hpcgym.cli import app
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.evaluate import FILES
 from hpcgym.evaluation import runner
+from hpcgym.output import locked
 
 Command = Callable[..., str]
 
@@ -103,6 +104,29 @@ def test_a_finished_run_has_nothing_to_resume(
 ) -> None:
     run(*COMMAND, "--output", tmp_path)
     assert "is finished, so there is nothing" in refuse(*COMMAND, "--output", tmp_path, "--resume")
+
+
+TUNED = "tune -s synthetic-256-weeks --weeks 1-2 --trainer tuned-weights --evaluations 4"
+
+
+@pytest.mark.parametrize(
+    ("command", "lock"),
+    [
+        (" ".join(COMMAND), UNFINISHED),
+        ("cross-validate FCFS --scenario synthetic-256-weeks --folds 2", UNFINISHED),
+        (TUNED, "tuned.unfinished.jsonl"),
+        ("train -s synthetic-256-weeks --steps 1", "checkpoint.pt"),
+    ],
+)
+@pytest.mark.parametrize("option", ["", "--resume", "--force"])
+def test_a_folder_that_another_process_writes_to_is_left_to_it(
+    refuse: Command, tmp_path: Path, command: str, lock: str, option: str
+) -> None:
+    with locked(tmp_path / lock):
+        (tmp_path / UNFINISHED).write_text("of the other process")
+        said = refuse(*command.split(), "--output", tmp_path, *option.split())
+        assert f"{tmp_path}: another process writes here at the moment" in said
+        assert (tmp_path / UNFINISHED).read_text() == "of the other process"
 
 
 EVALUATED = "evaluate --scenario synthetic-256-weeks --agents FCFS --weeks"

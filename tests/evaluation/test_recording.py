@@ -236,17 +236,6 @@ def test_a_recording_that_is_cut_off_at_its_end_is_as_whole(tmp_path, monkeypatc
     assert files_in(made.path) == files_in(whole.path)
 
 
-def test_a_card_that_has_changed_is_another_agent(tmp_path):
-    card = tmp_path / "ppo-order.toml"
-    shutil.copy(ROOT / "agents" / "ppo-order.npz", tmp_path / "ppo-order.npz")
-    card.write_text((ROOT / "agents" / "ppo-order.toml").read_text())
-    ppo = recording.load_agent(str(card))
-    before = recording._needs_of(str(card), ppo)
-    assert before == recording._needs_of(str(card), ppo)
-    card.write_text(card.read_text() + "\n")
-    assert before != recording._needs_of(str(card), ppo)
-
-
 def test_what_is_no_data_set_is_neither_replaced_nor_resumed(tmp_path):
     (tmp_path / "tiny-v0").write_text("mine")
     for options in ({}, {"force": True}, {"resume": True}):

@@ -1,9 +1,12 @@
 """The evaluation protocol: the same weeks and the same jittered copies for every agent."""
 
+import json
 import os
 import pickle
 import signal
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -190,6 +193,24 @@ class Killed:
 def test_process_that_is_ended_from_outside_is_a_clear_error(episodes: Episodes) -> None:
     with pytest.raises(EvaluationError, match=r"ended from outside.*fewer processes"):
         evaluate([NamedAgent("killed", Killed())], episodes, processes=2, progress=False)
+
+
+class FailsLate:
+    """Fails a second after its first decision is asked for."""
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        """Decide nothing."""
+        time.sleep(1.0)
+        raise ValueError("failed late")
+
+
+def test_runs_behind_one_that_fails_later_are_kept(episodes: Episodes, tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    late = NamedAgent("late", FailsLate())
+    with pytest.raises(ValueError, match="failed late"):
+        evaluate([late], episodes, processes=2, resume=path, progress=False)
+    rows = [json.loads(line)["rows"] for line in path.read_text().splitlines()]
+    assert {row["agent"] for some in rows for row in some} == {"SAF"}
 
 
 def test_agent_that_is_no_rule_plays_through_the_environment(episodes: Episodes) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, MutableSequence, Sequence
-from functools import partial
+from collections.abc import Callable, Generator, MutableSequence, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from hpcgym.evaluation.run_cache import Row, RunCache
-from hpcgym.evaluation.workers import no_shares, sharing, workers
+from hpcgym.evaluation.workers import as_finished, no_shares, workers
 from hpcgym.progress import shown, steps
 
 
@@ -19,7 +19,7 @@ class Part(NamedTuple):
 
     Attributes:
         key: Digest of all that decides its rows; see `hpcgym.evaluation.run_cache.digest`.
-        label: What the progress bar calls it.
+        label: What the progress bar shows once it has finished.
         work: Makes its rows, plain values by column.
     """
 
@@ -72,10 +72,10 @@ def run_parts(
         print(f"{title}: {n_kept} of {len(parts)} parts are kept in {journal}", file=sys.stderr)
     shares = None if processes == 1 else no_shares(len(todo))
     made = _made(todo, processes, shares)
-    with shown(), steps(len(todo), title, "parts", shares=shares) as work:
-        for part in todo:
-            work.name = f"{title}: {part.label}"
-            kept.keep(part.key, next(made))
+    with closing(made), shown(), steps(len(todo), title, "parts", shares=shares) as work:
+        for place, rows in made:
+            kept.keep(todo[place].key, rows)
+            work.name = f"{title}: {todo[place].label}"
             work.advance()
     found = [kept.find(part.key) or [] for part in parts]
     return Finished([rows[1:] for rows in found], sum(rows[0]["seconds"] for rows in found))
@@ -83,14 +83,13 @@ def run_parts(
 
 def _made(
     parts: Sequence[Part], processes: int, shares: MutableSequence[float] | None
-) -> Iterator[list[Row]]:
-    """Yield the rows of every part, in order."""
+) -> Generator[tuple[int, list[Row]]]:
+    """Yield the place and the rows of every part, as they finish."""
     if shares is None or not parts:
-        yield from (_timed(part.work) for part in parts)
+        yield from enumerate(_timed(part.work) for part in parts)
         return
     with workers(processes, _nothing, shares=shares) as pool:
-        works = [part.work for part in parts]
-        yield from pool.map(partial(sharing, _timed), range(len(parts)), works)
+        yield from as_finished(pool, _timed, [part.work for part in parts])
 
 
 def _timed(work: Callable[[], list[Row]]) -> list[Row]:

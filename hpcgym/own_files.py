@@ -1,0 +1,98 @@
+"""Files of somebody's own code: what they import beside them, and whether they changed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import sysconfig
+import time
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+_PACKAGE = Path(str(files("hpcgym"))).resolve()
+_STANDARD = tuple(Path(sysconfig.get_path(key)).resolve() for key in ("stdlib", "platstdlib"))
+_INSTALLED = ("site-packages", "dist-packages")
+
+loaded_at: dict[str, float] = {}
+"""When a module was loaded by `hpcgym.plugins`, by name; others came before this one or later."""
+
+_BEGUN = time.time()
+
+
+def text_digest(module: ModuleType) -> str:
+    """Digest the text of a module's file and of what it imports beside it.
+
+    It is "" for hpcgym, for what comes with Python and for what has no file, and the version of an
+    installed package. Text that changed after it was loaded is not what runs; it is equal to no
+    other.
+    """
+    file = getattr(module, "__file__", None)
+    path = Path(file or "").resolve()
+    if not path.is_file() or _PACKAGE in path.parents:
+        return ""
+    for place, part in enumerate(path.parts):
+        if part in _INSTALLED:
+            return _version_of(path.parts[place + 1].partition(".")[0])
+    if any(root in path.parents for root in _STANDARD):
+        return ""
+    read = with_imports(path)
+    if changed_after(read, loaded_at.get(module.__name__, _BEGUN)):
+        return os.urandom(32).hex()
+    found = hashlib.sha256()
+    for one in sorted(read):
+        content = one.read_bytes()
+        found.update(f"{one.name} {len(content)} ".encode() + content)
+    return found.hexdigest()
+
+
+def changed_after(paths: set[Path], instant: float) -> bool:
+    """Tell whether one of some files was written after an instant."""
+    return any(one.stat().st_mtime > instant for one in paths)
+
+
+def with_imports(file: Path) -> set[Path]:
+    """Return a file and those that it imports, directly or not, from its folder or its package."""
+    root = file.parent
+    while (root / "__init__.py").is_file():
+        root = root.parent
+    found: set[Path] = set()
+    todo = {file}
+    while todo:
+        one = todo.pop()
+        found.add(one)
+        todo |= set(_imported(one, root)) - found
+    return found
+
+
+def _imported(file: Path, root: Path) -> Iterator[Path]:
+    """Yield the files below a folder that a file imports, those of packages around them too."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):  # compiled code, for one
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [(root, name.name) for name in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = file.parents[node.level - 1] if node.level else root
+            names = [(start, f"{node.module or ''}.{name.name}") for name in node.names]
+        else:
+            continue
+        for place, name in names:
+            for part in filter(None, name.split(".")):
+                place = place / part
+                for one in (place / "__init__.py", place.parent / f"{part}.py"):
+                    if one.is_file() and _PACKAGE not in one.resolve().parents:
+                        yield one.resolve()
+
+
+@cache
+def _version_of(package: str) -> str:
+    """Return the name and version of what a package was installed as."""
+    from importlib.metadata import packages_distributions, version
+
+    return " ".join(f"{one} {version(one)}" for one in packages_distributions().get(package, ()))
