@@ -13,7 +13,6 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core import backfill as modes
 from hpcgym.core.loaders import SIMULATORS
-from hpcgym.core.own_backfill import OwnBackfill
 from hpcgym.core.predictor import as_predictor
 from hpcgym.core.settings import SchedulerSettings
 
@@ -60,26 +59,8 @@ def contest_by(backfill: object, estimates: str | None = None) -> Contest:
     """
     if str(backfill).partition(":")[0] in SIMULATORS:
         return "open"  # whatever simulates jobs in its own way knows no head; it loads slowly
-    guards = _guards(modes.as_mode(backfill))
+    guards = modes.as_backfill(backfill).guards
     if guards is None:
         return UNKNOWN
     predicts = estimates is not None and as_predictor(estimates).online
     return "guarded" if guards and not predicts else "open"
-
-
-def _guards(mode: modes.Mode) -> bool | None:
-    """Tell whether behind a head beyond the threshold nothing starts that EASY would refuse.
-
-    Nor may a mode hold such a job back. None where only the mode's author can know.
-    """
-    if isinstance(mode, OwnBackfill):
-        return None
-    if isinstance(mode, modes.Easy):
-        return mode.overdue == "guarded"
-    if isinstance(mode, modes.Conservative):
-        return not mode.keeps_reservations
-    if isinstance(mode, modes.MultiQueue):
-        return mode.delay == 0
-    if isinstance(mode, modes.Relaxed):
-        return mode.omega == 0
-    return isinstance(mode, (modes.NoBackfill, modes.Depth, modes.LookAhead))

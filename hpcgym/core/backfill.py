@@ -5,7 +5,7 @@ The text is the mode's name, then a colon and the parameters that differ from th
 `"multi-queue:bounds=60/3600,delay=600"`.
 
 Text may also name a mode that has its own simulator (`OwnSimulator`). A new backfilling mode is a
-class here, listed in `MODES`, and a pass in `kernels/passes`, which `kernels/schedule_pass` calls.
+file in `hpcgym/core/parts`, with its class and its kernels, and a line in `MODES`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields
-from itertools import pairwise
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -83,16 +83,41 @@ class OwnSimulator(Mode, ABC):
 class Backfill(Mode):
     """A backfilling mode, which a pass of the kernels runs.
 
-    Attributes:
-        NUMBER: What `Sim.setting` holds for the mode.
+    The class of a mode stands in the file of its kernels, a part of the scheduler:
+    `hpcgym.core.parts` says what such a file holds.
+
     """
 
-    NUMBER: ClassVar[int]
+    @property
+    def works_on_nodes(self) -> bool:
+        """Tell whether its passes place jobs on the nodes of a machine."""
+        return False
+
+    @property
+    def guards(self) -> bool | None:
+        """Tell whether behind a head beyond the threshold nothing starts that EASY would refuse.
+
+        Nor may the mode hold such a job back. None where only the mode's author can know.
+        """
+        return False
+
+    def refuse_on_counts(self) -> None:
+        """Raise a PolicyError where a parameter has a meaning on machines of nodes only."""
+
+    @property
+    def part(self) -> str:
+        """Name the module whose kernels make its passes; "" = the engine makes them."""
+        return type(self).__module__
 
     @property
     def number(self) -> int:
         """Return what `Sim.setting` holds for the mode."""
-        return self.NUMBER
+        return s.BACKFILL_PART + loaders.PARTS.index(self.part)
+
+    @property
+    def hears(self) -> int:
+        """Return the moments that its part hears of, bits of `ON_*` and what follows these."""
+        return import_module(self.part).HEARS if self.part else 0
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -126,7 +151,10 @@ class NoBackfill(Backfill):
     """Nothing starts ahead of a job that waits."""
 
     NAME: ClassVar[str] = "none"
-    NUMBER: ClassVar[int] = s.BACKFILL_NONE
+    part: ClassVar[str] = ""
+    number: ClassVar[int] = s.BACKFILL_NONE
+    works_on_nodes: ClassVar[bool] = True
+    guards: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
@@ -146,7 +174,6 @@ class Easy(Backfill):
     """
 
     NAME: ClassVar[str] = "easy"
-    NUMBER: ClassVar[int] = s.BACKFILL_EASY
     TAKES_ORDER: ClassVar[bool] = True
 
     cap: float = math.inf
@@ -157,9 +184,9 @@ class Easy(Backfill):
         """Refuse what is no cap, and what says more about a cap that is not there."""
         for key, what in (("cap", "a share of the machine >= 0 or inf"), ("long", "seconds >= 0")):
             value = getattr(self, key)
-            if not _is_number(value, 0) or (key == "long" and value == math.inf):
+            if not is_number(value, 0) or (key == "long" and value == math.inf):
                 raise PolicyError(f"backfill {self.NAME!r}: {key} must be {what}, got {value!r}")
-            object.__setattr__(self, key, value if value == math.inf else _shortest(value))
+            object.__setattr__(self, key, value if value == math.inf else shortest(value))
         allowed = ("guarded", "open")
         if self.overdue not in allowed:
             raise PolicyError(
@@ -173,9 +200,24 @@ class Easy(Backfill):
             )
 
     @property
+    def part(self) -> str:
+        """Name the module whose kernels make its passes; without a cap the engine makes them."""
+        return CAPPED if self.expects else ""
+
+    @property
     def number(self) -> int:
         """Return what `Sim.setting` holds for the mode."""
-        return s.BACKFILL_COST_BENEFIT if self.expects else s.BACKFILL_EASY
+        return super().number if self.expects else s.BACKFILL_EASY
+
+    @property
+    def works_on_nodes(self) -> bool:
+        """Tell whether its passes place jobs on the nodes of a machine."""
+        return not self.expects
+
+    @property
+    def guards(self) -> bool:
+        """Tell whether nothing delays a head beyond the threshold."""
+        return self.overdue == "guarded"
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -199,286 +241,22 @@ class Easy(Backfill):
         return bool(self.expects)
 
 
-@dataclass(frozen=True)
-class CostBenefit(Easy):
-    """Behind EASY's head also those jobs start that gain more than the wider jobs lose.
+CAPPED = "hpcgym.core.parts.cost_benefit"
+"""Part that makes passes under a cap."""
 
-    Where overdue="guarded", kappa falls to 0 while the head's wait goes from half the threshold to
-    all of it.
-
-    Attributes:
-        kappa: What a start's benefit counts for, relative to its cost; 0 = EASY.
-
-    Source: Specification, section 8, "Cost-benefit".
-    """
-
-    NAME: ClassVar[str] = "cost-benefit"
-    NUMBER: ClassVar[int] = s.BACKFILL_COST_BENEFIT
-
-    kappa: float = 0.25
-
-    def __post_init__(self) -> None:
-        """Refuse what is no weight or no cap."""
-        super().__post_init__()
-        if not _is_number(self.kappa, 0) or self.kappa == math.inf:
-            raise PolicyError(f"backfill {self.NAME!r}: kappa must be >= 0, got {self.kappa!r}")
-        object.__setattr__(self, "kappa", _shortest(self.kappa))
-
-    @property
-    def expects(self) -> int:
-        """Return the expectations that its passes read, bits of `EXPECT_*`."""
-        return s.EXPECT_BY_REGRESSION
-
-
-@dataclass(frozen=True)
-class Depth(Backfill):
-    """The first k jobs that do not fit have reservations; what delays none of them may start.
-
-    k is >= 1, or `math.inf` for all waiting jobs; 1 is EASY.
-
-    Source: Specification, section 8, "Reservation depth k".
-    """
-
-    NAME: ClassVar[str] = "depth"
-    NUMBER: ClassVar[int] = s.BACKFILL_DEPTH
-    TAKES_ORDER: ClassVar[bool] = True
-
-    k: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number of jobs."""
-        if not _is_count(self.k):
-            raise PolicyError(
-                f"backfill 'depth': k must be a whole number >= 1 or inf, got {self.k!r}; "
-                "no reservation at all is backfill 'none'"
-            )
-        object.__setattr__(self, "k", _shortest(self.k))
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        return (float(self.k), math.inf)
-
-
-@dataclass(frozen=True)
-class Conservative(Backfill):
-    """Every waiting job has a reservation; what delays none of them may start.
-
-    When a job ends early, compress="rebuild" makes all reservations anew at each pass, in queue
-    order. "shift" keeps them, and moves each job in queue order to an earlier hole if there is one.
-
-    On a machine of nodes a pass looks at the first `planned` jobs of each component only; the
-    others wait. Where processors are counted it looks at all.
-
-    Source: Specification, section 4, "Conservative"; Mu'alem and Feitelson 2001.
-    """
-
-    NAME: ClassVar[str] = "conservative"
-
-    compress: str = "rebuild"
-    planned: float = math.inf
-
-    def __post_init__(self) -> None:
-        """Refuse another way."""
-        allowed = ("rebuild", "shift")
-        if self.compress not in allowed:
-            raise PolicyError(
-                f"backfill 'conservative': {unknown_name('compress', self.compress, allowed)}"
-            )
-        if not _is_count(self.planned):
-            raise PolicyError(
-                "backfill 'conservative': planned must be a whole number >= 1 or inf, got "
-                f"{self.planned!r}"
-            )
-        object.__setattr__(self, "planned", _shortest(self.planned))
-
-    @property
-    def number(self) -> int:
-        """Return what `Sim.setting` holds for the mode; "rebuild" is depth without a limit."""
-        return s.BACKFILL_SHIFT if self.keeps_reservations else s.BACKFILL_DEPTH
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        return () if self.keeps_reservations else (math.inf, float(self.planned))
-
-    @property
-    def keeps_reservations(self) -> bool:
-        """Tell whether a reservation made at one pass still holds at the next."""
-        return self.compress == "shift"
-
-
-@dataclass(frozen=True)
-class MultiQueue(Backfill):
-    """The first job of each class by estimate has a reservation; what delays none may start.
-
-    With a delay, jobs of the last class are held. Until the delay after its submission is over,
-    such a job is no pivot, has no reservation and cannot start. Let r be the relative change, from
-    one batch of completed jobs to the next, of the mean slowdown of jobs of the first class. After
-    each batch the delay changes by r times the first delay, if |r| exceeds the tolerance.
-
-    Attributes:
-        bounds: Largest estimate of each class but the last, s, ascending; in text parted by "/".
-        delay: The first delay of jobs of the last class (D_1), s; 0 = they are never held.
-        batch: Jobs of a batch.
-        tolerance: Relative change up to which the delay stays.
-        delta1: What the first batch does: "none", nothing; "printed", as the paper prints it, it
-            changes the delay by the mean slowdown itself.
-
-    Source: Lawson, Smirni, Puiu 2002, sections 3.2 and 4.2; specification, section 7.
-    """
-
-    NAME: ClassVar[str] = "multi-queue"
-    NUMBER: ClassVar[int] = s.BACKFILL_MULTI_QUEUE
-
-    bounds: tuple[int, ...] = (100, 1_000, 10_000)
-    delay: int = 0
-    batch: int = 100
-    tolerance: float = 0.25
-    delta1: str = "none"
-
-    def __post_init__(self) -> None:
-        """Refuse what makes no classes or no delay."""
-        bounds = self.bounds if isinstance(self.bounds, (tuple, list)) else (self.bounds,)
-        most = s.MOST_CLASSES - 1
-        ascending = all(_is_whole(one, 1) for one in bounds) and all(
-            one < other for one, other in pairwise(bounds)
-        )
-        if not ascending or not 1 <= len(bounds) <= most:
-            raise PolicyError(
-                f"backfill 'multi-queue': bounds must be 1 to {most} whole numbers of seconds >= "
-                f"1, ascending, as in 100/1000/10000; got {self.bounds!r}"
-            )
-        for key, least in (("delay", 0), ("batch", 1)):
-            if not _is_whole(getattr(self, key), least):
-                raise PolicyError(
-                    f"backfill 'multi-queue': {key} must be a whole number >= {least}, "
-                    f"got {getattr(self, key)!r}"
-                )
-        if not _is_number(self.tolerance, 0):
-            raise PolicyError(
-                f"backfill 'multi-queue': tolerance must be a number >= 0, got {self.tolerance!r}"
-            )
-        allowed = ("none", "printed")
-        if self.delta1 not in allowed:
-            raise PolicyError(
-                f"backfill 'multi-queue': {unknown_name('delta1', self.delta1, allowed)}"
-            )
-        for one in fields(self)[2:]:
-            if self.delay == 0 and getattr(self, one.name) != one.default:
-                raise PolicyError(
-                    f"backfill 'multi-queue': {one.name} says how a delay adapts; it needs delay "
-                    "too, as in delay=2500"
-                )
-        object.__setattr__(self, "bounds", tuple(int(one) for one in bounds))
-        object.__setattr__(self, "delay", int(self.delay))
-        object.__setattr__(self, "batch", int(self.batch))
-
-    @property
-    def keeps_state(self) -> bool:
-        """Tell whether a pass depends on more than the waiting and running jobs."""
-        return True
-
-    @property
-    def parameters(self) -> tuple[float, ...]:
-        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        adapts = (self.delay, self.batch, self.tolerance, self.delta1 == "printed")
-        return tuple(float(one) for one in (len(self.bounds) + 1, *adapts, *self.bounds))
-
-
-@dataclass(frozen=True)
-class LookAhead(Backfill):
-    """The head has a reservation as in EASY; the jobs behind it that fill the machine most start.
-
-    They are chosen from the `window` jobs behind the head in queue order; `math.inf`, all of them,
-    costs little more. Jobs that do not fit now count in the window, too: where many of them wait, a
-    narrow window leaves processors idle that EASY would use.
-
-    Source: Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
-    """
-
-    NAME: ClassVar[str] = "look-ahead"
-    NUMBER: ClassVar[int] = s.BACKFILL_LOOK_AHEAD
-
-    window: float = 50
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number of jobs."""
-        if not _is_count(self.window):
-            raise PolicyError(
-                f"backfill 'look-ahead': window must be a whole number >= 1 or inf, "
-                f"got {self.window!r}"
-            )
-        object.__setattr__(self, "window", _shortest(self.window))
-
-
-@dataclass(frozen=True)
-class Relaxed(Backfill):
-    """The head may be delayed beyond its reservation, by omega times its estimate at most.
-
-    Its limit is the earliest shadow time it has had since it became head, plus that; see
-    `hpcgym.core.kernels.passes.relaxed`. Omega is 0, which is EASY, to 1000, or `math.inf`.
-
-    Source: Ward, Mahood and West 2002; specification, section 8, "Relaxed".
-    """
-
-    NAME: ClassVar[str] = "relaxed"
-    NUMBER: ClassVar[int] = s.BACKFILL_RELAXED
-    TAKES_ORDER: ClassVar[bool] = True
-
-    omega: float = 1
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number of estimates."""
-        is_limit = _is_number(self.omega, 0) and self.omega <= LARGEST_FACTOR
-        if not is_limit and self.omega != math.inf:
-            raise PolicyError(
-                f"backfill 'relaxed': omega must be a number from 0 to {LARGEST_FACTOR} or inf, "
-                f"got {self.omega!r}"
-            )
-        object.__setattr__(self, "omega", _shortest(self.omega))
-
-    @property
-    def keeps_state(self) -> bool:
-        """Tell whether a pass depends on more than the waiting and running jobs."""
-        return True
-
-
-@dataclass(frozen=True)
-class Slack(Backfill):
-    """Every job has a promise, its first reservation and some slack, which no other job may break.
-
-    The slack is c times the job's estimate, c from 0 to 1000. `hpcgym.core.kernels.passes.slack`
-    says how the plan is rearranged. Unlike the paper's, the slack is the same for all jobs, without
-    priorities or costs of schedules.
-
-    Source: Talby and Feitelson 1999; specification, section 8, "Slack-based".
-    """
-
-    NAME: ClassVar[str] = "slack"
-    NUMBER: ClassVar[int] = s.BACKFILL_SLACK
-
-    c: float
-
-    def __post_init__(self) -> None:
-        """Refuse what is no number of estimates."""
-        if not _is_number(self.c, 0) or self.c > LARGEST_FACTOR:
-            raise PolicyError(
-                f"backfill 'slack': c must be a number from 0 to {LARGEST_FACTOR}, got {self.c!r}"
-            )
-        object.__setattr__(self, "c", _shortest(self.c))
-
-    @property
-    def keeps_reservations(self) -> bool:
-        """Tell whether a reservation made at one pass still holds at the next."""
-        return True
-
-
-_CLASSES = (
-    *(NoBackfill, Easy, Depth, Conservative, MultiQueue),
-    *(LookAhead, Relaxed, Slack, CostBenefit),
+MODES: loaders.ByName[type[Backfill]] = loaders.ByName(
+    {
+        "none": NoBackfill,
+        "easy": Easy,
+        "depth": "hpcgym.core.parts.depth:Depth",
+        "conservative": "hpcgym.core.parts.conservative:Conservative",
+        "multi-queue": "hpcgym.core.parts.multi_queue:MultiQueue",
+        "look-ahead": "hpcgym.core.parts.look_ahead:LookAhead",
+        "relaxed": "hpcgym.core.parts.relaxed:Relaxed",
+        "slack": "hpcgym.core.parts.slack:Slack",
+        "cost-benefit": f"{CAPPED}:CostBenefit",
+    }
 )
-MODES: dict[str, type[Backfill]] = {mode.NAME: mode for mode in _CLASSES}
 """Backfilling modes by the name their text begins with; `hpcgym.core.loaders` has the others."""
 
 
@@ -579,22 +357,22 @@ def _text_of(value: object) -> str:
     return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def _shortest(value: float) -> float:
+def shortest(value: float) -> float:
     """Return a whole number as an int, so that its text is short."""
     return int(value) if value % 1 == 0 else float(value)
 
 
-def _is_number(value: object, least: float) -> bool:
+def is_number(value: object, least: float) -> bool:
     """Tell whether a value is a number that is not too small."""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
     return is_number and bool(value >= least)  # type: ignore[operator]
 
 
-def _is_whole(value: Any, least: int) -> bool:
+def is_whole(value: Any, least: int) -> bool:
     """Tell whether a value is a whole number that is not too small."""
-    return _is_number(value, least) and value <= LARGEST_WHOLE and value % 1 == 0
+    return is_number(value, least) and value <= LARGEST_WHOLE and value % 1 == 0
 
 
-def _is_count(value: object) -> bool:
+def is_count(value: object) -> bool:
     """Tell whether a value is a whole number >= 1 or infinite."""
-    return value == math.inf or _is_whole(value, 1)
+    return value == math.inf or is_whole(value, 1)

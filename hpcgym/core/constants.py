@@ -13,13 +13,11 @@ SIZE_CLASSES = 69
 """Classes of jobs by processors: one each up to 7, then 8-9, 10-11, 12-13, 14-15, 16-19 and so on,
 four an octave; the last has no bound."""
 
-# Settings of an episode. The order of two families matters. Backfilling modes up to `BACKFILL_EASY`
-# make one reservation at most; decisions beyond `DECIDE_CONTESTED` come at uncontested passes, too.
-BACKFILL_NONE, BACKFILL_EASY, BACKFILL_DEPTH, BACKFILL_SHIFT = 0, 1, 2, 3
-BACKFILL_MULTI_QUEUE, BACKFILL_LOOK_AHEAD, BACKFILL_RELAXED, BACKFILL_SLACK = 4, 5, 6, 7
-BACKFILL_OWN = 8  # Python makes the passes
-BACKFILL_COST_BENEFIT = 9  # and EASY under a cap
-MODES_OF_THE_ENGINE = (BACKFILL_NONE, BACKFILL_EASY, BACKFILL_OWN)  # others are called by address
+# Settings of an episode. The order of two families matters. The first two backfilling modes make
+# one reservation at most; decisions beyond `DECIDE_CONTESTED` come at uncontested passes, too.
+BACKFILL_NONE, BACKFILL_EASY = 0, 1
+BACKFILL_OWN = 2  # Python makes the passes
+BACKFILL_PART = 3  # the first mode of `hpcgym.core.loaders.PARTS`, whose kernels are called
 SEMANTICS_BATCH, SEMANTICS_PYSS = 0, 1
 DECIDE_NEVER, DECIDE_CONTESTED, DECIDE_EVENT, DECIDE_INTERVAL = 0, 1, 2, 3
 HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every submission
@@ -142,8 +140,10 @@ N_REACHES = 4
 # touched; chunks that `Sim.row` takes in all.
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
 N_CURSOR_FIELDS = 5
-# What the kernel behind `Jobs.mode_pass` is asked to do.
-MODE_PASS, MODE_PASS_BY_INSTANT, MODE_MUST_PLAN, MODE_SHOW_CONTROLS = range(4)
+# What the kernels of a backfilling mode are asked to do, at `Jobs.mode_pass`; but for `MAKE_PASS`
+# only where `Sim.hears` has the bit. `hpcgym.core.parts` says what each means.
+MAKE_PASS = 0
+ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 # Bits of what `NODES_SHOW_JOB` returns.

@@ -1,11 +1,43 @@
-"""Names of policies and modes that other rooms or a user add, and how each is loaded.
+"""Names of policies and modes, and how each is loaded.
 
-`hpcgym/simulators.py` and `hpcgym/policies/registration.py` fill the tables when hpcgym is
-imported. An object is loaded when its name is first used, so that the import stays quick.
+`hpcgym/simulators.py` and `hpcgym/policies/registration.py` add theirs when hpcgym is imported. An
+object is loaded when its name is first used, so that the import stays quick.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class ByName(Mapping[str, T]):
+    """Objects by name, each of which may be given as the text "module:name"."""
+
+    def __init__(self, given: Mapping[str, T | str]) -> None:
+        self._given = dict(given)
+
+    def __getitem__(self, name: str) -> T:
+        """Return an object, and load it where it is a text yet."""
+        found = self._given[name]
+        if isinstance(found, str):
+            module, _, key = found.partition(":")
+            self._given[name] = found = cast(T, getattr(import_module(module), key))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        """Go through the names, without loading anything."""
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        """Count the names."""
+        return len(self._given)
+
+    def add(self, name: str, found: T | str) -> None:
+        """Add an object under a name, or replace it."""
+        self._given[name] = found
+
 
 POLICIES: dict[str, Callable[[], Any]] = {}
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
@@ -15,3 +47,19 @@ SIMULATORS: dict[str, Callable[[], Any]] = {}
 
 BACKFILLS: dict[str, type[Any]] = {}
 """Subclasses of `hpcgym.core.own_backfill.OwnBackfill` that a user has registered."""
+
+PARTS = [
+    "hpcgym.core.parts.depth",
+    "hpcgym.core.parts.conservative",
+    "hpcgym.core.parts.multi_queue",
+    "hpcgym.core.parts.look_ahead",
+    "hpcgym.core.parts.relaxed",
+    "hpcgym.core.parts.slack",
+    "hpcgym.core.parts.cost_benefit",
+]
+"""Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
+
+
+def part(place: int) -> ModuleType:
+    """Load a part by its place."""
+    return import_module(PARTS[place])

@@ -5,7 +5,6 @@ Source: Specification, section 13.
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Conservative, as_backfill
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.policy import as_policy
 from hpcgym.core.requests import distinct, unplaceable
@@ -55,10 +54,9 @@ def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
     """
     mode = as_backfill(settings.backfill)
     if workload.machine is None:
-        if isinstance(mode, Conservative) and mode.planned < math.inf:
-            raise PolicyError(f"backfill '{mode}': planned needs a machine of nodes")
+        mode.refuse_on_counts()
         return
-    if mode.number > s.BACKFILL_DEPTH:
+    if not mode.works_on_nodes:
         raise PolicyError(
             f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy, "
             "depth:k=2, conservative"

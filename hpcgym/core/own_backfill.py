@@ -159,7 +159,9 @@ class OwnBackfill(Backfill, ABC):
     """
 
     NAME: ClassVar[str] = "own"
-    NUMBER: ClassVar[int] = s.BACKFILL_OWN
+    part: ClassVar[str] = ""
+    number: ClassVar[int] = s.BACKFILL_OWN
+    guards: ClassVar[None] = None
 
     def __init_subclass__(cls, **keywords: object) -> None:
         """Name the mode after its class, unless the class says a name."""

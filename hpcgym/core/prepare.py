@@ -82,7 +82,7 @@ class PreparedEpisode:
     @cached_property
     def size(self) -> Room:
         """Return how much room its jobs, users, nodes and reservations need in a state."""
-        is_deep = self.setting.backfill == s.BACKFILL_DEPTH
+        is_deep = self.setting.backfill > s.BACKFILL_EASY
         depth = float(self.backfill_parameter[0]) if is_deep else 1.0
         n_users = len(self.workload.history.completed)
         return Room(len(self.workload), n_users, sizes_of(self.table, depth))
@@ -209,6 +209,7 @@ def prepare(
     """
     refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
+    mode = as_backfill(settings.backfill)
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
     )
@@ -236,7 +237,7 @@ def prepare(
         reward_onset=np.empty(0, dtype=np.int64) if reward_onset is None else reward_onset,
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
         **_columns_of_history(run_time, workload.history),
-        mode_pass=int(as_backfill(settings.backfill).number not in s.MODES_OF_THE_ENGINE),
+        mode_pass=mode.number if mode.part else 0,
         **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
@@ -259,13 +260,12 @@ def prepare(
     setting.full_passes = int(full_passes or is_own or workload.machine is not None)
     setting.check = int(check_invariants)
     largest = int(estimate.max()) if largest_request is None else largest_request
-    parameters = as_backfill(settings.backfill).row()
     return PreparedEpisode(
         workload,
         table,
         setting,
         weight,
-        parameters,
+        mode.row(),
         policy,
         backfill_policy,
         math.log(max(largest, 2)),
@@ -320,6 +320,7 @@ def rules_of(
     setting.threshold = -1 if settings.threshold is None else settings.threshold
     mode = as_backfill(settings.backfill)
     setting.backfill = mode.number
+    setting.hears = mode.hears
     setting.semantics = (
         s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
     )

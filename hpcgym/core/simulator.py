@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
+from hpcgym.core.engine import invariants
 from hpcgym.core.history import RING_JOBS, rings_of
-from hpcgym.core.kernels import entry_points, invariants
+from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.nodes import Placement, placement_of
 from hpcgym.core.own_backfill import refuse_own

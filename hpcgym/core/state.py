@@ -18,10 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import (
-    BACKFILL_COST_BENEFIT,
-    BACKFILL_LOOK_AHEAD,
-    BACKFILL_SLACK,
-    MODES_OF_THE_ENGINE,
+    BACKFILL_PART,
     N_HIDDEN,
     N_LAST,
     N_NETWORK,
@@ -30,10 +27,10 @@ from hpcgym.core.constants import (
     NODE_CHILDREN,
     SIZE_CLASSES,
 )
-from hpcgym.core.kernels.cost import STARTED_KEPT
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.observation_fields import ControlsField
+from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.core.struct import (
     IS_COMPILED,
     Struct,
@@ -199,10 +196,8 @@ def allocate(
         "fields": fields,
         "estimates": estimates,
         "expectations": expectations,
-        "plans": limit is None or any(mode not in MODES_OF_THE_ENGINE for mode in modes),
-        "slack": BACKFILL_SLACK in modes,
-        "controls": fields and BACKFILL_COST_BENEFIT in modes,
-        "look-ahead": BACKFILL_LOOK_AHEAD in modes,
+        "plans": limit is None or any(mode >= BACKFILL_PART for mode in modes),
+        "controls": fields and any(mode >= BACKFILL_PART for mode in modes),
         "nodes": sizes.nodes > 0,
     }
 
@@ -212,9 +207,20 @@ def allocate(
         name, _, needed = axis.partition(" if ")
         return lengths[name] if all(is_kept[each] for each in needed.split(" and ") if each) else 0
 
-    return _block(
-        n_envs, {name: tuple(map(length, getattr(Sim, name).lengths)) for name in _LAYOUT.arrays}
-    )
+    in_use = {
+        added
+        for mode in modes
+        if mode >= BACKFILL_PART
+        for own in additions_of(mode - BACKFILL_PART)
+        for added in own.__mro__
+    }
+    shapes = {name: tuple(map(length, axes.lengths)) for name, axes in _LAYOUT.axes.items()}
+    for name, part in _LAYOUT.added_by.items():
+        if part not in in_use:
+            shapes[name] = tuple(
+                one if isinstance(one, int) else 0 for one in _LAYOUT.axes[name].lengths
+            )
+    return _block(n_envs, shapes)
 
 
 def _block(n_envs: int, shapes: dict[str, tuple[int, ...]]) -> State:
@@ -264,7 +270,7 @@ def in_use(state: State) -> State:
 
 def _axes_of(array: str) -> Iterator[str]:
     """Go through the names of an array's axes; a fixed one is its length as text."""
-    for axis in getattr(Sim, array).lengths:
+    for axis in _LAYOUT.axes[array].lengths:
         yield str(axis).partition(" if ")[0]
 
 

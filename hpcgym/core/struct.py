@@ -136,7 +136,7 @@ class Array(NamedTuple):
 
 
 class Address(NamedTuple):
-    """A number that says where a kernel lies; the field holds 1, or 0 where there is none.
+    """A number that says where a kernel lies; Python sets the kernel's number, 0 = there is none.
 
     A kernel lies elsewhere in every process, so its address is looked up when a struct is made.
     """
@@ -154,8 +154,8 @@ class Address(NamedTuple):
         return 0
 
 
-ADDRESS_OF: dict[str, Callable[[], int]] = {}
-"""Functions that return where the kernels lie that structs may name."""
+ADDRESS_OF: dict[str, Callable[[int], int]] = {}
+"""Functions that return where the kernels lie that structs may name, by the number of one."""
 
 
 class Column(NamedTuple):
@@ -166,10 +166,15 @@ class Column(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The fields of a struct by name, in the order of their declaration."""
+    """The fields of a struct by name, in the order of their declaration.
+
+    `axes` has what the class says of an array's axes, `added_by` the class that adds an array.
+    """
 
     arrays: dict[str, Array | Address]
     columns: dict[str, Column]
+    axes: dict[str, Any]
+    added_by: dict[str, type[Any]]
 
     def columns_of(self, array: str) -> list[str]:
         """Return the names of the columns of an array."""
@@ -225,7 +230,7 @@ def words_of(fields: type[Any]) -> dict[str, Words]:
 
 def _known_lengths(fields: type[Any], name: str, n_axes: int) -> tuple[int | None, ...]:
     """Return the lengths of an array's axes, None for each that its struct does not declare."""
-    axes = getattr(getattr(fields, name, None), "lengths", (None,) * n_axes)
+    axes = getattr(layout_of(fields).axes[name], "lengths", (None,) * n_axes)
     # An array of numbers of their own has a place for each.
     n_columns = len(layout_of(fields).columns_of(name)) or None
     return tuple(axis if isinstance(axis, int) else n_columns for axis in axes)
@@ -250,14 +255,23 @@ def layout_of(fields: type[Any]) -> Layout:
     """Read the declarations of a class, once."""
     if fields in _layouts:
         return _layouts[fields]
-    layout = _layouts[fields] = Layout({}, {})
-    for name, hint in get_type_hints(fields, include_extras=True).items():
-        _, field = get_args(hint)
-        if isinstance(field, (Array, Address)):
-            layout.arrays[name] = field
-        else:
-            place = len(layout.columns_of(field.array)) if field.place is None else field.place
-            layout.columns[name] = Column(field.array, place)
+    layout = _layouts[fields] = Layout({}, {}, {}, {})
+    added = fields.additions() if issubclass(fields, Columned) else []
+    for kind in (fields, *added):
+        hints = get_type_hints(kind, include_extras=True)
+        for name in kind.__annotations__ if kind in added else hints:
+            _, field = get_args(hints[name])
+            if isinstance(field, (Array, Address)):
+                layout.arrays[name] = field
+                layout.axes[name] = vars(kind).get(name)
+                if kind in added:
+                    layout.added_by[name] = kind
+            else:
+                place = len(layout.columns_of(field.array)) if field.place is None else field.place
+                layout.columns[name] = Column(field.array, place)
+    if issubclass(fields, Columned):
+        for name, column in layout.columns.items():
+            setattr(fields, name, _attribute(column))
     return layout
 
 
@@ -274,7 +288,8 @@ class StructType(types.Type):
 
     def __init__(self, fields: type) -> None:
         """Name the type by its fields, so that kernels of one layout are compiled once."""
-        arrays, self.columns = layout_of(fields)
+        layout = layout_of(fields)
+        arrays, self.columns = layout.arrays, layout.columns
         self.arrays = {
             name: UncountedArray(getattr(types, array.element), array.n_axes, "C")
             for name, array in arrays.items()
@@ -420,10 +435,10 @@ class Columned:
         arrays: The arrays, in the order of their declaration.
     """
 
-    def __init_subclass__(cls) -> None:
-        """Make an attribute of each column."""
-        for name, column in layout_of(cls).columns.items():
-            setattr(cls, name, _attribute(column))
+    @classmethod
+    def additions(cls) -> Sequence[type[Any]]:
+        """Return classes that declare further fields of this struct."""
+        return ()
 
     def __init__(self, arrays: Iterable[NDArray[Any]]) -> None:
         self.__dict__.update(zip(layout_of(type(self)).arrays, arrays, strict=True))
@@ -473,7 +488,7 @@ class Struct(Generic[FieldsT]):
             # Another type would be copied, and kernels would write into the copy unseen.
             assert each.n_axes == 0 or field.dtype == each.element
             if isinstance(each, Address) and field:
-                field = ADDRESS_OF[each.kernel]()
+                field = ADDRESS_OF[each.kernel](int(field))
             array = np.asarray(field, dtype=each.element)
             assert array.flags.c_contiguous
             if each.n_axes == 0:
@@ -526,9 +541,10 @@ def opener(fields: type[FieldsT]) -> Callable[[Any], FieldsT]:
     """Make the kernel function that turns the address of a `Struct` of one kind into the struct."""
     if not IS_COMPILED:
         return lambda address: cast(FieldsT, address)
-    struct = StructType(fields)
 
     def typed(typing_context: Any, address: Any) -> Any:
+        struct = StructType(fields)
+
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.inttoptr(arguments[0], context.get_value_type(struct))
 

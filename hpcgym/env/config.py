@@ -13,14 +13,13 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.core.backfill import (
+    CAPPED,
     Backfill,
-    CostBenefit,
     Mode,
     as_backfill,
     as_mode,
     order_refused,
 )
-from hpcgym.core.constants import BACKFILL_COST_BENEFIT
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
@@ -326,7 +325,7 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
 def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
     """Refuse actions that a backfilling mode excludes, and estimates that change in an episode."""
     mode = as_backfill(settings.backfill)
-    if action == "controls" and mode.number != BACKFILL_COST_BENEFIT:
+    if action == "controls" and mode.part != CAPPED:
         raise ScenarioError(
             f"action 'controls' sets the numbers of a cap or of cost-benefit backfilling, not of "
             f"backfill '{mode}'; choose {CONTROLLED!r} or 'easy:cap=0.97'"
@@ -350,7 +349,7 @@ def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
 
 def _controlled_mode(backfill: str | Mode) -> str | Mode:
     """Return the mode that controls change where no keyword names one: the scenario's, if any."""
-    return backfill if as_mode(backfill).NAME == CostBenefit.NAME else CONTROLLED
+    return backfill if as_mode(backfill).NAME == "cost-benefit" else CONTROLLED
 
 
 def _overridden(

@@ -9,7 +9,9 @@ import pytest
 import hpcgym
 from hpcgym.agent import RuleAgent
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, Conservative, Depth, Easy, NoBackfill, as_backfill
+from hpcgym.core.backfill import Backfill, Easy, NoBackfill, as_backfill
+from hpcgym.core.parts.conservative import Conservative
+from hpcgym.core.parts.depth import Depth
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv

@@ -20,8 +20,9 @@ from engines import (
     workload_of,
 )
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import CostBenefit, Easy, as_backfill
+from hpcgym.core.backfill import Easy, as_backfill
 from hpcgym.core.index_policy import urgent_policy
+from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import PolicyError
 from hpcgym.scenario.episodes import Episodes

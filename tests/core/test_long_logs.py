@@ -10,8 +10,8 @@ import pytest
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.cost import STARTED_KEPT
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS
+from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator

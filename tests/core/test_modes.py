@@ -17,7 +17,10 @@ from engines import (
     workload_of,
 )
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import LookAhead, Relaxed, Slack, as_backfill
+from hpcgym.core.backfill import as_backfill
+from hpcgym.core.parts.look_ahead import LookAhead
+from hpcgym.core.parts.relaxed import Relaxed
+from hpcgym.core.parts.slack import Slack
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use

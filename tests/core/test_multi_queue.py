@@ -20,7 +20,8 @@ from engines import (
     workload_of,
 )
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import MultiQueue, as_backfill
+from hpcgym.core.backfill import as_backfill
+from hpcgym.core.parts.multi_queue import MultiQueue
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.env.scheduling import SchedulingEnv

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import BASE_ORDER
+from hpcgym.core.engine import clock, life, reset
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels import clock, reset, running_jobs
 from hpcgym.core.kernels.env import actions, metrics, observation, reward
 from hpcgym.core.kernels.env import step as env_step
 from hpcgym.core.kernels.passes import easy
@@ -57,8 +57,8 @@ def list_waiting(sim: int, listed: Int) -> int:
 
 @kernel
 def start_waiting(jobs: int, sim: int, job: int, backfilled: bool) -> None:
-    """Start a waiting job that fits: `running_jobs.start_waiting`."""
-    running_jobs.start_waiting(open_jobs(jobs), open_sim(sim), job, backfilled)
+    """Start a waiting job that fits: `life.start_waiting`."""
+    life.start_waiting(open_jobs(jobs), open_sim(sim), job, backfilled)
 
 
 @kernel

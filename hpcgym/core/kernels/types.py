@@ -18,13 +18,15 @@ of kernels do not explain the arguments that all kernels share:
 | `batch` | environments side by side, `Batch` |
 """
 
+from __future__ import annotations
+
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import loaders
 from hpcgym.core.constants import (
-    MOST_CLASSES,
     N_ALIKE,
     N_BACKFILL_PARAMETERS,
     N_CURSOR_FIELDS,
@@ -104,7 +106,7 @@ class Jobs(NamedTuple):
     past_run_time: IntTable  # jobs that ended before time 0, as `hpcgym.core.history.History`
     past_requested_time: IntTable
     past_processors: IntTable
-    mode_pass: ModeAddress  # the kernel of backfilling modes other than EASY, 0 = not needed
+    mode_pass: ModeAddress  # the kernel of the backfilling mode's part, 0 = none
     # The machine's nodes and the requests of the jobs; all empty where processors are counted.
     nodes_pass: NodesAddress  # the kernel that works on nodes, 0 = none
     chunks: IntVector  # chunks of each job
@@ -127,13 +129,22 @@ class Sim(Columned):
     `counter`, real ones of `gauge`. Arrays name their axes; `hpcgym.core.state.allocate` says how
     long each is, and `in_use` how much of it means something. An axis "a if b" is empty unless b
     is kept.
+
+    Parts add to it, each by a subclass that declares its own numbers and arrays. They come behind
+    all others, and the arrays are empty unless the part is in use.
     """
+
+    @classmethod
+    def additions(cls) -> list[type[Sim]]:
+        """Return the subclass of each part, in the order of `loaders.PARTS`."""
+        return [added for place in range(len(loaders.PARTS)) for added in additions_of(place)]
 
     # Fixed for an episode.
     n_jobs: Setting
     machine_processors: Setting
     threshold: Setting  # starvation threshold, s, -1 = none
     backfill: Setting  # BACKFILL_*
+    hears: Setting  # moments that the mode's part hears of, bits of ON_* and what follows these
     semantics: Setting  # SEMANTICS_*
     base_rule: Setting
     order_rule: Setting  # rule of the primary order, BY_BASE while the base order is the primary
@@ -187,20 +198,13 @@ class Sim(Columned):
     keeps_summary: Counter  # 1 while `age` and `node_*` say what waits, for observations
     replan: Counter  # 1 if a kept reservation may have to move
     n_held: Counter  # jobs that wait for their delay to end, out of sight
-    capped: Counter  # processors of running jobs that counted under the cap when they started
     # Of modes that few use. They come last: then the others fill few lines of the cache.
     next_decision: Counter  # s, next instant of decisions at fixed intervals
     checked_shadow: Counter
     oldest: Counter  # first and last job in `age`, -1 = no job waits
     youngest: Counter
     n_profile: Counter  # steps of the profile, within a pass
-    n_planned: Counter  # entries with a `planned_start`, in modes that keep reservations
-    first_unplanned: Counter  # first job that came after reservations were last made
     n_predicted: Counter  # jobs that Python has predicted
-    limited_head: Counter  # head with a reference time, -1 = none; in relaxed backfilling
-    reference: Counter  # s, that head's reference time
-    n_batch: Counter  # jobs completed since the delay was last adapted
-    n_batch_short: Counter  # jobs among them whose slowdown counts
     nodes_ready: Counter  # 1 once the nodes are empty; 0 after a reset
     next_unseen: Counter  # first job whose submission has not marked its component as due
     n_vacated: Counter  # jobs that gave their nodes back
@@ -220,34 +224,12 @@ class Sim(Columned):
     reward: Gauge  # the latest reward
     agent_term: Gauge  # its term for the agent, or for the comparison with the baseline
     baseline_term: Gauge  # its term for the baseline
-    delay: Gauge  # of a job of the last class that is submitted now, s
-    batch_slowdown: Gauge  # summed slowdown of the `n_batch_short` jobs
-    last_slowdown: Gauge  # mean of the last batch that had such jobs, 0 = none yet
 
-    # Parameters of the backfilling mode. Modes share columns: each reads only its own parameters.
-    # `BACKFILL_DEPTH`: reservations at most; inf = all waiting jobs.
+    # Parameters of the backfilling mode, of which its part names more.
+    # Reservations at most; inf = all waiting jobs.
     depth: Annotated[float, Column("backfill_parameter", 0)]
-    # `BACKFILL_DEPTH` without a limit, on nodes: jobs of a component planned in a pass; inf = all.
+    # Without a limit, on nodes: jobs of a component planned in a pass; inf = all.
     planned: Annotated[float, Column("backfill_parameter", 1)]
-    # `BACKFILL_LOOK_AHEAD`: jobs looked at behind the head; inf = all.
-    window: Annotated[float, Column("backfill_parameter", 0)]
-    # `BACKFILL_RELAXED`: how many of its estimates a head may be delayed by; inf = without limit.
-    omega: Annotated[float, Column("backfill_parameter", 0)]
-    # `BACKFILL_SLACK`: how many of its estimates a promise lies behind a job's first reservation.
-    slack: Annotated[float, Column("backfill_parameter", 0)]
-    # `BACKFILL_MULTI_QUEUE`, like the others: classes of jobs.
-    n_classes: Annotated[float, Column("backfill_parameter", 0)]
-    first_delay: Annotated[float, Column("backfill_parameter", 1)]  # s, 0 = no delay ever
-    batch_jobs: Annotated[float, Column("backfill_parameter", 2)]  # jobs of a batch
-    tolerance: Annotated[float, Column("backfill_parameter", 3)]  # change that leaves the delay
-    # 1 = the first batch changes the delay by its mean slowdown, as the paper prints it.
-    printed_delta: Annotated[float, Column("backfill_parameter", 4)]
-    # `BACKFILL_COST_BENEFIT`: share of the machine that long jobs may hold; inf = all of it.
-    cap: Annotated[float, Column("backfill_parameter", 0)]
-    long: Annotated[float, Column("backfill_parameter", 1)]  # expected run time of these, more than
-    log_long: Annotated[float, Column("backfill_parameter", 2)]
-    kappa: Annotated[float, Column("backfill_parameter", 3)]  # cost to benefit at most, 0 = EASY
-    is_open: Annotated[float, Column("backfill_parameter", 4)]  # 1 = overdue jobs are like others
 
     setting: IntVector = zeros("settings")
     counter: IntVector = zeros("counters")
@@ -298,8 +280,6 @@ class Sim(Columned):
     """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
     flag: ByteVector = empty("jobs")
     """`FLAG_*` bits of each job."""
-    expected_end: FloatVector = empty("jobs if controls")
-    """End of each started job as expected at its start, s."""
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
 
@@ -344,16 +324,6 @@ class Sim(Columned):
     activations: FloatVector = empty("activations if expectations")
     """Inputs and activations of that network."""
 
-    planned_start: IntVector = empty("planned if plans")
-    """Reservation of each waiting job, in modes that keep reservations, s."""
-    promise: IntVector = empty("planned if slack")
-    """Latest start of each waiting job, s."""
-    trial_job: IntVector = empty("trial if slack")
-    """Waiting jobs by promise, within a pass."""
-    trial_start: IntVector = empty("trial if slack")
-    """Reservations of these in the plan that is tried, s."""
-    reach: IntTable = empty(2, "reach if look-ahead")
-    """How many jobs of a list it takes to use exactly so many processors, within a pass."""
     profile_time: IntVector = empty("profile if plans")
     """Instants from which so many processors are free by estimates, ascending, s; within a pass."""
     profile_free: IntVector = empty("profile if plans")
@@ -366,10 +336,6 @@ class Sim(Columned):
     feature: FloatTable = empty("jobs if estimates", N_FEATURES)
     """`Jobs.feature` likewise."""
 
-    partition: IntVector = zeros(MOST_CLASSES)
-    """Processors in the partition of each class, idle ones and those of its running jobs."""
-    partition_idle: IntVector = zeros(MOST_CLASSES)
-    """The idle ones among them."""
     held_time: IntVector = empty("held if plans")
     """Instants at which delays end, descending, s."""
     held_job: IntVector = empty("held if plans")
@@ -467,6 +433,13 @@ class Sim(Columned):
     """Fields of the job shown last, in the columns `NodesField`."""
     shown_machine: SingleVector = empty("fields of the machine")
     """Free share of each resource in each partition that is shown."""
+
+
+def additions_of(place: int) -> list[type[Sim]]:
+    """Return what a part adds to `Sim` itself, by its place in `loaders.PARTS`."""
+    module = loaders.part(place)
+    kinds = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Sim)]
+    return [one for one in kinds if one.__module__ == module.__name__]
 
 
 class InitialState(NamedTuple):

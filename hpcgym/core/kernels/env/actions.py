@@ -26,13 +26,12 @@ from hpcgym.core.constants import (
     PASS_ORDER,
     URGENCY,
 )
+from hpcgym.core.engine.schedule_pass import orders_are_static
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
-from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue, first_job, list_jobs, put_in
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.running_jobs import is_overdue
-from hpcgym.core.kernels.schedule_pass import orders_are_static
 from hpcgym.core.kernels.scoring.score import score_listed
 from hpcgym.core.kernels.types import ActionSpec, Float, Jobs, Sim
 
@@ -190,8 +189,9 @@ def set_controls(sim: Sim, action_spec: ActionSpec, values: NDArray[np.float32])
     sim.weight[PASS_ORDER, URGENCY] *= 1.0 + np.float64(values[CONTROL_URGENCY])
     middle = action_spec.middle
     kappa = 1.0 + np.float64(values[CONTROL_KAPPA])
-    sim.kappa = middle[PARAMETER_KAPPA] * kappa * kappa
-    sim.cap = middle[PARAMETER_CAP] * CAP_SPAN ** np.float64(values[CONTROL_CAP])
+    parameter = sim.backfill_parameter
+    parameter[PARAMETER_KAPPA] = middle[PARAMETER_KAPPA] * kappa * kappa
+    parameter[PARAMETER_CAP] = middle[PARAMETER_CAP] * CAP_SPAN ** np.float64(values[CONTROL_CAP])
     long = np.float64(values[CONTROL_LONG])
-    sim.long = middle[PARAMETER_LONG] * LONG_SPAN**long
-    sim.log_long = middle[PARAMETER_LOG_LONG] + long * math.log(LONG_SPAN)
+    parameter[PARAMETER_LONG] = middle[PARAMETER_LONG] * LONG_SPAN**long
+    parameter[PARAMETER_LOG_LONG] = middle[PARAMETER_LOG_LONG] + long * math.log(LONG_SPAN)

@@ -25,13 +25,13 @@ from hpcgym.core.constants import (
     FEATURE_ESTIMATE,
     FEATURE_PROCESSORS,
     FEATURE_SUBMIT,
-    MODE_SHOW_CONTROLS,
     N_NODES_FIELDS,
     NODES_ENDS_BEFORE_SHADOW,
     NODES_FITS,
     NODES_SHOW,
     NODES_SHOW_JOB,
     PASS_ORDER,
+    SHOW,
     TERM_PROCESSORS,
     TERM_REGRESSED_RUN_TIME_RATIO,
     TERM_REGRESSED_SPEED,
@@ -40,15 +40,13 @@ from hpcgym.core.constants import (
     TERM_SPEED,
     USUAL_URGENCY,
 )
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import reserve
-from hpcgym.core.kernels.passes.multi_queue_delay import is_held
-from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, link_youngest
+from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
 from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
-from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import (
     expect_now,
     urgent_score,
@@ -426,6 +424,6 @@ def observe(
         show_jobs_on_nodes(jobs, sim, slot, shown_jobs, shown_cluster, mask, shown, before)
     show_cluster(jobs, sim, slot, shown_cluster, listed)
     if sim.show_controls == 1:
-        ask_mode(jobs.mode_pass, jobs, sim, MODE_SHOW_CONTROLS, shadow)
+        ask_mode(jobs.mode_pass, jobs, sim, SHOW, shadow)
         for column in range(len(sim.shown_controls)):
             shown_cluster[N_CLUSTER + column] = sim.shown_controls[column]

@@ -23,8 +23,8 @@ from hpcgym.core.constants import (
     STATUS_FULL,
     STATUS_OWN_PASS,
 )
+from hpcgym.core.engine.clock import run
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.actions import (
     is_rule_of_base,
     keeps_orders,
@@ -109,7 +109,7 @@ def step(
 ) -> int:
     """Apply an action, run to the next decision, observe and pay.
 
-    Return what `hpcgym.core.kernels.clock.run` returns. If a value is NaN or beyond [-1, 1], return
+    Return what `hpcgym.core.engine.clock.run` returns. If a value is NaN or beyond [-1, 1], return
     `STATUS_BAD_ACTION`, with nothing done. An episode without a decision ends in its first step,
     whatever the action. With `STATUS_OWN_PASS` and `STATUS_FULL` the step is not over: the caller
     makes the pass, or room, and calls again. Writes the simulation and, as `observe`, the

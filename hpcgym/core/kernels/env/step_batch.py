@@ -9,13 +9,13 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
+from hpcgym.core.engine.clock import run
+from hpcgym.core.engine.reset import begin
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.clock import run
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.env.observation import N_CLUSTER, count_visible, observe
 from hpcgym.core.kernels.env.reward import pay_at_truncation
 from hpcgym.core.kernels.env.step import step
-from hpcgym.core.kernels.reset import begin
 from hpcgym.core.kernels.types import (
     Batch,
     Int,

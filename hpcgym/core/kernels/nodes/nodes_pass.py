@@ -28,7 +28,6 @@ Source: Specification, section 13, "Machine" and "EASY and depth k".
 import numpy as np
 
 from hpcgym.core.constants import (
-    BACKFILL_DEPTH,
     BACKFILL_EASY,
     BACKFILL_NONE,
     BASE_ORDER,
@@ -39,6 +38,7 @@ from hpcgym.core.constants import (
     PLACE_LOWEST,
     PLACE_TIGHTEST,
 )
+from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
@@ -55,9 +55,9 @@ from hpcgym.core.kernels.nodes.timeline import (
     reserve_earliest,
 )
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order, make_backfill_order
+from hpcgym.core.kernels.queue.entries import is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.queue.selection import sort_listed
-from hpcgym.core.kernels.running_jobs import is_overdue, start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
 
 
@@ -429,7 +429,7 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
     """Make the pass of a component; return False if it stopped at the picked job."""
     n = list_component(jobs, sim, component, waiting)
     depth = depth_of(sim)
-    if sim.backfill == BACKFILL_DEPTH and sim.planned < n:
+    if sim.backfill > BACKFILL_EASY and sim.planned < n:
         n = int(sim.planned)
     clear_plan(sim)
     started = start_in_order_on_nodes(jobs, sim, n)

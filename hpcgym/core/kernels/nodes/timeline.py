@@ -15,7 +15,7 @@ Source: Specification, section 13, "EASY and depth k" and "Conservative".
 """
 
 from hpcgym.core.constants import (
-    BACKFILL_DEPTH,
+    BACKFILL_EASY,
     CPUS,
     CURSOR_END,
     CURSOR_RELEASE,
@@ -134,7 +134,7 @@ def release_end(sim: Sim, place: int) -> int:
     if release > sim.now:
         return release
     # Such a job is past its estimate. With reservations for all, it ends a second from now.
-    plans_all = sim.backfill == BACKFILL_DEPTH and sim.depth == float("inf")
+    plans_all = sim.backfill > BACKFILL_EASY and sim.depth == float("inf")
     return sim.now + 1 if plans_all else sim.now
 
 

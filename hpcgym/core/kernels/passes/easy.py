@@ -39,11 +39,11 @@ from hpcgym.core.constants import (
     PASS_ORDER,
     PICK_STARTED,
 )
+from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
-from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import first_job, put_in, take_out
-from hpcgym.core.kernels.running_jobs import is_overdue, start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
 
 LOWEST_KEY = -1.7976931348623157e308

@@ -16,6 +16,7 @@ from hpcgym.core.constants import (
     PASS_ORDER,
     PICK_STARTED,
 )
+from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
     backfill,
@@ -29,7 +30,6 @@ from hpcgym.core.kernels.passes.easy import (
 )
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import sort_listed, take_first
-from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.scoring.score import score_listed
 from hpcgym.core.kernels.types import Jobs, Sim
 

@@ -24,12 +24,11 @@ from hpcgym.core.constants import (
     PHASE_PASS,
     PREDICT_NOT,
 )
+from hpcgym.core.engine.clock import run
+from hpcgym.core.engine.reset import clear_machine, set_rules
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.clock import run
-from hpcgym.core.kernels.queue.entries import entry_of, take_entry
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, put_in
-from hpcgym.core.kernels.reset import clear_machine, set_rules
-from hpcgym.core.kernels.running_jobs import is_overdue
 from hpcgym.core.kernels.scoring.online_regression import copy_regression
 from hpcgym.core.kernels.scoring.score import first_key
 from hpcgym.core.kernels.scoring.user_estimates import expect, is_expected

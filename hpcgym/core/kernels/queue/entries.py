@@ -7,7 +7,7 @@ encodes its entry.
 Where a long queue is observed, its jobs are linked by age.
 """
 
-from hpcgym.core.constants import FIRST_ENTRY
+from hpcgym.core.constants import FIRST_ENTRY, FLAG_HELD
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Sim
 
@@ -79,3 +79,17 @@ def leave_entry(sim: Sim, job: int) -> None:
     sim.spare_entry[n_spare - 1] = entry_of(sim, job)
     if sim.keeps_summary == 1:
         unlink(sim, entry_of(sim, job))
+
+
+@kernel(inlined=True)
+def is_overdue(sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job is known to be beyond the starvation threshold."""
+    # Jobs cross it in order of submission, so one number divides them. Crossing is noticed at
+    # passes only.
+    return job < sim.next_overdue
+
+
+@kernel(inlined=True)
+def is_held(sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job is held, so not eligible yet."""
+    return sim.flag[job] & FLAG_HELD != 0

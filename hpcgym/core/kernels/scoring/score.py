@@ -24,8 +24,7 @@ from hpcgym.core.constants import (
     RULE_WFP3,
 )
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.running_jobs import is_overdue
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import (
     index_score,
     urgent_score,

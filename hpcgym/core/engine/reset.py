@@ -5,7 +5,6 @@ Source: Specification, section 10, "Episodes".
 
 from hpcgym.core.constants import (
     ALIKE_COMPLETED,
-    BACKFILL_MULTI_QUEUE,
     BACKFILL_ORDER,
     BASE_ORDER,
     HISTORY_NOT,
@@ -15,7 +14,6 @@ from hpcgym.core.constants import (
 )
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.passes.multi_queue_partitions import begin_partitions
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue
 from hpcgym.core.kernels.scoring.online_regression import reset_regression
 from hpcgym.core.kernels.scoring.user_history import log_bounded
@@ -69,8 +67,7 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
     """Empty the machine and the queues, and set the clock to 0; its settings are in place.
 
     `log_largest` is the natural logarithm of the scenario's largest request in s. Writes all
-    counters and gauges, the queues and, where the mode has them, the partitions. What the arrays
-    hold of each job and user stays.
+    counters and gauges, and the queues. What the arrays hold of each job and user stays.
     """
     for column in range(len(sim.counter)):
         sim.counter[column] = 0
@@ -78,12 +75,9 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
         sim.gauge[column] = 0.0
     sim.log_largest = log_largest
     sim.free = sim.machine_processors
-    sim.settled_head = sim.shadow = sim.pick = sim.checked_head = sim.limited_head = -1
+    sim.settled_head = sim.shadow = sim.pick = sim.checked_head = -1
     clear_queue(sim, BASE_ORDER)
     clear_queue(sim, BACKFILL_ORDER)
-    if sim.backfill == BACKFILL_MULTI_QUEUE:
-        begin_partitions(sim)
-        sim.delay = sim.first_delay
 
 
 @kernel

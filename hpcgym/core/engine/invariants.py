@@ -8,26 +8,18 @@ Source: Specification, section 1, "Invariants"; section 7, "Multiple queue".
 
 from hpcgym.core.constants import (
     BACKFILL_EASY,
-    BACKFILL_MULTI_QUEUE,
-    BACKFILL_SHIFT,
-    BACKFILL_SLACK,
     BASE_ORDER,
     BY_BASE,
+    CHECK,
     CORRECT_NOT,
     DECIDE_NEVER,
-    MODE_PASS,
-    MOST_CLASSES,
     NODES_CHECK,
     SEMANTICS_BATCH,
 )
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import backfills, reserve
-from hpcgym.core.kernels.passes.multi_queue_delay import is_held
-from hpcgym.core.kernels.passes.profile import make_profile, take_interval
-from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import first_job, list_jobs
-from hpcgym.core.kernels.running_jobs import next_release
 from hpcgym.core.kernels.types import Jobs, Sim
 
 CAPACITY_BROKEN = -1
@@ -64,56 +56,12 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
         return COUNT_BROKEN
     if jobs.nodes_pass != 0:
         return NODE_BROKEN if ask_nodes(jobs.nodes_pass, jobs, sim, NODES_CHECK, 0) == 1 else 0
-    if (
-        finished
-        and (sim.backfill == BACKFILL_SHIFT or sim.backfill == BACKFILL_SLACK)
-        # A job past its estimate holds processors that the plan counts as free.
-        and next_release(sim) > sim.now
-    ):
-        return find_plan_violation(jobs, sim)
-    has_classes = sim.backfill == BACKFILL_MULTI_QUEUE
-    if has_classes and not are_partitions_whole(sim):
-        return PARTITION_BROKEN
+    if sim.hears & CHECK != 0:
+        return ask_mode(jobs.mode_pass, jobs, sim, CHECK, int(finished))
     keeps_head = sim.order_rule == BY_BASE and sim.decide == DECIDE_NEVER
-    if finished and keeps_head and has_classes:
-        return find_multi_queue_violation(jobs, sim)
     if finished and keeps_head and sim.backfill == BACKFILL_EASY:
         return find_pass_violation(jobs, sim)
     return 0
-
-
-@kernel
-def are_partitions_whole(sim: Sim) -> bool:
-    """Tell whether partitions sum to the machine, idle processors to `free`, with none below 0."""
-    processors, idle, least = 0, 0, 0
-    for number in range(MOST_CLASSES):
-        processors += sim.partition[number]
-        idle += sim.partition_idle[number]
-        occupied = sim.partition[number] - sim.partition_idle[number]
-        least = min(least, sim.partition_idle[number], occupied)
-    return processors == sim.machine_processors and idle == sim.free and least == 0
-
-
-@kernel
-def find_multi_queue_violation(jobs: Jobs, sim: Sim) -> int:
-    """Look for a job the pass should have started, and for the first eligible job moved later.
-
-    `scratch` lists the waiting jobs. Writes `checked_head`, `checked_shadow`, `scratch` and the
-    profile.
-    """
-    head = -1
-    for place in range(sim.n_waiting):
-        if head < 0 and not is_held(sim, sim.scratch[place]):
-            head = sim.scratch[place]
-    started = sim.n_started
-    # Maximality: a second pass in the same order starts nothing.
-    ask_mode(jobs.mode_pass, jobs, sim, MODE_PASS, 0)
-    if sim.n_started != started:
-        return NOT_MAXIMAL
-    if head < 0:
-        sim.checked_head = -1
-        return 0
-    return HEAD_DELAYED if find_delay(jobs, sim, head) else 0
 
 
 @kernel
@@ -154,22 +102,3 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
     sim.extra = extra
     # A correction rightly moves the head later.
     return HEAD_DELAYED if later and sim.correct == CORRECT_NOT else 0
-
-
-@kernel
-def find_plan_violation(jobs: Jobs, sim: Sim) -> int:
-    """Look for a missed reservation, and for processors reserved twice; write the profile.
-
-    No running job is beyond its estimate, and `scratch` lists the waiting jobs.
-    """
-    make_profile(jobs, sim)
-    for place in range(sim.n_waiting):
-        job = sim.scratch[place]
-        planned = sim.planned_start[entry_of(sim, job)]
-        if planned <= sim.now:
-            return PLAN_PASSED
-        take_interval(jobs, sim, job, planned)
-    for step in range(sim.n_profile):
-        if sim.profile_free[step] < 0:
-            return PLAN_BROKEN
-    return 0

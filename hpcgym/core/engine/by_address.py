@@ -2,7 +2,7 @@
 
 The event engine is the same for all. Where it works on nodes, or backfills otherwise than EASY, it
 calls one function by an address in `Jobs`. So these kernels are compiled when a simulation first
-needs them, and once for all functions that schedule; others never pay for them.
+needs them, each mode's alone, and once for all functions that schedule; others never pay for them.
 """
 
 from collections.abc import Callable
@@ -14,15 +14,17 @@ from numba import types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
+from hpcgym.core import loaders
+from hpcgym.core.constants import BACKFILL_PART
 from hpcgym.core.jit import cache_of
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED
+from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED, StructType
 
 
 @cache
-def address_of(function: Callable[[int, int, int, int], int]) -> int:
-    """Compile a function of four numbers, or load it from the cache, and return its address."""
-    signature = (types.int64,) * 4, types.int64
+def address_of(function: Callable[[Jobs, Sim, int, int], int]) -> int:
+    """Compile a function of two structs and two numbers, or load it, and return its address."""
+    signature = (StructType(Jobs), StructType(Sim), types.int64, types.int64), types.int64
     compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
@@ -46,37 +48,29 @@ def _typed(
 _by_address: Any = intrinsic(_typed)
 
 
-def _caller_of(field: str, load: Callable[[], Any]) -> Any:
+def _caller_of(field: str, module_of: Callable[[int], Any]) -> Any:
     """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
 
-    It takes the address, `jobs`, `sim`, a task and a further number, and returns a number. The
-    module has `call_work` too, which can have an address.
+    Python sets the field to a number, by which `module_of` finds the module. The call takes the
+    address, `jobs`, `sim`, a task and a further number, and returns a number.
     """
 
-    def call(address: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
-        return load().work(jobs, sim, task, argument)  # without compilation nothing has an address
+    def call(number: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
+        return module_of(number).work(jobs, sim, task, argument)  # nothing has an address
 
-    ADDRESS_OF[field] = lambda: address_of(load().call_work)
+    ADDRESS_OF[field] = lambda number: address_of(module_of(number).work)
     return _by_address if IS_COMPILED else call
 
 
-def _load_nodes() -> Any:
+def _nodes(number: int) -> Any:
     """Return the module of the kernels of nodes."""
     from hpcgym.core.kernels.nodes import work
 
     return work
 
 
-def _load_modes() -> Any:
-    """Return the module of the backfilling modes other than EASY."""
-    from hpcgym.core.kernels.passes import other_modes
-
-    return other_modes
-
-
-ask_nodes: Any = _caller_of("nodes_pass", _load_nodes)
+ask_nodes: Any = _caller_of("nodes_pass", _nodes)
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = _caller_of("mode_pass", _load_modes)
-"""Have a backfilling mode other than EASY do a task `MODE_*`; the further number is a shadow
-time."""
+ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.part(number - BACKFILL_PART))
+"""Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""

@@ -6,7 +6,7 @@ predictions and passes made in Python; the next call goes on from there.
 
 Three shortcuts save work. A full pass would start the same jobs:
 
-- A pass that cannot start a job is not made (`hpcgym.core.kernels.schedule_pass`).
+- A pass that cannot start a job is not made (`hpcgym.core.engine.schedule_pass`).
 - While `settled_head` is set, every waiting job has been refused under that head and reservation.
   Since then `free`, `extra` and the time left until the shadow time have only fallen, so each would
   be refused again. Only a newcomer needs a test.
@@ -24,7 +24,6 @@ Source: Specification, section 1, "One instant"; section 10, "Decision epochs".
 
 from hpcgym.core.constants import (
     BACKFILL_EASY,
-    BACKFILL_MULTI_QUEUE,
     BACKFILL_ORDER,
     BACKFILL_OWN,
     BASE_ORDER,
@@ -32,14 +31,10 @@ from hpcgym.core.constants import (
     DECIDE_CONTESTED,
     DECIDE_EVENT,
     DECIDE_INTERVAL,
-    HISTORY_FOR_KEYS,
-    HISTORY_FOR_OBSERVATIONS,
-    NEVER,
     PHASE_BETWEEN,
     PHASE_OWN_PASS,
     PHASE_PASS,
     PHASE_SUBMISSIONS,
-    PREDICT_RECENT,
     SEMANTICS_BATCH,
     STATUS_DECISION,
     STATUS_DONE,
@@ -47,65 +42,23 @@ from hpcgym.core.constants import (
     STATUS_OWN_PASS,
     STATUS_PREDICTION,
 )
-from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.cost import accrue, begin_cost
-from hpcgym.core.kernels.invariants import find_violation
-from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
-from hpcgym.core.kernels.passes.multi_queue_delay import admit_job, hold_job, is_held, next_eligible
-from hpcgym.core.kernels.queue.entries import entry_of, take_entry
-from hpcgym.core.kernels.queue.ordered_queue import precedes, put_in, take_out
-from hpcgym.core.kernels.running_jobs import (
-    complete_job,
+from hpcgym.core.engine.calendar import (
     next_completion,
+    next_eligible,
+    next_instant,
     next_release,
-    release_estimated,
-    start_job,
+    next_submission,
 )
-from hpcgym.core.kernels.schedule_pass import all_fit, count_pass, is_contested, make_pass
-from hpcgym.core.kernels.scoring.estimates import (
-    asks_python,
-    correct_releases,
-    predict_recent,
-    write_prediction,
-)
-from hpcgym.core.kernels.scoring.score import first_key
-from hpcgym.core.kernels.scoring.user_history import meet_user
+from hpcgym.core.engine.invariants import find_violation
+from hpcgym.core.engine.life import admit, end, enter, release_estimated, start, submit
+from hpcgym.core.engine.schedule_pass import all_fit, count_pass, is_contested, make_pass
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
+from hpcgym.core.kernels.queue.entries import entry_of, is_held
+from hpcgym.core.kernels.queue.ordered_queue import precedes, put_in, take_out
+from hpcgym.core.kernels.scoring.estimates import asks_python, correct_releases
 from hpcgym.core.kernels.types import Jobs, Sim
-
-
-@kernel(inlined=True)
-def submit_job(jobs: Jobs, sim: Sim) -> None:
-    """Submit the next job, without putting it into the queues yet.
-
-    Writes its entry and keys, counts and reward rate, and where they are used its prediction, its
-    user's history and its delay.
-    """
-    job = sim.next_job
-    entry = take_entry(sim, job)
-    sim.next_job = job + 1
-    sim.n_events += 1
-    # The prediction comes first: keys, areas and delays depend on it.
-    if sim.predict == PREDICT_RECENT:
-        write_prediction(jobs, job, predict_recent(jobs, sim, job))
-    if sim.keep_history == HISTORY_FOR_KEYS:
-        meet_user(jobs, sim, job)
-    sim.key[BASE_ORDER, entry] = first_key(jobs, sim, BASE_ORDER, job)
-    if sim.backfill_order_is_static == 1:
-        sim.key[BACKFILL_ORDER, entry] = first_key(jobs, sim, BACKFILL_ORDER, job)
-    sim.waiting_processors += jobs.processors[job]
-    sim.waiting_area += jobs.processors[job] * jobs.estimate[job]
-    if sim.keep_reward == 1:
-        begin_cost(jobs, sim, job)
-    if sim.backfill == BACKFILL_MULTI_QUEUE:
-        hold_job(jobs, sim, job)
-
-
-@kernel(inlined=True)
-def next_submission(jobs: Jobs, sim: Sim) -> int:
-    """Return the instant of the next submission, s; `NEVER` if all jobs have been submitted."""
-    if sim.next_job == sim.n_jobs:
-        return NEVER
-    return jobs.submit_time[sim.next_job]
+from hpcgym.core.parts import waiting_cost
 
 
 @kernel
@@ -142,16 +95,9 @@ def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
 
 @kernel(inlined=True)
 def queue_jobs(jobs: Jobs, sim: Sim, first: int) -> None:
-    """Put the jobs submitted now, from `first` on, into the queues.
-
-    Writes what is known of their users, where only observations read it.
-    """
+    """Let the jobs submitted now, from `first` on, enter the queues."""
     for job in range(first, sim.next_job):
-        if sim.keep_history == HISTORY_FOR_OBSERVATIONS:
-            meet_user(jobs, sim, job)
-        put_in(jobs, sim, BASE_ORDER, job)
-        if sim.backfill_order_is_static == 1:
-            put_in(jobs, sim, BACKFILL_ORDER, job)
+        enter(jobs, sim, job)
 
 
 @kernel(inlined=True)
@@ -176,13 +122,11 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
     fits = jobs.processors[job] <= sim.free and not is_held(sim, job)
     # Alone, a job that fits, and is not held, starts in every mode. `n_waiting` counts it already.
     if sim.n_waiting == 1:
-        if not fits or not all_fit(sim):
+        if not fits or not all_fit(jobs, sim):
             return False
         count_pass(sim)
         sim.checked_head = -1
-        # It starts at once and needs no reservation.
-        sim.first_unplanned = sim.next_job
-        start_job(jobs, sim, job, False)
+        start(jobs, sim, job, False)
         return True
     if not is_settled(sim, job):
         return False
@@ -193,7 +137,7 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
             reserve(jobs, sim, sim.settled_head)
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
-            start_job(jobs, sim, job, True)
+            start(jobs, sim, job, True)
             return True
     queue_jobs(jobs, sim, job)
     return True
@@ -205,17 +149,15 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
 
     Writes `now`, what completions change, `pass_due`, and `settled_head` = -1 if a job ended.
     """
-    now = min(next_submission(jobs, sim), next_completion(sim), next_eligible(sim))
-    if sim.decide == DECIDE_INTERVAL:
-        now = min(now, sim.next_decision)
+    now = next_instant(jobs, sim)
     # Costs accrue at the rate up to now, before any event changes that rate.
     if sim.keep_reward == 1:
-        accrue(jobs, sim, now)
+        waiting_cost.accrue(jobs, sim, now)
     sim.now = now
     sim.pass_due = 0
     if sim.semantics == SEMANTICS_BATCH:
         while next_completion(sim) == now:
-            complete_job(jobs, sim)
+            end(jobs, sim)
             sim.settled_head = -1
             sim.pass_due = 1
 
@@ -233,16 +175,16 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
     first = sim.next_job
     if sim.semantics == SEMANTICS_BATCH:
         while next_submission(jobs, sim) == now:
-            submit_job(jobs, sim)
+            submit(jobs, sim)
         while next_eligible(sim) == now:
-            admit_job(sim)
+            admit(sim)
     # One event, then a pass. The clock finds the other events of this instant in the next rounds.
     elif next_submission(jobs, sim) == now:
-        submit_job(jobs, sim)
+        submit(jobs, sim)
     elif next_eligible(sim) == now:
-        admit_job(sim)
+        admit(sim)
     elif next_completion(sim) == now:
-        complete_job(jobs, sim)
+        end(jobs, sim)
     if sim.n_events > events:
         sim.pass_due = 1
     # Corrections come before releases: a corrected job keeps its processors.

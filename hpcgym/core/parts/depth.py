@@ -24,14 +24,54 @@ Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative" (`c
 section 8, "Reservation depth k", and section 13, "Depth k on counts".
 """
 
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hpcgym.core.backfill import Backfill, is_count, shortest
 from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
+from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, start_front
 from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_profile, take_interval
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.running_jobs import start_waiting
 from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.errors import PolicyError
+
+HEARS = 0
+
+
+@dataclass(frozen=True)
+class Depth(Backfill):
+    """The first k jobs that do not fit have reservations; what delays none of them may start.
+
+    k is >= 1, or `math.inf` for all waiting jobs; 1 is EASY.
+
+    Source: Specification, section 8, "Reservation depth k".
+    """
+
+    NAME: ClassVar[str] = "depth"
+    TAKES_ORDER: ClassVar[bool] = True
+
+    works_on_nodes: ClassVar[bool] = True
+    guards: ClassVar[bool] = True
+
+    k: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of jobs."""
+        if not is_count(self.k):
+            raise PolicyError(
+                f"backfill 'depth': k must be a whole number >= 1 or inf, got {self.k!r}; "
+                "no reservation at all is backfill 'none'"
+            )
+        object.__setattr__(self, "k", shortest(self.k))
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        return (float(self.k), math.inf)
 
 
 @kernel(inlined=True)
@@ -142,3 +182,8 @@ def depth_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
             behind = 0 if first == 0 else first + walked
             backfill_others(jobs, sim, primary, behind, n - walked)
     return head != PICK_STARTED
+
+
+def work(jobs: Jobs, sim: Sim, task: int, argument: int) -> int:
+    """Make a pass, the only task."""
+    return int(depth_pass(jobs, sim, argument == 1))

@@ -1,6 +1,6 @@
 """Slack-based backfilling: the plan may change as long as no job starts later than promised.
 
-Every waiting job has a reservation, kept as in `hpcgym.core.kernels.passes.conservative_kept`. It
+Every waiting job has a reservation, kept as in `hpcgym.core.parts.conservative`. It
 also has a promise, its latest start, which never changes. The promise is the job's first
 reservation plus c times its estimate, rounded down. A pass has three steps:
 
@@ -23,34 +23,98 @@ nearly sorted, else O(n^2).
 Source: Talby and Feitelson 1999; Specification, section 8, "Slack-based".
 """
 
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
+from hpcgym.core.constants import CHECK, MUST_PLAN, ON_START, ON_SUBMIT
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.passes.conservative import reserve_hole
-from hpcgym.core.kernels.passes.conservative_kept import plan_starts, plans_are_due, start_planned
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue.entries import entry_of
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import IntVector, Jobs, empty
+from hpcgym.core.parts.conservative import (
+    HEARS as HEARS,
+)
+from hpcgym.core.parts.conservative import (
+    ConservativeSim,
+    find_plan_violation,
+    on_start,
+    on_submit,
+    plan_starts,
+    plans_are_due,
+    start_planned,
+)
+from hpcgym.core.parts.depth import reserve_hole
+from hpcgym.core.struct import Column
+from hpcgym.errors import PolicyError
+
+UNPROMISED = -1
+"""Promise of a waiting job that has none yet."""
+
+
+@dataclass(frozen=True)
+class Slack(Backfill):
+    """Every job has a promise, its first reservation and some slack, which no other job may break.
+
+    The slack is c times the job's estimate, c from 0 to 1000. `hpcgym.core.parts.slack`
+    says how the plan is rearranged. Unlike the paper's, the slack is the same for all jobs, without
+    priorities or costs of schedules.
+
+    Source: Talby and Feitelson 1999; specification, section 8, "Slack-based".
+    """
+
+    NAME: ClassVar[str] = "slack"
+
+    c: float
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of estimates."""
+        if not is_number(self.c, 0) or self.c > LARGEST_FACTOR:
+            raise PolicyError(
+                f"backfill 'slack': c must be a number from 0 to {LARGEST_FACTOR}, got {self.c!r}"
+            )
+        object.__setattr__(self, "c", shortest(self.c))
+
+    @property
+    def keeps_reservations(self) -> bool:
+        """Tell whether a reservation made at one pass still holds at the next."""
+        return True
+
+
+class SlackSim(ConservativeSim):
+    """What promises add to a simulation."""
+
+    # How many of its estimates a promise lies behind a job's first reservation.
+    slack: Annotated[float, Column("backfill_parameter", 0)]
+
+    promise: IntVector = empty("planned")
+    """Latest start of each waiting job, s; `UNPROMISED` = none yet."""
+    trial_job: IntVector = empty("trial")
+    """Waiting jobs by promise, within a pass."""
+    trial_start: IntVector = empty("trial")
+    """Reservations of these in the plan that is tried, s."""
 
 
 @kernel(inlined=True)
-def make_promises(jobs: Jobs, sim: Sim, first: int, n: int) -> None:
-    """Promise a latest start to each of n listed jobs from job `first` on; write `promise`."""
+def make_promises(jobs: Jobs, sim: SlackSim, n: int) -> None:
+    """Promise a latest start to each of n listed jobs that has none; write `promise`."""
     for place in range(n):
         job = sim.scratch[place]
-        if job >= first:
-            entry = entry_of(sim, job)
+        entry = entry_of(sim, job)
+        if sim.promise[entry] == UNPROMISED:
             slack = int(sim.slack * jobs.estimate[job])
             sim.promise[entry] = sim.planned_start[entry] + slack
 
 
 @kernel(inlined=True)
-def is_planned_now(sim: Sim, job: int) -> bool:
+def is_planned_now(sim: SlackSim, job: int) -> bool:
     """Tell whether a waiting job's reservation is now."""
     return sim.planned_start[entry_of(sim, job)] == sim.now
 
 
 @kernel
-def find_room(jobs: Jobs, sim: Sim, n: int) -> int:
+def find_room(jobs: Jobs, sim: SlackSim, n: int) -> int:
     """Return the processors free beside those of n listed jobs whose reservation is now."""
     # It may fall below 0, where the plan counts on jobs past their estimates.
     room = sim.free
@@ -62,7 +126,7 @@ def find_room(jobs: Jobs, sim: Sim, n: int) -> int:
 
 
 @kernel
-def list_by_promise(sim: Sim, n: int) -> None:
+def list_by_promise(sim: SlackSim, n: int) -> None:
     """List n jobs in order of their promises in `trial_job`."""
     # Insertion sort: promises are mostly in order of submission.
     for place in range(n):
@@ -80,7 +144,7 @@ def list_by_promise(sim: Sim, n: int) -> None:
 
 
 @kernel
-def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
+def can_start_early(jobs: Jobs, sim: SlackSim, early: int, n: int) -> bool:
     """Tell whether a plan in which job `early` starts now keeps every promise.
 
     `trial_job` lists n jobs by promise. Writes the profile and `trial_start`.
@@ -104,7 +168,7 @@ def can_start_early(jobs: Jobs, sim: Sim, early: int, n: int) -> bool:
 
 
 @kernel
-def rearrange(jobs: Jobs, sim: Sim, n: int) -> None:
+def rearrange(jobs: Jobs, sim: SlackSim, n: int) -> None:
     """Let jobs start now whose early start breaks no promise (step 2).
 
     `scratch` lists n jobs in queue order. Writes `planned_start`, the profile and `trial_*`.
@@ -125,15 +189,31 @@ def rearrange(jobs: Jobs, sim: Sim, n: int) -> None:
 
 
 @kernel
-def slack_pass(jobs: Jobs, sim: Sim, contested: bool) -> None:
+def slack_pass(jobs: Jobs, sim: SlackSim, contested: bool) -> None:
     """Make a pass that keeps promises.
 
     Writes what `plan_starts` and `rearrange` write, and `promise`.
     """
     n = list_in_order(jobs, sim, contested)
     if plans_are_due(sim):
-        first = sim.first_unplanned
         plan_starts(jobs, sim, n)
-        make_promises(jobs, sim, first, n)
+        make_promises(jobs, sim, n)
     rearrange(jobs, sim, n)
     start_planned(jobs, sim, n)
+
+
+def work(jobs: Jobs, sim: SlackSim, task: int, argument: int) -> int:
+    """Do a task for a simulation; `argument` is a job, or says of a pass what it goes by."""
+    if task == ON_SUBMIT:
+        on_submit(sim, argument)
+        sim.promise[entry_of(sim, argument)] = UNPROMISED
+    elif task == ON_START:
+        on_start(sim, argument)
+    elif task == MUST_PLAN:
+        return int(plans_are_due(sim))
+    elif task == CHECK:
+        return find_plan_violation(jobs, sim) if argument == 1 else 0
+    else:
+        slack_pass(jobs, sim, argument == 1)
+        return 1
+    return 0

@@ -14,24 +14,21 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
 from hpcgym.core.constants import (
-    BACKFILL_COST_BENEFIT,
+    ALL_FIT,
     BACKFILL_EASY,
     BACKFILL_OWN,
-    BACKFILL_SHIFT,
-    BACKFILL_SLACK,
     BASE_ORDER,
     BY_BASE,
     DECIDE_NEVER,
-    MODE_MUST_PLAN,
-    MODE_PASS,
-    MODE_PASS_BY_INSTANT,
+    MAKE_PASS,
+    MUST_PLAN,
     NODES_CONTESTED,
     NODES_PASS,
     SEMANTICS_BATCH,
     SEMANTICS_PYSS,
 )
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.by_address import ask_mode, ask_nodes
 from hpcgym.core.kernels.passes.easy import easy_pass
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass, easy_pass_behind
 from hpcgym.core.kernels.queue.ordered_queue import first_job, some_job_fits
@@ -49,16 +46,14 @@ def count_pass(sim: Sim) -> None:
 @kernel(inlined=True)
 def must_plan(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether a pass must make or move reservations that are kept, even if no job fits."""
-    keeps = sim.backfill == BACKFILL_SHIFT or sim.backfill == BACKFILL_SLACK
-    return keeps and ask_mode(jobs.mode_pass, jobs, sim, MODE_MUST_PLAN, 0) == 1
+    return sim.hears & MUST_PLAN != 0 and ask_mode(jobs.mode_pass, jobs, sim, MUST_PLAN, 0) == 1
 
 
 @kernel(inlined=True)
-def all_fit(sim: Sim) -> bool:
-    """Tell whether all waiting jobs fit together, whatever the cap counts."""
-    capped = sim.capped + sim.waiting_processors
+def all_fit(jobs: Jobs, sim: Sim) -> bool:
+    """Tell whether all waiting jobs fit together, whatever they are expected to do."""
     return sim.waiting_processors <= sim.free and (
-        sim.backfill != BACKFILL_COST_BENEFIT or capped <= sim.cap * sim.machine_processors
+        sim.hears & ALL_FIT == 0 or ask_mode(jobs.mode_pass, jobs, sim, ALL_FIT, 0) == 1
     )
 
 
@@ -73,7 +68,7 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
         return False
     if sim.backfill == BACKFILL_OWN:
         return True
-    return not all_fit(sim) and (some_job_fits(sim) or must_plan(jobs, sim))
+    return not all_fit(jobs, sim) and (some_job_fits(sim) or must_plan(jobs, sim))
 
 
 @kernel(inlined=True)
@@ -116,8 +111,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     if sim.n_ahead > 0:
         easy_pass_behind(jobs, sim, sim.n_ahead)
     elif sim.backfill > BACKFILL_EASY:
-        task = MODE_PASS_BY_INSTANT if contested else MODE_PASS
-        finished = ask_mode(jobs.mode_pass, jobs, sim, task, 0) == 1
+        finished = ask_mode(jobs.mode_pass, jobs, sim, MAKE_PASS, int(contested)) == 1
     elif contested:
         finished = easy_dynamic_pass(jobs, sim)
     else:

@@ -16,6 +16,11 @@ Cost: that of EASY, and a second walk over the releases up to the limit.
 Source: Ward, Mahood and West 2002; Specification, section 8, "Relaxed".
 """
 
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
 from hpcgym.core.constants import PICK_STARTED
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfill, kept_backfill_order, reserve
@@ -26,31 +31,79 @@ from hpcgym.core.kernels.passes.easy_dynamic import (
     start_front,
 )
 from hpcgym.core.kernels.queue.ordered_queue import some_job_fits
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Counter, Jobs, Sim
+from hpcgym.core.struct import Column
+from hpcgym.errors import PolicyError
 
+HEARS = 0
 LONGEST_DELAY_S = 2.0**60
 """Bound of a delay where omega is infinite; longer than any log."""
 
 
+@dataclass(frozen=True)
+class Relaxed(Backfill):
+    """The head may be delayed beyond its reservation, by omega times its estimate at most.
+
+    Its limit is the earliest shadow time it has had since it became head, plus that; see
+    the notes of this file. Omega is 0, which is EASY, to 1000, or `math.inf`.
+
+    Source: Ward, Mahood and West 2002; specification, section 8, "Relaxed".
+    """
+
+    NAME: ClassVar[str] = "relaxed"
+    TAKES_ORDER: ClassVar[bool] = True
+
+    omega: float = 1
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of estimates."""
+        is_limit = is_number(self.omega, 0) and self.omega <= LARGEST_FACTOR
+        if not is_limit and self.omega != math.inf:
+            raise PolicyError(
+                f"backfill 'relaxed': omega must be a number from 0 to {LARGEST_FACTOR} or inf, "
+                f"got {self.omega!r}"
+            )
+        object.__setattr__(self, "omega", shortest(self.omega))
+
+    @property
+    def guards(self) -> bool:
+        """Tell whether nothing delays a head beyond the threshold."""
+        return self.omega == 0
+
+    @property
+    def keeps_state(self) -> bool:
+        """Tell whether a pass depends on more than the waiting and running jobs."""
+        return True
+
+
+class RelaxedSim(Sim):
+    """What relaxed backfilling adds to a simulation."""
+
+    # How many of its estimates a head may be delayed by; inf = without limit.
+    omega: Annotated[float, Column("backfill_parameter", 0)]
+    limited: Counter  # 1 more than the head with a reference time, 0 = none
+    reference: Counter  # s, that head's reference time
+
+
 @kernel(inlined=True)
-def find_limit(jobs: Jobs, sim: Sim, head: int) -> int:
-    """Return the latest start the head may be given, s; write `reference` and `limited_head`."""
+def find_limit(jobs: Jobs, sim: RelaxedSim, head: int) -> int:
+    """Return the latest start the head may be given, s; write `reference` and `limited`."""
     shadow = sim.shadow
     # The reference time follows the shadow time when jobs end early: else omega = 0 would not be
     # EASY. A job is head anew if another was head at the last such pass.
-    if sim.limited_head != head or sim.reference > shadow:
+    if sim.limited != head + 1 or sim.reference > shadow:
         sim.reference = shadow
-    sim.limited_head = head
+    sim.limited = head + 1
     delay = min(sim.omega * jobs.estimate[head], LONGEST_DELAY_S)
     return max(sim.reference + int(delay), shadow)
 
 
 @kernel(inlined=True)
-def relax(jobs: Jobs, sim: Sim, head: int) -> None:
+def relax(jobs: Jobs, sim: RelaxedSim, head: int) -> None:
     """Reserve for a head that does not fit now, at its limit.
 
     Writes `shadow`, the limit, and `extra`, the processors left over at that instant; `reference`
-    and `limited_head`. Costs a step for each release up to the limit.
+    and `limited`. Costs a step for each release up to the limit.
     """
     reserve(jobs, sim, head)
     limit = find_limit(jobs, sim, head)
@@ -66,7 +119,7 @@ def relax(jobs: Jobs, sim: Sim, head: int) -> None:
 
 
 @kernel
-def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+def relaxed_pass(jobs: Jobs, sim: RelaxedSim, contested: bool) -> bool:
     """Make a pass that may delay the head; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
     if head >= 0 and some_job_fits(sim):
@@ -77,3 +130,8 @@ def relaxed_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
         else:
             backfill(jobs, sim, kept_backfill_order(sim), head)
     return head != PICK_STARTED
+
+
+def work(jobs: Jobs, sim: RelaxedSim, task: int, argument: int) -> int:
+    """Make a pass, the only task."""
+    return int(relaxed_pass(jobs, sim, argument == 1))

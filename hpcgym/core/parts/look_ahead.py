@@ -21,21 +21,63 @@ The list is read no further than until all processors can be used.
 Source: Shmueli and Feitelson 2003; Specification, section 8, "LOS, lookahead".
 """
 
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from hpcgym.core.backfill import Backfill, is_count, shortest
 from hpcgym.core.constants import BASE_ORDER, NEVER, PICK_STARTED
+from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.running_jobs import start_waiting
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import IntTable, Jobs, Sim, empty
+from hpcgym.core.struct import Column
+from hpcgym.errors import PolicyError
 
+HEARS = 0
 BACK, OUTLASTS = 0, 1
 """Rows of `reach`: jobs that end by the shadow time, and those that do not."""
 
 
+@dataclass(frozen=True)
+class LookAhead(Backfill):
+    """The head has a reservation as in EASY; the jobs behind it that fill the machine most start.
+
+    They are chosen from the `window` jobs behind the head in queue order; `math.inf`, all of them,
+    costs little more. Jobs that do not fit now count in the window, too: where many of them wait, a
+    narrow window leaves processors idle that EASY would use.
+
+    Source: Shmueli and Feitelson 2003; specification, section 8, "LOS, lookahead".
+    """
+
+    NAME: ClassVar[str] = "look-ahead"
+    guards: ClassVar[bool] = True
+
+    window: float = 50
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of jobs."""
+        if not is_count(self.window):
+            raise PolicyError(
+                f"backfill 'look-ahead': window must be a whole number >= 1 or inf, "
+                f"got {self.window!r}"
+            )
+        object.__setattr__(self, "window", shortest(self.window))
+
+
+class LookAheadSim(Sim):
+    """What looking ahead adds to a simulation."""
+
+    window: Annotated[float, Column("backfill_parameter", 0)]  # jobs looked at; inf = all
+
+    reach: IntTable = empty(2, "reach")
+    """How many jobs of a list it takes to use exactly so many processors, within a pass."""
+
+
 @kernel(inlined=True)
-def put_window_last(sim: Sim, which: int, n: int, width: int) -> int:
+def put_window_last(sim: LookAheadSim, which: int, n: int, width: int) -> int:
     """Put the first `width` of n listed jobs, in order, at the end; return their first place."""
     for taken in range(width):
         job = take_first(sim, which, n - taken, taken)
@@ -49,7 +91,7 @@ def put_window_last(sim: Sim, which: int, n: int, width: int) -> int:
 
 
 @kernel(inlined=True)
-def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
+def list_fitting(jobs: Jobs, sim: LookAheadSim, first: int, width: int) -> int:
     """List the jobs of the window that may start behind the head if alone, and return their number.
 
     The window is listed in `scratch` from place `first` on; they are listed from place 0 on.
@@ -65,13 +107,13 @@ def list_fitting(jobs: Jobs, sim: Sim, first: int, width: int) -> int:
 
 
 @kernel(inlined=True)
-def outlasts(jobs: Jobs, sim: Sim, job: int) -> int:
+def outlasts(jobs: Jobs, sim: LookAheadSim, job: int) -> int:
     """Return the row of `reach` that a job belongs to."""
     return int(sim.now + jobs.estimate[job] > sim.shadow)
 
 
 @kernel(inlined=True)
-def all_fit(jobs: Jobs, sim: Sim, n: int) -> bool:
+def all_fit(jobs: Jobs, sim: LookAheadSim, n: int) -> bool:
     """Tell whether all n listed jobs may start behind the head together."""
     wanted = 0
     wanted_extra = 0
@@ -83,7 +125,7 @@ def all_fit(jobs: Jobs, sim: Sim, n: int) -> bool:
 
 
 @kernel
-def can_use(sim: Sim, processors: int, extra: int, n: int) -> bool:
+def can_use(sim: LookAheadSim, processors: int, extra: int, n: int) -> bool:
     """Tell whether some of the first n listed jobs use exactly so many processors.
 
     Jobs that outlast the shadow time use at most `extra` of them.
@@ -95,7 +137,7 @@ def can_use(sim: Sim, processors: int, extra: int, n: int) -> bool:
 
 
 @kernel
-def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
+def make_reach(jobs: Jobs, sim: LookAheadSim, extra: int, n: int) -> int:
     """Write `reach` for n listed jobs; return how many of them it takes to use all processors.
 
     Return n if they cannot use all. At most `extra` processors may be used beyond the shadow time.
@@ -121,7 +163,7 @@ def make_reach(jobs: Jobs, sim: Sim, extra: int, n: int) -> int:
 
 
 @kernel(inlined=True)
-def find_most(sim: Sim, extra: int) -> int:
+def find_most(sim: LookAheadSim, extra: int) -> int:
     """Return V[n, free, extra], the most processors that the listed jobs can use, in O(free)."""
     most = 0
     back = sim.free
@@ -136,7 +178,7 @@ def find_most(sim: Sim, extra: int) -> int:
 
 
 @kernel
-def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
+def choose_fullest(jobs: Jobs, sim: LookAheadSim, n: int) -> int:
     """Choose those of n listed jobs that together use most processors.
 
     Return the place of the first one: the chosen jobs are listed from there to place n - 1.
@@ -161,7 +203,7 @@ def choose_fullest(jobs: Jobs, sim: Sim, n: int) -> int:
 
 
 @kernel
-def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
+def look_ahead_pass(jobs: Jobs, sim: LookAheadSim, contested: bool) -> bool:
     """Make a pass that looks ahead; return False if it stopped at the picked job."""
     primary, head = start_front(jobs, sim, contested)
     if head >= 0 and some_job_fits(sim):
@@ -178,3 +220,8 @@ def look_ahead_pass(jobs: Jobs, sim: Sim, contested: bool) -> bool:
             charge_extra(jobs, sim, sim.scratch[place])
             start_waiting(jobs, sim, sim.scratch[place], True)
     return head != PICK_STARTED
+
+
+def work(jobs: Jobs, sim: LookAheadSim, task: int, argument: int) -> int:
+    """Make a pass, the only task."""
+    return int(look_ahead_pass(jobs, sim, argument == 1))

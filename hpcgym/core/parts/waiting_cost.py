@@ -64,7 +64,7 @@ def pop_onset(jobs: Jobs, sim: Sim) -> int:
 
 
 @kernel(inlined=True)
-def begin_cost(jobs: Jobs, sim: Sim, job: int) -> None:
+def on_submit(jobs: Jobs, sim: Sim, job: int) -> None:
     """Add a newcomer's rate to `rate`, or the newcomer to the heap if its onset is to come."""
     if jobs.reward_onset[job] <= sim.now:
         sim.rate += jobs.reward_rate[job]
@@ -75,7 +75,7 @@ def begin_cost(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
-def end_cost(jobs: Jobs, sim: Sim, job: int) -> None:
+def on_start(jobs: Jobs, sim: Sim, job: int) -> None:
     """Subtract a starting job's rate from `rate`, and add its cost to `started_cost`.
 
     `n_waiting` no longer counts the job. If its onset is to come, neither changes, and `accrue`

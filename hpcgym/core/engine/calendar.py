@@ -1,0 +1,121 @@
+"""What is to come: the ends of running jobs, true and estimated, the ends of holds, submissions.
+
+The clock follows the true ends, and the scheduler sees the estimated ones. The next instant is the
+least over all sources (`next_instant`). Each list keeps the soonest entry last. An entry shifts
+those that come sooner: few where jobs end near their estimates, at most the number of running jobs.
+
+Source: Specification, section 1, "One instant" and "EASY pass".
+"""
+
+from hpcgym.core.constants import DECIDE_INTERVAL, NEVER, SEMANTICS_PYSS
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.types import Jobs, Sim
+
+
+@kernel(inlined=True)
+def next_submission(jobs: Jobs, sim: Sim) -> int:
+    """Return the instant of the next submission, s; `NEVER` if all jobs have been submitted."""
+    if sim.next_job == sim.n_jobs:
+        return NEVER
+    return jobs.submit_time[sim.next_job]
+
+
+@kernel(inlined=True)
+def next_completion(sim: Sim) -> int:
+    """Return the instant at which the next running job ends, s; `NEVER` if none runs."""
+    if sim.n_running == 0:
+        return NEVER
+    return sim.ending_time[sim.n_running - 1]
+
+
+@kernel(inlined=True)
+def next_release(sim: Sim) -> int:
+    """Return the next estimated end of a running job, s, perhaps past; `NEVER` if there is none."""
+    if sim.n_releases == 0:
+        return NEVER
+    return sim.release_time[sim.n_releases - 1]
+
+
+@kernel(inlined=True)
+def next_eligible(sim: Sim) -> int:
+    """Return the instant at which the next hold ends, s; `NEVER` if no job is held."""
+    if sim.n_held == 0:
+        return NEVER
+    return sim.held_time[sim.n_held - 1]
+
+
+@kernel(inlined=True)
+def next_instant(jobs: Jobs, sim: Sim) -> int:
+    """Return the next instant at which something happens, s."""
+    instant = min(next_submission(jobs, sim), next_completion(sim), next_eligible(sim))
+    if sim.decide == DECIDE_INTERVAL:
+        instant = min(instant, sim.next_decision)
+    return instant
+
+
+@kernel(inlined=True)
+def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Enter a job that starts now into both lists; write `ending_*` and `release_*`."""
+    now = sim.now
+    end = now + jobs.run_time[job]
+    place = sim.n_running
+    sim.n_running = place + 1
+    # Ties: the earlier job ends first; with `pyss` semantics, the one that started first.
+    in_turn = sim.semantics == SEMANTICS_PYSS
+    while place > 0 and (
+        sim.ending_time[place - 1] < end
+        or (sim.ending_time[place - 1] == end and (in_turn or sim.ending_job[place - 1] < job))
+    ):
+        sim.ending_time[place] = sim.ending_time[place - 1]
+        sim.ending_job[place] = sim.ending_job[place - 1]
+        place -= 1
+    sim.ending_time[place] = end
+    sim.ending_job[place] = job
+
+    # Ties in estimated ends need no order: reservations count tied releases together.
+    release = now + jobs.estimate[job]
+    place = sim.n_releases
+    sim.n_releases = place + 1
+    while place > 0 and sim.release_time[place - 1] < release:
+        sim.release_time[place] = sim.release_time[place - 1]
+        sim.release_job[place] = sim.release_job[place - 1]
+        place -= 1
+    sim.release_time[place] = release
+    sim.release_job[place] = job
+
+
+@kernel(inlined=True)
+def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
+    """Remove a running job from the estimated ends; return False if it was removed before.
+
+    Writes `release_*` and `n_releases`.
+    """
+    release = sim.start_time[job] + jobs.estimate[job]
+    last = sim.n_releases - 1
+    place = last
+    while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):
+        # The list descends: a job with this end would have come before this place.
+        if sim.release_time[place] > release:
+            return False
+        place -= 1
+    if place < 0:
+        return False
+    for other in range(place, last):
+        sim.release_time[other] = sim.release_time[other + 1]
+        sim.release_job[other] = sim.release_job[other + 1]
+    sim.n_releases = last
+    return True
+
+
+@kernel
+def add_held(sim: Sim, job: int, end: int) -> None:
+    """List a job whose hold ends at an instant; write `held_*` and `n_held`."""
+    place = sim.n_held
+    sim.n_held = place + 1
+    # Ties: the earlier job becomes eligible first.
+    while place > 0 and sim.held_time[place - 1] <= end:
+        sim.held_time[place] = sim.held_time[place - 1]
+        sim.held_job[place] = sim.held_job[place - 1]
+        place -= 1
+    sim.held_time[place] = end
+    sim.held_job[place] = job

@@ -1,0 +1,27 @@
+"""Parts of the scheduler, one noun a file: its class, its state, its kernels.
+
+The file of a backfilling mode has
+
+| what | meaning |
+|---|---|
+| its class | a subclass of `hpcgym.core.backfill.Backfill`: text, parameters, refusals, source |
+| `HEARS` | the moments that its kernels hear of, and what they answer besides: bits of the tasks |
+| a subclass of `Sim` | names of its parameters, and the numbers and arrays that it adds, if any |
+| `work(jobs, sim, task, argument)` | does a task, and returns what it finds |
+
+| task | when | argument | returns |
+|---|---|---|---|
+| `MAKE_PASS` | a pass is due | 1 = the orders of this instant decide | 0 = a pick ended it |
+| `ON_SUBMIT` | `moments.at_submit` | the job | |
+| `ON_START` | `moments.at_leave` | the job | flags of the job |
+| `ON_RELEASE` | `moments.at_release` | the job | |
+| `ON_END` | `moments.at_end` | the job | |
+| `MUST_PLAN` | before a pass | | 1 = reservations must be made or move, even if no job fits |
+| `ALL_FIT` | before a pass, where all fit the free processors | | 1 = all may start together |
+| `SHOW` | an observation shows controls | the shadow time, s, -1 = all fit | |
+| `CHECK` | after a pass of a debug run | 1 = the pass ran to its end | 0, or what is broken, < 0 |
+
+At a reset all numbers of a part are 0; arrays are as they were. The modules are listed in
+`hpcgym.core.loaders.PARTS`, the classes in `hpcgym.core.backfill.MODES`. `waiting_cost` is no mode:
+`hpcgym.core.engine.moments` calls it.
+"""

@@ -1,0 +1,441 @@
+"""Cost-benefit backfilling, and a cap on what long jobs hold, with EASY's reservation.
+
+A job that is expected to be long may not start while long jobs hold too much of the machine. The
+cap *blocks* it: the pass goes on as if it did not wait. What long jobs hold only grows during a
+pass, so a blocked job stays blocked.
+
+The head's reservation is EASY's. A job that EASY would let pass may start. Any other that fits may
+start if its benefit justifies the expected cost to the wider jobs, which then wait longer. During
+the sweep `extra` only falls, which only raises costs, so one sweep suffices.
+
+With `kappa` = 0 and no cap the schedules are EASY's.
+
+Cost, with n waiting jobs: O(n) for a pass at which a job fits, and O(log n) for each job tried.
+
+An observation for an action `controls` costs one look at each waiting and each running job more.
+Expected ends are those of the jobs' starts, so nothing is read of a run time before its end.
+
+Source: Specification, section 8, "Cap" and "Cost-benefit"; section 10, "Controls".
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from hpcgym.core.backfill import Easy, is_number, shortest
+from hpcgym.core.constants import (
+    ALL_FIT,
+    BASE_ORDER,
+    EXPECT_BY_REGRESSION,
+    FLAG_CAPPED,
+    NO_HEAD,
+    ON_END,
+    ON_START,
+    PICK_STARTED,
+    SHOW,
+    TERM_REGRESSED_RUN_TIME_RATIO,
+    TERM_REQUEST,
+)
+from hpcgym.core.engine.life import start_waiting
+from hpcgym.core.jit import kernel
+from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
+from hpcgym.core.kernels.passes.easy import (
+    backfills,
+    charge_extra,
+    kept_backfill_order,
+    reserve,
+)
+from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
+from hpcgym.core.kernels.queue.entries import is_overdue
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
+from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.scoring.user_estimates import (
+    bounded_estimate,
+    expect_now,
+    expected_rate,
+    expected_run_time,
+)
+from hpcgym.core.kernels.types import Counter, FloatVector, Jobs, Sim, empty
+from hpcgym.core.observation_fields import ControlsField
+from hpcgym.core.struct import Column
+from hpcgym.errors import PolicyError
+
+HEARS = ON_START | ON_END | ALL_FIT | SHOW
+
+HORIZONS_S = (3_600, 10_800, 43_200)
+"""How far ahead the processors that are expected to be free are shown, s."""
+
+LARGEST_RATE = 0.01
+"""Summed expected 1/D, 1/s, that is shown as 1/2."""
+
+
+@dataclass(frozen=True)
+class CostBenefit(Easy):
+    """Behind EASY's head also those jobs start that gain more than the wider jobs lose.
+
+    Where overdue="guarded", kappa falls to 0 while the head's wait goes from half the threshold to
+    all of it.
+
+    Attributes:
+        kappa: What a start's benefit counts for, relative to its cost; 0 = EASY.
+
+    Source: Specification, section 8, "Cost-benefit".
+    """
+
+    NAME: ClassVar[str] = "cost-benefit"
+
+    kappa: float = 0.25
+
+    def __post_init__(self) -> None:
+        """Refuse what is no weight or no cap."""
+        super().__post_init__()
+        if not is_number(self.kappa, 0) or self.kappa == math.inf:
+            raise PolicyError(f"backfill {self.NAME!r}: kappa must be >= 0, got {self.kappa!r}")
+        object.__setattr__(self, "kappa", shortest(self.kappa))
+
+    @property
+    def expects(self) -> int:
+        """Return the expectations that its passes read, bits of `EXPECT_*`."""
+        return EXPECT_BY_REGRESSION
+
+
+class CostBenefitSim(Sim):
+    """What a cap, and costs and benefits, add to a simulation."""
+
+    cap: Annotated[float, Column("backfill_parameter", 0)]  # share of long jobs; inf = all
+    long: Annotated[float, Column("backfill_parameter", 1)]  # expected run time of these, more than
+    log_long: Annotated[float, Column("backfill_parameter", 2)]
+    kappa: Annotated[float, Column("backfill_parameter", 3)]  # cost to benefit at most, 0 = EASY
+    is_open: Annotated[float, Column("backfill_parameter", 4)]  # 1 = overdue jobs are like others
+    capped: Counter  # processors of running jobs that counted under the cap when they started
+
+    expected_end: FloatVector = empty("jobs if controls")
+    """End of each started job as expected at its start, s."""
+
+
+@kernel
+def is_capped(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether a waiting job counts under the cap: it is expected to be long.
+
+    Writes what `expect_now` writes.
+    """
+    # Most requests are short enough to need no expectation.
+    if bounded_estimate(jobs, job) <= sim.long or (sim.is_open == 0.0 and is_overdue(sim, job)):
+        return False
+    term = sim.expected[expect_now(jobs, sim, job)]
+    # In logarithms, so that a job expected to run to a request of `long` does not exceed it.
+    return term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
+
+
+@kernel
+def on_start(jobs: Jobs, sim: CostBenefitSim, job: int) -> int:
+    """Count a job that starts now under the cap; return the flag, 0 if it does not count.
+
+    Writes `capped`, `expected_end` where observations show it, and what `expect_now` writes.
+    """
+    if sim.show_controls == 1:
+        sim.expected_end[job] = sim.now + expected_run_time(jobs, sim, job)
+    if not is_capped(jobs, sim, job):
+        return 0
+    sim.capped += jobs.processors[job]
+    return FLAG_CAPPED
+
+
+@kernel(inlined=True)
+def on_end(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
+    """Take a job that ends out of what counts under the cap; write `capped`."""
+    if sim.flag[job] & FLAG_CAPPED != 0:
+        sim.capped -= jobs.processors[job]
+
+
+@kernel(inlined=True)
+def all_fit(sim: CostBenefitSim) -> bool:
+    """Tell whether the cap lets all waiting jobs start, even if all are long."""
+    return sim.capped + sim.waiting_processors <= sim.cap * sim.machine_processors
+
+
+@kernel(inlined=True)
+def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether the cap blocks a waiting job; writes what `expect_now` writes."""
+    held = sim.capped
+    most = sim.cap * sim.machine_processors
+    # One long job may always run, however wide: else it could never start.
+    return held > 0 and held + jobs.processors[job] > most and is_capped(jobs, sim, job)
+
+
+@kernel
+def find_unblocked(jobs: Jobs, sim: CostBenefitSim, n: int) -> int:
+    """Return the place of the first of n listed jobs that fits and is not blocked; n if none."""
+    for place in range(n):
+        job = sim.scratch[place]
+        if jobs.processors[job] <= sim.free and not is_blocked(jobs, sim, job):
+            return place
+    return n
+
+
+@kernel
+def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> int:
+    """List the waiting jobs that are not blocked, the last of the base order first; count them.
+
+    Return 0 if none of them fits.
+    """
+    listed = list_jobs(sim, BASE_ORDER, sim.scratch)
+    # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
+    found = find_unblocked(jobs, sim, listed)
+    if found == listed:
+        return 0
+    n = 0
+    for place in range(listed):
+        job = sim.scratch[place]
+        was_blocked = place < found and jobs.processors[job] <= sim.free
+        if not was_blocked and not is_blocked(jobs, sim, job):
+            sim.scratch[n] = job
+            n += 1
+    for place in range(n // 2):
+        job = sim.scratch[place]
+        sim.scratch[place] = sim.scratch[n - 1 - place]
+        sim.scratch[n - 1 - place] = job
+    return n
+
+
+@kernel(inlined=True)
+def take_next(sim: CostBenefitSim, which: int, n: int, taken: int) -> int:
+    """Remove the first of n listed jobs in order `which` and return it, as `take_first` does."""
+    return sim.scratch[n - 1] if which == BASE_ORDER else take_first(sim, which, n, taken)
+
+
+@kernel(inlined=True)
+def is_blocked_now(jobs: Jobs, sim: CostBenefitSim, job: int, held: int) -> bool:
+    """Tell whether the cap blocks a job that it did not while long jobs held `held` processors."""
+    # The earlier answer holds until a long job starts: what is expected changes at ends only.
+    return sim.capped > held and is_blocked(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def start_unblocked(
+    jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, held: int
+) -> tuple[int, int]:
+    """Start jobs from the front of n listed ones while they fit, and leave out the blocked.
+
+    Return the head, as `easy_dynamic.start_first` does, and how many jobs are still listed. Writes
+    what `start_waiting` writes, and `scratch`.
+    """
+    taken = 0
+    while taken < n and some_job_fits(sim):
+        job = take_next(sim, primary, n - taken, taken)
+        taken += 1
+        if is_blocked_now(jobs, sim, job, held):
+            continue
+        if jobs.processors[job] > sim.free:
+            return job, n - taken
+        start_waiting(jobs, sim, job, False)
+        if job == sim.pick:
+            return PICK_STARTED, n - taken
+    return NO_HEAD, n - taken
+
+
+@kernel
+def rate_of_wide(jobs: Jobs, sim: CostBenefitSim, free: int) -> float:
+    """Return the summed E[1/D] of the waiting jobs on more than `free` processors, 1/s."""
+    rate = 0.0
+    for at in range(sim.n_groups[BASE_ORDER]):
+        group = sim.group_order[BASE_ORDER, at]
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            for spot in range(sim.node_size[block]):
+                job = sim.node_child[block, spot]
+                if jobs.processors[job] > free:
+                    rate += expected_rate(jobs, sim, job)
+    return rate
+
+
+@kernel(inlined=True)
+def kappa_behind(jobs: Jobs, sim: CostBenefitSim, head: int) -> float:
+    """Return what a benefit counts for behind a head: 0, so only EASY's test holds, if overdue."""
+    left = sim.threshold - (sim.now - jobs.submit_time[head])
+    if sim.is_open == 1.0 or sim.threshold < 0:
+        return sim.kappa
+    if left <= 0:
+        return 0.0
+    return sim.kappa * min(2.0 * left / sim.threshold, 1.0)
+
+
+@kernel
+def pays(jobs: Jobs, sim: CostBenefitSim, job: int, head: int, rate: float, benefit: float) -> bool:
+    """Tell whether a job that would delay the head should start all the same.
+
+    `rate` is what waiting costs the wider jobs, and `benefit` what a start now gains for a job with
+    E[1/D] = 1. Writes what `expect_now` writes.
+    """
+    run_time = expected_run_time(jobs, sim, job)
+    # An exponential run time with this mean exceeds the time left by so much in the mean.
+    delay = run_time * math.exp(-float(sim.shadow - sim.now) / run_time)
+    lacking = (jobs.processors[job] - sim.extra) / jobs.processors[head]
+    return rate * delay * min(lacking, 1.0) <= expected_rate(jobs, sim, job) * benefit
+
+
+@kernel(inlined=True)
+def stakes(
+    jobs: Jobs, sim: CostBenefitSim, head: int, free: int, kappa: float
+) -> tuple[float, float]:
+    """Return the `rate` and `benefit` of `pays`, with `free` processors before the sweep."""
+    # Jobs that the sweep has started are not among the wide ones.
+    rate = rate_of_wide(jobs, sim, free)
+    return rate, kappa * (sim.shadow - sim.now + expected_run_time(jobs, sim, head))
+
+
+@kernel
+def list_fitting(
+    jobs: Jobs, sim: CostBenefitSim, head: int, n: int, kappa: float, held: int
+) -> tuple[int, float, float]:
+    """Keep those of n listed jobs that fit and may start behind the head, and count them.
+
+    A job that may not start now may not later in the sweep either. Return the `stakes` as well, a
+    rate of -1 if no job needed them.
+    """
+    rate, benefit = -1.0, 0.0
+    kept = 0
+    for place in range(n):
+        job = sim.scratch[place]
+        if jobs.processors[job] > sim.free or is_blocked_now(jobs, sim, job, held):
+            continue
+        if not backfills(jobs, sim, job):
+            # Without a benefit only EASY's test holds: a cost may round to 0.
+            if kappa == 0.0:
+                continue
+            if rate < 0.0:
+                rate, benefit = stakes(jobs, sim, head, sim.free, kappa)
+            if not pays(jobs, sim, job, head, rate, benefit):
+                continue
+        sim.scratch[kept] = job
+        kept += 1
+    return kept, rate, benefit
+
+
+@kernel
+def start_paying(
+    jobs: Jobs,
+    sim: CostBenefitSim,
+    head: int,
+    which: int,
+    n: int,
+    kappa: float,
+    rate: float,
+    benefit: float,
+) -> None:
+    """Start what may start behind the head, of the n jobs that `list_fitting` has kept.
+
+    They go in order `which`; `rate` and `benefit` are what it returned.
+    """
+    held, free = sim.capped, sim.free
+    for taken in range(n):
+        job = take_next(sim, which, n - taken, taken)
+        if jobs.processors[job] > sim.free or is_blocked_now(jobs, sim, job, held):
+            continue
+        if backfills(jobs, sim, job):
+            charge_extra(jobs, sim, job)
+        elif kappa == 0.0:
+            continue
+        else:
+            if rate < 0.0:
+                rate, benefit = stakes(jobs, sim, head, free, kappa)
+            if not pays(jobs, sim, job, head, rate, benefit):
+                continue
+        start_waiting(jobs, sim, job, True)
+        if not some_job_fits(sim):
+            return
+
+
+@kernel
+def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
+    """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
+    held = sim.capped
+    n = list_unblocked(jobs, sim)
+    primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
+    head, n = start_unblocked(jobs, sim, primary, n, held)
+    if head >= 0 and n > 0 and some_job_fits(sim):
+        reserve(jobs, sim, head)
+        kappa = kappa_behind(jobs, sim, head)
+        n, rate, benefit = list_fitting(jobs, sim, head, n, kappa, held)
+        if contested:
+            which = make_backfill_order(jobs, sim, primary, n)
+        else:
+            which = kept_backfill_order(sim)
+        start_paying(jobs, sim, head, which, n, kappa, rate, benefit)
+    return head != PICK_STARTED
+
+
+@kernel
+def log_time(seconds: float) -> np.float32:
+    """Map a time >= 0 s into [0, 1], a month to 1."""
+    return np.float32(min(math.log(1.0 + seconds / 60.0) / LOG_MONTH, 1.0))
+
+
+@kernel
+def show_expected_free(jobs: Jobs, sim: CostBenefitSim) -> None:
+    """Write what capped jobs hold, and what is expected to be free at each horizon."""
+    machine = sim.machine_processors
+    shown = sim.shown_controls
+    shown[ControlsField.CAPPED_PROCESSORS] = np.float32(sim.capped / machine)
+    for ahead in range(len(HORIZONS_S)):
+        free = sim.free
+        until = float(sim.now + HORIZONS_S[ahead])
+        for place in range(sim.n_running):
+            job = sim.ending_job[place]
+            if sim.expected_end[job] <= until:
+                free += jobs.processors[job]
+        shown[ControlsField.EXPECTED_FREE_IN_3600_S + ahead] = np.float32(free / machine)
+
+
+@kernel
+def show_misfits(jobs: Jobs, sim: CostBenefitSim) -> None:
+    """Write what waits of long jobs, and of those wider than what is free; writes `scratch`."""
+    machine = float(sim.machine_processors)
+    long, wide, rate, longest = 0, 0, 0.0, 0
+    for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
+        job = sim.scratch[place]
+        q = jobs.processors[job]
+        if is_capped(jobs, sim, job):
+            long += q
+        if q > sim.free:
+            wide += q
+            rate += expected_rate(jobs, sim, job)
+            longest = max(longest, sim.now - jobs.submit_time[job])
+    shown = sim.shown_controls
+    shown[ControlsField.LONG_PROCESSORS] = squash(float(long), machine)
+    shown[ControlsField.WIDE_PROCESSORS] = squash(float(wide), machine)
+    shown[ControlsField.WIDE_RATE] = squash(rate, LARGEST_RATE)
+    shown[ControlsField.WIDE_LOG_WAIT_TIME] = log_time(float(longest))
+
+
+@kernel
+def show_controls(jobs: Jobs, sim: CostBenefitSim, shadow: int) -> None:
+    """Write `shown_controls`; `shadow` as of `observation.shadow_of_base`.
+
+    Writes `scratch` and what `expect_now` writes.
+    """
+    show_expected_free(jobs, sim)
+    show_misfits(jobs, sim)
+    left, time_left = sim.free, 0
+    if shadow >= 0:
+        left, time_left = sim.extra, max(shadow - sim.now, 0)
+    shown = sim.shown_controls
+    shown[ControlsField.LOG_TIME_TO_SHADOW] = log_time(float(time_left))
+    shown[ControlsField.EXTRA_PROCESSORS] = np.float32(left / sim.machine_processors)
+
+
+def work(jobs: Jobs, sim: CostBenefitSim, task: int, argument: int) -> int:
+    """Do a task for a simulation; `argument` is a job, a shadow time, or what a pass goes by."""
+    if task == ON_START:
+        return on_start(jobs, sim, argument)
+    if task == ON_END:
+        on_end(jobs, sim, argument)
+        return 0
+    if task == ALL_FIT:
+        return int(all_fit(sim))
+    if task == SHOW:
+        show_controls(jobs, sim, argument)
+        return 0
+    return int(cost_benefit_pass(jobs, sim, argument == 1))
