@@ -39,11 +39,15 @@ def text_digest(module: ModuleType) -> str:
             return _version_of(path.parts[place + 1].partition(".")[0])
     if any(root in path.parents for root in _STANDARD):
         return ""
-    read = with_imports(path)
-    if changed_after(read, loaded_at.get(module.__name__, _BEGUN)):
+    if changed_after(with_imports(path), loaded_at.get(module.__name__, _BEGUN)):
         return os.urandom(32).hex()
+    return digest_of(path)
+
+
+def digest_of(path: Path) -> str:
+    """Digest the text of a file and of what it imports beside it."""
     found = hashlib.sha256()
-    for one in sorted(read):
+    for one in sorted(with_imports(path)):
         content = one.read_bytes()
         found.update(f"{one.name} {len(content)} ".encode() + content)
     return found.hexdigest()

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import UNKNOWN, Contest, contest_by
@@ -92,8 +92,11 @@ class Card:
     def contest(self) -> Contest:
         """The contest it takes part in under a threshold, where it states no mode under EASY.
 
-        "-" where the mode it states is not known.
+        "-" where the mode it states is not known. Its results say it without loading any mode.
         """
+        known = {one.contest for one in self.results}
+        if len(known) == 1 and None not in known:
+            return cast(Contest, known.pop())
         mode = self.environment.get("backfill", "easy")
         try:
             return contest_by(mode, self.parameters.get("estimates"))

@@ -14,7 +14,6 @@ import math
 import numbers
 from abc import ABC, abstractmethod
 from dataclasses import MISSING, dataclass, fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -112,12 +111,18 @@ class Backfill(Mode):
     @property
     def number(self) -> int:
         """Return what `Sim.setting` holds for the mode."""
-        return s.BACKFILL_PART + loaders.PARTS.index(self.part)
+        return s.BACKFILL_PART + loaders.place_of(self.part)
 
     @property
     def hears(self) -> int:
         """Return the moments that its part hears of, bits of `ON_*` and what follows these."""
-        return import_module(self.part).HEARS if self.part else 0
+        return loaders.module(self.part).HEARS if self.part else 0
+
+    @property
+    def broken(self) -> dict[int, str]:
+        """Return what its part's checks of debug runs find, by their negative answers."""
+        found: dict[int, str] = loaders.module(self.part).BROKEN
+        return found
 
     @property
     def parameters(self) -> tuple[float, ...]:

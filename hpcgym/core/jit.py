@@ -27,6 +27,7 @@ from numba.core.sigutils import normalize_signature
 
 from hpcgym.core.compiling import Compilations
 from hpcgym.core.kernel_cache import KernelCache
+from hpcgym.own_files import digest_of
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
 
@@ -93,9 +94,11 @@ def _compiled(function: KernelT, parallel: bool, inlined: bool) -> KernelT:
 
 def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     """Return where a function's compiled versions are kept; None if nowhere."""
-    if CACHE_FOLDER is None or not os.path.isfile(function.__code__.co_filename):
+    file = function.__code__.co_filename
+    if CACHE_FOLDER is None or not os.path.isfile(file):
         return None
-    return KernelCache(function, CACHE_FOLDER)
+    own = "" if Path(__file__).parent in Path(file).parents else f"-{digest_of(Path(file))[:16]}"
+    return KernelCache(function, CACHE_FOLDER, own)
 
 
 def _compile_part(part: Any, signature: Any) -> Any:

@@ -47,11 +47,12 @@ class KernelCache:
 
     Args:
         function: The function.
-        folder: The folder, which is named by a digest of all sources.
+        folder: The folder, which is named by a digest of all sources of the core.
+        source: What tells apart the sources of a function outside the core.
     """
 
-    def __init__(self, function: Any, folder: Path) -> None:
-        self._name = f"{function.__module__}.{function.__qualname__}"
+    def __init__(self, function: Any, folder: Path, source: str = "") -> None:
+        self._name = f"{function.__module__}.{function.__qualname__}{source}"
         self._folder = folder
         self._lock: Any = None
 

@@ -46,7 +46,7 @@ SIMULATORS: dict[str, Callable[[], Any]] = {}
 """Subclasses of `hpcgym.core.backfill.OwnSimulator`."""
 
 BACKFILLS: dict[str, type[Any]] = {}
-"""Subclasses of `hpcgym.core.own_backfill.OwnBackfill` that a user has registered."""
+"""Modes that a user has registered with `hpcgym.register_backfill`."""
 
 PARTS = [
     "hpcgym.core.parts.depth",
@@ -60,6 +60,18 @@ PARTS = [
 """Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
 
 
+def place_of(name: str) -> int:
+    """Return the place of a part, which is listed if it was not, as one of a user's own."""
+    if name not in PARTS:
+        PARTS.append(name)
+    return PARTS.index(name)
+
+
 def part(place: int) -> ModuleType:
     """Load a part by its place."""
-    return import_module(PARTS[place])
+    return module(PARTS[place])
+
+
+def module(name: str) -> ModuleType:
+    """Load a part by its name."""
+    return import_module(name)

@@ -8,6 +8,7 @@ a pass and more for long queues, where a compiled pass takes about 1 us.
 from __future__ import annotations
 
 import re
+import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -193,16 +194,18 @@ class OwnBackfill(Backfill, ABC):
         return self
 
 
-AnOwnBackfill = TypeVar("AnOwnBackfill", bound=OwnBackfill)
+AMode = TypeVar("AMode", bound=Backfill)
 
 
-def register_backfill(mode: type[AnOwnBackfill]) -> type[AnOwnBackfill]:
+def register_backfill(mode: type[AMode]) -> type[AMode]:
     """Let `backfill=` take a mode of your own by its text; usable as a decorator.
 
-    A mode of yours that has the name already is replaced.
+    A mode of yours that has the name already is replaced. A compiled mode is a subclass of
+    `hpcgym.core.backfill.Backfill` in a file with its kernels, as `hpcgym.core.parts` says.
 
     Raises:
-        PolicyError: No subclass of `OwnBackfill`, or a name that is malformed or not yours.
+        PolicyError: No mode in Python and none whose file has kernels; or a name that is malformed
+            or not yours.
 
     Example:
         >>> @register_backfill
@@ -214,8 +217,12 @@ def register_backfill(mode: type[AnOwnBackfill]) -> type[AnOwnBackfill]:
         >>> as_mode("patient").NAME
         'patient'
     """
-    if not (isinstance(mode, type) and issubclass(mode, OwnBackfill)):
-        raise PolicyError(f"register_backfill takes a subclass of OwnBackfill, got {mode!r}")
+    is_compiled = isinstance(mode, type) and issubclass(mode, Backfill) and has_kernels(mode)
+    if not is_compiled and not (isinstance(mode, type) and issubclass(mode, OwnBackfill)):
+        raise PolicyError(
+            "register_backfill takes a subclass of OwnBackfill, or a subclass of Backfill whose "
+            f"file has kernels and HEARS; got {mode!r}"
+        )
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", mode.NAME):
         raise PolicyError(
             f"backfill name {mode.NAME!r}: a letter, then letters, digits, '_' or '-'"
@@ -225,6 +232,11 @@ def register_backfill(mode: type[AnOwnBackfill]) -> type[AnOwnBackfill]:
         raise PolicyError(f"backfill {mode.NAME!r} is taken; names taken: {', '.join(taken)}")
     loaders.BACKFILLS[mode.NAME] = mode
     return mode
+
+
+def has_kernels(mode: type[Backfill]) -> bool:
+    """Tell whether the file of a mode has kernels, as a part of the scheduler has."""
+    return hasattr(sys.modules[mode.__module__], "HEARS")
 
 
 def refuse_own(mode: Mode, where: str, instead: str) -> None:

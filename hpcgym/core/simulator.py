@@ -38,9 +38,6 @@ _VIOLATIONS = {
     invariants.COUNT_BROKEN: "a job is lost or is in the queue twice",
     invariants.NOT_MAXIMAL: "a waiting job meets the start conditions after the pass",
     invariants.HEAD_DELAYED: "the head's shadow time moved later",
-    invariants.PLAN_PASSED: "a waiting job did not start at its reservation",
-    invariants.PLAN_BROKEN: "reservations promise more processors than there are",
-    invariants.PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors",
     invariants.NODE_BROKEN: "jobs use more of a node than it has",
 }
 
@@ -128,7 +125,8 @@ class Simulator:
         while True:
             status = entry_points.run(self._jobs.address, self._sim.address)
             if status < 0:
-                raise HpcgymError(f"at {self.now} s: {_VIOLATIONS[status]}; this is a bug")
+                what = _VIOLATIONS.get(status) or as_backfill(self.settings.backfill).broken[status]
+                raise HpcgymError(f"at {self.now} s: {what}; this is a bug")
             if status == s.STATUS_PREDICTION:
                 self._take_predictions()
                 continue

@@ -34,10 +34,12 @@ from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.core.struct import (
     IS_COMPILED,
     Struct,
+    add_aliases,
     address_of,
     lay_out_block,
     layout_of,
 )
+from hpcgym.errors import PolicyError
 
 _LAYOUT = layout_of(Sim)
 
@@ -207,13 +209,14 @@ def allocate(
         name, _, needed = axis.partition(" if ")
         return lengths[name] if all(is_kept[each] for each in needed.split(" and ") if each) else 0
 
-    in_use = {
-        added
-        for mode in modes
-        if mode >= BACKFILL_PART
-        for own in additions_of(mode - BACKFILL_PART)
-        for added in own.__mro__
-    }
+    additions = [one for mode in modes for one in additions_of(mode - BACKFILL_PART)]
+    for added in additions:
+        if not add_aliases(Sim, added):
+            raise PolicyError(
+                f"{added.__module__} adds {added.__name__} to what a simulation holds, and this "
+                "process has begun one without it; import it before the first simulation"
+            )
+    in_use = {one for added in additions for one in added.__mro__}
     shapes = {name: tuple(map(length, axes.lengths)) for name, axes in _LAYOUT.axes.items()}
     for name, part in _LAYOUT.added_by.items():
         if part not in in_use:

@@ -169,12 +169,14 @@ class Layout(NamedTuple):
     """The fields of a struct by name, in the order of their declaration.
 
     `axes` has what the class says of an array's axes, `added_by` the class that adds an array.
+    `aliases` are names that additions give to columns of this class, which change no other kernel.
     """
 
     arrays: dict[str, Array | Address]
     columns: dict[str, Column]
     axes: dict[str, Any]
     added_by: dict[str, type[Any]]
+    aliases: set[str]
 
     def columns_of(self, array: str) -> list[str]:
         """Return the names of the columns of an array."""
@@ -255,24 +257,51 @@ def layout_of(fields: type[Any]) -> Layout:
     """Read the declarations of a class, once."""
     if fields in _layouts:
         return _layouts[fields]
-    layout = _layouts[fields] = Layout({}, {}, {}, {})
-    added = fields.additions() if issubclass(fields, Columned) else []
-    for kind in (fields, *added):
-        hints = get_type_hints(kind, include_extras=True)
-        for name in kind.__annotations__ if kind in added else hints:
-            _, field = get_args(hints[name])
-            if isinstance(field, (Array, Address)):
-                layout.arrays[name] = field
-                layout.axes[name] = vars(kind).get(name)
-                if kind in added:
-                    layout.added_by[name] = kind
-            else:
-                place = len(layout.columns_of(field.array)) if field.place is None else field.place
-                layout.columns[name] = Column(field.array, place)
-    if issubclass(fields, Columned):
-        for name, column in layout.columns.items():
-            setattr(fields, name, _attribute(column))
+    layout = _layouts[fields] = Layout({}, {}, {}, {}, set())
+    _declare(layout, fields, get_type_hints(fields, include_extras=True))
+    for kind in fields.additions() if issubclass(fields, Columned) else ():
+        _declare(layout, fields, _added_hints(kind), kind)
     return layout
+
+
+def add_aliases(fields: type[Any], kind: type[Any]) -> bool:
+    """Let kernels know the names that a late addition gives to columns; False if it adds more."""
+    layout = layout_of(fields)
+    new = {
+        name: hint
+        for name, hint in _added_hints(kind).items()
+        if name not in layout.columns and name not in layout.arrays
+    }
+    if any(getattr(get_args(hint)[1], "place", None) is None for hint in new.values()):
+        return False
+    _declare(layout, fields, new, kind)
+    return True
+
+
+def _added_hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the declarations of an addition, without those of its bases."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {name: hints[name] for name in vars(kind).get("__annotations__", {})}
+
+
+def _declare(
+    layout: Layout, fields: type[Any], hints: Mapping[str, Any], added: type[Any] | None = None
+) -> None:
+    """Add declarations to a layout, and to what Python sees of the struct."""
+    for name, hint in hints.items():
+        _, field = get_args(hint)
+        if isinstance(field, (Array, Address)):
+            layout.arrays[name] = field
+            layout.axes[name] = vars(added or fields).get(name)
+            if added is not None:
+                layout.added_by[name] = added
+            continue
+        if added is not None and field.place is not None:
+            layout.aliases.add(name)
+        place = len(layout.columns_of(field.array)) if field.place is None else field.place
+        layout.columns[name] = Column(field.array, place)
+        if issubclass(fields, Columned):
+            setattr(fields, name, _attribute(layout.columns[name]))
 
 
 class StructType(types.Type):
@@ -300,7 +329,9 @@ class StructType(types.Type):
             f"{name}: {kind} {self.words[name]}" for name, kind in self.arrays.items()
         )
         numbers = ", ".join(
-            f"{name}: {column.array}[{column.place}]" for name, column in self.columns.items()
+            f"{name}: {column.array}[{column.place}]"
+            for name, column in self.columns.items()
+            if name not in layout.aliases
         )
         # The name is part of the symbol of every kernel, so it is a digest and not the fields.
         digest = hashlib.sha256(f"{typed} {numbers}".encode()).hexdigest()[:8]

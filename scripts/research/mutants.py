@@ -17,7 +17,13 @@ from typing import NamedTuple
 from hpcgym.errors import HpcgymError
 
 ROOT = Path(__file__).parents[2]
-MUTATED = ("hpcgym/core/kernels", "hpcgym/core/metrics.py", "hpcgym/trace/clean.py")
+MUTATED = (
+    "hpcgym/core/engine",
+    "hpcgym/core/kernels",
+    "hpcgym/core/parts",
+    "hpcgym/core/metrics.py",
+    "hpcgym/trace/clean.py",
+)
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 
 BOUNDARY = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}

@@ -8,6 +8,7 @@ import pytest
 
 from hpcgym.agent import NamedAgent, RuleAgent, load_cards
 from hpcgym.agent.contest import contest_by, contest_of
+from hpcgym.agent.shelf import parse_cards
 from hpcgym.core.backfill import MODES
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass
 from hpcgym.core.settings import SchedulerSettings
@@ -117,3 +118,9 @@ def test_without_a_threshold_there_is_no_contest() -> None:
 def test_cards_are_open_where_their_agents_are() -> None:
     for name, card in load_cards().items():
         assert card.contest == contest_of(card.agent, THRESHOLD), name
+
+
+def test_contest_of_a_card_by_its_results_is_that_by_its_mode() -> None:
+    for card in parse_cards():
+        mode = card.environment.get("backfill", "easy")
+        assert card.contest == contest_by(mode, card.parameters.get("estimates")), card.name

@@ -18,6 +18,7 @@ from engines import (
 )
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
+from hpcgym.core.parts.conservative import UNPLANNED
 from hpcgym.core.parts.look_ahead import LookAhead
 from hpcgym.core.parts.relaxed import Relaxed
 from hpcgym.core.parts.slack import Slack
@@ -267,7 +268,7 @@ def test_first_come_head_starts_by_the_limit_it_was_given_first(workload, omega)
     simulator = simulator_of(workload, decide="event", backfill=f"relaxed:omega={omega}")
     estimate, limit = simulator.episode.table.estimate, {}
     while simulator.run():
-        head, reference = simulator.state.limited_head[0], simulator.state.reference[0]
+        head, reference = simulator.state.limited[0] - 1, simulator.state.reference[0]
         if head >= 0:
             limit.setdefault(int(head), int(reference) + math.floor(omega * estimate[head]))
     assert all(simulator.start_time[head] <= latest for head, latest in limit.items())
@@ -308,9 +309,10 @@ def test_no_job_starts_later_than_promised(workload, policy, estimates, c):
     )
     promised = {}
     while simulator.run():
-        first = simulator.state.first_unplanned[0]
-        for job in simulator.waiting[simulator.waiting < first]:
+        for job in simulator.waiting:
             entry = s.FIRST_ENTRY - simulator.state.start_time[0, job]
+            if simulator.state.planned_start[0, entry] == UNPLANNED:
+                continue
             promised.setdefault(int(job), int(simulator.state.promise[0, entry]))
             assert simulator.state.promise[0, entry] == promised[int(job)]
             assert simulator.state.planned_start[0, entry] <= promised[int(job)]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import hpcgym
 from engines import by_package, first_difference, whole
 from hpcgym.core import constants as s
+from hpcgym.core.parts.conservative import UNPLANNED
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from research.benchmark import saturated
@@ -127,8 +128,8 @@ def promises(simulator):
     while simulator.run():
         state = simulator.state
         for job in simulator.waiting.tolist():
-            if job < state.first_unplanned[0]:
-                entry = s.FIRST_ENTRY - state.start_time[0, job]
+            entry = s.FIRST_ENTRY - state.start_time[0, job]
+            if state.planned_start[0, entry] != UNPLANNED:
                 promised.setdefault(job, int(state.planned_start[0, entry]))
     return [promised.get(job, start) for job, start in enumerate(simulator.start_time.tolist())]
 

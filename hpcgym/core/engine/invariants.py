@@ -3,7 +3,7 @@
 A check costs O(n_waiting + n_running) in EASY and plain passes. Kernels return 0, or a negative
 number that names the broken invariant.
 
-Source: Specification, section 1, "Invariants"; section 7, "Multiple queue".
+Source: Specification, section 1, "Invariants".
 """
 
 from hpcgym.core.constants import (
@@ -27,9 +27,6 @@ STARTED_EARLY = -2
 COUNT_BROKEN = -3
 NOT_MAXIMAL = -4
 HEAD_DELAYED = -5
-PLAN_PASSED = -6
-PLAN_BROKEN = -7
-PARTITION_BROKEN = -8
 NODE_BROKEN = -9
 
 

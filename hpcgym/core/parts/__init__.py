@@ -6,6 +6,7 @@ The file of a backfilling mode has
 |---|---|
 | its class | a subclass of `hpcgym.core.backfill.Backfill`: text, parameters, refusals, source |
 | `HEARS` | the moments that its kernels hear of, and what they answer besides: bits of the tasks |
+| `BROKEN` | what each negative answer to `CHECK` means, if it hears that |
 | a subclass of `Sim` | names of its parameters, and the numbers and arrays that it adds, if any |
 | `work(jobs, sim, task, argument)` | does a task, and returns what it finds |
 

@@ -38,8 +38,13 @@ from hpcgym.core.parts.depth import reserve_hole
 from hpcgym.errors import PolicyError, unknown_name
 
 HEARS = ON_SUBMIT | ON_START | MUST_PLAN | CHECK
-PLAN_PASSED = -6
-PLAN_BROKEN = -7
+PLAN_PASSED, PLAN_BROKEN = -6, -7
+BROKEN = {
+    PLAN_PASSED: "a waiting job did not start at its reservation",
+    PLAN_BROKEN: "reservations promise more processors than there are",
+}
+"""What a negative answer to `CHECK` means."""
+
 UNPLANNED = -2
 """Reservation of a waiting job that has none yet."""
 

@@ -65,6 +65,8 @@ from hpcgym.errors import PolicyError, unknown_name
 
 HEARS = ON_SUBMIT | ON_START | ON_RELEASE | ON_END | CHECK
 PARTITION_BROKEN = -8
+BROKEN = {PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors"}
+"""What a negative answer to `CHECK` means."""
 
 
 @dataclass(frozen=True)

@@ -33,9 +33,8 @@ from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import IntVector, Jobs, empty
-from hpcgym.core.parts.conservative import (
-    HEARS as HEARS,
-)
+from hpcgym.core.parts.conservative import BROKEN as BROKEN
+from hpcgym.core.parts.conservative import HEARS as HEARS
 from hpcgym.core.parts.conservative import (
     ConservativeSim,
     find_plan_violation,
