@@ -495,7 +495,7 @@ def test_kernels_quote_names_that_exist():
     """Prose names constants, fields, arguments and modules between backticks; `FLAG_*` is many."""
     known = VALUES.union(*(identifiers(path) for path in MODULES if room(path) == "core"))
     for path in MODULES:
-        if {"engine", "kernels", "parts"} & set(path.parts):
+        if {"engine", "kernels", "parts"} & set(path.relative_to(PACKAGE).parts):
             for quoted in QUOTED.findall(" ".join(prose_of(path))):
                 for name in NAMED.findall(quoted):
                     is_family = name.endswith("_") and any(one.startswith(name) for one in known)
