@@ -140,13 +140,15 @@ class CostBenefit(reference.Machine):
     def schedule(self, t: int) -> None:
         """Make one pass."""
         queue, started, head = list(self.in_order(self.primary, t)), [], None
+        one_waits = False
         for j in queue:
             if self.is_blocked(j, t):
+                one_waits = True
                 continue
             if self.jobs[j].processors > self.free:
                 head = j
                 break
-            self.start(j, t, backfilled=False)
+            self.start(j, t, backfilled=one_waits)
             started.append(j)
         self.leave(started)
         if head is not None and self.free > 0:

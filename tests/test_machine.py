@@ -432,3 +432,4 @@ def test_an_unknown_placement_is_refused_with_the_nearest_name(machine: Machine)
 def test_nodes_with_more_cpus_than_kernels_count_are_refused():
     with pytest.raises(MachineError, match="cpus is 2147483648; allowed: 1 to 2147483647"):
         NodeType(1, cpus=2**31)
+    assert Machine((NodeType(1, cpus=2**31 - 1),)).cpus == 2**31 - 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpcgym.agent.network import NetworkAgent, read_network
-from hpcgym.agent.npz import NpzFile, sealed, write_npz
+from hpcgym.agent.npz import SMALL_BYTES, NpzFile, sealed, write_npz
 from hpcgym.agent.run_time_network import read_run_time_network
 from hpcgym.errors import CardError
 from hpcgym.registry import shelf_folders
@@ -133,6 +133,32 @@ def test_a_header_that_states_more_than_there_is_is_refused(tmp_path: Path) -> N
         archive.writestr("a.npy", file.getvalue())
     with pytest.raises(CardError, match=r"0 bytes for float32 of shape \(1000000000000,\)"):
         NpzFile(path).array("a")
+
+
+@pytest.mark.parametrize("most_bytes", [0, 100])
+def test_an_array_of_the_largest_size_is_read_and_a_larger_one_refused(
+    most_bytes: int, tmp_path: Path
+) -> None:
+    path, head = tmp_path / "a.npz", 128  # bytes that numpy writes before the numbers
+    room = most_bytes + SMALL_BYTES - head
+    write_npz(path, {"fits": np.ones(room, np.uint8), "large": np.ones(room + 1, np.uint8)})
+    file = NpzFile(path)
+    assert file.array("fits", most_bytes).sum() == room
+    with pytest.raises(CardError, match=f"'large' has {room + 1 + head} bytes; allowed: "):
+        file.array("large", most_bytes)
+
+
+def test_arrays_that_have_changed_places_are_found_by_the_digest_alone(tmp_path: Path) -> None:
+    """Every member keeps its own check sum, so nothing but the digest can tell."""
+    path = tmp_path / "a.npz"
+    write_npz(path, {"a": np.arange(3), "b": np.arange(3, 6)})
+    content = path.read_bytes()
+    assert NpzFile(path).array("a").tolist() == [0, 1, 2]
+    path.write_bytes(exchanged(content, random.Random(0)))
+    with np.load(path) as file:
+        assert file["a"].tolist() == [3, 4, 5]
+    with pytest.raises(CardError, match="damaged: its content is not what was written"):
+        NpzFile(path)
 
 
 def test_a_file_of_an_earlier_version_has_no_digest_and_is_read(tmp_path: Path) -> None:

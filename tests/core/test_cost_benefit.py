@@ -165,14 +165,14 @@ def test_a_log_without_benefit_and_cap_starts_as_under_easy(real_log):
         np.testing.assert_array_equal(plain.backfilled, same.backfilled)
 
 
-@given(workload=busy_workloads(), cap=caps, policy=st.sampled_from(("FCFS", "SAF")))
+@given(workload=busy_workloads(), policy=st.sampled_from(("FCFS", "SAF")))
 def test_without_benefit_jobs_that_outlast_the_shadow_time_take_no_more_than_the_extra(
-    workload, cap, policy
+    workload, policy
 ):
+    """Without a cap, since jobs that start ahead of a blocked one count as backfilled, too."""
     # Without jobs of zero seconds an instant has one pass.
     workload = replace(workload, run_time=np.maximum(workload.run_time, 1))
-    mode = CostBenefit(cap, 30 if cap < math.inf else 7200, kappa=0)
-    schedule = hpcgym.simulate(workload, policy, backfill=mode)
+    schedule = hpcgym.simulate(workload, policy, backfill=CostBenefit(kappa=0))
     start, q = schedule.start_time, workload.processors
     end = start + workload.requested_time
     true_end = start + np.minimum(workload.run_time, workload.requested_time)
@@ -200,6 +200,16 @@ def test_a_capped_job_waits_though_all_jobs_fit():
     assert overdue.tolist() == [0, 2, 2]  # beyond the threshold at the next event
     held = hpcgym.simulate(jobs, backfill="easy:cap=0.5,overdue=open", threshold=0).start_time
     assert held.tolist() == [0, 9_000, 2]
+
+
+@pytest.mark.parametrize(("policy", "backfilled"), [("FCFS", True), ("LCFS", False)])
+def test_a_job_that_starts_ahead_of_a_blocked_one_counts_as_backfilled(policy, backfilled):
+    """The second long job is blocked; in order of arrival it is before the short one."""
+    table = [(0, 9_000, 9_000, 2, 0), (1, 9_000, 9_000, 2, 1), (2, 60, 60, 1, 2)]
+    schedule = hpcgym.simulate(workload_of(table, 5), policy, backfill="easy:cap=0.5")
+    assert schedule.start_time.tolist() == [0, 9_000, 2]
+    assert schedule.backfilled.tolist() == [False, False, backfilled]
+    assert schedule.metrics()["n_backfilled"] == backfilled
 
 
 def test_a_start_behind_the_head_blocks_the_next_long_job():

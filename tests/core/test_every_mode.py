@@ -2,12 +2,14 @@
 
 import pickle
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import hpcgym
 from engines import first_difference, simulator_of, starts_again
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
@@ -93,6 +95,42 @@ def test_passes_that_are_cut_short_start_what_full_passes_start(mode, data):
     assert short.backfilled.tolist() == full.backfilled.tolist()
 
 
+def queue_of_pass(simulator, keys):
+    """Return the jobs that a pass may start in queue order, by keys of all waiting ones."""
+    wait = simulator.now - simulator.workload.submit_time
+    threshold, flags = simulator.settings.threshold, simulator.state.flag[0]
+    is_old = wait > (np.inf if threshold is None else threshold)
+    ranked = sorted((-1 if is_old[job] else key, job) for job, key in keys.items())
+    return [job for _, job in ranked if not flags[job] & s.FLAG_HELD]
+
+
+@pytest.mark.parametrize("mode", ["none", "easy", *MODES])
+@given(data=st.data(), seed=st.integers(0, 2**16))
+def test_backfilled_jobs_are_those_that_start_ahead_of_one_that_keeps_waiting(mode, data, seed):
+    """Every pass is decided, by keys that tie or by a pick, so that its queue order is known."""
+    workload = data.draw(workloads(max_jobs=30))
+    simulator = simulator_of(workload, decide="event", **data.draw(settings_for(workload, mode)))
+    generator, expected, goes_on = np.random.default_rng(seed), {}, simulator.run()
+    while goes_on:
+        waiting = simulator.waiting
+        keys = dict(zip(waiting, generator.integers(0, 3, len(waiting)), strict=True))
+        if as_backfill(mode).keeps_reservations or generator.integers(2):
+            simulator.order_by_keys(list(keys.values()))
+        else:  # the others follow first come, first served
+            picked = int(generator.choice(waiting))
+            keys = {job: int(job != picked) for job in waiting}
+            simulator.pick(picked)
+        queue = queue_of_pass(simulator, keys)
+        goes_on = simulator.run()
+        waits = False  # a job before this one, when the pass is over
+        for job in queue:
+            if simulator.start_time[job] >= 0:
+                expected[job] = waits
+            else:
+                waits = True
+    assert simulator.backfilled.tolist() == [expected[job] for job in range(len(workload))]
+
+
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
 def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, data):
@@ -105,6 +143,7 @@ def test_asking_for_decisions_changes_nothing_if_the_same_policy_decides(mode, d
     while stepped.run():
         stepped.order_by(policy)
     assert stepped.start_time.tolist() == at_once.start_time.tolist()
+    assert stepped.backfilled.tolist() == at_once.backfilled.tolist()
 
 
 @pytest.mark.parametrize("policy", ["FCFS", "SMITH-HISTORY", "SMITH-URGENT"])

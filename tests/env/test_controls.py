@@ -137,7 +137,7 @@ class Controlled(reference_capped.CostBenefit):
 
 def by_reference(
     workload: Workload, mode: str, threshold: int | None, **notes: Any
-) -> tuple[list[int], type[Controlled]]:
+) -> tuple[list[reference.Start], type[Controlled]]:
     """Schedule with the controls that were decided; return all starts, and the machine's notes."""
     start = workload.time_offset if workload.unix_start is None else workload.unix_start
     kind: Any = reference_index.reader(
@@ -155,7 +155,7 @@ def by_reference(
         history=history_of_users(workload),
         kind=kind,
     )
-    return [one.start_time for one in starts], kind
+    return starts, kind
 
 
 def check_beside_the_reference(
@@ -176,7 +176,9 @@ def check_beside_the_reference(
     starts, notes = by_reference(
         workload, mode, threshold, decide=decide, decided=decided, noted=[]
     )
-    assert env.schedule().start_time.tolist() == starts
+    made = env.schedule()
+    columns = made.start_time, made.backfilled, made.thresholded
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == starts
     if not isinstance(decide, int):
         assert [instant for instant, _ in notes.noted] == instants
         for fields, (_, expected) in zip(seen, notes.noted, strict=True):

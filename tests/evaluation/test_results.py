@@ -56,6 +56,19 @@ def test_table_stands_best_first(evaluation: Evaluation) -> None:
     assert [name for name in lines if name in names] == names
 
 
+def test_summary_counts_the_copies_of_a_week(evaluation: Evaluation) -> None:
+    runs, shown = evaluation.frame, evaluation.summary().set_index("agent").sort_index()
+    means = runs.groupby("agent").mean(numeric_only=True)
+    originals = runs[runs["replica"] == 0].groupby("agent").mean(numeric_only=True)
+    for name in ("mean_bsld", "mean_pp_bsld", "p99_bsld", "utilisation"):
+        assert shown[name].to_list() == pytest.approx(means[name].to_list(), rel=1e-12)
+        assert (means[name] != originals[name]).all()
+    weeks = runs.groupby(["agent", "week"])["mean_bsld"].mean().groupby("agent").sum()
+    assert shown["sum_bsld"].to_list() == pytest.approx(weeks.to_list(), rel=1e-12)
+    longest = runs.groupby("agent")["max_wait_time"].max()
+    assert shown["max_wait_time"].to_list() == longest.to_list()
+
+
 def test_csv_holds_every_run(evaluation: Evaluation, tmp_path: Path) -> None:
     path = tmp_path / "runs.csv"
     evaluation.to_csv(path)

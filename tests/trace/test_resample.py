@@ -204,6 +204,9 @@ def test_load_scaling_divides_the_gaps():
     assert abs(int(doubled.submit_time[-1]) - int(log.submit_time[-1]) / 2) <= 1
     assert doubled.name == "synthetic-256 at 2 times the load"
     assert np.array_equal(scale_load(log, 1).submit_time, log.submit_time)
+    few = Workload.from_arrays([0, 1, 2, 3, 5], [1] * 5, [1] * 5, [1] * 5, machine_processors=1)
+    assert scale_load(few, 2).submit_time.tolist() == [0, 1, 1, 2, 3]  # halves are rounded up
+    assert scale_load(few, 4).submit_time.tolist() == [0, 0, 1, 1, 1]
     for factor in (0, -1, float("nan"), float("inf")):
         with pytest.raises(TraceError, match="a load factor must be a positive number"):
             scale_load(log, factor)

@@ -2,7 +2,7 @@
 
 A job that is expected to be long may not start while long jobs hold too much of the machine. The
 cap *blocks* it: the pass goes on as if it did not wait. What long jobs hold only grows during a
-pass, so a blocked job stays blocked.
+pass, so a blocked job stays blocked, and jobs that start ahead of it count as backfilled.
 
 The head's reservation is EASY's. A job that EASY would let pass may start. Any other that fits may
 start if its benefit justifies the expected cost to the wider jobs, which then wait longer. During
@@ -49,7 +49,7 @@ from hpcgym.core.kernels.passes.easy import (
 )
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
 from hpcgym.core.kernels.queue.entries import is_overdue
-from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
+from hpcgym.core.kernels.queue.ordered_queue import list_jobs, precedes, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.scoring.user_estimates import (
     bounded_estimate,
@@ -176,28 +176,29 @@ def find_unblocked(jobs: Jobs, sim: CostBenefitSim, n: int) -> int:
 
 
 @kernel
-def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> int:
-    """List the waiting jobs that are not blocked, the last of the base order first; count them.
+def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> tuple[int, int]:
+    """List the unblocked waiting jobs, the last of the base order first, and the blocked behind.
 
-    Return 0 if none of them fits.
+    Return how many are not blocked, and how many are listed; both are 0 if no unblocked one fits.
     """
     listed = list_jobs(sim, BASE_ORDER, sim.scratch)
     # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
     found = find_unblocked(jobs, sim, listed)
     if found == listed:
-        return 0
+        return 0, 0
     n = 0
     for place in range(listed):
         job = sim.scratch[place]
         was_blocked = place < found and jobs.processors[job] <= sim.free
         if not was_blocked and not is_blocked(jobs, sim, job):
+            sim.scratch[place] = sim.scratch[n]
             sim.scratch[n] = job
             n += 1
     for place in range(n // 2):
         job = sim.scratch[place]
         sim.scratch[place] = sim.scratch[n - 1 - place]
         sim.scratch[n - 1 - place] = job
-    return n
+    return n, listed
 
 
 @kernel(inlined=True)
@@ -215,22 +216,31 @@ def is_blocked_now(jobs: Jobs, sim: CostBenefitSim, job: int, held: int) -> bool
 
 @kernel(inlined=True)
 def start_unblocked(
-    jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, held: int
+    jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed: int, held: int
 ) -> tuple[int, int]:
     """Start jobs from the front of n listed ones while they fit, and leave out the blocked.
 
-    Return the head, as `easy_dynamic.start_first` does, and how many jobs are still listed. Writes
-    what `start_waiting` writes, and `scratch`.
+    `n` and `listed` are what `list_unblocked` returned. Return the head, as
+    `easy_dynamic.start_first` does, and how many unblocked jobs are still listed. Writes what
+    `start_waiting` writes, and `scratch`.
     """
+    blocked = -1
+    some_wait = False
     taken = 0
     while taken < n and some_job_fits(sim):
         job = take_next(sim, primary, n - taken, taken)
         taken += 1
         if is_blocked_now(jobs, sim, job, held):
+            some_wait = True
             continue
         if jobs.processors[job] > sim.free:
             return job, n - taken
-        start_waiting(jobs, sim, job, False)
+        # Only a start asks for it, and scores may read what waited before the first one.
+        if taken == 1 and listed > n:
+            blocked = first_blocked(jobs, sim, primary, n, listed)
+        # A job counts as backfilled if one before it in queue order keeps waiting.
+        some_wait = some_wait or (blocked >= 0 and precedes(sim, primary, blocked, job))
+        start_waiting(jobs, sim, job, some_wait)
         if job == sim.pick:
             return PICK_STARTED, n - taken
     return NO_HEAD, n - taken
@@ -352,9 +362,9 @@ def start_paying(
 def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
     """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
     held = sim.capped
-    n = list_unblocked(jobs, sim)
+    n, listed = list_unblocked(jobs, sim)
     primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
-    head, n = start_unblocked(jobs, sim, primary, n, held)
+    head, n = start_unblocked(jobs, sim, primary, n, listed, held)
     if head >= 0 and n > 0 and some_job_fits(sim):
         reserve(jobs, sim, head)
         kappa = kappa_behind(jobs, sim, head)

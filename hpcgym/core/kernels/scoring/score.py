@@ -121,31 +121,31 @@ def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> fl
 
 
 @kernel
-def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
-    """Write the keys in order `which` of the first `n` jobs in `scratch`, scored at `now`.
+def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int, first: int = 0) -> None:
+    """Write the keys in order `which` of the jobs at places `first` to n - 1 of `scratch`.
 
-    Jobs beyond the threshold get -inf, and so go first.
+    They are scored at `now`. Jobs beyond the threshold get -inf, and so go first.
     """
     now = sim.now
     if rule == RULE_WEIGHTS:
         weight = parameters_of(sim, which)  # `score` would load it again for every job
-        for place in range(n):
+        for place in range(first, n):
             job = sim.scratch[place]
             wait = now - jobs.feature[job, FEATURE_SUBMIT]
             sim.key[which, entry_of(sim, job)] = mixed_score(jobs, weight, job, wait)
     elif rule == RULE_URGENT:
         width = weight_of_width(sim, sim.weight[which])
-        for place in range(n):
+        for place in range(first, n):
             job = sim.scratch[place]
             wait = now - jobs.feature[job, FEATURE_SUBMIT]
             key = urgent_score(jobs, sim, sim.weight[which], job, wait, width)
             sim.key[which, entry_of(sim, job)] = key
     else:
-        for place in range(n):
+        for place in range(first, n):
             job = sim.scratch[place]
             sim.key[which, entry_of(sim, job)] = score(jobs, sim, which, rule, job, now)
     if sim.n_overdue > 0:
-        for place in range(n):
+        for place in range(first, n):
             job = sim.scratch[place]
             if is_overdue(sim, job):
                 sim.key[which, entry_of(sim, job)] = -float("inf")
