@@ -339,7 +339,8 @@ class _Table:
         for key in _WHOLE:
             values = log.records[key].to_numpy()
             if values.dtype.kind == "f":
-                whole = np.floor(values + 0.5)
+                whole = np.floor(values)
+                whole += values - whole >= 0.5  # values + 0.5 is rounded, where they are large
                 fractional |= whole != values
                 values = whole
             self.columns[key] = np.array(values, dtype=np.int64)
