@@ -22,6 +22,7 @@ from hpcgym.cli import (
     tune,
     warm,
 )
+from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
 from hpcgym.plugins import failure
 from hpcgym.progress import shown
@@ -47,7 +48,7 @@ class HouseGroup(TyperGroup):
             if error.errno != errno.ENOSPC:
                 raise
             where = "standard output" if _is_from_printing(error) else error.filename
-            typer.echo(f"hpcgym: {f'{where}: ' if where else ''}{error.strerror}", err=True)
+            echo(f"hpcgym: {f'{where}: ' if where else ''}{error.strerror}", err=True)
             sys.exit(EXIT_ERROR)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -72,17 +73,17 @@ class HouseGroup(TyperGroup):
             with shown():
                 return super().invoke(ctx)
         except HpcgymError as error:
-            typer.echo(f"hpcgym: {error}", err=True)
+            echo(f"hpcgym: {error}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
         except KeyboardInterrupt as error:
             what = str(error) or "files named as written are whole"
-            typer.echo(f"hpcgym: interrupted; {what}", err=True)
+            echo(f"hpcgym: interrupted; {what}", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from error
         except Exception as error:
             text = failure(error)
             if text is None:
                 raise
-            typer.echo(f"hpcgym: {text}", err=True)
+            echo(f"hpcgym: {text}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
 
 
@@ -116,7 +117,7 @@ def show_version(asked: bool) -> None:
     if asked:
         import hpcgym
 
-        typer.echo(f"hpcgym {hpcgym.__version__}")
+        echo(f"hpcgym {hpcgym.__version__}")
         raise typer.Exit
 
 
