@@ -12,6 +12,7 @@ import numpy as np
 
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.output import writing
+from hpcgym.text_table import csv_style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,7 +86,7 @@ def write_csv(path: str | Path, frame: pd.DataFrame, *, force: bool) -> None:
     """Write a frame, truths as 0 and 1."""
     truths = frame.select_dtypes("bool").astype(np.int64)
     with writing(path, force=force) as file:
-        frame.assign(**truths).to_csv(file, index=False, lineterminator="\n")
+        frame.assign(**truths).to_csv(file, **csv_style(frame))
 
 
 def write_parquet(path: str | Path, frame: pd.DataFrame, *, force: bool) -> None:

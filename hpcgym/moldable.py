@@ -20,7 +20,7 @@ from hpcgym.core.prepare import size_classes
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.struct import Struct
-from hpcgym.core.workload import Workload
+from hpcgym.core.workload import LARGEST_TIME, Workload
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.schedule import Schedule, run_to_end
 
@@ -196,10 +196,14 @@ def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> Non
             raise WorkloadError(f"{workload.name}: job {workload.job_id[job]} has no shape")
         for shape in options:
             fits = 1 <= shape.processors <= machine
-            if not (fits and shape.requested_time >= 1 and shape.run_time >= 0):
+            longest = LARGEST_TIME // machine
+            if not (
+                fits and 1 <= shape.requested_time <= longest and 0 <= shape.run_time <= longest
+            ):
                 raise WorkloadError(
                     f"{workload.name}: job {workload.job_id[job]} cannot have {shape}: processors "
-                    f"must be 1 to {machine}, the request >= 1 s, the run time >= 0 s"
+                    f"must be 1 to {machine}, the request 1 to {longest} s, the run time 0 to "
+                    f"{longest} s"
                 )
 
 

@@ -10,7 +10,8 @@ import glob
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -22,6 +23,36 @@ except ImportError:  # not on Windows, where what a killed process left stays
     fcntl = None  # type: ignore[assignment]
 
 
+_read: dict[tuple[int, int], str] | None = None
+"""Files that a command reads, by device and number there; None outside `keeping_inputs`."""
+
+
+@contextmanager
+def keeping_inputs(paths: Iterable[str | Path | int]) -> Iterator[None]:
+    """Refuse inside the block to write over these files, or over those noted meanwhile.
+
+    Other names of them count, and so does `force`. What is no file is left out; a number is an
+    open one.
+    """
+    global _read
+    before, _read = _read, {}
+    try:
+        for path in paths:
+            note_input(path)
+        yield
+    finally:
+        _read = before
+
+
+def note_input(path: str | Path | int) -> None:
+    """Note a file that is read, where a command keeps its inputs."""
+    with suppress(OSError, ValueError):
+        found = None if _read is None else os.stat(path)
+        if _read is not None and found is not None and stat.S_ISREG(found.st_mode):
+            name = "standard input" if path == 0 else str(path)
+            _read.setdefault((found.st_dev, found.st_ino), name)
+
+
 def ensure_writable(path: str | Path, *, force: bool = False) -> None:
     """Refuse a place where no file can, or should, be written; `force` allows replacing a file.
 
@@ -29,7 +60,8 @@ def ensure_writable(path: str | Path, *, force: bool = False) -> None:
 
     Raises:
         OutputError: A file is there and `force` is False, or something other than a plain file is
-            there. Or the folder is missing, is a file, or cannot be written to.
+            there, or what the command reads (`keeping_inputs`). Or the folder is missing, is a
+            file, or cannot be written to.
     """
     with _partial(_target_of(path, force=force), path):
         pass
@@ -120,6 +152,8 @@ def _target_of(path: str | Path, *, force: bool) -> Path:
             raise OutputError(f"{path}: is a folder; name a file in it")
         if target.exists() and not target.is_file():
             raise OutputError(f"{path}: is not a plain file; name another place")
+        if target.exists() and (read := _name_of_input(target)) is not None:
+            raise OutputError(f"{path}: is {read}, which this command reads; name another file")
         if target.exists() and not force:
             raise OutputError(
                 f"{path}: exists already; name another file, or replace it with force (--force)"
@@ -129,6 +163,12 @@ def _target_of(path: str | Path, *, force: bool) -> Path:
     except (OSError, RuntimeError) as error:
         raise OutputError(f"{path}: cannot be written: {_reason(error)}") from error
     return target
+
+
+def _name_of_input(target: Path) -> str | None:
+    """Return by what name the command reads a file, or None where it does not."""
+    found = target.stat()
+    return (_read or {}).get((found.st_dev, found.st_ino))
 
 
 @contextmanager

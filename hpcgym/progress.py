@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 
+from hpcgym.text_table import printable
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -55,6 +57,10 @@ class Steps:
     n_done: float = 0.0
     begun: float = field(default_factory=time.monotonic)
     samples: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=600))
+
+    def __post_init__(self) -> None:
+        """Keep from a terminal what would steer it."""
+        self.name = printable(self.name)
 
     def advance(self, n_steps: int = 1) -> None:
         """Note that steps are done."""

@@ -6,9 +6,11 @@ go; a last line says which. Prose is wrapped, in the last column only.
 
 from __future__ import annotations
 
+import csv
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -99,18 +101,45 @@ class TextTable:
             agent          ratio
             clairvoya…SPF  1.000
         """
-        kept = _fitting(self.columns, width)
-        left_out = [one.label for one in self.columns if one not in kept]
+        columns = [_printable(one) for one in self.columns]
+        kept = _fitting(columns, width)
+        left_out = [one.label for one in columns if one not in kept]
         kept = _narrowed(kept, width)
         if self.title:
-            yield from ((line, "bold") for line in wrapped(self.title, width))
+            yield from ((line, "bold") for line in wrapped(printable(self.title), width))
         yield from _body(kept, self.bold, width)
         for note in self.notes:
-            yield from ((line, "dim") for line in wrapped(note, width))
+            yield from ((line, "dim") for line in wrapped(printable(note), width))
         if left_out:
             plural = "s" if len(left_out) > 1 else ""
             what = f"{len(left_out)} column{plural} left out ({', '.join(left_out)})"
             yield from ((line, "dim") for line in wrapped(f"{what}; {self.elsewhere}", width))
+
+
+def printable(text: str, keep: str = "") -> str:
+    r"""Return a text with characters that steer a terminal, or cannot be seen, as escapes.
+
+    `keep` holds those that stay.
+
+    Example:
+        >>> printable("gpu\x1b[2J\n\u202e"), printable("zwei Jäger")
+        ('gpu\\x1b[2J\\n\\u202e', 'zwei Jäger')
+    """
+    if text.isprintable():
+        return text
+    return "".join(one if _is_seen(one) or one in keep else ascii(one)[1:-1] for one in text)
+
+
+def _is_seen(letter: str) -> bool:
+    """Tell whether a character has a shape, or is a space of some width."""
+    return letter.isprintable() or unicodedata.category(letter) == "Zs"
+
+
+def _printable(column: Column) -> Column:
+    """Return a column as it may be printed; prose keeps its paragraphs, titles their lines."""
+    keep = "\n" if column.kind == "prose" else ""
+    cells = [printable(cell, keep) for cell in column.cells]
+    return replace(column, title=printable(column.title, "\n"), cells=cells)
 
 
 def _fitting(columns: Sequence[Column], width: int) -> Sequence[Column]:
@@ -276,12 +305,12 @@ def machine_text(frame: pd.DataFrame, how: str) -> str:
         | SAF | 0.3 |
     """
     if how == "csv":
-        return str(frame.to_csv(index=False, lineterminator="\n")).rstrip("\n")
+        return str(frame.to_csv(**csv_style(frame))).rstrip("\n")
     if how == "json":
-        return str(
+        return json_text(
             frame.to_json(orient="records", indent=2, double_precision=15, force_ascii=False)
         )
-    heads = [str(name) for name in frame.columns]
+    heads = [_mark(str(name)) for name in frame.columns]
     cells = frame.astype(object).where(frame.notna(), None).to_numpy(object)
     rows = [heads, heads, *([_mark(one) for one in row] for row in cells)]
     lines = ["| " + " | ".join(row) + " |" for row in rows]
@@ -289,9 +318,28 @@ def machine_text(frame: pd.DataFrame, how: str) -> str:
     return "\n".join(lines)
 
 
+def csv_style(frame: pd.DataFrame) -> dict[str, Any]:
+    """Return how pandas writes a frame as CSV: with quotes where a carriage return needs them."""
+    texts = frame.select_dtypes(exclude=["number", "bool"])
+    cells = [*frame.columns, *(cell for _, column in texts.items() for cell in column.unique())]
+    is_plain = not any("\r" in str(cell) for cell in cells)  # Python's csv quotes line feeds only
+    quoting = csv.QUOTE_MINIMAL if is_plain else csv.QUOTE_NONNUMERIC
+    return {"index": False, "lineterminator": "\n", "quoting": quoting}
+
+
 def _mark(value: Any) -> str:
     """Format a cell for Markdown."""
     if value is None:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return text.replace("|", "\\|").replace("\n", " ")
+    return printable(text.replace("|", "\\|").replace("\n", " "))
+
+
+def json_text(text: str) -> str:
+    """Return JSON in which what `printable` escapes is escaped, so that it means the same."""
+
+    def escaped(letter: str) -> str:
+        units = letter.encode("utf-16-be", "surrogatepass").hex()
+        return "".join(f"\\u{units[place : place + 4]}" for place in range(0, len(units), 4))
+
+    return "".join(one if _is_seen(one) or one == "\n" else escaped(one) for one in text)

@@ -514,3 +514,11 @@ def test_only_ci_knows_of_logs_beside_the_checkout():
     outside = ".." + "/shared"
     naming = {label(path) for path in project_files() if outside in path.read_text("utf-8")}
     assert naming <= {".ci/run"}
+
+
+def test_commands_print_by_functions_that_let_no_name_steer_a_terminal():
+    printing = re.compile(r"\b(typer\.s?echo|click\.s?echo|print)\(")
+    found = [
+        path.name for path in (PACKAGE / "cli").glob("*.py") if printing.search(path.read_text())
+    ]
+    assert found == ["show.py"]

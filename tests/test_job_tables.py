@@ -81,6 +81,29 @@ def test_partitions_whose_names_are_numbers_are_found_beside_empty_cells(
     assert asked["spread"].tolist() == [True, False, False]
 
 
+def test_the_largest_numbers_are_read_to_the_digit(write: Callable[..., Path]):
+    most = 2**53 - 1
+    path = write(
+        f"{NEEDED},cpus,user,partition\n{most},0,1,1,{most},,{most},{2**53 + 1}\n"
+        f"{most - 1},0,1,1,3,{most // 3},,01\n{-most},0.5,1,1,1,,,\n"
+    )
+    log = read_log(path)
+    assert log.records["job_id"].tolist() == [most, most - 1, -most]
+    assert log.records["requested_processors"].tolist() == [most, most // 3 * 3, 1]
+    assert log.records["user"].tolist() == [most, -1, -1]
+    assert log.requests is not None
+    assert log.requests["partition"].tolist() == [str(2**53 + 1), "01", ""]
+
+
+def test_rows_whose_processors_are_beyond_a_log_are_left_out_where_wanted(
+    write: Callable[..., Path],
+):
+    path = write(f"{NEEDED},cpus\n1,0,1,1,{2**52},{2**52}\n2,0,1,1,2,3\n3,0,1,1,{2**52},2\n")
+    log = read_log(path, on_bad_line="drop")
+    assert [bad.number for bad in log.bad_lines] == [2, 4]
+    assert log.records["requested_processors"].tolist() == [6]
+
+
 def test_the_needed_columns_suffice_in_any_order(write: Callable[..., Path]):
     path = write("chunks, job_id ,requested_time,run_time,submit_time\n2,1,9,8,7\n")
     jobs = load_workload(path, machine=MACHINE)
@@ -111,6 +134,18 @@ WRONG = {
     "short": (f"{NEEDED}\n1,2,3,4\n", ":2: chunks is empty"),
     "negative": (f"{NEEDED}\n1,-2,3,4,1\n", ":2: submit_time is '-2'; allowed: seconds from 0"),
     "huge": (f"{NEEDED}\n1,2,3,4,99999999999999999999\n", ":2: chunks is '99999999999999999999'"),
+    "beyond float64": (
+        f"{NEEDED}\n1,2,3,4,1\n9007199254740993,2,3,4,1\n,2,3,4,1\n",
+        ":3: job_id is '9007199254740993'; allowed: whole numbers from -9007199254740991 to 90071",
+    ),
+    "product beyond int64": (
+        f"{NEEDED},cpus\n1,2,3,4,2147418113,8590196740\n",
+        ":2: chunks is 2147418113, cpus is 8590196740; allowed: less than 9007199254740992 cpus in",
+    ),
+    "product of 0 in int64": (
+        f"{NEEDED},cpus\n1,2,3,4,1,1\n2,2,3,4,4503599627370496,4503599627370496\n",
+        ":3: chunks is 4503599627370496, cpus is 4503599627370496; allowed: less than 90071992547",
+    ),
     "infinite": (f"{NEEDED}\n1,2,inf,4,1\n", ":2: run_time is 'inf'"),
     "after a blank line": (f"{NEEDED}\n\n1,2,3,4,0\n", ":3: chunks is '0'"),
     "truth": (f"{NEEDED},spread\n1,2,3,4,1,maybe\n", ":2: spread is 'maybe'; allowed: true, false"),
@@ -177,6 +212,23 @@ def test_parquet_gives_the_same_as_csv(write: Callable[..., Path], tmp_path: Pat
     frame.assign(chunks=1, submit_time=pd.Timestamp(0)).to_parquet(tmp_path / "jobs.parquet")
     with pytest.raises(TraceError, match="row 1: submit_time is '1970-01-01 00:00:00'; allowed: s"):
         load_workload(tmp_path / "jobs.parquet", machine=MACHINE)
+
+
+def test_whole_numbers_of_parquet_beside_empty_cells_are_not_rounded(tmp_path: Path):
+    pyarrow = pytest.importorskip("pyarrow", reason="reading Parquet needs pyarrow")
+    columns = {key: [1, 2] for key in NEEDED.split(",")} | {"partition": [2**53 + 1, None]}
+    path = tmp_path / "jobs.parquet"
+
+    def log_with(**more: list[Any]) -> SwfLog:
+        pyarrow.parquet.write_table(pyarrow.table(columns | more), path)
+        return read_log(path)
+
+    asked = log_with().requests
+    assert asked is not None and asked["partition"].tolist() == [str(2**53 + 1), ""]
+    with pytest.raises(TraceError, match=r"row 2: job_id is '9007199254740993'; allowed: whole"):
+        log_with(job_id=[1, 2**53 + 1])
+    with pytest.raises(TraceError, match=r"jobs\.parquet: user has cells of type list<.*one value"):
+        log_with(user=[[1], [2]])
 
 
 def test_parquet_without_pyarrow_says_what_to_install(

@@ -142,7 +142,9 @@ def test_a_whole_log_can_be_molded():
         ([], "each of 1 jobs"),
         ([[]], "no shape"),
         ([[(5, 10, 10)]], "processors must be 1 to 4"),
-        ([[(1, 0, 0)]], "request >= 1 s"),
+        ([[(1, 0, 0)]], "request 1 to 1125899906842624 s"),
+        ([[(4, 2**50, 2**50 + 1)]], "run time 0 to 1125899906842624 s"),
+        ([[(1, 10**30, 1)]], "request 1 to 1125899906842624 s"),
     ],
 )
 def test_shapes_that_cannot_be_run_are_refused(shapes, message):

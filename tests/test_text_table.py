@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from rich.console import Console
 
-from hpcgym.text_table import Column, TextTable, fixed, machine_text, shortened
+from hpcgym.text_table import Column, TextTable, fixed, machine_text, printable, shortened
 
 NAMES = ["clairvoyant SPF", "clairvoyant SAF", "MULTI-QUEUE-ADAPTIVE-DELAY", "SAF"]
 HEAVY = [1_375_419.25, 3_141_592.65, 2.5, 12_345_678.9]
@@ -88,3 +88,33 @@ def test_programs_get_every_value_to_the_last_digit() -> None:
     assert [float(row["bsld"]) for row in rows] == frame["bsld"].tolist()
     assert [row["agent"] for row in json.loads(machine_text(frame, "json"))] == ["a|b", "c,d"]
     assert machine_text(frame, "markdown").splitlines()[2] == r"| a\|b | 0.3 |"
+
+
+HOSTILE = ["a\x1b[2J|b\nc\td", "x\ry", "\u202ezw\u200bi\x9b", 'q"\\|\x07\U000e0041', "plain, ü"]
+"""Names that clear the screen, end lines, go back, turn letters round and hide some."""
+
+
+def test_names_neither_steer_a_terminal_nor_break_a_table() -> None:
+    numbers = [str(place) for place in range(len(HOSTILE))]
+    table = TextTable([Column("name", HOSTILE, "name"), Column("n", numbers)], title=HOSTILE[0])
+    for width in (24, 80):
+        lines = [line for line, _ in table.lines(width)]
+        assert [line.split()[-1] for line in lines[-len(HOSTILE) :]] == numbers
+        assert all(line.isprintable() for line in lines)
+    assert r"a\x1b[2J|b\nc\td" in str(table)
+    rows = machine_text(pd.DataFrame({HOSTILE[0]: HOSTILE}), "markdown").split("\n")
+    assert len(rows) == len(HOSTILE) + 2
+    assert all(row.isprintable() and row.replace(r"\|", "").count("|") == 2 for row in rows)
+
+
+def test_spaces_and_letters_of_any_script_are_printed_as_they_are() -> None:
+    assert printable("zwei\u00a0Jäger 日本\n", "\n") == "zwei\u00a0Jäger 日本\n"
+
+
+def test_programs_get_names_as_they_are() -> None:
+    frame = pd.DataFrame({"name": HOSTILE, "n": range(len(HOSTILE))})
+    rows = list(csv.reader(io.StringIO(machine_text(frame, "csv"), newline="")))
+    assert rows == [["name", "n"], *([name, str(n)] for n, name in enumerate(HOSTILE))]
+    text = machine_text(frame, "json")
+    assert all(line.isprintable() for line in text.split("\n"))
+    assert [row["name"] for row in json.loads(text)] == HOSTILE

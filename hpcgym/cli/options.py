@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from hpcgym.cli.show import echo, say
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError
 
 if TYPE_CHECKING:
@@ -229,12 +230,12 @@ def log_at(context: typer.Context, log: str) -> str:
 
 def warn(text: str) -> None:
     """Print a warning, one line on standard error."""
-    typer.echo(f"hpcgym: warning: {text}", err=True)
+    echo(f"hpcgym: warning: {text}", err=True)
 
 
 def _say(context: typer.Context, text: object) -> None:
     """Print a line beside a table; on standard error where a program reads the table."""
-    typer.echo(text, err=context.params.get("how", "table") != "table")
+    say(text, context.params.get("how", "table"))
 
 
 def show_report(

@@ -27,6 +27,7 @@ from hpcgym.cli.options import (
     show_report,
     show_settings,
 )
+from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def plot_log(
     else:
         raise HpcgymError(f"{len(logs)} logs are given; one is scheduled and drawn at a time")
     plot_schedules(schedules, kind, output, days=shown, jobs=jobs, force=force)
-    typer.echo(f"wrote {output}")
+    echo(f"wrote {output}")
 
 
 def parse_days(text: str) -> tuple[float, float]:
@@ -225,7 +226,7 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
     most = _most_held(table)
     size = most if processors is None else processors
     if processors is None:
-        typer.echo(f"{path}: {most} processors, the most held at once; --processors says another")
+        echo(f"{path}: {most} processors, the most held at once; --processors says another")
     if size < most:
         raise HpcgymError(f"{path}: {most} processors are held at once, not {processors} at most")
     offset = int(table["submit_time"].iloc[0])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from hpcgym.cli import (
     cross_validate,
@@ -22,15 +25,51 @@ from hpcgym.cli import (
     tune,
     warm,
 )
+from hpcgym.cli.options import STDIN
+from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
+from hpcgym.output import keeping_inputs
 from hpcgym.plugins import failure
 from hpcgym.progress import shown
+
+OUTPUTS = ("output", "folder")
+"""Parameters of what commands write."""
 
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
 RENAMED = {"judge": "cross-validate"}
 """Subcommands by their former names."""
+
+
+class HouseCommand(TyperCommand):
+    """Writes over no file that its other options and arguments name, whatever is forced."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the subcommand.
+
+        Raises:
+            OutputError: It would write over what it reads.
+        """
+        with keeping_inputs(inputs_of(ctx.params)):
+            return super().invoke(ctx)
+
+
+def inputs_of(parameters: Mapping[str, object]) -> Iterator[str | int]:
+    """Yield what may be the name of a file that a command reads; 0 is standard input.
+
+    Example:
+        >>> list(inputs_of({"log": "-", "agents": ["SAF,own.py:Mine"], "output": "b.csv"}))
+        [0, 'SAF,own.py:Mine', 'SAF', 'own.py:Mine', 'SAF,own.py', 'own.py']
+    """
+    for name, value in parameters.items():
+        for one in value if isinstance(value, list | tuple) else [value]:
+            if name in OUTPUTS or not isinstance(one, str | Path):
+                continue
+            words = [str(one), *str(one).split(",")]
+            words += [word.rpartition(":")[0] for word in words]
+            for word in filter(None, dict.fromkeys(words)):
+                yield 0 if word == STDIN else os.path.expanduser(word)
 
 
 class HouseGroup(TyperGroup):
@@ -47,7 +86,7 @@ class HouseGroup(TyperGroup):
             if error.errno != errno.ENOSPC:
                 raise
             where = "standard output" if _is_from_printing(error) else error.filename
-            typer.echo(f"hpcgym: {f'{where}: ' if where else ''}{error.strerror}", err=True)
+            echo(f"hpcgym: {f'{where}: ' if where else ''}{error.strerror}", err=True)
             sys.exit(EXIT_ERROR)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -72,17 +111,17 @@ class HouseGroup(TyperGroup):
             with shown():
                 return super().invoke(ctx)
         except HpcgymError as error:
-            typer.echo(f"hpcgym: {error}", err=True)
+            echo(f"hpcgym: {error}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
         except KeyboardInterrupt as error:
             what = str(error) or "files named as written are whole"
-            typer.echo(f"hpcgym: interrupted; {what}", err=True)
+            echo(f"hpcgym: interrupted; {what}", err=True)
             raise typer.Exit(EXIT_INTERRUPTED) from error
         except Exception as error:
             text = failure(error)
             if text is None:
                 raise
-            typer.echo(f"hpcgym: {text}", err=True)
+            echo(f"hpcgym: {text}", err=True)
             raise typer.Exit(EXIT_ERROR) from error
 
 
@@ -98,14 +137,14 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-app.command("simulate")(simulate.simulate_log)
-app.command("plot")(plot.plot_log)
-app.command("evaluate")(evaluate.evaluate_agents)
-app.command("cross-validate")(cross_validate.cross_validate_agents)
-app.command("train")(train.train_agent)
-app.command("tune")(tune.tune_agent)
-app.command("record")(record.record_episodes)
-app.command("warm")(warm.warm)
+app.command("simulate", cls=HouseCommand)(simulate.simulate_log)
+app.command("plot", cls=HouseCommand)(plot.plot_log)
+app.command("evaluate", cls=HouseCommand)(evaluate.evaluate_agents)
+app.command("cross-validate", cls=HouseCommand)(cross_validate.cross_validate_agents)
+app.command("train", cls=HouseCommand)(train.train_agent)
+app.command("tune", cls=HouseCommand)(tune.tune_agent)
+app.command("record", cls=HouseCommand)(record.record_episodes)
+app.command("warm", cls=HouseCommand)(warm.warm)
 app.add_typer(traces.app, name="traces")
 app.add_typer(shelves.agents, name="agents")
 app.add_typer(shelves.scenarios, name="scenarios")
@@ -116,7 +155,7 @@ def show_version(asked: bool) -> None:
     if asked:
         import hpcgym
 
-        typer.echo(f"hpcgym {hpcgym.__version__}")
+        echo(f"hpcgym {hpcgym.__version__}")
         raise typer.Exit
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.cli.options import warn
 from hpcgym.cli.show import Format, show_pairs, show_rows
 from hpcgym.errors import HpcgymError
 from hpcgym.text_table import Kind, duration
@@ -115,7 +116,7 @@ def list_scenarios(how: Format = "table") -> None:
         except HpcgymError as error:
             if name not in offered:
                 raise
-            typer.echo(f"hpcgym: warning: left out: {error}", err=True)
+            warn(f"left out: {error}")
             continue
         rows.append({"scenario": name, "episodes": one.episode.kind, "what_it_is": one.description})
     kinds: dict[str, Kind] = {"scenario": "name", "episodes": "word", "what_it_is": "prose"}

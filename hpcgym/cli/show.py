@@ -18,7 +18,9 @@ from hpcgym.text_table import (
     TextTable,
     duration,
     fixed,
+    json_text,
     machine_text,
+    printable,
     wrapped,
 )
 
@@ -78,13 +80,20 @@ def show(table: RenderableType) -> None:
 
 
 def show_frame(frame: pd.DataFrame, how: str) -> None:
-    """Print a frame for a program."""
-    typer.echo(machine_text(frame, how))
+    """Print a frame for a program; on a terminal without what would steer it."""
+    text = machine_text(frame, how)
+    typer.echo(printable(text, "\n") if sys.stdout.isatty() else text, color=True)  # as it is
+
+
+def echo(text: object, *, err: bool = False) -> None:
+    """Print a line, whatever names are in it; a report that is no text has as many as it has."""
+    lines = [text] if isinstance(text, str) else str(text).split("\n")
+    typer.echo("\n".join(map(printable, lines)), err=err)
 
 
 def say(text: object, how: str) -> None:
     """Print what is no table: beside one for a program, on standard error."""
-    typer.echo(text, err=how != "table")
+    echo(text, err=how != "table")
 
 
 def show_rows(
@@ -128,7 +137,7 @@ def show_pairs(pairs: Mapping[str, object], how: str = "table") -> None:
     elif how == "json":
         import json
 
-        typer.echo(json.dumps(known, indent=2, ensure_ascii=False, default=str))
+        typer.echo(json_text(json.dumps(known, indent=2, ensure_ascii=False, default=str)))
     else:
         import pandas as pd
 
@@ -141,9 +150,9 @@ def _show_aligned(pairs: Mapping[str, str]) -> None:
 
     printer, widest = console(), max(map(len, pairs), default=0)
     for key, value in pairs.items():
-        lines = wrapped(value, max(printer.width - widest - 2, 24))
+        lines = wrapped(printable(value, "\n"), max(printer.width - widest - 2, 24))
         for place, line in enumerate(lines):
-            name = Text((key if place == 0 else "").ljust(widest + 2), style="bold")
+            name = Text((printable(key) if place == 0 else "").ljust(widest + 2), style="bold")
             printer.print(name + Text(line, style="not bold"), no_wrap=True, overflow="ignore")
 
 

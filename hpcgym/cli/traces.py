@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli.options import log_at
-from hpcgym.cli.show import Format, say, show_frame, show_pairs, show_rows
+from hpcgym.cli.show import Format, echo, say, show_frame, show_pairs, show_rows
 from hpcgym.errors import TraceError
 from hpcgym.text_table import Kind
 
@@ -84,10 +84,10 @@ def download_traces(
 
     for known in [entry(name) for name in names]:
         path = download(known.name, unverified=unverified, mirror=mirror, folder=folder)
-        typer.echo(f"{known.name}: {path}")
+        echo(f"{known.name}: {path}")
         if known.acknowledge:
-            typer.echo(f"  please acknowledge: {known.acknowledge}")
-    typer.echo(f"Please {ARCHIVE_REQUEST}")
+            echo(f"  please acknowledge: {known.acknowledge}")
+    echo(f"Please {ARCHIVE_REQUEST}")
 
 
 @app.command("verify")

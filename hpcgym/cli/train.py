@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError, OutputError
 
 if TYPE_CHECKING:
@@ -105,11 +106,9 @@ def train_agent(
     """
     trained, card = train_and_write(**context.params, command=command_line(context))
     for done, ratio, _ in trained.history:
-        typer.echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
+        echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds
-    typer.echo(
-        f"{trained.seconds:.0f} s, {rate:.0f} steps/s, best {trained.ratio:.3f}; wrote {card}"
-    )
+    echo(f"{trained.seconds:.0f} s, {rate:.0f} steps/s, best {trained.ratio:.3f}; wrote {card}")
 
 
 def train_and_write(
@@ -172,9 +171,7 @@ def train_and_write(
                 trained = ppo.resume(folder, asked=asked, progress=True)
             else:
                 if resume:
-                    typer.echo(
-                        f"hpcgym: {folder}: has no checkpoint, so the training begins", err=True
-                    )
+                    echo(f"hpcgym: {folder}: has no checkpoint, so the training begins", err=True)
                 trained = ppo.train(
                     config,
                     playing,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from hpcgym.cli.comparison import results_folder, run_cache_in
+from hpcgym.cli.show import echo
 from hpcgym.cli.train import (
     Name,
     OnShelf,
@@ -115,9 +116,9 @@ def tune_agent(
             logs,
         )
         card = write_agent(agent, name, folder, training, force=replaced)
-    typer.echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
+    echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
     if shelf:
-        typer.echo(f"wrote {put_on_shelf(card, force=force)}")
+        echo(f"wrote {put_on_shelf(card, force=force)}")
 
 
 def chosen_trainer(name: str, given: dict[str, object]) -> Trainer:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import steps
 
@@ -39,7 +40,7 @@ def warm(
             done.result()
             work.advance()
     n_kept = len(list(CACHE_FOLDER.glob("*.kernel")))
-    typer.echo(f"{n_kept} compiled kernels are in {CACHE_FOLDER}")
+    echo(f"{n_kept} compiled kernels are in {CACHE_FOLDER}")
 
 
 def _fall_silent() -> None:

@@ -24,7 +24,7 @@ from hpcgym.evaluation.waits import (
     unpacked,
 )
 from hpcgym.output import writing
-from hpcgym.text_table import Column, TextTable, duration, fixed
+from hpcgym.text_table import Column, TextTable, csv_style, duration, fixed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -304,7 +304,7 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
     with writing(path, force=force) as file:
-        frame.to_csv(file, index=False, lineterminator="\n")
+        frame.to_csv(file, **csv_style(frame))
 
 
 def _kind_column(kinds: Mapping[str, str], ranked: Sequence[Summary]) -> Column:

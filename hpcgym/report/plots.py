@@ -16,6 +16,7 @@ from hpcgym.report.lines import draw_distribution, draw_usage
 from hpcgym.report.style import DPI, format_of, save
 from hpcgym.report.view import Labelled, View, label_of
 from hpcgym.schedule import Schedule
+from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,7 +70,7 @@ def plot_schedules(
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
     labelled = {label_of(schedules): schedules} if isinstance(schedules, Schedule) else schedules
-    labelled = {**labelled, **(against or {})}
+    labelled = {printable(key): one for key, one in {**labelled, **(against or {})}.items()}
     check_kind(kind, jobs)
     if path is not None:
         format_of(path)  # refuse before a long picture is drawn

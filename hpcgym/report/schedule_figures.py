@@ -25,6 +25,7 @@ from hpcgym.report.style import (
     write_title,
 )
 from hpcgym.schedule import Schedule
+from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -145,7 +146,8 @@ def _mark_groups(axes: Axes, machine: Machine) -> None:
         axes.axhline(end, color="black", linewidth=0.7)
     every = -(-len(sizes) // NAMED_GROUPS)
     names = [
-        f"{name or 'nodes'} ({size})" for name, size in zip(machine.group_names, sizes, strict=True)
+        f"{printable(name) or 'nodes'} ({size})"
+        for name, size in zip(machine.group_names, sizes, strict=True)
     ]
     axes.set_yticks((ends - sizes / 2)[::every], names[::every], fontsize=9)
     axes.tick_params(axis="y", length=0)
@@ -162,7 +164,8 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
         axes.bar(np.full(len(first), place), end - first, 0.7, first, color=colour, linewidth=0)
     axes.set_xlim(-0.5, len(machine.partitions) - 0.5)
     axes.set_ylim(machine.n_nodes, 0)
-    axes.set_xticks(range(len(machine.partitions)), machine.partition_names, rotation=90)
+    names = list(map(printable, machine.partition_names))
+    axes.set_xticks(range(len(names)), names, rotation=90)
     axes.tick_params(axis="x", labelsize=9, length=0, labeltop=True, labelbottom=False)
     axes.set_yticks([])
     axes.spines[:].set_visible(False)

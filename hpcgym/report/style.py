@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
 from hpcgym.output import writing
+from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -197,7 +198,7 @@ def blank_figure(width_in: float, height_in: float) -> Figure:
 
 def write_title(figure: Figure, title: str) -> None:
     """Write what a figure shows above it, to the left."""
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    figure.suptitle(printable(title), x=0.01, ha="left", fontsize=12, fontweight="bold")
 
 
 DURATIONS = (1, 10, _MINUTE, 10 * _MINUTE, _HOUR, 10 * _HOUR, 2 * _DAY, 14 * _DAY, 90 * _DAY)
@@ -233,6 +234,7 @@ def shortened(label: str, most: int = 34) -> str:
         >>> shortened("FCFS, backfill multi-queue:delay=2500", most=20)
         'FCFS, bac…delay=2500'
     """
+    label = printable(label)
     if len(label) <= most:
         return label
     return f"{label[: (most - 1) // 2]}…{label[-(most // 2) :]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hpcgym.errors import TraceError
+from hpcgym.text_table import printable
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.swf import FIELDS, SwfLog
 
@@ -59,7 +60,7 @@ class LogCheck:
     def __str__(self) -> str:
         """Lay the findings out for a person."""
         n_jobs, bad_lines = len(self.log), self.log.bad_lines
-        lines = [f"{self.log.name}: {n_jobs} jobs", ""]
+        lines = [f"{printable(self.log.name)}: {n_jobs} jobs", ""]
         lines.append(f"{'field':<21}{'known':>8}{'smallest':>14}{'largest':>14}")
         for field in self.fields:
             if field.known:

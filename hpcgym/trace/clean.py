@@ -18,6 +18,7 @@ from hpcgym.core.requests import Requests, refused
 from hpcgym.core.workload import NODE_COLUMNS, UNKNOWN_USER, Workload
 from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
+from hpcgym.text_table import printable
 from hpcgym.trace.swf import SwfLog, place_of
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
@@ -136,7 +137,7 @@ class CleaningReport:
     def __str__(self) -> str:
         """Lay the report out, one line per step that met a job; `cut_warning` is beside it."""
         lines = [
-            f"{self.name}: {self.jobs} of {self.records} jobs kept",
+            f"{printable(self.name)}: {self.jobs} of {self.records} jobs kept",
             f"  machine    {self.machine_processors} processors ({self.machine_source})",
             f"  time 0     {self.time_offset} s on the log's clock",
         ]
@@ -339,7 +340,8 @@ class _Table:
         for key in _WHOLE:
             values = log.records[key].to_numpy()
             if values.dtype.kind == "f":
-                whole = np.floor(values + 0.5)
+                whole = np.floor(values)
+                whole += values - whole >= 0.5  # values + 0.5 is rounded, where they are large
                 fractional |= whole != values
                 values = whole
             self.columns[key] = np.array(values, dtype=np.int64)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hpcgym.errors import TraceError
+from hpcgym.output import note_input, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -205,8 +206,6 @@ def write_swf(path: str | Path, log: SwfLog, *, force: bool = False) -> None:
     Raises:
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
-    from hpcgym.output import writing
-
     text = io.StringIO()
     for line in log.header:
         text.write(line + "\n")
@@ -293,6 +292,7 @@ def read_bytes(path: Path) -> bytes:
         TraceError: It cannot be read, is empty, or is named as packed but is not. Or it is damaged
             or ends early; the message then says in which line.
     """
+    note_input(path)
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -47,7 +47,7 @@ class Column(NamedTuple):
 
 
 NUMBERS = {
-    "job_id": Column(-LARGEST_NUMBER, None),
+    "job_id": Column(1 - LARGEST_NUMBER, None),
     "submit_time": Column(0, None, whole=False),
     "run_time": Column(-1, -1, whole=False),
     "requested_time": Column(-1, -1, whole=False),
@@ -61,7 +61,7 @@ NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
 COLUMNS = (*NUMBERS, *FLAGS, "partition", *NAMES)
 
-_TRUTH = {"true": True, "1": True, "false": False, "0": False, "": False}
+_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False, "": False}
 
 
 def read_log(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
@@ -98,6 +98,7 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     frame = frame[frame.notna().any(axis=1)]  # without blank lines
     lines = frame.index.to_numpy()
     columns, faults = _parsed(frame)
+    columns["processors"] = _processors(columns["chunks"], columns["cpus"], faults)
     bad_lines = tuple(BadLine(int(lines[row]), faults[row]) for row in sorted(faults))
     if bad_lines and on_bad_line == "raise":
         raise TraceError(_message(path, bad_lines, is_csv=is_csv))
@@ -122,7 +123,7 @@ def _as_log(
     """Lay columns out as a log, with what jobs ask of nodes beside it."""
     import pandas as pd
 
-    processors = columns["chunks"] * columns["cpus"]
+    processors = columns["processors"]
     known = {key: columns[key] for key in FIELDS if key in columns and key != "partition"}
     records = pd.DataFrame({key: known.get(key, np.full(len(processors), -1)) for key in FIELDS})
     records["requested_processors"] = processors
@@ -133,7 +134,7 @@ def _as_log(
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
-    """Read a CSV file; blank lines count, so that a row's line is known."""
+    """Read a CSV file as texts; blank lines count, so that a row's line is known."""
     import pandas as pd
 
     content = read_bytes(path)
@@ -142,10 +143,10 @@ def _read_csv(path: Path) -> pd.DataFrame:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             return pd.read_csv(
                 io.BytesIO(content),
+                dtype=str,
                 encoding="utf-8-sig",
                 index_col=False,
                 keep_default_na=False,
-                low_memory=False,
                 na_values=[""],
                 skip_blank_lines=False,
                 skipinitialspace=True,
@@ -175,7 +176,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
             f"{path}: reading Parquet needs pyarrow: pip install pyarrow; or write the table as CSV"
         ) from None
     try:
-        frame: pd.DataFrame = pyarrow.parquet.read_table(path).to_pandas()
+        table = pyarrow.parquet.read_table(path)
+        frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True)  # not as floats
     except OSError as error:
         reason = error.strerror or " ".join(str(error).split())
         raise TraceError(f"{path}: cannot be read: {reason}") from None
@@ -183,6 +185,10 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         # pandas' notes inside the file raise what Python's own parsers do
         reason = " ".join(str(error).split())
         raise TraceError(f"{path}: not a Parquet file: {reason}") from None
+    for column in table.schema:
+        if pyarrow.types.is_nested(column.type):
+            kind = f"cells of type {column.type}"
+            raise TraceError(f"{path}: {column.name} has {kind}; allowed: one value in each")
     return frame.reset_index(drop=True)
 
 
@@ -222,7 +228,8 @@ def _values(key: str, column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any
         return _truths(column)
     if key in NAMES:
         return _named(column)
-    return np.array(_texts(column), dtype=object), np.zeros(0, dtype=int), ""
+    codes, texts = _texts(column)
+    return np.array(texts, dtype=object)[codes], np.zeros(0, dtype=int), ""
 
 
 def _default(key: str, n: int) -> NDArray[Any]:
@@ -234,12 +241,23 @@ def _default(key: str, n: int) -> NDArray[Any]:
     return np.full(n, NUMBERS[key].default if key in NUMBERS else -1, dtype=np.int64)
 
 
+def _processors(
+    chunks: NDArray[np.int64], cpus: NDArray[np.int64], faults: dict[int, str]
+) -> NDArray[np.int64]:
+    """Return the cpus of all chunks of each job; note jobs with more than a log may hold."""
+    too_many = chunks > (LARGEST_NUMBER - 1) // np.maximum(cpus, 1)  # the product may not fit
+    for row in np.flatnonzero(too_many).tolist():
+        asked = f"chunks is {chunks[row]}, cpus is {cpus[row]}"
+        faults.setdefault(row, f"{asked}; allowed: less than {LARGEST_NUMBER} cpus in all chunks")
+    return np.where(too_many, 0, chunks) * cpus
+
+
 def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArray[Any], str]:
     """Return a column of numbers."""
     values = _floats(column)
     empty = _is_empty(column)
-    with np.errstate(invalid="ignore"):
-        good = (values >= kind.least) & (values <= LARGEST_NUMBER)
+    with np.errstate(invalid="ignore"):  # a whole number that is below as a float is exact
+        good = (values >= kind.least) & (values < LARGEST_NUMBER)
         if kind.whole:
             good &= np.floor(values) == values
     good |= empty & (kind.default is not None)
@@ -247,28 +265,26 @@ def _numbers(column: pd.Series[Any], kind: Column) -> tuple[NDArray[Any], NDArra
     if kind.whole or (np.floor(values) == values).all():
         values = values.astype(np.int64)
     what = "whole numbers" if kind.whole else "seconds"
-    allowed = f"{what} from {kind.least}" if kind.least > -LARGEST_NUMBER else what
-    return values, np.flatnonzero(~good), allowed
+    return values, np.flatnonzero(~good), f"{what} from {kind.least} to {LARGEST_NUMBER - 1}"
 
 
 def _truths(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
     """Return a column of true and false."""
-    texts = [text.casefold() for text in _texts(column)]
-    wrong = [row for row, text in enumerate(texts) if text not in _TRUTH]
-    values = np.array([_TRUTH.get(text, False) for text in texts], dtype=bool)
-    return values, np.array(wrong, dtype=int), "true, false, 1, 0"
+    codes, texts = _texts(column)
+    read = [_TRUTH.get(text.casefold()) for text in texts]
+    wrong = np.array([value is None for value in read])[codes]
+    return np.array(read, dtype=bool)[codes], np.flatnonzero(wrong), "true, false, 1, 0"
 
 
 def _named(column: pd.Series[Any]) -> tuple[NDArray[Any], NDArray[Any], str]:
     """Return a column of numbers, or of names, numbered from 1 by first appearance."""
-    import pandas as pd
-
     values, empty = _floats(column), _is_empty(column)
     if not (np.isnan(values) & ~empty).any():
         return _numbers(column, Column(-1, -1))
-    texts = column.where(~empty).map(_text, na_action="ignore")
-    codes = pd.factorize(texts)[0]
-    return np.where(codes < 0, -1, codes + 1), np.zeros(0, dtype=int), ""
+    codes, _ = _texts(column[~empty])
+    numbers = np.full(len(column), -1)
+    numbers[~empty] = codes + 1
+    return numbers, np.zeros(0, dtype=int), ""
 
 
 def _floats(column: pd.Series[Any]) -> NDArray[np.float64]:
@@ -278,7 +294,9 @@ def _floats(column: pd.Series[Any]) -> NDArray[np.float64]:
     if not pd.api.types.is_numeric_dtype(column.dtype):
         if pd.api.types.is_datetime64_any_dtype(column.dtype):
             return np.full(len(column), np.nan)
-        column = pd.to_numeric(column.astype(object), errors="coerce")
+        cells, distinct = pd.factorize(column, use_na_sentinel=False)  # texts are slow to read
+        numbers = pd.to_numeric(pd.Series(distinct, dtype=object), errors="coerce")
+        column = numbers.iloc[cells]
     values = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan))
     values[~np.isfinite(values)] = np.nan
     return values
@@ -289,14 +307,18 @@ def _is_empty(column: pd.Series[Any]) -> NDArray[np.bool_]:
     return np.array(column.isna(), dtype=bool)
 
 
-def _texts(column: pd.Series[Any]) -> list[str]:
-    """Return the cells as texts, "" where they are empty."""
-    pairs = zip(column, _is_empty(column), strict=True)
-    return ["" if empty else _text(value) for value, empty in pairs]
+def _texts(column: pd.Series[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Return the number of each cell's text, and the texts by number; empty cells have ""."""
+    import pandas as pd
+
+    cells, distinct = pd.factorize(column, use_na_sentinel=False)
+    texts = ["" if pd.isna(value) else _text(value) for value in distinct]
+    codes, kept = pd.factorize(np.array(texts, dtype=object))  # stripped, some are equal
+    return codes[cells], list(kept)
 
 
 def _text(value: object) -> str:
-    """Return a cell as a person wrote it: numbers beside empty cells have become floats."""
+    """Return a cell as a person wrote it; in Parquet whole numbers may be floats."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value).strip()

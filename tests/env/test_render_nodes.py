@@ -1,5 +1,6 @@
 """Pictures and texts of machines of nodes: what they show, and that it is what the kernels know."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import gymnasium
@@ -97,6 +98,15 @@ def small_frame(**changes) -> Frame:
         np.array([False, True]),
     )
     return Frame("made by hand", 16, 50, started, waiting, nodes=nodes._replace(**changes))
+
+
+def test_names_that_would_steer_a_terminal_are_shown_as_escapes():
+    name = "g\x1b[2J\n\0\u202e"
+    nodes = (NodeType(2, 4, group=name), NodeType(2, 4, gpus=1, memory_mb=8_000, group="right"))
+    machine = Machine(nodes, (Partition("all", "0-3"), Partition(name, "2-3", tier=1)))
+    frame = replace(small_frame(machine=machine), title=name)
+    assert all(line.isprintable() for line in ansi(frame).split("\n"))
+    assert rgb_array(frame).any()  # pygame refuses to draw NUL
 
 
 def crowded_frame(n_groups: int, n_partitions: int, n_waiting: int) -> Frame:

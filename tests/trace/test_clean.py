@@ -179,6 +179,12 @@ def test_repeated_ids_and_runs_beyond_the_request_are_reported(log_of_jobs):
     assert workload.run_time.tolist() == [99, 10]
 
 
+def test_large_whole_numbers_beside_decimals_are_not_rounded(log_of_jobs):
+    workload, report = clean(log_of_jobs({"id": 2.5}, {"id": 2**52 + 1}, {"id": 2**53 - 1}))
+    assert workload.job_id.tolist() == [3, 2**52 + 1, 2**53 - 1]
+    assert report.count("decimals") == 1
+
+
 def test_decimals_are_rounded_and_counted(log_of_jobs):
     workload, report = clean(log_of_jobs({"run": 10.5, "wait": 1.4}, {"run": 9.0}))
     assert workload.run_time.tolist() == [11, 9]

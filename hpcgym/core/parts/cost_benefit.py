@@ -214,6 +214,22 @@ def is_blocked_now(jobs: Jobs, sim: CostBenefitSim, job: int, held: int) -> bool
     return sim.capped > held and is_blocked(jobs, sim, job)
 
 
+@kernel
+def first_blocked(jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed: int) -> int:
+    """Return the first of the blocked jobs in the primary order, which are listed from place n on.
+
+    Return -1 if there is none. Writes their keys, unless they are kept or a decision has set them.
+    """
+    if primary != BASE_ORDER and sim.ordered == 0:
+        score_listed(jobs, sim, primary, sim.order_rule, listed, n)
+    first = -1
+    for place in range(n, listed):
+        job = sim.scratch[place]
+        if first < 0 or precedes(sim, primary, job, first):
+            first = job
+    return first
+
+
 @kernel(inlined=True)
 def start_unblocked(
     jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed: int, held: int

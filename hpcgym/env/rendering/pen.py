@@ -15,6 +15,7 @@ from gymnasium.error import DependencyNotInstalled
 from hpcgym.allocation import Interval
 from hpcgym.env.rendering.frame import TimeAxis
 from hpcgym.errors import ScenarioError
+from hpcgym.text_table import printable
 
 if TYPE_CHECKING:
     import pygame
@@ -148,7 +149,7 @@ class Pen:
         self, text: str, at: Point, color: Color = INK, size: int = 0, align: str = "left"
     ) -> int:
         """Write a line whose top left, centre or right is at a point; return its width."""
-        image = self._fonts[size or FONT].render(text, True, color)
+        image = self._fonts[size or FONT].render(printable(text), True, color)
         width = image.get_width()
         shift = {"left": 0, "centre": width // 2, "right": width}[align]
         self.surface.blit(image, (at[0] - shift, at[1]))
@@ -156,7 +157,7 @@ class Pen:
 
     def cut(self, text: str, width: int) -> str:
         """Return the start of a small text that is no wider than so many pixels."""
-        font = self._fonts[FONT_SMALL]
+        text, font = printable(text), self._fonts[FONT_SMALL]
         while text and font.size(text)[0] > width:
             text = text.removesuffix("..")[:-1] + ".."
             if text == "..":

@@ -22,6 +22,7 @@ from hpcgym.env.rendering.frame import (
     time_axis,
 )
 from hpcgym.env.rendering.rows import RowPlacement
+from hpcgym.text_table import printable
 
 TEXT_WIDTH = 100
 """Columns of the text."""
@@ -76,7 +77,7 @@ def ansi(frame: Frame, placement: Placement | RowPlacement | None = None) -> str
 
     labels = [""] * n_rows
     labels[0], labels[-1] = "1", str(frame.machine_processors)
-    lines = [frame.title, _state_line(frame), ""]
+    lines = [printable(frame.title), _state_line(frame), ""]
     for row in reversed(range(n_rows)):
         lines.append(f"{labels[row]:>{_MARGIN - 1}} " + "".join(cells[row]))
     lines.append(" " * _MARGIN + _tick_line(axis, n_columns))
@@ -92,7 +93,7 @@ def ansi(frame: Frame, placement: Placement | RowPlacement | None = None) -> str
 
 def _ansi_of_nodes(frame: Frame, nodes: NodesFrame) -> str:
     """Return a frame of a machine of nodes as text."""
-    lines = [frame.title, _state_line(frame), "", *_free_lines(nodes), ""]
+    lines = [printable(frame.title), _state_line(frame), "", *_free_lines(nodes), ""]
     lines += _heads_lines(frame, nodes) + _queue_lines(frame)
     return "\n".join(line.rstrip()[:TEXT_WIDTH] for line in lines) + "\n"
 
@@ -129,7 +130,7 @@ def _free_table(title: str, sets: Sequence[tuple[str, BoolArray]], nodes: NodesF
 def _free_row(name: str, cells: Iterable[str]) -> str:
     """Return a row of that table."""
     columns = zip(cells, _COLUMNS.values(), strict=True)
-    return f"{name[:12]:<12}" + "".join(f"{cell:>{width}}" for cell, width in columns)
+    return f"{printable(name)[:12]:<12}" + "".join(f"{cell:>{width}}" for cell, width in columns)
 
 
 def totals_of(nodes: NodesFrame, members: BoolArray) -> tuple[list[int], list[int]]:
@@ -166,7 +167,7 @@ def _heads_lines(frame: Frame, nodes: NodesFrame) -> list[str]:
         return ["head: none, no job is held back"]
     lines = []
     for head in nodes.heads[:3]:
-        name = nodes.machine.partition_names[head.partition][:20]
+        name = printable(nodes.machine.partition_names[head.partition])[:20]
         lines.append(
             f"head: job {head.job_id} of {name}; reserved in "
             f"{duration(head.shadow_time - frame.now)}, {clock(head.shadow_time)}"
@@ -262,7 +263,7 @@ def chunks_of(frame: Frame, row: int) -> str:
 def partition_of(frame: Frame, row: int) -> str:
     """Return the name of the partition that a waiting job asks for."""
     assert frame.nodes is not None
-    return frame.nodes.machine.partition_names[int(frame.nodes.partition[row])]
+    return printable(frame.nodes.machine.partition_names[int(frame.nodes.partition[row])])
 
 
 def _letter(job: int) -> str:

@@ -1,8 +1,8 @@
 """Rewards: how the agent is paid for what waiting costs, alone or paired with a baseline.
 
-`hpcgym.core.parts.waiting_cost` adds the cost up. A step pays the cost since the last one. The forms that
-pay as the cost accrues, at starts or at the end have one sum. The others compare the final cost
-with the baseline's.
+`hpcgym.core.parts.waiting_cost` adds the cost up. A step pays the cost since the last one. The
+forms that pay as the cost accrues, at starts or at the end have one sum. The others compare the
+final cost with the baseline's.
 
 Source: Specification, section 10, "Reward identity" and "Paired reward".
 """
