@@ -227,7 +227,10 @@ class _Run:
             self.n_saved = model.num_timesteps
         callback = self.callback
         try:
-            with shown(asked), steps(config.steps, "PPO", "decisions") as callback.work:
+            with (
+                shown(asked),
+                steps(1, "training", count=callback.done, told=callback.told) as callback.work,
+            ):
                 self._learn()
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self._what_is_kept()) from None

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcgym import progress
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card_writer import write_agent
 from hpcgym.agent.network import NetworkAgent
@@ -278,15 +279,40 @@ def test_a_training_ended_between_validations_goes_on_to_the_bit(
     assert same_weights(gone_on.agent, whole.agent)
 
 
-@pytest.mark.parametrize(("steps", "minutes", "share"), [(10**9, 1.0, 50), (2_560, 10.0, 10)])
-def test_the_bar_shows_the_share_of_the_nearer_limit(
-    steps: int, minutes: float, share: float
+@pytest.mark.parametrize(
+    ("steps", "minutes", "share", "told"),
+    [
+        (10**9, 1.0, 50, "0:30 of 1:00"),
+        (2_560, 10.0, 10, "256 of 2,560 decisions, 0:30"),
+        (2_560, 0.0, 10, "256 of 2,560 decisions, 0:30"),
+    ],
+)
+def test_progress_shows_the_nearer_limit_and_validation_at_the_start_and_now(
+    steps: int, minutes: float, share: float, told: str
 ) -> None:
     config = ppo.preset("order", **SMALL | {"steps": steps, "minutes": minutes})
     callback = callbacks.ValidationCallback(config, None, lambda: None)
     callback.set_state(callback.state() | {"seconds": 30.0, "_n_rollouts": 1})
     callback._on_rollout_end()
-    assert 100 * callback.work.share(0.0) == pytest.approx(share, rel=0.01)
+    assert 100 * callback.done() == pytest.approx(share, rel=0.01)
+    assert callback.told() == told
+    callback.history.append((0, 0.9404, -0.1))
+    assert callback.told() == f"{told}, start 0.940 (SAF = 1)"
+    callback.history += [(128, 1.2, 0.1), (256, 0.97, 0.0)]
+    assert callback.told() == f"{told}, start 0.940, now 0.970 (SAF = 1)"
+
+
+def test_lines_of_a_training_by_the_clock_name_no_number_of_decisions(
+    validation: list[Episodes], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("LINE_S", "TICK_S"):
+        monkeypatch.setattr(progress, name, 0.001)
+    config = ppo.preset("order", **SMALL | {"steps": 10**9, "minutes": 0.02, "patience": 0})
+    ppo.train(config, validation, validation=validation, progress=True)
+    said = capfd.readouterr().err
+    line = r"hpcgym: training: 0:0\d of 0:01, start 1\.000, now \d\.\d{3} \(SAF = 1\)\n"
+    assert re.search(line, said)
+    assert "decisions" not in said
 
 
 def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:
