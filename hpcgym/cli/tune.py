@@ -116,6 +116,11 @@ def tune_agent(
         )
         card = write_agent(agent, name, folder, training, force=replaced)
     typer.echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
+    if agent.ended_at_start:
+        typer.echo(
+            f"{name} ended where it began: no other vector that was tried was better on the "
+            "training weeks. Try more --evaluations, or other weeks"
+        )
     if shelf:
         typer.echo(f"wrote {put_on_shelf(card, force=force)}")
 

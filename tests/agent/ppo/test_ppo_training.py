@@ -31,6 +31,7 @@ from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec
 torch = pytest.importorskip("torch")
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
+validations = pytest.importorskip("hpcgym.agent.ppo.validation")
 callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
 behaviour_cloning = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
@@ -77,6 +78,9 @@ WINDOWS = Scenario(
     scheduler=SchedulerSpec(policy="SAF"),
 )
 GROWING = Augmentation(window=(3_600, 43_200), growing=True)
+
+
+CONTROLS = {"action": "controls", "backfill": "cost-benefit:cap=0.97,overdue=open"}
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +153,7 @@ def test_every_action_trains_from_saf_and_writes_a_card(
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
     made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # evaluated elsewhere
     card = load_card(str(write_agent(trained, "NET", tmp_path, made)))
-    assert card.training == made
+    assert card.training == replace(made, ended_at_start=trained.ended_at_start)
     agent = card.agent
     assert same_weights(agent.agent, trained.agent)
     frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
@@ -349,6 +353,64 @@ def test_a_training_gives_its_best_average_or_its_last(
     assert same_weights(last.agent, last.last)
     assert not same_weights(best.agent, last.agent)
     assert last.ratio == last.history[-1][1] > best.ratio
+
+
+@pytest.mark.parametrize(
+    ("ratios", "given_at", "found"),
+    [
+        ((1.1, 1.3, 1.1, 1.2), 0, "1.100 times SAF's sum, the best later network 1.100"),
+        ((1.1, 1.3, 0.9, 1.2), 256, "0.900 times SAF's sum, at its start 1.100"),
+    ],
+)
+def test_a_training_tells_whether_it_gives_the_network_it_began_with(
+    ratios: tuple[float, ...],
+    given_at: int,
+    found: str,
+    training: list[Episodes],
+    validation: list[Episodes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = iter(ratios)
+    score = validations.Score(1.0, 0.0, 1.0)
+    monkeypatch.setattr(
+        validations.Validation, "score", lambda *_: score._replace(ratio=next(told))
+    )
+    config = ppo.preset("order", **SMALL | {"steps": 384})
+    trained = ppo.train(config, training, validation=validation)
+    is_start = given_at == 0
+    assert (trained.given_at, trained.ended_at_start) == (given_at, is_start)
+    assert trained.agent.weights["output.weight"].any() != is_start
+    assert trained.named("NET").ended_at_start == is_start
+    assert (trained.start, trained.found) == ("SAF among the 16 jobs it sees", found)
+    made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")
+    card = load_card(str(write_agent(trained, "NET", tmp_path, made)))
+    assert card.training == replace(made, ended_at_start=is_start)
+    begun = "decides as SAF among the 16 jobs it sees: 384 decisions of PPO gave nothing better"
+    assert (begun in card.description) == is_start
+    assert ("trained by PPO on 384 decisions" in card.description) != is_start
+    assert card.description.endswith(f"On the weeks kept for validation it had {found}.")
+    last = ppo.preset("order", **SMALL | {"steps": 128, "gives": "last"})
+    told = iter(ratios)
+    assert not ppo.train(last, training, validation=validation).ended_at_start
+
+
+@pytest.mark.parametrize(
+    ("changes", "start"),
+    [
+        ({"start": "smith-urgent"}, "SMITH-URGENT among the 16 jobs it sees"),
+        (CONTROLS, "the numbers of the mode"),
+        ({"residual": False}, "its first network"),
+        ({"clone_updates": 1}, "its first network"),
+    ],
+)
+def test_a_training_of_no_time_ends_where_it_began(
+    changes: dict[str, Any], start: str, training: list[Episodes], validation: list[Episodes]
+) -> None:
+    config = ppo.preset(**{"action": "order"} | SMALL | {"minutes": 1e-6} | changes)
+    trained = ppo.train(config, training, validation=validation)
+    assert (trained.ended_at_start, trained.start) == (True, start)
+    assert trained.found.endswith("times SAF's sum, and no later network was")
 
 
 def test_training_stops_when_validation_gets_no_better(
