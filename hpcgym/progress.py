@@ -45,6 +45,7 @@ class Steps:
         notice: Printed soon where there is no terminal; "" = nothing.
         count: Returns how many are done, parts of steps included; None = those advanced.
         shares: What other processes have done of the last steps, as of `sent`.
+        told: Returns how far the work is, in place of a share and a clock.
         n_done: How many were advanced.
     """
 
@@ -54,6 +55,7 @@ class Steps:
     notice: str = ""
     count: Callable[[], float] | None = None
     shares: Sequence[float] | None = None
+    told: Callable[[], str] | None = None
     n_done: float = 0.0
     begun: float = field(default_factory=time.monotonic)
     samples: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=600))
@@ -80,15 +82,17 @@ class Steps:
             >>> Steps(23, unit="trainings", begun=time.monotonic() - 61).text(0.5)
             '50 % of 23 trainings, 1:01'
         """
+        if self.told is not None:
+            return self.told()
         now = time.monotonic()
         if not self.samples or now - self.samples[-1][0] >= 1:
             self.samples.append((now, share))
         (first, before), (last, after) = self.samples[0], self.samples[-1]
         of_all = f" of {self.total:,.0f} {self.unit}" if self.unit else ""
         done = f"{100 * share:.0f} %{of_all}, " if self.unit or share else ""
-        told = done + _clock(now - self.begun)
+        told = done + clock(now - self.begun)
         if last - first > 2 and after > before + 0.002 and share < 0.99:
-            told += f", {_clock((1 - share) * (last - first) / (after - before))} left"
+            told += f", {clock((1 - share) * (last - first) / (after - before))} left"
         if self.shares is not None and min(self.shares, default=0.0) < 0:
             told += f", compiling kernels: {-min(self.shares):.0%}"
         return told
@@ -110,6 +114,7 @@ def steps(
     notice: str = "",
     count: Callable[[], float] | None = None,
     shares: Sequence[float] | None = None,
+    told: Callable[[], str] | None = None,
 ) -> Iterator[Steps]:
     """Say what is being done, and yield what is told of each step that is done.
 
@@ -120,7 +125,7 @@ def steps(
         >>> with shown(), steps(2, "two weeks", "weeks") as work:
         ...     work.advance()
     """
-    own = Steps(total, name, unit, notice, count, shares)
+    own = Steps(total, name, unit, notice, count, shares, told)
     if _display is None:
         yield own
         return
@@ -164,7 +169,7 @@ def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
         _display = None
 
 
-def _clock(seconds: float) -> str:
+def clock(seconds: float) -> str:
     """Format a duration as minutes or hours with two digits each."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)

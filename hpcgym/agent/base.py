@@ -50,7 +50,8 @@ class NamedAgent:
         env_keywords: Keywords of `HPCBatch-v0` that it needs, such as its kind of action. The
             others are the scenario's or the environment's defaults.
         training: What it was trained on, if its card says so; it is never evaluated there.
-        steps: Decisions it has learned from, where its trainer counts them.
+        steps: Decisions of its training, where its trainer counts them.
+        ended_at_start: Whether nothing that its training tried was better than what it began with.
 
     Example:
         >>> from hpcgym.agent.rule import RuleAgent
@@ -63,6 +64,7 @@ class NamedAgent:
     env_keywords: Mapping[str, Any] = field(default_factory=dict)
     training: Training | None = None
     steps: int | None = None
+    ended_at_start: bool = field(default=False, compare=False, repr=False)
 
     def predict(
         self,

@@ -12,6 +12,9 @@ evaluated on these weeks or on weeks adjacent to them:
     commit = "863cff6"
     command = "hpcgym train --scenario kth-sp2-weeks"
     logs = { kth-sp2-weeks = "<sha256 of the log's text>" }
+
+`ended_at_start = true` is added where nothing that the training tried was better than what it began
+with, so that the agent decides as that does.
 """
 
 from __future__ import annotations
@@ -184,7 +187,8 @@ def _training_of(table: object) -> Training:
     _check_type("training", table, dict)
     assert isinstance(table, dict)
     types = {"weeks": dict, "seed": int, "seconds": float, "commit": str, "command": str}
-    _check_keys("training", table, needed=list(types), allowed=[*types, "logs"])
+    _check_keys("training", table, needed=list(types), allowed=[*types, "logs", "ended_at_start"])
+    _check_type("training.ended_at_start", table.get("ended_at_start", False), bool)
     _check_type("training.logs", table.get("logs", {}), dict)
     for scenario, digest in table.get("logs", {}).items():
         _check_type(f"training.logs.{scenario}", digest, str)
@@ -218,7 +222,13 @@ def _check_keys(
 def _check_type(key: str, value: object, wanted: type) -> None:
     """Refuse a value of another type."""
     if type(value) is not wanted:
-        words = {str: "a text", int: "a whole number", float: "a number", dict: "a table"}
+        words = {
+            str: "a text",
+            bool: "true or false",
+            int: "a whole number",
+            float: "a number",
+            dict: "a table",
+        }
         raise CardError(f"{key} must be {words.get(wanted, 'a list')}, got {value!r}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +70,9 @@ def write_agent(
     """
     path = Path(folder) / f"{name.casefold()}.toml"
     stated = _stated(agent, path.stem, " and ".join(training.weeks))
+    training = replace(training, ended_at_start=agent.ended_at_start)
+    if training.ended_at_start and isinstance(agent, RuleAgent | NamedAgent):
+        stated.texts["description"] += " Nothing that was tried was better than this, its start."
     if isinstance(agent, RuleAgent):
         if agent.policy.network is not None:
             write_run_time_network(agent.policy.network, path.with_suffix(".npz"), force=force)
@@ -153,7 +157,8 @@ def training_table(training: Training) -> dict[str, Any]:
     """Return how an agent was trained as a card's table, its seconds to a tenth."""
     weeks = {name: number_ranges(numbers) for name, numbers in training.weeks.items()}
     table = vars(training) | {"weeks": weeks, "seconds": round(training.seconds, 1)}
-    return {key: value for key, value in table.items() if value or key != "logs"}
+    usual = {"logs": {}, "ended_at_start": False}
+    return {key: value for key, value in table.items() if value != usual.get(key)}
 
 
 def _refuse_for_shelf(name: str, folder: Path) -> None:
@@ -259,22 +264,26 @@ def _index(policy: Policy, stem: str, logs: str) -> _Stated:
 
 def _network(trained: Trained, stem: str, logs: str) -> _Stated:
     """Describe a network that was trained by PPO."""
-    config, start = trained.config, trained.config.start.upper()
-    if config.action == "controls":
-        start = "the numbers of the mode"
-    tie = (
-        f"corrects {start} by a bounded amount"
-        if config.residual
-        else f"does not start from {start}"
+    config, title = trained.config, f"trained on {logs}"
+    rule = "the numbers of the mode" if config.action == "controls" else config.start.upper()
+    tie = f"corrects {rule} by a bounded amount" if config.residual else f"does not start as {rule}"
+    made = (
+        f"{tie}, trained by PPO on {trained.steps} decisions. It was the {config.gives} of its "
+        f"training, after {trained.given_at} decisions"
     )
+    if trained.ended_at_start:
+        title = f"as its training on {logs} began"
+        made = (
+            f"decides as {trained.start}: {trained.steps} decisions of PPO gave nothing better, so "
+            "its training ended where it began"
+        )
     return _Stated(
         {
-            "title": f"Network that {KIND_OF_ACTION[config.action]}, trained on {logs}",
+            "title": f"Network that {KIND_OF_ACTION[config.action]}, {title}",
             "kind": "network",
             "source": "Schulman et al. 2017, Proximal policy optimization algorithms; hpcgym",
-            "description": f"A {config.network} network that {tie}, trained by PPO on "
-            f"{trained.steps} decisions. It was the {config.gives} of its training, on the weeks "
-            f"kept for validation at {trained.ratio:.3f} times SAF's sum.",
+            "description": f"A {config.network} network that {made}. On the weeks kept for "
+            f"validation it had {trained.found}.",
         },
         {
             "weights": f"{stem}.npz",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,8 @@ class RuleAgent:
         name: What tables call it.
         policy: The policy it chooses.
         policies: What the environment offers to choose from, `policy` among them.
-        training: As of `NamedAgent`.
+        training: As of `NamedAgent`, as the next.
+        ended_at_start: Whether it is what a search began at.
 
     Raises:
         PolicyError: An unknown policy, backfilling mode or predictor.
@@ -50,6 +51,7 @@ class RuleAgent:
     estimates: str | None
     correction: str | None
     training: Training | None
+    ended_at_start: bool = field(default=False, compare=False, repr=False)
 
     def __init__(
         self,
@@ -62,6 +64,7 @@ class RuleAgent:
         correction: str | None = None,
         name: str | None = None,
         training: Training | None = None,
+        ended_at_start: bool = False,
     ) -> None:
         chosen = as_policy(policy)
         offered = (chosen,) if policies is None else tuple(map(as_policy, policies))
@@ -78,6 +81,7 @@ class RuleAgent:
         object.__setattr__(self, "estimates", estimates)
         object.__setattr__(self, "correction", correction)
         object.__setattr__(self, "training", training)
+        object.__setattr__(self, "ended_at_start", ended_at_start)
         self.settings(SchedulerSettings())
 
     @property

@@ -15,7 +15,7 @@ The first weight of an index stays 1, since an index times a number is the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -146,13 +146,18 @@ class SearchTrainer:
                 found = self.search(episodes, generator, network)
             else:
                 found = self.search(episodes, generator, network, kept)
+        agent: RuleAgent | NamedAgent
         if self.searched == "features":
-            return weights_agent(found, episodes, name=self.name)
-        if self.searched == "controls":
+            agent = weights_agent(found, episodes, name=self.name)
+        elif self.searched == "controls":
             controls = ConstantAction(tuple(np.clip(found, -1, 1).tolist()))
             keywords = {"action": "controls", "backfill": self.backfill}
-            return NamedAgent(self.name, controls, keywords)
-        return RuleAgent(self._policy(found, network), name=self.name)
+            agent = NamedAgent(self.name, controls, keywords)
+        else:
+            agent = RuleAgent(self._policy(found, network), name=self.name)
+        is_pure = self.gives == "best" and np.count_nonzero(found) == 1
+        is_still = not self.network and np.array_equal(found, self._start())
+        return replace(agent, ended_at_start=bool(is_pure or is_still))
 
     def search(
         self,

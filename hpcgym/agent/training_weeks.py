@@ -33,6 +33,8 @@ class Training:
         command: What made it.
         logs: sha256 of the uncompressed text of the log behind each scenario, where the log was at
             hand. It identifies the log where the scenario is unknown.
+        ended_at_start: Whether the agent is what the training began with, since nothing that was
+            tried was better.
     """
 
     weeks: Mapping[str, tuple[int, ...]]
@@ -41,6 +43,7 @@ class Training:
     commit: str
     command: str
     logs: Mapping[str, str] = field(default_factory=dict)
+    ended_at_start: bool = False
 
 
 def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:

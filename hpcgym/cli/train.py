@@ -109,6 +109,14 @@ def train_agent(
         echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds
     echo(f"{trained.seconds:.0f} s, {rate:.0f} steps/s, best {trained.ratio:.3f}; wrote {card}")
+    if trained.ended_at_start:
+        is_stale = 0 < trained.config.patience < len(trained.history)
+        longer = "--minutes or --steps" + (", --set patience=0" if is_stale else "")
+        echo(
+            f"{context.params['name']} ended where it began, as {trained.start}: {trained.steps:,} "
+            "decisions of PPO gave nothing better. On the validation weeks it has "
+            f"{trained.found}. Try more {longer}, a higher --set learning_rate, or other weeks"
+        )
 
 
 def train_and_write(

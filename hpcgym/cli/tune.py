@@ -117,6 +117,11 @@ def tune_agent(
         )
         card = write_agent(agent, name, folder, training, force=replaced)
     echo(f"{name}: {training.seconds:.0f} s; wrote {card}")
+    if agent.ended_at_start:
+        echo(
+            f"{name} ended where it began: no other vector that was tried was better on the "
+            "training weeks. Try more --evaluations, or other weeks"
+        )
     if shelf:
         echo(f"wrote {put_on_shelf(card, force=force)}")
 

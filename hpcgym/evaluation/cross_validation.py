@@ -232,7 +232,7 @@ def _within_blocks(
 
 _TRAINING_COLUMNS = (
     *("agent", "scenario", "fold", "seed", "test_weeks", "training_weeks", "left_out_weeks"),
-    *("seconds", "steps", "made"),
+    *("seconds", "ended_at_start", "steps", "made"),
 )
 """Columns of `CrossValidationResult.trainings`."""
 

@@ -196,6 +196,7 @@ class CrossValidationPlan:
             "training_weeks": number_ranges(runs.fold.training),
             "left_out_weeks": number_ranges(runs.fold.left_out),
             "seconds": round(trained.seconds, 3),
+            "ended_at_start": trained.agent.ended_at_start,
             "steps": trained.agent.steps if isinstance(trained.agent, NamedAgent) else None,
             "made": trained.agent.policy.name if isinstance(trained.agent, RuleAgent) else "",
         }

@@ -62,7 +62,8 @@ class CrossValidationResult:
             `seed` of agents that were trained.
         trainings: One row per training and log: `agent`, `scenario`, `fold`, `seed`, `test_weeks`,
             `training_weeks`, `left_out_weeks`; `seconds` and `steps` of the training on all logs,
-            steps where they are counted; and `made`, the rule that was trained, where it is one.
+            steps where they are counted; `ended_at_start`, whether nothing it tried was better than
+            what it began with; and `made`, the rule that was trained, where it is one.
         kinds: Whether a scheduler could be each agent.
     """
 
@@ -97,6 +98,16 @@ class CrossValidationResult:
             agent: tuple(np.exp(np.mean(np.log([found[agent] for found in by_log]), axis=0)))
             for agent in by_log[0]
         }
+
+    @cached_property
+    def _ended(self) -> dict[str, str]:
+        """How many trainings of each agent ended where they began, in words; "" = none."""
+        once = self.trainings.drop_duplicates(["agent", "fold", "seed"])
+        found = {}
+        for agent, ended in once.groupby("agent")["ended_at_start"]:
+            told = f"; {ended.sum()} of {len(ended)} trainings ended where they began"
+            found[str(agent)] = told if ended.any() else ""
+        return found
 
     def seed_ratios_on(self, evaluation: Evaluation) -> dict[str, tuple[float, ...]]:
         """Return the ratios to the baseline of each agent's training seeds on one log."""
@@ -153,10 +164,10 @@ class CrossValidationResult:
 
         tables = []
         for one in self.evaluations:
-            notes = _notes(self.kinds, self.seed_ratios_on(one))
+            notes = _notes(self.kinds, self.seed_ratios_on(one), self._ended)
             tables += [one.table(kinds=self.kinds, notes=notes), one.waits_table()]
         if self.aggregates:
-            notes = _notes(self.kinds, self.seed_ratios)
+            notes = _notes(self.kinds, self.seed_ratios, self._ended)
             tables += aggregate_tables(self.evaluations, self.aggregates, self.kinds, notes)
         return Group(*(part for table in tables for part in (table, "")))
 
@@ -180,11 +191,17 @@ class CrossValidationResult:
         }
 
 
-def _notes(kinds: Mapping[str, Kind], seed_ratios: Mapping[str, tuple[float, ...]]) -> list[str]:
+def _notes(
+    kinds: Mapping[str, Kind],
+    seed_ratios: Mapping[str, tuple[float, ...]],
+    ended: Mapping[str, str],
+) -> list[str]:
     """Return the lines below a table."""
     shown = [text for kind, text in _MEANING.items() if kind in kinds.values()]
     notes = ["; ".join(shown)] if shown else []
     for agent, ratios in seed_ratios.items():
         by_seed = ", ".join(f"{ratio:.3f}" for ratio in ratios)
-        notes.append(f"{agent}: trained without the block; ratio by training seed {by_seed}")
+        notes.append(
+            f"{agent}: trained without the block; ratio by training seed {by_seed}{ended[agent]}"
+        )
     return notes

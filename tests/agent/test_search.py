@@ -154,6 +154,29 @@ def test_feature_weights_of_several_logs_are_written_and_played_in_unit_scale(
 
 
 @pytest.mark.parametrize(
+    ("trainer", "evaluations", "is_start"),
+    [
+        ("weights", 12, True),  # the twelve pure policies, and no more
+        ("weights", 60, False),
+        ("tuned-history", 0, True),
+        ("tuned-history", 13, False),
+        ("tuned-controls", 0, True),
+        ("network", 0, False),  # its network was fitted
+    ],
+)
+def test_a_search_that_ends_where_it_began_says_so_and_so_does_its_card(
+    trainer, evaluations, is_start, tmp_path
+):
+    options = ["--scenario", "synthetic-256-weeks", "--weeks", "1-2", "--output", tmp_path]
+    printed = tune(*options, "--trainer", trainer, "--evaluations", evaluations)
+    said = "TUNED ended where it began: no other vector that was tried was better"
+    assert (said in printed) == is_start
+    card = load_card(str(tmp_path / "tuned.toml"))
+    assert card.training.ended_at_start == is_start
+    assert card.description.endswith("better than this, its start.") == is_start
+
+
+@pytest.mark.parametrize(
     ("old", "new", "said"),
     [
         ("[\n    0.5,", "[", "weights must be 6"),

@@ -68,6 +68,8 @@ def test_card_says_what_its_agent_was_trained_on(card_path: Path) -> None:
         (TABLE, "\n[[training]]\n", "training must be a table"),
         ("seed = 2", "seed = 2\nlogs = 3", "training.logs must be a table, got 3"),
         ("seed = 2", "seed = 2\nlogs = { a = 3 }", "training.logs.a must be a text, got 3"),
+        ("seed = 2", "seed = 2\nended_at_start = 3", "must be true or false, got 3"),
+        ("seed = 2", "seed = 2\nended_at_strat = true", "did you mean 'ended_at_start'"),
     ],
 )
 def test_training_that_is_not_understood_is_refused(

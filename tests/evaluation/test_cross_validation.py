@@ -60,7 +60,8 @@ class Counting:
 
     def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
         saf = ConstantAction((0.0, 0.0, 0.0, 0.0, 0.0, 1.0))
-        return NamedAgent("whatever", saf, {"action": "weights"}, steps=100 + seed)
+        keywords, at_start = {"action": "weights"}, seed == 0
+        return NamedAgent("whatever", saf, keywords, steps=100 + seed, ended_at_start=at_start)
 
 
 def arrays_reached(root: object) -> Iterator[np.ndarray]:
@@ -236,6 +237,25 @@ def test_trainings_say_how_many_steps_an_agent_has_learned_from(marked_weeks: Ep
     quick |= {"baselines": [], "progress": False}
     steps = cross_validate([Counting(), Spy([])], marked_weeks, **quick).trainings["steps"]
     assert steps.tolist() == [100, 101, pd.NA, pd.NA]
+
+
+def test_trainings_say_which_of_them_ended_where_they_began(
+    marked_weeks: Episodes, tmp_path: Path
+) -> None:
+    from rich.console import Console
+
+    quick: dict[str, Any] = {"folds": 4, "seeds": 2, "jitter": 0, "replicas": 0}
+    quick |= {"baselines": [], "progress": False, "resume": tmp_path / "cache.jsonl"}
+    for _ in range(2):  # the second finds the trainings in the file
+        found = cross_validate([Counting(), Spy([])], marked_weeks, **quick)
+        ended = found.trainings.groupby("agent")["ended_at_start"].sum()
+        assert ended.to_dict() == {"counting": 4, "spy": 0}
+        console = Console(width=120)
+        with console.capture() as captured:
+            console.print(found.table())
+        (counted, spied) = re.findall(r"\w+: trained without.*", captured.get())
+        assert counted.rstrip().endswith("; 4 of 8 trainings ended where they began")
+        assert "ended" not in spied
 
 
 def test_printed_table_names_kinds_and_seeds(table: CrossValidationResult) -> None:

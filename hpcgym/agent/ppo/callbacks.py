@@ -13,7 +13,7 @@ from hpcgym.agent.network import NetworkAgent, Weights
 from hpcgym.agent.ppo.build import grow_windows
 from hpcgym.agent.ppo.config import PPOConfig
 from hpcgym.agent.ppo.validation import Validation
-from hpcgym.progress import Steps
+from hpcgym.progress import Steps, clock
 
 
 class ValidationCallback(BaseCallback):
@@ -49,7 +49,7 @@ class ValidationCallback(BaseCallback):
         self.best_ratio = np.inf
         self.history: list[tuple[int, float, float]] = []
         self.seconds = 0.0
-        self.work = Steps(config.steps, "PPO", "decisions")
+        self.work = Steps(1, "training")
         self._since = time.perf_counter()
         self._n_rollouts, self._stale = 0, 0
         self._validated, self._averaged, self._logged = -1, -1, -1
@@ -74,7 +74,7 @@ class ValidationCallback(BaseCallback):
     def _on_rollout_start(self) -> None:
         """Average; grow windows; validate and save when due; log; decide whether to stop."""
         self._add_network()
-        if grow_windows(self.model, self._config, self._done):
+        if grow_windows(self.model, self._config, self.done()):
             self._returns[:] = 0.0
         if self._is_due:
             self._validate()
@@ -100,7 +100,6 @@ class ValidationCallback(BaseCallback):
     def _on_rollout_end(self) -> None:
         """Count the rollout."""
         self._n_rollouts += 1
-        self.work.n_done = self._config.steps * self._done
 
     def _on_training_end(self) -> None:
         """Save what a longer training would go on from; validate the last average, too."""
@@ -148,7 +147,6 @@ class ValidationCallback(BaseCallback):
             self.best, self.best_ratio, self._stale = agent.weights, score.ratio, 0
         for key, value in score._asdict().items():
             self.logger.record(f"validation/{_SHOWN.get(key, key)}", value)
-        self.work.name = f"PPO, ratio to SAF {score.ratio:.3f}, best {self.best_ratio:.3f}"
 
     @property
     def _is_due(self) -> bool:
@@ -160,12 +158,32 @@ class ValidationCallback(BaseCallback):
         """Return whether the last checkpoint took little enough of the time since then."""
         return time.perf_counter() - self._saved >= self._saving / SAVING
 
+    def done(self) -> float:
+        """Return the share of the training that is done, by decisions or by time."""
+        return max(self._n_steps / self._config.steps, self._elapsed / self._allotted)
+
+    def told(self) -> str:
+        """Return how far it is towards the limit that is nearer, and what validation has found."""
+        told = clock(self._elapsed)
+        if self._n_steps / self._config.steps >= self._elapsed / self._allotted:
+            told = f"{self._n_steps:,} of {self._config.steps:,} decisions, {told}"
+        else:
+            told += f" of {clock(self._allotted)}"
+        if self.history:
+            told += f", start {self.history[0][1]:.3f}"
+        if len(self.history) > 1:
+            told += f", now {self.history[-1][1]:.3f}"
+        return f"{told} (SAF = 1)" if self.history else told
+
     @property
-    def _done(self) -> float:
-        """Return the share of the training that is done, by steps or by time."""
-        self._take_time()
-        by_time = self.seconds / (60 * self._config.minutes) if self._config.minutes > 0 else 0.0
-        return max(self._n_steps / self._config.steps, by_time)
+    def _allotted(self) -> float:
+        """Return the time after which the training ends, s."""
+        return 60 * self._config.minutes or np.inf
+
+    @property
+    def _elapsed(self) -> float:
+        """Return the time that has passed, s; unlike `_take_time` for any thread."""
+        return self.seconds + time.perf_counter() - self._since
 
     @property
     def _n_steps(self) -> int:

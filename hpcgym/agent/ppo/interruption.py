@@ -24,7 +24,7 @@ def interruptions_wait(callback: ValidationCallback) -> Iterator[None]:
         if callback.is_interrupted:
             raise KeyboardInterrupt
         callback.is_interrupted = True
-        callback.work.name = "PPO, stops after this rollout, at once if interrupted again"
+        callback.work.name = "training, stops after this rollout, at once if interrupted again"
 
     is_main = threading.current_thread() is threading.main_thread()
     before = {one: signal.getsignal(one) for one in SIGNALS if is_main}

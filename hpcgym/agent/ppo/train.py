@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class Trained:
         last: The average at the end.
         steps: Decisions it has learned from.
         seconds: How long it took.
+        given_at: Decisions that the agent has learned from; 0 = no later network was better on the
+            weeks of validation, so that it decides as the training began.
         ratio: The agent's ratio to SAF on the weeks of validation.
         weeks: Numbers of the weeks it was trained and validated on, by scenario.
         augmentation: How the weeks it played were changed at every draw; None = not at all.
@@ -63,14 +66,41 @@ class Trained:
     seed: int
     steps: int
     seconds: float
+    given_at: int
     ratio: float
     weeks: dict[str, tuple[int, ...]]
     augmentation: Augmentation | None
     history: list[tuple[int, float, float]]
 
+    @property
+    def ended_at_start(self) -> bool:
+        """Whether the agent is the network that the training began with."""
+        return self.given_at == 0
+
+    @property
+    def start(self) -> str:
+        """What the training began as, in words; a network that corrects a rule begins as it."""
+        config = self.config
+        if config.clone_updates or not config.residual:
+            return "its first network"
+        if config.action == "controls":
+            return "the numbers of the mode"
+        seen = f" among the {config.n_slots} jobs it sees" if config.spec.scores_jobs else ""
+        return config.start.upper() + seen
+
+    @property
+    def found(self) -> str:
+        """The ratio of the agent on the weeks of validation, beside what it is compared with."""
+        begun, *later = (ratio for _, ratio, _ in self.history)
+        if not self.ended_at_start:
+            return f"{self.ratio:.3f} times SAF's sum, at its start {begun:.3f}"
+        least = f"the best later network {min(later):.3f}" if later else "and no later network was"
+        return f"{begun:.3f} times SAF's sum, {least}"
+
     def named(self, name: str) -> NamedAgent:
         """Return the agent under a name, with the keywords it needs."""
-        return NamedAgent(name, self.agent, self.config.env_keywords, steps=self.steps)
+        keywords, at_start = self.config.env_keywords, self.ended_at_start
+        return NamedAgent(name, self.agent, keywords, steps=self.steps, ended_at_start=at_start)
 
 
 def train(
@@ -227,12 +257,16 @@ class _Run:
             self.n_saved = model.num_timesteps
         callback = self.callback
         try:
-            with shown(asked), steps(config.steps, "PPO", "decisions") as callback.work:
+            with (
+                shown(asked),
+                steps(1, "training", count=callback.done, told=callback.told) as callback.work,
+            ):
                 self._learn()
         except KeyboardInterrupt:
             raise KeyboardInterrupt(self._what_is_kept()) from None
         callback.state()
         is_last = config.gives == "last"
+        given = callback.history[-1] if is_last else min(callback.history, key=itemgetter(1))
         return Trained(
             agent=NetworkAgent(config.spec, callback.average if is_last else callback.best),
             last=NetworkAgent(config.spec, callback.average),
@@ -240,7 +274,8 @@ class _Run:
             seed=self.settings.seed,
             steps=callback.history[-1][0],
             seconds=callback.seconds,
-            ratio=callback.history[-1][1] if is_last else callback.best_ratio,
+            given_at=given[0],
+            ratio=given[1],
             weeks=self.settings.weeks,
             augmentation=self.settings.augmentation,
             history=callback.history,

@@ -51,6 +51,7 @@ from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_pr
 from hpcgym.core.kernels.queue.entries import is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, precedes, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.scoring.score import score_listed
 from hpcgym.core.kernels.scoring.user_estimates import (
     bounded_estimate,
     expect_now,

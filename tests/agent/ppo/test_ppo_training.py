@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcgym import progress
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card_writer import write_agent
 from hpcgym.agent.network import NetworkAgent
@@ -30,6 +31,7 @@ from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec
 torch = pytest.importorskip("torch")
 ppo = pytest.importorskip("hpcgym.agent.ppo")
 buffer = pytest.importorskip("hpcgym.agent.ppo.buffer")
+validations = pytest.importorskip("hpcgym.agent.ppo.validation")
 callbacks = pytest.importorskip("hpcgym.agent.ppo.callbacks")
 checkpoint = pytest.importorskip("hpcgym.agent.ppo.checkpoint")
 behaviour_cloning = pytest.importorskip("hpcgym.agent.ppo.behaviour_cloning")
@@ -76,6 +78,9 @@ WINDOWS = Scenario(
     scheduler=SchedulerSpec(policy="SAF"),
 )
 GROWING = Augmentation(window=(3_600, 43_200), growing=True)
+
+
+CONTROLS = {"action": "controls", "backfill": "cost-benefit:cap=0.97,overdue=open"}
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +153,7 @@ def test_every_action_trains_from_saf_and_writes_a_card(
     assert np.abs(trained.last.weights["output.weight"]).max() > 0
     made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")  # evaluated elsewhere
     card = load_card(str(write_agent(trained, "NET", tmp_path, made)))
-    assert card.training == made
+    assert card.training == replace(made, ended_at_start=trained.ended_at_start)
     agent = card.agent
     assert same_weights(agent.agent, trained.agent)
     frame = evaluate([agent], validation[0], progress=False).frame.set_index("agent")
@@ -278,15 +283,40 @@ def test_a_training_ended_between_validations_goes_on_to_the_bit(
     assert same_weights(gone_on.agent, whole.agent)
 
 
-@pytest.mark.parametrize(("steps", "minutes", "share"), [(10**9, 1.0, 50), (2_560, 10.0, 10)])
-def test_the_bar_shows_the_share_of_the_nearer_limit(
-    steps: int, minutes: float, share: float
+@pytest.mark.parametrize(
+    ("steps", "minutes", "share", "told"),
+    [
+        (10**9, 1.0, 50, "0:30 of 1:00"),
+        (2_560, 10.0, 10, "256 of 2,560 decisions, 0:30"),
+        (2_560, 0.0, 10, "256 of 2,560 decisions, 0:30"),
+    ],
+)
+def test_progress_shows_the_nearer_limit_and_validation_at_the_start_and_now(
+    steps: int, minutes: float, share: float, told: str
 ) -> None:
     config = ppo.preset("order", **SMALL | {"steps": steps, "minutes": minutes})
     callback = callbacks.ValidationCallback(config, None, lambda: None)
     callback.set_state(callback.state() | {"seconds": 30.0, "_n_rollouts": 1})
     callback._on_rollout_end()
-    assert 100 * callback.work.share(0.0) == pytest.approx(share, rel=0.01)
+    assert 100 * callback.done() == pytest.approx(share, rel=0.01)
+    assert callback.told() == told
+    callback.history.append((0, 0.9404, -0.1))
+    assert callback.told() == f"{told}, start 0.940 (SAF = 1)"
+    callback.history += [(128, 1.2, 0.1), (256, 0.97, 0.0)]
+    assert callback.told() == f"{told}, start 0.940, now 0.970 (SAF = 1)"
+
+
+def test_lines_of_a_training_by_the_clock_name_no_number_of_decisions(
+    validation: list[Episodes], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("LINE_S", "TICK_S"):
+        monkeypatch.setattr(progress, name, 0.001)
+    config = ppo.preset("order", **SMALL | {"steps": 10**9, "minutes": 0.02, "patience": 0})
+    ppo.train(config, validation, validation=validation, progress=True)
+    said = capfd.readouterr().err
+    line = r"hpcgym: training: 0:0\d of 0:01, start 1\.000, now \d\.\d{3} \(SAF = 1\)\n"
+    assert re.search(line, said)
+    assert "decisions" not in said
 
 
 def test_a_seed_decides_everything(training: list[Episodes], validation: list[Episodes]) -> None:
@@ -323,6 +353,64 @@ def test_a_training_gives_its_best_average_or_its_last(
     assert same_weights(last.agent, last.last)
     assert not same_weights(best.agent, last.agent)
     assert last.ratio == last.history[-1][1] > best.ratio
+
+
+@pytest.mark.parametrize(
+    ("ratios", "given_at", "found"),
+    [
+        ((1.1, 1.3, 1.1, 1.2), 0, "1.100 times SAF's sum, the best later network 1.100"),
+        ((1.1, 1.3, 0.9, 1.2), 256, "0.900 times SAF's sum, at its start 1.100"),
+    ],
+)
+def test_a_training_tells_whether_it_gives_the_network_it_began_with(
+    ratios: tuple[float, ...],
+    given_at: int,
+    found: str,
+    training: list[Episodes],
+    validation: list[Episodes],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = iter(ratios)
+    score = validations.Score(1.0, 0.0, 1.0)
+    monkeypatch.setattr(
+        validations.Validation, "score", lambda *_: score._replace(ratio=next(told))
+    )
+    config = ppo.preset("order", **SMALL | {"steps": 384})
+    trained = ppo.train(config, training, validation=validation)
+    is_start = given_at == 0
+    assert (trained.given_at, trained.ended_at_start) == (given_at, is_start)
+    assert trained.agent.weights["output.weight"].any() != is_start
+    assert trained.named("NET").ended_at_start == is_start
+    assert (trained.start, trained.found) == ("SAF among the 16 jobs it sees", found)
+    made = Training({"tiny": (1,)}, 1, 2.5, "abc", "a test")
+    card = load_card(str(write_agent(trained, "NET", tmp_path, made)))
+    assert card.training == replace(made, ended_at_start=is_start)
+    begun = "decides as SAF among the 16 jobs it sees: 384 decisions of PPO gave nothing better"
+    assert (begun in card.description) == is_start
+    assert ("trained by PPO on 384 decisions" in card.description) != is_start
+    assert card.description.endswith(f"On the weeks kept for validation it had {found}.")
+    last = ppo.preset("order", **SMALL | {"steps": 128, "gives": "last"})
+    told = iter(ratios)
+    assert not ppo.train(last, training, validation=validation).ended_at_start
+
+
+@pytest.mark.parametrize(
+    ("changes", "start"),
+    [
+        ({"start": "smith-urgent"}, "SMITH-URGENT among the 16 jobs it sees"),
+        (CONTROLS, "the numbers of the mode"),
+        ({"residual": False}, "its first network"),
+        ({"clone_updates": 1}, "its first network"),
+    ],
+)
+def test_a_training_of_no_time_ends_where_it_began(
+    changes: dict[str, Any], start: str, training: list[Episodes], validation: list[Episodes]
+) -> None:
+    config = ppo.preset(**{"action": "order"} | SMALL | {"minutes": 1e-6} | changes)
+    trained = ppo.train(config, training, validation=validation)
+    assert (trained.ended_at_start, trained.start) == (True, start)
+    assert trained.found.endswith("times SAF's sum, and no later network was")
 
 
 def test_training_stops_when_validation_gets_no_better(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 import runpy
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -22,8 +24,10 @@ from hpcgym.cli import app
 from hpcgym.cli.train import chosen_weeks, train_agent, train_and_write
 from hpcgym.cli.tune import tune_agent
 from hpcgym.errors import CardError, HpcgymError, OutputError
+from hpcgym.evaluation import evaluate
 
 ppo = pytest.importorskip("hpcgym.agent.ppo")
+Score = pytest.importorskip("hpcgym.agent.ppo.validation").Score
 
 SCENARIO = "synthetic-256-weeks"
 SETS = {
@@ -211,6 +215,53 @@ def test_the_card_states_the_options_that_were_given(tmp_path: Path) -> None:
     assert told[-2:] == ["--output", str(tmp_path / "a b")]
     again = CliRunner().invoke(app, [*told[1:], "--force"])
     assert again.exit_code == 0, again.output
+
+
+@pytest.mark.parametrize(("patience", "advice"), [(2, ", --set patience=0"), (9, "")])
+def test_a_training_that_ends_where_it_began_says_so_and_so_does_its_card(
+    patience: int, advice: str, tmp_path: Path
+) -> None:
+    sets = SETS | {"learning_rate": 1e-9, "patience": patience, "validate_every": 1, "n_slots": 64}
+    words = [word for key, value in sets.items() for word in ("--set", f"{key}={value}")]
+    words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "96"]
+    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    card = load_card(str(tmp_path / "trained.toml"))
+    steps, last = card.parameters["steps"], done.stdout.splitlines()[-1]
+    assert re.fullmatch(
+        r"TRAINED ended where it began, as SMITH-REGRESSION among the 64 jobs it sees: "
+        rf"{steps} decisions of PPO gave nothing better\. On the validation weeks it has "
+        rf"(\d\.\d{{3}}) times SAF's sum, the best later network \1\. "
+        rf"Try more --minutes or --steps{advice}, a higher --set learning_rate, or other weeks",
+        last,
+    )
+    assert card.training is not None
+    assert card.training.ended_at_start
+    assert "trained" not in card.description
+    assert "as its training on synthetic-256-weeks began" in card.title
+    agents = [replace(card.agent, training=None), "SMITH-REGRESSION"]
+    found = evaluate(agents, SCENARIO, weeks="7-8", progress=False)
+    assert found.values("TRAINED") == pytest.approx(found.values("SMITH-REGRESSION"), rel=1e-3)
+
+
+def test_a_training_that_improved_does_not_say_that_it_ended_where_it_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ratios = iter((1.25, 0.75))
+    monkeypatch.setattr(
+        "hpcgym.agent.ppo.validation.Validation.score", lambda *_: Score(next(ratios), 0.0, 1.0)
+    )
+    words = [word for key, value in SETS.items() for word in ("--set", f"{key}={value}")]
+    words += ["-s", SCENARIO, "--weeks", "1-3", "--validation-weeks", "5", "--steps", "64"]
+    done = CliRunner().invoke(app, ["train", *words, "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1].endswith(f"best 0.750; wrote {tmp_path / 'trained.toml'}")
+    card = load_card(str(tmp_path / "trained.toml"))
+    assert card.training is not None
+    assert not card.training.ended_at_start
+    assert "ended_at_start" not in card.path.read_text(encoding="utf-8")
+    assert "trained by PPO on 64 decisions" in card.description
+    assert card.description.endswith("0.750 times SAF's sum, at its start 1.250.")
 
 
 def test_an_agent_without_a_name_may_stand_on_the_shelf() -> None:
