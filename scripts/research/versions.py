@@ -110,7 +110,7 @@ def tested(uv: Path, python: str, which: str) -> tuple[str, dict[str, str]]:
         code, printed = call(into, "-m", "pytest", *tests, NUMBA_CACHE_DIR=kernels)
         seconds = f"{time.monotonic() - begun:.0f}"
         found = dict(re.findall(r"^([\w-]+)==(\S+)", pins.read_text(), re.MULTILINE))
-    summary = re.search(r"(\d+ (?:passed|failed)[^\n]*) in ", printed)
+    summary = re.search(r"(\d+ (?:passed|failed).*?)(?:, \d+ warnings?)? in ", printed)
     result = summary[1] if summary else "no test ran"
     print(f"{python} {which}: {result}", flush=True)
     if code:
