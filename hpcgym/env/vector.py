@@ -111,6 +111,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         **keywords: Unpack[Keywords],
     ) -> None:
         """Configure the environments; the class explains the arguments."""
+        self.viewers: dict[int, Any] = {}  # first: Gymnasium 1.2 closes what was refused, too
         num_envs = _checked_count("num_envs", num_envs, MOST_ENVS)
         if max_episode_steps is not None:
             max_episode_steps = _checked_count(
@@ -149,7 +150,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         limit = min(limits, default=None)
         self.buffers = EnvBuffers(self.configs, limit, checked_threads(threads))
         self.labels: NDArray[np.object_] = np.full(num_envs, None, dtype=object)
-        self.viewers: dict[int, Any] = {}
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._seeds: list[int | None] = [None] * num_envs
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)

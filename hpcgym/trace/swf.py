@@ -359,6 +359,7 @@ def _parse(content: bytes) -> pd.DataFrame | None:
         return None  # pandas would take a carriage return among the fields for the end of a line
     try:
         with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of float_precision
             warnings.simplefilter("error", pd.errors.ParserWarning)
             frame = pd.read_csv(
                 io.BytesIO(content),
@@ -372,6 +373,7 @@ def _parse(content: bytes) -> pd.DataFrame | None:
                 keep_default_na=False,
                 encoding="latin-1",
                 low_memory=False,
+                float_precision="round_trip",  # pandas before 3.1 is off by the last bit without
                 engine="c",
             )
     except pd.errors.EmptyDataError:

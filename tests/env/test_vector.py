@@ -552,6 +552,14 @@ def test_keywords_that_cannot_be_met_are_refused(keywords: dict[str, Any], words
         SchedulingVectorEnv(**{"scenario": "tiny", "num_envs": 2, **keywords})
 
 
+def test_a_vector_that_was_refused_can_be_closed() -> None:
+    """Gymnasium 1.2 does so when it is garbage, and prints any error as a traceback."""
+    envs = SchedulingVectorEnv.__new__(SchedulingVectorEnv)
+    with pytest.raises(HpcgymError, match="num_envs"):
+        envs.__init__(num_envs=0)
+    envs.close()
+
+
 @pytest.mark.parametrize(
     ("reset", "words"),
     [
