@@ -7,14 +7,7 @@ import hashlib
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hpcgym.core.constants import (
-    N_NETWORK,
-    N_WEIGHTS,
-    RULE_INDEX,
-    RULE_URGENT,
-    TERM_NETWORK_RUN_TIME_RATIO,
-    TERM_NETWORK_SPEED,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.errors import PolicyError
 
@@ -68,26 +61,26 @@ def index_policy(
         Policy('MINE')
     """
     given = np.asarray(weights, dtype=np.float64)
-    is_row = given.ndim == 1 and 1 <= len(given) <= N_WEIGHTS
+    is_row = given.ndim == 1 and 1 <= len(given) <= s.N_WEIGHTS
     if not is_row or not (abs(given) <= LARGEST).all():
         raise PolicyError(
-            f"an index needs 1 to {N_WEIGHTS} weights from -{LARGEST:g} to {LARGEST:g}, of "
+            f"an index needs 1 to {s.N_WEIGHTS} weights from -{LARGEST:g} to {LARGEST:g}, of "
             f"{', '.join(TERMS)}; got {given}"
         )
-    chosen = np.zeros(N_WEIGHTS)
+    chosen = np.zeros(s.N_WEIGHTS)
     chosen[: len(given)] = given
     if network is None:
-        if chosen[TERM_NETWORK_RUN_TIME_RATIO] or chosen[TERM_NETWORK_SPEED]:
+        if chosen[s.TERM_NETWORK_RUN_TIME_RATIO] or chosen[s.TERM_NETWORK_SPEED]:
             raise PolicyError("weights of network_run_time_ratio and network_speed need a network")
-        return Policy(name or _name_of(chosen), RULE_INDEX, chosen, source)
+        return Policy(name or _name_of(chosen), s.RULE_INDEX, chosen, source)
     parameters = np.array(network, dtype=np.float64)
-    if parameters.shape != (N_NETWORK,) or not (abs(parameters) <= LARGEST).all():
+    if parameters.shape != (s.N_NETWORK,) or not (abs(parameters) <= LARGEST).all():
         raise PolicyError(
-            f"a network has {N_NETWORK} parameters from -{LARGEST:g} to {LARGEST:g}; got shape "
+            f"a network has {s.N_NETWORK} parameters from -{LARGEST:g} to {LARGEST:g}; got shape "
             f"{parameters.shape}, {int((~(abs(parameters) <= LARGEST)).sum())} beyond that"
         )
     called = name or f"{_name_of(chosen)}#{hashlib.sha256(parameters.tobytes()).hexdigest()[:8]}"
-    return Policy(called, RULE_INDEX, chosen, source, network=parameters)
+    return Policy(called, s.RULE_INDEX, chosen, source, network=parameters)
 
 
 def urgent_policy(
@@ -128,7 +121,7 @@ def urgent_policy(
         if not 0 <= value <= LARGEST or (key == "within" and value == 0):
             raise PolicyError(f"{key} must be a number from 0 to {LARGEST:g}, got {value!r}")
     usual = as_policy("SMITH-URGENT")
-    row = np.zeros(N_WEIGHTS)
+    row = np.zeros(s.N_WEIGHTS)
     row[: len(given)] = list(given.values())
     differing = [
         f"{key}={value:g}"
@@ -137,7 +130,7 @@ def urgent_policy(
     ]
     if not differing and name is None:
         return usual
-    return Policy(name or f"urgent:{','.join(differing)}", RULE_URGENT, row, usual.source)
+    return Policy(name or f"urgent:{','.join(differing)}", s.RULE_URGENT, row, usual.source)
 
 
 def _name_of(weights: NDArray[np.float64]) -> str:

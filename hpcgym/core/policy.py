@@ -17,35 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym import plugins
+from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.constants import (
-    EXPECT_BY_NETWORK,
-    EXPECT_BY_RECORDS,
-    EXPECT_BY_REGRESSION,
-    EXPECT_NOTHING,
-    N_WEIGHTS,
-    RULE_F1,
-    RULE_F2,
-    RULE_F3,
-    RULE_F4,
-    RULE_INDEX,
-    RULE_KEYS,
-    RULE_MULTIFACTOR,
-    RULE_SMITH,
-    RULE_SUBMIT,
-    RULE_UNICEF,
-    RULE_URGENT,
-    RULE_WEIGHTS,
-    RULE_WFP3,
-    TERM_PROCESSORS,
-    TERM_RECENT_RUN_TIME_RATIO,
-    TERM_REGRESSED_RUN_TIME_RATIO,
-    TERM_REGRESSED_SPEED,
-    TERM_REQUEST,
-    TERM_RUN_TIME_RATIO,
-    TERM_SPEED,
-    USUAL_URGENCY,
-)
 from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
@@ -103,7 +76,7 @@ class Chooser(ABC):
 
     decide: str | int = "event"
     plans: ClassVar[bool] = False
-    expects: ClassVar[int] = EXPECT_NOTHING
+    expects: ClassVar[int] = s.EXPECT_NOTHING
 
     @property
     @abstractmethod
@@ -149,30 +122,35 @@ class Policy:
     @property
     def is_static(self) -> bool:
         """Tell whether a compiled rule scores a job the same at every instant."""
-        if self.rule == RULE_WEIGHTS:
+        if self.rule == s.RULE_WEIGHTS:
             return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        by_time = (RULE_WFP3, RULE_UNICEF, RULE_MULTIFACTOR, RULE_INDEX, RULE_URGENT)
+        by_time = (s.RULE_WFP3, s.RULE_UNICEF, s.RULE_MULTIFACTOR, s.RULE_INDEX, s.RULE_URGENT)
         return self.rule not in by_time
 
     @property
     def needs_history(self) -> bool:
         """Tell whether users' completed jobs must be recorded."""
-        return self.rule == RULE_SMITH or self.expects != EXPECT_NOTHING
+        return self.rule == s.RULE_SMITH or self.expects != s.EXPECT_NOTHING
 
     @property
     def expects(self) -> int:
         """Return the expectations that it reads, bits of `EXPECT_*`."""
         if self.chooser is not None:
             return self.chooser.expects
-        if self.rule == RULE_URGENT:
-            return EXPECT_BY_REGRESSION
-        if self.rule != RULE_INDEX:
-            return EXPECT_NOTHING
-        by_network = EXPECT_NOTHING if self.network is None else EXPECT_BY_NETWORK
+        if self.rule == s.RULE_URGENT:
+            return s.EXPECT_BY_REGRESSION
+        if self.rule != s.RULE_INDEX:
+            return s.EXPECT_NOTHING
+        by_network = s.EXPECT_NOTHING if self.network is None else s.EXPECT_BY_NETWORK
         learns = (
-            self.parameters[TERM_REGRESSED_RUN_TIME_RATIO] or self.parameters[TERM_REGRESSED_SPEED]
+            self.parameters[s.TERM_REGRESSED_RUN_TIME_RATIO]
+            or self.parameters[s.TERM_REGRESSED_SPEED]
         )
-        return EXPECT_BY_RECORDS | by_network | (EXPECT_BY_REGRESSION if learns else EXPECT_NOTHING)
+        return (
+            s.EXPECT_BY_RECORDS
+            | by_network
+            | (s.EXPECT_BY_REGRESSION if learns else s.EXPECT_NOTHING)
+        )
 
     def __repr__(self) -> str:
         """Show the name."""
@@ -187,7 +165,7 @@ AnyPolicy: TypeAlias = (
 
 def _parameters(*values: float) -> NDArray[np.float64]:
     """Pad the parameters of a rule to the length the kernels expect."""
-    row = np.zeros(N_WEIGHTS)
+    row = np.zeros(s.N_WEIGHTS)
     row[: len(values)] = values
     row.flags.writeable = False
     return row
@@ -195,13 +173,13 @@ def _parameters(*values: float) -> NDArray[np.float64]:
 
 def _weighted(name: str, weights: Sequence[float], source: str) -> Policy:
     """Return a mixed policy with raw features."""
-    return Policy(name, RULE_WEIGHTS, _parameters(*weights), source)
+    return Policy(name, s.RULE_WEIGHTS, _parameters(*weights), source)
 
 
 def _vertex(name: str, feature: str, sign: float) -> Policy:
     """Return a pure policy: a vertex of the weights' unit ball."""
     if feature == "wait":
-        return Policy(name, RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
+        return Policy(name, s.RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
     weights = [sign if other == feature else 0.0 for other in FEATURES]
     return _weighted(name, weights, "RR-9212, section 4.2")
 
@@ -213,14 +191,14 @@ def _indexes(source: str, ratio_term: int, speed_term: int | None, cites: str) -
     """
     made = []
     for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
-        weight = np.zeros(N_WEIGHTS)
-        weight[TERM_PROCESSORS], weight[TERM_REQUEST] = processors, 1.0 + smith
+        weight = np.zeros(s.N_WEIGHTS)
+        weight[s.TERM_PROCESSORS], weight[s.TERM_REQUEST] = processors, 1.0 + smith
         weight[ratio_term] = 1.0
         if speed_term is None:
             weight[ratio_term] += smith
         else:
             weight[speed_term] -= smith
-        made.append(Policy(f"{name}-{source}", RULE_INDEX, _parameters(*weight), cites))
+        made.append(Policy(f"{name}-{source}", s.RULE_INDEX, _parameters(*weight), cites))
     return made
 
 
@@ -244,26 +222,30 @@ _POLICIES: dict[str, Policy] = {
         _vertex("LRF", "rho", -1.0),
         _vertex("SEXP", "exp", 1.0),
         _vertex("LEXP", "exp", -1.0),
-        Policy("WFP3", RULE_WFP3, _parameters(), _TANG),
-        Policy("UNICEF", RULE_UNICEF, _parameters(), _TANG),
-        Policy("F1", RULE_F1, _parameters(), _SC17),
-        Policy("F2", RULE_F2, _parameters(), _SC17),
-        Policy("F3", RULE_F3, _parameters(), _SC17),
-        Policy("F4", RULE_F4, _parameters(), _SC17),
+        Policy("WFP3", s.RULE_WFP3, _parameters(), _TANG),
+        Policy("UNICEF", s.RULE_UNICEF, _parameters(), _TANG),
+        Policy("F1", s.RULE_F1, _parameters(), _SC17),
+        Policy("F2", s.RULE_F2, _parameters(), _SC17),
+        Policy("F3", s.RULE_F3, _parameters(), _SC17),
+        Policy("F4", s.RULE_F4, _parameters(), _SC17),
         Policy(
             "MULTIFACTOR",
-            RULE_MULTIFACTOR,
+            s.RULE_MULTIFACTOR,
             _parameters(MAX_AGE_S, 1000.0, 1000.0),
             "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
         ),
-        Policy("SMITH", RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"),
-        *_indexes("RECENT", TERM_RECENT_RUN_TIME_RATIO, None, _RECENT),
-        *_indexes("HISTORY", TERM_RUN_TIME_RATIO, TERM_SPEED, _RECORDS),
-        *_indexes("REGRESSION", TERM_REGRESSED_RUN_TIME_RATIO, TERM_REGRESSED_SPEED, _REGRESSION),
+        Policy(
+            "SMITH", s.RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"
+        ),
+        *_indexes("RECENT", s.TERM_RECENT_RUN_TIME_RATIO, None, _RECENT),
+        *_indexes("HISTORY", s.TERM_RUN_TIME_RATIO, s.TERM_SPEED, _RECORDS),
+        *_indexes(
+            "REGRESSION", s.TERM_REGRESSED_RUN_TIME_RATIO, s.TERM_REGRESSED_SPEED, _REGRESSION
+        ),
         Policy(
             "SMITH-URGENT",
-            RULE_URGENT,
-            _parameters(*USUAL_URGENCY),
+            s.RULE_URGENT,
+            _parameters(*s.USUAL_URGENCY),
             f"{_REGRESSION}; hpcgym specification, section 10",
         ),
     )
@@ -312,7 +294,7 @@ def register_policy(
     if sum(given is not None for given in (keys, formula, chooser)) != 1:
         raise PolicyError(f"policy {name!r}: give exactly one of keys, formula and chooser")
     policy = Policy(
-        name, RULE_KEYS, _parameters(), source, keys=keys, formula=formula, chooser=chooser
+        name, s.RULE_KEYS, _parameters(), source, keys=keys, formula=formula, chooser=chooser
     )
     _POLICIES[name] = policy
     return policy
@@ -368,7 +350,7 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
     name = ",".join(
         f"{feature}={weight:g}" for feature, weight in zip(FEATURES, w, strict=True) if weight
     )
-    return Policy(name, RULE_WEIGHTS, _parameters(*(w / d)), "RR-9212, equation 3")
+    return Policy(name, s.RULE_WEIGHTS, _parameters(*(w / d)), "RR-9212, equation 3")
 
 
 def as_policy(policy: AnyPolicy) -> Policy:
@@ -394,7 +376,7 @@ def as_policy(policy: AnyPolicy) -> Policy:
         return chooser_policy(policy)
     if callable(policy):
         name = getattr(policy, "__name__", type(policy).__name__)
-        return Policy(name, RULE_KEYS, _parameters(), formula=policy)
+        return Policy(name, s.RULE_KEYS, _parameters(), formula=policy)
     if not isinstance(policy, str):
         return mixed_policy(policy)
     if "=" in policy:
@@ -455,7 +437,7 @@ def own_policy(found: object, name: str, source: str = "") -> Policy:
 
 def chooser_policy(chooser: Chooser, name: str | None = None, source: str = "") -> Policy:
     """Return the policy that a chooser makes; its name is the chooser's unless another is given."""
-    return Policy(name or chooser.name, RULE_KEYS, _parameters(), source, chooser=chooser)
+    return Policy(name or chooser.name, s.RULE_KEYS, _parameters(), source, chooser=chooser)
 
 
 def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:

@@ -17,16 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    BACKFILL_PART,
-    N_HIDDEN,
-    N_LAST,
-    N_NETWORK,
-    N_NETWORK_INPUTS,
-    N_QUEUES,
-    NODE_CHILDREN,
-    SIZE_CLASSES,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.kernels.types import Jobs, Sim, additions_of
 from hpcgym.core.nodes import NodeSizes
 from hpcgym.core.observation_fields import ControlsField
@@ -143,7 +134,7 @@ def allocate(
     estimates: bool,
     expectations: bool,
     modes: Collection[int] = (),
-    n_queues: int = N_QUEUES,
+    n_queues: int = s.N_QUEUES,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
 
@@ -166,10 +157,10 @@ def allocate(
     n_jobs, n_users, sizes, limit = room
     n_present = n_jobs if limit is None else min(n_jobs, limit)
     n_running = min(2 * machine_processors, n_present)  # pyss: ends of one instant overlap starts
-    half = NODE_CHILDREN // 2
+    half = s.NODE_CHILDREN // 2
     # Two neighbours in one group have more than half a node's children. All in all that makes:
     n_blocks = 2 * n_present // (half - 1) + 2
-    n_groups = 1 if n_blocks <= NODE_CHILDREN else 2 * n_blocks // half + 1
+    n_groups = 1 if n_blocks <= s.NODE_CHILDREN else 2 * n_blocks // half + 1
     lengths = {
         "settings": N_SETTINGS,
         "counters": len(_LAYOUT.columns_of("counter")),
@@ -179,11 +170,11 @@ def allocate(
         "releases": n_running,
         "groups": n_groups,
         "nodes": n_queues * (n_blocks + n_groups),
-        "classes": min(4 * int(machine_processors).bit_length(), SIZE_CLASSES),  # four an octave
+        "classes": min(4 * int(machine_processors).bit_length(), s.SIZE_CLASSES),  # four an octave
         "kinds of records": 3,
         "models": 2,
-        "parameters": N_NETWORK,
-        "activations": N_NETWORK_INPUTS + N_HIDDEN + N_LAST + 2,
+        "parameters": s.N_NETWORK,
+        "activations": s.N_NETWORK_INPUTS + s.N_HIDDEN + s.N_LAST + 2,
         "reach": machine_processors + 1,
         "profile": n_running + 2 * n_present + 3,  # an end each, two steps for each reservation
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
@@ -198,8 +189,8 @@ def allocate(
         "fields": fields,
         "estimates": estimates,
         "expectations": expectations,
-        "plans": limit is None or any(mode >= BACKFILL_PART for mode in modes),
-        "controls": fields and any(mode >= BACKFILL_PART for mode in modes),
+        "plans": limit is None or any(mode >= s.BACKFILL_PART for mode in modes),
+        "controls": fields and any(mode >= s.BACKFILL_PART for mode in modes),
         "nodes": sizes.nodes > 0,
     }
 
@@ -209,7 +200,7 @@ def allocate(
         name, _, needed = axis.partition(" if ")
         return lengths[name] if all(is_kept[each] for each in needed.split(" and ") if each) else 0
 
-    additions = [one for mode in modes for one in additions_of(mode - BACKFILL_PART)]
+    additions = [one for mode in modes for one in additions_of(mode - s.BACKFILL_PART)]
     for added in additions:
         if not add_aliases(Sim, added):
             raise PolicyError(

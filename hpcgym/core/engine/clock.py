@@ -22,26 +22,7 @@ correction a shift of at most k entries.
 Source: Specification, section 1, "One instant"; section 10, "Decision epochs".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    BACKFILL_ORDER,
-    BACKFILL_OWN,
-    BASE_ORDER,
-    CORRECT_NOT,
-    DECIDE_CONTESTED,
-    DECIDE_EVENT,
-    DECIDE_INTERVAL,
-    PHASE_BETWEEN,
-    PHASE_OWN_PASS,
-    PHASE_PASS,
-    PHASE_SUBMISSIONS,
-    SEMANTICS_BATCH,
-    STATUS_DECISION,
-    STATUS_DONE,
-    STATUS_FULL,
-    STATUS_OWN_PASS,
-    STATUS_PREDICTION,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.calendar import (
     next_completion,
     next_eligible,
@@ -79,13 +60,13 @@ def cross_threshold(jobs: Jobs, sim: Sim, first: int) -> bool:
         if sim.start_time[job] < 0:
             # The queue finds the job by its old key. Equal keys order by index: overdue jobs go
             # FCFS.
-            take_out(jobs, sim, BASE_ORDER, job)
-            sim.key[BASE_ORDER, entry_of(sim, job)] = -float("inf")
-            put_in(jobs, sim, BASE_ORDER, job)
+            take_out(jobs, sim, s.BASE_ORDER, job)
+            sim.key[s.BASE_ORDER, entry_of(sim, job)] = -float("inf")
+            put_in(jobs, sim, s.BASE_ORDER, job)
             if sim.backfill_order_is_static == 1:
-                take_out(jobs, sim, BACKFILL_ORDER, job)
-                sim.key[BACKFILL_ORDER, entry_of(sim, job)] = -float("inf")
-                put_in(jobs, sim, BACKFILL_ORDER, job)
+                take_out(jobs, sim, s.BACKFILL_ORDER, job)
+                sim.key[s.BACKFILL_ORDER, entry_of(sim, job)] = -float("inf")
+                put_in(jobs, sim, s.BACKFILL_ORDER, job)
             sim.n_overdue += 1
             moved = True
         job += 1
@@ -107,7 +88,9 @@ def is_settled(sim: Sim, newcomer: int) -> bool:
     # A newcomer before the head would be the head. A running job past its estimate moves the shadow
     # time along with the clock, which may let a refused job in.
     return (
-        head >= 0 and not precedes(sim, BASE_ORDER, newcomer, head) and next_release(sim) > sim.now
+        head >= 0
+        and not precedes(sim, s.BASE_ORDER, newcomer, head)
+        and next_release(sim) > sim.now
     )
 
 
@@ -117,7 +100,7 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
 
     Return False, with nothing done, if a full pass or a decision is due. Writes what a pass writes.
     """
-    if sim.full_passes == 1 or sim.decide > DECIDE_CONTESTED:
+    if sim.full_passes == 1 or sim.decide > s.DECIDE_CONTESTED:
         return False
     fits = jobs.processors[job] <= sim.free and not is_held(sim, job)
     # Alone, a job that fits, and is not held, starts in every mode. `n_waiting` counts it already.
@@ -131,7 +114,7 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
     if not is_settled(sim, job):
         return False
     count_pass(sim)
-    if fits and sim.backfill == BACKFILL_EASY:
+    if fits and sim.backfill == s.BACKFILL_EASY:
         # An earlier pass needed no reservation if no job could have used it.
         if sim.shadow < 0:
             reserve(jobs, sim, sim.settled_head)
@@ -155,7 +138,7 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
         waiting_cost.accrue(jobs, sim, now)
     sim.now = now
     sim.pass_due = 0
-    if sim.semantics == SEMANTICS_BATCH:
+    if sim.semantics == s.SEMANTICS_BATCH:
         while next_completion(sim) == now:
             end(jobs, sim)
             sim.settled_head = -1
@@ -173,7 +156,7 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
     now = sim.now
     events = sim.n_events
     first = sim.next_job
-    if sim.semantics == SEMANTICS_BATCH:
+    if sim.semantics == s.SEMANTICS_BATCH:
         while next_submission(jobs, sim) == now:
             submit(jobs, sim)
         while next_eligible(sim) == now:
@@ -188,7 +171,7 @@ def take_submissions(jobs: Jobs, sim: Sim) -> None:
     if sim.n_events > events:
         sim.pass_due = 1
     # Corrections come before releases: a corrected job keeps its processors.
-    if sim.correct != CORRECT_NOT and next_release(sim) <= now:
+    if sim.correct != s.CORRECT_NOT and next_release(sim) <= now:
         correct_releases(jobs, sim)
     if sim.pass_due == 1:
         release_estimated(jobs, sim)
@@ -207,12 +190,12 @@ def decision_due(jobs: Jobs, sim: Sim) -> bool:
     Writes `next_decision` where decisions are due at fixed intervals.
     """
     decide = sim.decide
-    if decide == DECIDE_CONTESTED:
+    if decide == s.DECIDE_CONTESTED:
         # Where the order cannot matter, the agent is not asked.
         return sim.pass_due == 1 and is_contested(jobs, sim)
-    if decide == DECIDE_EVENT:
+    if decide == s.DECIDE_EVENT:
         return sim.pass_due == 1 and sim.n_waiting > 0
-    if decide == DECIDE_INTERVAL and sim.now == sim.next_decision:
+    if decide == s.DECIDE_INTERVAL and sim.now == sim.next_decision:
         sim.next_decision += sim.decide_seconds
         return True
     return False
@@ -233,7 +216,7 @@ def asks_for_pass(sim: Sim) -> bool:
     if sim.pass_due == 0 or sim.n_waiting == 0:
         return False
     count_pass(sim)
-    sim.phase = PHASE_OWN_PASS
+    sim.phase = s.PHASE_OWN_PASS
     sim.pass_due = 0
     return True
 
@@ -249,32 +232,32 @@ def run(jobs: Jobs, sim: Sim) -> int:
     it calls again.
     """
     while sim.n_started < sim.n_jobs:
-        if sim.phase == PHASE_BETWEEN:
+        if sim.phase == s.PHASE_BETWEEN:
             advance_clock(jobs, sim)
-            sim.phase = PHASE_SUBMISSIONS
-        if sim.phase == PHASE_SUBMISSIONS:
+            sim.phase = s.PHASE_SUBMISSIONS
+        if sim.phase == s.PHASE_SUBMISSIONS:
             # The phase is stored, so the next call resumes here, with more room or predictions.
             if len(sim.scratch) < sim.n_jobs and not has_room(jobs, sim):
-                return STATUS_FULL
+                return s.STATUS_FULL
             if asks_python(jobs, sim):
-                return STATUS_PREDICTION
+                return s.STATUS_PREDICTION
             take_submissions(jobs, sim)
-            sim.phase = PHASE_PASS
+            sim.phase = s.PHASE_PASS
             if decision_due(jobs, sim):
-                return STATUS_DECISION
-        if sim.backfill == BACKFILL_OWN and sim.phase == PHASE_PASS and asks_for_pass(sim):
-            return STATUS_OWN_PASS
+                return s.STATUS_DECISION
+        if sim.backfill == s.BACKFILL_OWN and sim.phase == s.PHASE_PASS and asks_for_pass(sim):
+            return s.STATUS_OWN_PASS
         finished = sim.pass_due == 0 or make_pass(jobs, sim)
         sim.ordered = 0
         sim.n_ahead = 0
         sim.pick = -1
         if finished:
-            sim.phase = PHASE_BETWEEN
+            sim.phase = s.PHASE_BETWEEN
         if sim.check == 1:
             violation = find_violation(jobs, sim, finished)
             if violation < 0:
                 return violation
         # The picked job started and the pass stopped: the agent may pick again at the same instant.
         if not finished and decision_due(jobs, sim):
-            return STATUS_DECISION
-    return STATUS_DONE
+            return s.STATUS_DECISION
+    return s.STATUS_DONE

@@ -6,16 +6,7 @@ number that names the broken invariant.
 Source: Specification, section 1, "Invariants".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    BASE_ORDER,
-    BY_BASE,
-    CHECK,
-    CORRECT_NOT,
-    DECIDE_NEVER,
-    NODES_CHECK,
-    SEMANTICS_BATCH,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfills, reserve
@@ -42,21 +33,21 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
         used += jobs.processors[job]
         if sim.start_time[job] < jobs.submit_time[job]:
             return STARTED_EARLY
-    if sim.semantics == SEMANTICS_BATCH and (
+    if sim.semantics == s.SEMANTICS_BATCH and (
         sim.free < 0 or used + sim.free != sim.machine_processors
     ):
         return CAPACITY_BROKEN
     if (
         sim.n_started + sim.n_waiting != sim.next_job
-        or list_jobs(sim, BASE_ORDER, sim.scratch) != sim.n_waiting
+        or list_jobs(sim, s.BASE_ORDER, sim.scratch) != sim.n_waiting
     ):
         return COUNT_BROKEN
     if jobs.nodes_pass != 0:
-        return NODE_BROKEN if ask_nodes(jobs.nodes_pass, jobs, sim, NODES_CHECK, 0) == 1 else 0
-    if sim.hears & CHECK != 0:
-        return ask_mode(jobs.mode_pass, jobs, sim, CHECK, int(finished))
-    keeps_head = sim.order_rule == BY_BASE and sim.decide == DECIDE_NEVER
-    if finished and keeps_head and sim.backfill == BACKFILL_EASY:
+        return NODE_BROKEN if ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CHECK, 0) == 1 else 0
+    if sim.hears & s.CHECK != 0:
+        return ask_mode(jobs.mode_pass, jobs, sim, s.CHECK, int(finished))
+    keeps_head = sim.order_rule == s.BY_BASE and sim.decide == s.DECIDE_NEVER
+    if finished and keeps_head and sim.backfill == s.BACKFILL_EASY:
         return find_pass_violation(jobs, sim)
     return 0
 
@@ -81,7 +72,7 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
 
     `scratch` lists the waiting jobs. Writes `checked_head` and `checked_shadow`.
     """
-    head = first_job(sim, BASE_ORDER)
+    head = first_job(sim, s.BASE_ORDER)
     if head < 0:
         sim.checked_head = -1
         return 0
@@ -98,4 +89,4 @@ def find_pass_violation(jobs: Jobs, sim: Sim) -> int:
     sim.shadow = shadow
     sim.extra = extra
     # A correction rightly moves the head later.
-    return HEAD_DELAYED if later and sim.correct == CORRECT_NOT else 0
+    return HEAD_DELAYED if later and sim.correct == s.CORRECT_NOT else 0

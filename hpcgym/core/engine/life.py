@@ -15,17 +15,7 @@ is in `hpcgym.core.engine.moments`.
 Source: Specification, section 1, "One instant".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    FLAG_BACKFILLED,
-    FLAG_HELD,
-    FLAG_THRESHOLDED,
-    HISTORY_FOR_KEYS,
-    HISTORY_FOR_OBSERVATIONS,
-    PREDICT_RECENT,
-    SEMANTICS_PYSS,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.calendar import add_held, add_running, remove_release
 from hpcgym.core.engine.moments import (
     at_end,
@@ -56,13 +46,13 @@ def submit(jobs: Jobs, sim: Sim) -> None:
     sim.next_job = job + 1
     sim.n_events += 1
     # The prediction comes first: keys, areas and delays depend on it.
-    if sim.predict == PREDICT_RECENT:
+    if sim.predict == s.PREDICT_RECENT:
         write_prediction(jobs, job, predict_recent(jobs, sim, job))
-    if sim.keep_history == HISTORY_FOR_KEYS:
+    if sim.keep_history == s.HISTORY_FOR_KEYS:
         meet_user(jobs, sim, job)
-    sim.key[BASE_ORDER, entry] = first_key(jobs, sim, BASE_ORDER, job)
+    sim.key[s.BASE_ORDER, entry] = first_key(jobs, sim, s.BASE_ORDER, job)
     if sim.backfill_order_is_static == 1:
-        sim.key[BACKFILL_ORDER, entry] = first_key(jobs, sim, BACKFILL_ORDER, job)
+        sim.key[s.BACKFILL_ORDER, entry] = first_key(jobs, sim, s.BACKFILL_ORDER, job)
     sim.waiting_processors += jobs.processors[job]
     sim.waiting_area += jobs.processors[job] * jobs.estimate[job]
     at_submit(jobs, sim, job)
@@ -72,7 +62,7 @@ def submit(jobs: Jobs, sim: Sim) -> None:
 def hold(sim: Sim, job: int, until: int) -> None:
     """Keep a submitted job out of sight until an instant, s; write its flag and the calendar."""
     add_held(sim, job, until)
-    sim.flag[job] = FLAG_HELD
+    sim.flag[job] = s.FLAG_HELD
 
 
 @kernel(inlined=True)
@@ -89,11 +79,11 @@ def enter(jobs: Jobs, sim: Sim, job: int) -> None:
 
     Writes what is known of its user, where only observations read it.
     """
-    if sim.keep_history == HISTORY_FOR_OBSERVATIONS:
+    if sim.keep_history == s.HISTORY_FOR_OBSERVATIONS:
         meet_user(jobs, sim, job)
-    put_in(jobs, sim, BASE_ORDER, job)
+    put_in(jobs, sim, s.BASE_ORDER, job)
     if sim.backfill_order_is_static == 1:
-        put_in(jobs, sim, BACKFILL_ORDER, job)
+        put_in(jobs, sim, s.BACKFILL_ORDER, job)
 
 
 @kernel(inlined=True)
@@ -103,9 +93,9 @@ def start(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     `backfilled` says whether it starts ahead of a job before it in queue order that keeps waiting.
     Writes the job's entry, start and flags, both running lists, counts, and what parts write.
     """
-    flag = FLAG_BACKFILLED if backfilled else 0
+    flag = s.FLAG_BACKFILLED if backfilled else 0
     if is_overdue(sim, job):
-        flag |= FLAG_THRESHOLDED
+        flag |= s.FLAG_THRESHOLDED
         sim.n_overdue -= 1
     flag |= at_leave(jobs, sim, job)
     leave_entry(sim, job)
@@ -122,9 +112,9 @@ def start(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
 @kernel
 def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a job that fits from the queues; write the queues and what `start` writes."""
-    take_out(jobs, sim, BASE_ORDER, job)
+    take_out(jobs, sim, s.BASE_ORDER, job)
     if sim.backfill_order_is_static == 1:
-        take_out(jobs, sim, BACKFILL_ORDER, job)
+        take_out(jobs, sim, s.BACKFILL_ORDER, job)
     start(jobs, sim, job, backfilled)
 
 
@@ -155,7 +145,7 @@ def release_estimated(jobs: Jobs, sim: Sim) -> None:
 
     Writes `n_releases`, `free` and what parts write.
     """
-    if sim.semantics != SEMANTICS_PYSS:
+    if sim.semantics != s.SEMANTICS_PYSS:
         return
     last = sim.n_releases - 1
     while last >= 0 and sim.release_time[last] <= sim.now:

@@ -8,15 +8,7 @@ is compiled when a simulation first needs it, and no other simulation pays for i
 The order within a moment matters, and each function says why.
 """
 
-from hpcgym.core.constants import (
-    EXPECT_BY_REGRESSION,
-    HISTORY_NOT,
-    NODES_VACATE,
-    ON_END,
-    ON_RELEASE,
-    ON_START,
-    ON_SUBMIT,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.regression_update import learn_from
@@ -31,8 +23,8 @@ def at_submit(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job submitted now: it has its entry, keys and estimate, and is in no queue yet."""
     if sim.keep_reward == 1:
         waiting_cost.on_submit(jobs, sim, job)
-    if sim.hears & ON_SUBMIT != 0:
-        ask_mode(jobs.mode_pass, jobs, sim, ON_SUBMIT, job)
+    if sim.hears & s.ON_SUBMIT != 0:
+        ask_mode(jobs.mode_pass, jobs, sim, s.ON_SUBMIT, job)
 
 
 @kernel(inlined=True)
@@ -42,9 +34,9 @@ def at_leave(jobs: Jobs, sim: Sim, job: int) -> int:
     What is known of a waiting job lies in its entry, so the mode hears of a start before it goes.
     Return the flags that the mode gives the job, 0 if none.
     """
-    if sim.hears & ON_START == 0:
+    if sim.hears & s.ON_START == 0:
         return 0
-    return ask_mode(jobs.mode_pass, jobs, sim, ON_START, job)
+    return ask_mode(jobs.mode_pass, jobs, sim, s.ON_START, job)
 
 
 @kernel(inlined=True)
@@ -57,18 +49,18 @@ def at_start(jobs: Jobs, sim: Sim, job: int) -> None:
 @kernel(inlined=True)
 def at_release(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell that the processors of a job are free: at its end, with `pyss` perhaps before."""
-    if sim.hears & ON_RELEASE != 0:
-        ask_mode(jobs.mode_pass, jobs, sim, ON_RELEASE, job)
+    if sim.hears & s.ON_RELEASE != 0:
+        ask_mode(jobs.mode_pass, jobs, sim, s.ON_RELEASE, job)
 
 
 @kernel(inlined=True)
 def at_end(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that has ended, and whose processors are free."""
-    if sim.hears & ON_END != 0:
-        ask_mode(jobs.mode_pass, jobs, sim, ON_END, job)
-    if sim.keep_history != HISTORY_NOT:
+    if sim.hears & s.ON_END != 0:
+        ask_mode(jobs.mode_pass, jobs, sim, s.ON_END, job)
+    if sim.keep_history != s.HISTORY_NOT:
         # The regression learns from what was known of the user before this end.
-        if is_expected(sim, EXPECT_BY_REGRESSION):
+        if is_expected(sim, s.EXPECT_BY_REGRESSION):
             learn_from(jobs, sim, job)
         record_completion(jobs, sim, job)
 
@@ -77,4 +69,4 @@ def at_end(jobs: Jobs, sim: Sim, job: int) -> None:
 def at_vacate(jobs: Jobs, sim: Sim, job: int) -> None:
     """Give back the nodes of a job that is about to end."""
     if jobs.nodes_pass != 0:
-        ask_nodes(jobs.nodes_pass, jobs, sim, NODES_VACATE, job)
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_VACATE, job)

@@ -3,15 +3,7 @@
 Source: Specification, section 10, "Episodes".
 """
 
-from hpcgym.core.constants import (
-    ALIKE_COMPLETED,
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    HISTORY_NOT,
-    N_FEATURES,
-    N_ORDERS,
-    N_WEIGHTS,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue
@@ -25,8 +17,8 @@ def set_rules(sim: Sim, setting: Int, weight: Float, backfill_parameter: Float) 
     """Set what is fixed for an episode: writes `setting`, `weight` and `backfill_parameter`."""
     for column in range(len(setting)):
         sim.setting[column] = setting[column]
-    for which in range(N_ORDERS):
-        for column in range(N_WEIGHTS):
+    for which in range(s.N_ORDERS):
+        for column in range(s.N_WEIGHTS):
             sim.weight[which, column] = weight[which, column]
     for column in range(len(backfill_parameter)):
         sim.backfill_parameter[column] = backfill_parameter[column]
@@ -44,7 +36,7 @@ def recall_users(sim: Sim, initial: InitialState) -> None:
                 )
         if len(sim.history_alike) > 0:
             # -1 marks what is derived from a user's history as stale.
-            sim.history_alike[user, ALIKE_COMPLETED] = -1
+            sim.history_alike[user, s.ALIKE_COMPLETED] = -1
         sim.history_completed[user] = initial.history_completed[user]
         sim.history_last_end_time[user] = initial.history_last_end_time[user]
         sim.history_shown_at[user] = -1
@@ -58,7 +50,7 @@ def recall_estimates(sim: Sim, initial: InitialState) -> None:
     """Set estimates that may change back to those of time 0; write `estimate` and `feature`."""
     for job in range(len(initial.estimate)):
         sim.estimate[job] = initial.estimate[job]
-        for column in range(N_FEATURES):
+        for column in range(s.N_FEATURES):
             sim.feature[job, column] = initial.feature[job, column]
 
 
@@ -76,8 +68,8 @@ def clear_machine(sim: Sim, log_largest: float) -> None:
     sim.log_largest = log_largest
     sim.free = sim.machine_processors
     sim.settled_head = sim.shadow = sim.pick = sim.checked_head = -1
-    clear_queue(sim, BASE_ORDER)
-    clear_queue(sim, BACKFILL_ORDER)
+    clear_queue(sim, s.BASE_ORDER)
+    clear_queue(sim, s.BACKFILL_ORDER)
 
 
 @kernel
@@ -99,7 +91,7 @@ def begin(sim: Sim, initial: InitialState) -> None:
     Writes all that the episode reads before it writes it.
     """
     set_rules(sim, initial.setting, initial.weight, initial.backfill_parameter)
-    if sim.keep_history != HISTORY_NOT:
+    if sim.keep_history != s.HISTORY_NOT:
         recall_users(sim, initial)
     recall_estimates(sim, initial)
     clear(sim, initial.log_largest)

@@ -13,20 +13,7 @@ EASY's reads it at a later instant, and sets it to -1 where there was none.
 Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
-from hpcgym.core.constants import (
-    ALL_FIT,
-    BACKFILL_EASY,
-    BACKFILL_OWN,
-    BASE_ORDER,
-    BY_BASE,
-    DECIDE_NEVER,
-    MAKE_PASS,
-    MUST_PLAN,
-    NODES_CONTESTED,
-    NODES_PASS,
-    SEMANTICS_BATCH,
-    SEMANTICS_PYSS,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import easy_pass
@@ -46,14 +33,14 @@ def count_pass(sim: Sim) -> None:
 @kernel(inlined=True)
 def must_plan(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether a pass must make or move reservations that are kept, even if no job fits."""
-    return sim.hears & MUST_PLAN != 0 and ask_mode(jobs.mode_pass, jobs, sim, MUST_PLAN, 0) == 1
+    return sim.hears & s.MUST_PLAN != 0 and ask_mode(jobs.mode_pass, jobs, sim, s.MUST_PLAN, 0) == 1
 
 
 @kernel(inlined=True)
 def all_fit(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether all waiting jobs fit together, whatever they are expected to do."""
     return sim.waiting_processors <= sim.free and (
-        sim.hears & ALL_FIT == 0 or ask_mode(jobs.mode_pass, jobs, sim, ALL_FIT, 0) == 1
+        sim.hears & s.ALL_FIT == 0 or ask_mode(jobs.mode_pass, jobs, sim, s.ALL_FIT, 0) == 1
     )
 
 
@@ -61,12 +48,12 @@ def all_fit(jobs: Jobs, sim: Sim) -> bool:
 def is_contested(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass."""
     if jobs.nodes_pass != 0:
-        return ask_nodes(jobs.nodes_pass, jobs, sim, NODES_CONTESTED, 0) == 1
+        return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CONTESTED, 0) == 1
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
     # none fits and nothing is to be planned. What a mode in Python does is not known.
     if sim.n_waiting - sim.n_overdue < 2:
         return False
-    if sim.backfill == BACKFILL_OWN:
+    if sim.backfill == s.BACKFILL_OWN:
         return True
     return not all_fit(jobs, sim) and (some_job_fits(sim) or must_plan(jobs, sim))
 
@@ -74,8 +61,8 @@ def is_contested(jobs: Jobs, sim: Sim) -> bool:
 @kernel(inlined=True)
 def orders_are_static(sim: Sim) -> bool:
     """Tell whether neither the primary nor the backfill order changes with time."""
-    return sim.order_rule == BY_BASE and (
-        sim.backfill_rule == BY_BASE or sim.backfill_order_is_static == 1
+    return sim.order_rule == s.BY_BASE and (
+        sim.backfill_rule == s.BY_BASE or sim.backfill_order_is_static == 1
     )
 
 
@@ -92,7 +79,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     if jobs.nodes_pass != 0:
         sim.settled_head = -1
         by_instant = int(sim.ordered == 1 or not is_static)
-        return ask_nodes(jobs.nodes_pass, jobs, sim, NODES_PASS, by_instant) == 1
+        return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_PASS, by_instant) == 1
     if (
         sim.full_passes == 0
         and sim.ordered == 0
@@ -105,13 +92,13 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
         return True
     # `ordered`: a decision has set the keys of this pass. With `pyss` semantics jobs end at one
     # instant in the order of their starts, so the order matters even where all jobs fit.
-    is_full = sim.full_passes == 1 or sim.semantics == SEMANTICS_PYSS
+    is_full = sim.full_passes == 1 or sim.semantics == s.SEMANTICS_PYSS
     contested = sim.ordered == 1 or (not is_static and (is_full or is_contested(jobs, sim)))
     finished = True
     if sim.n_ahead > 0:
         easy_pass_behind(jobs, sim, sim.n_ahead)
-    elif sim.backfill > BACKFILL_EASY:
-        finished = ask_mode(jobs.mode_pass, jobs, sim, MAKE_PASS, int(contested)) == 1
+    elif sim.backfill > s.BACKFILL_EASY:
+        finished = ask_mode(jobs.mode_pass, jobs, sim, s.MAKE_PASS, int(contested)) == 1
     elif contested:
         finished = easy_dynamic_pass(jobs, sim)
     else:
@@ -132,11 +119,11 @@ def head_to_settle(sim: Sim, is_static: bool) -> int:
     # completion.
     if (
         is_static
-        and sim.backfill <= BACKFILL_EASY
+        and sim.backfill <= s.BACKFILL_EASY
         and sim.ordered == 0
         and sim.full_passes == 0
-        and sim.semantics == SEMANTICS_BATCH
-        and sim.decide == DECIDE_NEVER
+        and sim.semantics == s.SEMANTICS_BATCH
+        and sim.decide == s.DECIDE_NEVER
     ):
-        return first_job(sim, BASE_ORDER)
+        return first_job(sim, s.BASE_ORDER)
     return -1

@@ -25,21 +25,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.constants import (
-    N_ALIKE,
-    N_BACKFILL_PARAMETERS,
-    N_CURSOR_FIELDS,
-    N_FEATURES,
-    N_ORDERS,
-    N_QUEUES,
-    N_REACHES,
-    N_REGRESSORS,
-    N_RESOURCES,
-    N_TERMS,
-    N_WEIGHTS,
-    NODE_CHILDREN,
-)
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
 from hpcgym.core.struct import Address, Array, Column, Columned, opener
@@ -234,17 +221,17 @@ class Sim(Columned):
     setting: IntVector = zeros("settings")
     counter: IntVector = zeros("counters")
     gauge: FloatVector = zeros("gauges")
-    backfill_parameter: FloatVector = zeros(N_BACKFILL_PARAMETERS)
-    weight: FloatTable = zeros(N_ORDERS, N_WEIGHTS)
+    backfill_parameter: FloatVector = zeros(s.N_BACKFILL_PARAMETERS)
+    weight: FloatTable = zeros(s.N_ORDERS, s.N_WEIGHTS)
     """Parameters of the rule of each order."""
 
-    n_groups: IntVector = zeros(N_QUEUES)
+    n_groups: IntVector = zeros(s.N_QUEUES)
     """Groups of each queue."""
-    n_nodes: IntVector = zeros(N_QUEUES)
+    n_nodes: IntVector = zeros(s.N_QUEUES)
     """First of the nodes that a queue has not used since it was cleared."""
-    spare_node: IntVector = zeros(N_QUEUES)
+    spare_node: IntVector = zeros(s.N_QUEUES)
     """First of the nodes given back since then, -1 = none."""
-    group_order: IntTable = empty(N_QUEUES, "groups")
+    group_order: IntTable = empty(s.N_QUEUES, "groups")
     """Groups in queue order."""
     node_size: IntVector = empty("nodes")
     """Children of each node; those of a queue are every second."""
@@ -258,13 +245,13 @@ class Sim(Columned):
     """Ends of the running jobs by estimate, descending, s."""
     release_job: IntVector = empty("releases")
 
-    key: FloatTable = empty(N_ORDERS, "entries")
+    key: FloatTable = empty(s.N_ORDERS, "entries")
     """Key of each waiting job in each order, -inf beyond the threshold."""
     age: ShortTable = empty("entries if fields", 2)
     """Waiting jobs submitted just before and just after each, in the columns OLDER and YOUNGER."""
     spare_entry: IntVector = empty("entries")
     """Entries given back and not taken again."""
-    node_child: IntTable = empty("nodes", NODE_CHILDREN)
+    node_child: IntTable = empty("nodes", s.NODE_CHILDREN)
     """Children of each node in order: blocks of a group, or jobs of a block."""
     node_estimate: IntTable = empty("nodes", "classes")
     """Least estimate in each node among jobs of at most each size class, s."""
@@ -299,25 +286,25 @@ class Sim(Columned):
     """E[1/D] of each waiting job, frozen at its submission, 1/s."""
     history_field: SingleTable = empty("entries if fields", N_HISTORY_FIELDS)
     """Observation fields of each waiting job, frozen at its submission."""
-    history_alike: IntTable = zeros("users if history and expectations", N_ALIKE)
+    history_alike: IntTable = zeros("users if history and expectations", s.N_ALIKE)
     """Of each user's job whose terms were computed last: the jobs completed by then, -1 = never,
     its estimate, request and processors."""
-    history_alike_term: FloatTable = zeros("users if history and expectations", N_TERMS)
+    history_alike_term: FloatTable = zeros("users if history and expectations", s.N_TERMS)
     """Its terms."""
 
-    expected: FloatTable = empty("entries if expectations", N_TERMS)
+    expected: FloatTable = empty("entries if expectations", s.N_TERMS)
     """Terms that index policies weigh; those of the regression change at every end."""
     expected_at: IntVector = empty("entries if expectations")
     """Jobs the user had completed when the terms were computed, -1 = never."""
     regressed_at: IntVector = empty("entries if expectations")
     """Jobs completed in all when the regression's terms were computed, -1 = never."""
-    regressor: FloatTable = empty("entries if expectations", N_REGRESSORS)
+    regressor: FloatTable = empty("entries if expectations", s.N_REGRESSORS)
     """What the regression reads of each waiting job, computed with `expected`."""
     record_speed: FloatTable = empty("kinds of records if expectations", RING_JOBS)
     """E/D of the records of one job's user, by kind."""
-    coefficient: FloatTable = zeros("models if expectations", N_REGRESSORS)
+    coefficient: FloatTable = zeros("models if expectations", s.N_REGRESSORS)
     """The regression's models, of the run-time ratio and of the speed."""
-    squares: FloatTable = zeros("models if expectations", N_REGRESSORS)
+    squares: FloatTable = zeros("models if expectations", s.N_REGRESSORS)
     """Summed squares of the gradients of each coefficient."""
     network: FloatVector = zeros("parameters if expectations")
     """Parameters of the network that expects run times."""
@@ -333,7 +320,7 @@ class Sim(Columned):
 
     estimate: IntVector = empty("jobs if estimates")
     """`Jobs.estimate` of a simulation that predicts or corrects, s, see `state.own_table`."""
-    feature: FloatTable = empty("jobs if estimates", N_FEATURES)
+    feature: FloatTable = empty("jobs if estimates", s.N_FEATURES)
     """`Jobs.feature` likewise."""
 
     held_time: IntVector = empty("held if plans")
@@ -341,7 +328,7 @@ class Sim(Columned):
     held_job: IntVector = empty("held if plans")
     """The jobs that become eligible then."""
 
-    free_on: IntTable = empty("nodes of the machine", N_RESOURCES)
+    free_on: IntTable = empty("nodes of the machine", s.N_RESOURCES)
     """What no job occupies of each node: cpus, GPUs and memory in MB."""
     placed_node: IntVector = empty("placements")
     """Nodes of each started job, from `Jobs.placed_first` on."""
@@ -375,11 +362,11 @@ class Sim(Columned):
     """`n_changes` when `placeable_chunks` was found."""
     placeable_chunks: IntVector = empty("shapes")
     """Most chunks of a shape that were found to have a placement at that state of the nodes."""
-    refused_at: IntTable = empty("requests", N_REACHES)
+    refused_at: IntTable = empty("requests", s.N_REACHES)
     """`mark_of` the state in which a request was refused in step 3."""
-    refused_more_at: IntTable = empty("shapes", N_REACHES)
+    refused_more_at: IntTable = empty("shapes", s.N_REACHES)
     """`mark_of` the state that `refused_chunks` is about."""
-    refused_chunks: IntTable = empty("shapes", N_REACHES)
+    refused_chunks: IntTable = empty("shapes", s.N_REACHES)
     """Fewest chunks of a shape for which it is known that as many and more are refused."""
 
     walk: IntVector = empty("walk if nodes")
@@ -409,9 +396,9 @@ class Sim(Columned):
     planned_of: IntVector = empty("partitions")
     """Reservations of each partition in the pass."""
 
-    cursor: IntTable = empty("cursors", N_CURSOR_FIELDS)
+    cursor: IntTable = empty("cursors", s.N_CURSOR_FIELDS)
     """Where each cursor is in the events to come, in the columns CURSOR_*; see `nodes.timeline`."""
-    later: IntCube = empty("cursors", "nodes of the machine", N_RESOURCES)
+    later: IntCube = empty("cursors", "nodes of the machine", s.N_RESOURCES)
     """What more is free of each node at the cursor's instant than now, by estimates."""
     touched_node: IntTable = empty("cursors", "nodes of the machine")
     """Nodes whose `later` was written."""

@@ -24,20 +24,8 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, is_number, shortest
-from hpcgym.core.constants import (
-    ALL_FIT,
-    BASE_ORDER,
-    EXPECT_BY_REGRESSION,
-    FLAG_CAPPED,
-    NO_HEAD,
-    ON_END,
-    ON_START,
-    PICK_STARTED,
-    SHOW,
-    TERM_REGRESSED_RUN_TIME_RATIO,
-    TERM_REQUEST,
-)
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
@@ -63,7 +51,7 @@ from hpcgym.core.observation_fields import ControlsField
 from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError
 
-HEARS = ON_START | ON_END | ALL_FIT | SHOW
+HEARS = s.ON_START | s.ON_END | s.ALL_FIT | s.SHOW
 
 HORIZONS_S = (3_600, 10_800, 43_200)
 """How far ahead the processors that are expected to be free are shown, s."""
@@ -99,7 +87,7 @@ class CostBenefit(Easy):
     @property
     def expects(self) -> int:
         """Return the expectations that its passes read, bits of `EXPECT_*`."""
-        return EXPECT_BY_REGRESSION
+        return s.EXPECT_BY_REGRESSION
 
 
 class CostBenefitSim(Sim):
@@ -127,7 +115,7 @@ def is_capped(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
         return False
     term = sim.expected[expect_now(jobs, sim, job)]
     # In logarithms, so that a job expected to run to a request of `long` does not exceed it.
-    return term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
+    return term[s.TERM_REQUEST] + term[s.TERM_REGRESSED_RUN_TIME_RATIO] > sim.log_long
 
 
 @kernel
@@ -141,13 +129,13 @@ def on_start(jobs: Jobs, sim: CostBenefitSim, job: int) -> int:
     if not is_capped(jobs, sim, job):
         return 0
     sim.capped += jobs.processors[job]
-    return FLAG_CAPPED
+    return s.FLAG_CAPPED
 
 
 @kernel(inlined=True)
 def on_end(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
     """Take a job that ends out of what counts under the cap; write `capped`."""
-    if sim.flag[job] & FLAG_CAPPED != 0:
+    if sim.flag[job] & s.FLAG_CAPPED != 0:
         sim.capped -= jobs.processors[job]
 
 
@@ -182,7 +170,7 @@ def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> tuple[int, int]:
 
     Return how many are not blocked, and how many are listed; both are 0 if no unblocked one fits.
     """
-    listed = list_jobs(sim, BASE_ORDER, sim.scratch)
+    listed = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     # Blocked jobs wait for long though they fit. Then passes at which no other does are many.
     found = find_unblocked(jobs, sim, listed)
     if found == listed:
@@ -205,7 +193,7 @@ def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> tuple[int, int]:
 @kernel(inlined=True)
 def take_next(sim: CostBenefitSim, which: int, n: int, taken: int) -> int:
     """Remove the first of n listed jobs in order `which` and return it, as `take_first` does."""
-    return sim.scratch[n - 1] if which == BASE_ORDER else take_first(sim, which, n, taken)
+    return sim.scratch[n - 1] if which == s.BASE_ORDER else take_first(sim, which, n, taken)
 
 
 @kernel(inlined=True)
@@ -221,7 +209,7 @@ def first_blocked(jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed:
 
     Return -1 if there is none. Writes their keys, unless they are kept or a decision has set them.
     """
-    if primary != BASE_ORDER and sim.ordered == 0:
+    if primary != s.BASE_ORDER and sim.ordered == 0:
         score_listed(jobs, sim, primary, sim.order_rule, listed, n)
     first = -1
     for place in range(n, listed):
@@ -259,16 +247,16 @@ def start_unblocked(
         some_wait = some_wait or (blocked >= 0 and precedes(sim, primary, blocked, job))
         start_waiting(jobs, sim, job, some_wait)
         if job == sim.pick:
-            return PICK_STARTED, n - taken
-    return NO_HEAD, n - taken
+            return s.PICK_STARTED, n - taken
+    return s.NO_HEAD, n - taken
 
 
 @kernel
 def rate_of_wide(jobs: Jobs, sim: CostBenefitSim, free: int) -> float:
     """Return the summed E[1/D] of the waiting jobs on more than `free` processors, 1/s."""
     rate = 0.0
-    for at in range(sim.n_groups[BASE_ORDER]):
-        group = sim.group_order[BASE_ORDER, at]
+    for at in range(sim.n_groups[s.BASE_ORDER]):
+        group = sim.group_order[s.BASE_ORDER, at]
         for place in range(sim.node_size[group]):
             block = sim.node_child[group, place]
             for spot in range(sim.node_size[block]):
@@ -380,7 +368,7 @@ def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
     """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
     held = sim.capped
     n, listed = list_unblocked(jobs, sim)
-    primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
+    primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
     head, n = start_unblocked(jobs, sim, primary, n, listed, held)
     if head >= 0 and n > 0 and some_job_fits(sim):
         reserve(jobs, sim, head)
@@ -391,7 +379,7 @@ def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
         else:
             which = kept_backfill_order(sim)
         start_paying(jobs, sim, head, which, n, kappa, rate, benefit)
-    return head != PICK_STARTED
+    return head != s.PICK_STARTED
 
 
 @kernel
@@ -421,7 +409,7 @@ def show_misfits(jobs: Jobs, sim: CostBenefitSim) -> None:
     """Write what waits of long jobs, and of those wider than what is free; writes `scratch`."""
     machine = float(sim.machine_processors)
     long, wide, rate, longest = 0, 0, 0.0, 0
-    for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
+    for place in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
         job = sim.scratch[place]
         q = jobs.processors[job]
         if is_capped(jobs, sim, job):
@@ -455,14 +443,14 @@ def show_controls(jobs: Jobs, sim: CostBenefitSim, shadow: int) -> None:
 
 def work(jobs: Jobs, sim: CostBenefitSim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` is a job, a shadow time, or what a pass goes by."""
-    if task == ON_START:
+    if task == s.ON_START:
         return on_start(jobs, sim, argument)
-    if task == ON_END:
+    if task == s.ON_END:
         on_end(jobs, sim, argument)
         return 0
-    if task == ALL_FIT:
+    if task == s.ALL_FIT:
         return int(all_fit(sim))
-    if task == SHOW:
+    if task == s.SHOW:
         show_controls(jobs, sim, argument)
         return 0
     return int(cost_benefit_pass(jobs, sim, argument == 1))

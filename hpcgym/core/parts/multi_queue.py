@@ -35,21 +35,8 @@ from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Annotated, ClassVar
 
+from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, is_number, is_whole
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    BY_BASE,
-    CHECK,
-    DECIDE_NEVER,
-    FEATURE_ESTIMATE,
-    FIRST_BOUND,
-    MOST_CLASSES,
-    ON_END,
-    ON_RELEASE,
-    ON_START,
-    ON_SUBMIT,
-    PICK_STARTED,
-)
 from hpcgym.core.engine.invariants import HEAD_DELAYED, NOT_MAXIMAL, find_delay
 from hpcgym.core.engine.life import hold, start_waiting
 from hpcgym.core.jit import kernel
@@ -63,7 +50,7 @@ from hpcgym.core.parts.depth import count_narrow, reserve_hole, start_behind, st
 from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError, unknown_name
 
-HEARS = ON_SUBMIT | ON_START | ON_RELEASE | ON_END | CHECK
+HEARS = s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.ON_END | s.CHECK
 PARTITION_BROKEN = -8
 BROKEN = {PARTITION_BROKEN: "partitions do not add up to the machine, or lack processors"}
 """What a negative answer to `CHECK` means."""
@@ -100,7 +87,7 @@ class MultiQueue(Backfill):
     def __post_init__(self) -> None:
         """Refuse what makes no classes or no delay."""
         bounds = self.bounds if isinstance(self.bounds, (tuple, list)) else (self.bounds,)
-        most = MOST_CLASSES - 1
+        most = s.MOST_CLASSES - 1
         ascending = all(is_whole(one, 1) for one in bounds) and all(
             one < other for one, other in pairwise(bounds)
         )
@@ -167,9 +154,9 @@ class MultiQueueSim(Sim):
     batch_slowdown: Gauge  # summed slowdown of the `n_batch_short` jobs
     last_slowdown: Gauge  # mean of the last batch that had such jobs, 0 = none yet
 
-    partition: IntVector = zeros(MOST_CLASSES)
+    partition: IntVector = zeros(s.MOST_CLASSES)
     """Processors in the partition of each class, idle ones and those of its running jobs."""
-    partition_idle: IntVector = zeros(MOST_CLASSES)
+    partition_idle: IntVector = zeros(s.MOST_CLASSES)
     """The idle ones among them."""
 
 
@@ -177,10 +164,10 @@ class MultiQueueSim(Sim):
 def class_of(jobs: Jobs, sim: MultiQueueSim, job: int) -> int:
     """Return the class of a job, 0 for the shortest, by its estimate at submission."""
     # The feature keeps the estimate of the submission, whatever is corrected later.
-    estimate = jobs.feature[job, FEATURE_ESTIMATE]
+    estimate = jobs.feature[job, s.FEATURE_ESTIMATE]
     last = int(sim.n_classes) - 1
     for number in range(last):
-        if estimate <= sim.backfill_parameter[FIRST_BOUND + number]:
+        if estimate <= sim.backfill_parameter[s.FIRST_BOUND + number]:
             return number
     return last
 
@@ -195,7 +182,7 @@ def begin_partitions(sim: MultiQueueSim) -> None:
     sim.delay = sim.first_delay
     n = int(sim.n_classes)
     machine = sim.machine_processors
-    for number in range(MOST_CLASSES):
+    for number in range(s.MOST_CLASSES):
         size = machine // n + int(number < machine % n) if number < n else 0
         sim.partition[number] = size
         sim.partition_idle[number] = size
@@ -300,11 +287,11 @@ def drop_held(sim: MultiQueueSim, n: int) -> int:
 @kernel(inlined=True)
 def list_eligible(jobs: Jobs, sim: MultiQueueSim, contested: bool) -> int:
     """List the eligible jobs in queue order in `scratch`, and return their number."""
-    n = list_jobs(sim, BASE_ORDER, sim.scratch)
-    primary = make_primary_order(jobs, sim, n) if contested else BASE_ORDER
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
+    primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
     if sim.n_held > 0:
         n = drop_held(sim, n)
-    if primary != BASE_ORDER:
+    if primary != s.BASE_ORDER:
         sort_listed(sim, primary, n)
     return n
 
@@ -338,7 +325,7 @@ def walk_pivots(jobs: Jobs, sim: MultiQueueSim, n: int, narrow: int) -> int:
             if waiting == 0:
                 sim.checked_head = -1  # a start ahead of the head may delay it
             if job == sim.pick:
-                return PICK_STARTED
+                return s.PICK_STARTED
         narrow -= int(jobs.processors[job] <= free)
         # Jobs set aside above still count as `narrow`, so at 0 none of them can start.
         if narrow == 0 or not some_job_fits(sim):
@@ -368,7 +355,7 @@ def multi_queue_pass(jobs: Jobs, sim: MultiQueueSim, contested: bool) -> bool:
 def are_partitions_whole(sim: MultiQueueSim) -> bool:
     """Tell whether partitions sum to the machine, idle processors to `free`, with none below 0."""
     processors, idle, least = 0, 0, 0
-    for number in range(MOST_CLASSES):
+    for number in range(s.MOST_CLASSES):
         processors += sim.partition[number]
         idle += sim.partition_idle[number]
         occupied = sim.partition[number] - sim.partition_idle[number]
@@ -385,7 +372,7 @@ def find_multi_queue_violation(jobs: Jobs, sim: MultiQueueSim, finished: bool) -
     """
     if not are_partitions_whole(sim):
         return PARTITION_BROKEN
-    if not finished or sim.order_rule != BY_BASE or sim.decide != DECIDE_NEVER:
+    if not finished or sim.order_rule != s.BY_BASE or sim.decide != s.DECIDE_NEVER:
         return 0
     head = -1
     for place in range(sim.n_waiting):
@@ -406,16 +393,16 @@ def work(jobs: Jobs, sim: MultiQueueSim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` is a job, or says of a pass what it goes by."""
     if sim.is_divided == 0:
         begin_partitions(sim)
-    if task == ON_SUBMIT:
+    if task == s.ON_SUBMIT:
         on_submit(jobs, sim, argument)
-    elif task == ON_START:
+    elif task == s.ON_START:
         occupy_partition(jobs, sim, argument)
-    elif task == ON_RELEASE:
+    elif task == s.ON_RELEASE:
         vacate_partition(jobs, sim, argument)
-    elif task == ON_END:
+    elif task == s.ON_END:
         if sim.first_delay > 0.0:
             record_slowdown(jobs, sim, argument)
-    elif task == CHECK:
+    elif task == s.CHECK:
         return find_multi_queue_violation(jobs, sim, argument == 1)
     else:
         return int(multi_queue_pass(jobs, sim, argument == 1))

@@ -10,22 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    CONTROL_CAP,
-    CONTROL_KAPPA,
-    CONTROL_LONG,
-    CONTROL_URGENCY,
-    N_WEIGHTS,
-    PARAMETER_CAP,
-    PARAMETER_KAPPA,
-    PARAMETER_LOG_LONG,
-    PARAMETER_LONG,
-    PASS_ORDER,
-    URGENCY,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.schedule_pass import orders_are_static
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
@@ -42,8 +27,8 @@ CAP_SPAN, LONG_SPAN = 2.0, 8.0
 @kernel
 def set_rule_parameters(sim: Sim, weight: Float) -> None:
     """Write the parameters, shape (N_WEIGHTS,), of the rule that orders this pass."""
-    for column in range(N_WEIGHTS):
-        sim.weight[PASS_ORDER, column] = weight[column]
+    for column in range(s.N_WEIGHTS):
+        sim.weight[s.PASS_ORDER, column] = weight[column]
 
 
 @kernel
@@ -52,7 +37,7 @@ def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
 
     Writes keys of `PASS_ORDER`, `ordered`, and `scratch`: the waiting jobs in base order.
     """
-    score_listed(jobs, sim, PASS_ORDER, rule, list_jobs(sim, BASE_ORDER, sim.scratch))
+    score_listed(jobs, sim, s.PASS_ORDER, rule, list_jobs(sim, s.BASE_ORDER, sim.scratch))
     sim.ordered = 1
 
 
@@ -60,15 +45,15 @@ def score_waiting(jobs: Jobs, sim: Sim, rule: int) -> None:
 def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
     """Tell whether a rule is that of the base order, in which a queue keeps the waiting jobs."""
     is_same = rule == sim.base_rule
-    for column in range(N_WEIGHTS):
-        is_same = is_same and sim.weight[BASE_ORDER, column] == weight[column]
+    for column in range(s.N_WEIGHTS):
+        is_same = is_same and sim.weight[s.BASE_ORDER, column] == weight[column]
     return is_same
 
 
 @kernel(inlined=True)
 def keeps_orders(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether passes go by queues if no decision orders them, and know the picked job."""
-    return sim.backfill <= BACKFILL_EASY and jobs.nodes_pass == 0 and orders_are_static(sim)
+    return sim.backfill <= s.BACKFILL_EASY and jobs.nodes_pass == 0 and orders_are_static(sim)
 
 
 @kernel
@@ -78,20 +63,20 @@ def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) 
     Ranks can be compared with the keys of an action, scores cannot. Writes keys of
     `PASS_ORDER`, `ordered` and `scratch`.
     """
-    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     is_kept = is_rule_of_base(sim, rule, weight)  # then `scratch` is in this order already
     if not is_kept:
         set_rule_parameters(sim, weight)
-        score_listed(jobs, sim, PASS_ORDER, rule, n)
+        score_listed(jobs, sim, s.PASS_ORDER, rule, n)
     first = sim.scratch[0]
     for taken in range(n):
-        job = sim.scratch[taken] if is_kept else take_first(sim, PASS_ORDER, n - taken, taken)
+        job = sim.scratch[taken] if is_kept else take_first(sim, s.PASS_ORDER, n - taken, taken)
         if taken == 0:
             first = job
         if not is_overdue(sim, job):
-            sim.key[PASS_ORDER, entry_of(sim, job)] = lowest + taken
+            sim.key[s.PASS_ORDER, entry_of(sim, job)] = lowest + taken
         else:
-            sim.key[PASS_ORDER, entry_of(sim, job)] = -np.inf
+            sim.key[s.PASS_ORDER, entry_of(sim, job)] = -np.inf
     sim.ordered = 1
     return first
 
@@ -110,14 +95,14 @@ def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], k
     `which` is `PASS_ORDER` for the primary order, or `BACKFILL_ORDER`. Writes the keys, and
     `ordered` or the backfill queue.
     """
-    if which == PASS_ORDER:
+    if which == s.PASS_ORDER:
         sim.ordered = 1
     else:
         clear_queue(sim, which)
     for place in range(len(listed)):
         job = listed[place]
         sim.key[which, entry_of(sim, job)] = -np.inf if is_overdue(sim, job) else key[place]
-        if which == BACKFILL_ORDER:
+        if which == s.BACKFILL_ORDER:
             put_in(jobs, sim, which, job)
 
 
@@ -144,14 +129,14 @@ def order_visible_first(
     ):
         for place in range(shown):
             sim.scratch[place] = slot[place]
-            sim.key[PASS_ORDER, entry_of(sim, slot[place])] = np.float64(score[place])
+            sim.key[s.PASS_ORDER, entry_of(sim, slot[place])] = np.float64(score[place])
         sim.n_ahead = shown
         return
     if shown < sim.n_waiting:
         rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1, so these follow
     for place in range(shown):
         job = slot[place]
-        sim.key[PASS_ORDER, entry_of(sim, job)] = (
+        sim.key[s.PASS_ORDER, entry_of(sim, job)] = (
             -np.inf if is_overdue(sim, job) else np.float64(score[place])
         )
     sim.ordered = 1
@@ -166,13 +151,13 @@ def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float)
     order, keys of `PASS_ORDER`, `ordered` and `scratch`.
     """
     if keeps_orders(jobs, sim) and is_rule_of_base(sim, rule, weight):
-        sim.pick = job if job >= 0 else first_job(sim, BASE_ORDER)
+        sim.pick = job if job >= 0 else first_job(sim, s.BASE_ORDER)
         return
     first = rank_waiting(jobs, sim, rule, weight, 0.0)
     if job < 0:
         job = first
     if not is_overdue(sim, job):
-        sim.key[PASS_ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
+        sim.key[s.PASS_ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
     sim.pick = job
 
 
@@ -186,12 +171,14 @@ def set_controls(sim: Sim, action_spec: ActionSpec, values: NDArray[np.float32])
     """
     sim.order_rule = action_spec.rule[0]
     set_rule_parameters(sim, action_spec.rule_weight[0])
-    sim.weight[PASS_ORDER, URGENCY] *= 1.0 + np.float64(values[CONTROL_URGENCY])
+    sim.weight[s.PASS_ORDER, s.URGENCY] *= 1.0 + np.float64(values[s.CONTROL_URGENCY])
     middle = action_spec.middle
-    kappa = 1.0 + np.float64(values[CONTROL_KAPPA])
+    kappa = 1.0 + np.float64(values[s.CONTROL_KAPPA])
     parameter = sim.backfill_parameter
-    parameter[PARAMETER_KAPPA] = middle[PARAMETER_KAPPA] * kappa * kappa
-    parameter[PARAMETER_CAP] = middle[PARAMETER_CAP] * CAP_SPAN ** np.float64(values[CONTROL_CAP])
-    long = np.float64(values[CONTROL_LONG])
-    parameter[PARAMETER_LONG] = middle[PARAMETER_LONG] * LONG_SPAN**long
-    parameter[PARAMETER_LOG_LONG] = middle[PARAMETER_LOG_LONG] + long * math.log(LONG_SPAN)
+    parameter[s.PARAMETER_KAPPA] = middle[s.PARAMETER_KAPPA] * kappa * kappa
+    parameter[s.PARAMETER_CAP] = middle[s.PARAMETER_CAP] * CAP_SPAN ** np.float64(
+        values[s.CONTROL_CAP]
+    )
+    long = np.float64(values[s.CONTROL_LONG])
+    parameter[s.PARAMETER_LONG] = middle[s.PARAMETER_LONG] * LONG_SPAN**long
+    parameter[s.PARAMETER_LOG_LONG] = middle[s.PARAMETER_LOG_LONG] + long * math.log(LONG_SPAN)

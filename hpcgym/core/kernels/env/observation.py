@@ -17,29 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    EXPECT_BY_RECORDS,
-    EXPECT_NOTHING,
-    EXPECT_URGENCY,
-    FEATURE_ESTIMATE,
-    FEATURE_PROCESSORS,
-    FEATURE_SUBMIT,
-    N_NODES_FIELDS,
-    NODES_ENDS_BEFORE_SHADOW,
-    NODES_FITS,
-    NODES_SHOW,
-    NODES_SHOW_JOB,
-    PASS_ORDER,
-    SHOW,
-    TERM_PROCESSORS,
-    TERM_REGRESSED_RUN_TIME_RATIO,
-    TERM_REGRESSED_SPEED,
-    TERM_REQUEST,
-    TERM_RUN_TIME_RATIO,
-    TERM_SPEED,
-    USUAL_URGENCY,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.by_address import ask_mode, ask_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import reserve
@@ -108,7 +86,7 @@ def list_oldest(sim: Sim, n_first: int, most: int) -> int:
     n = n_first
     job = sim.oldest
     while n < most:
-        if job != last and not precedes(sim, BASE_ORDER, job, last):
+        if job != last and not precedes(sim, s.BASE_ORDER, job, last):
             sim.scratch[n] = job
             n += 1
         job = sim.age[entry_of(sim, job), YOUNGER]
@@ -122,10 +100,10 @@ def begin_summaries(sim: Sim) -> None:
     Costs O(n log n) with n waiting jobs. Writes keys of `PASS_ORDER`, which no decision has set
     yet, `scratch`, `age`, summaries and `keeps_summary`.
     """
-    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     for place in range(n):  # equal keys order by index, so by submission
-        sim.key[PASS_ORDER, entry_of(sim, sim.scratch[place])] = 0.0
-    sort_listed(sim, PASS_ORDER, n)
+        sim.key[s.PASS_ORDER, entry_of(sim, sim.scratch[place])] = 0.0
+    sort_listed(sim, s.PASS_ORDER, n)
     sim.oldest = sim.youngest = -1
     for place in range(n):
         link_youngest(sim, sim.scratch[place], entry_of(sim, sim.scratch[place]))
@@ -144,11 +122,11 @@ def list_shown(sim: Sim, n_slots: int) -> int:
         # A queue that grows and shrinks about this length does not begin each time anew.
         if sim.n_waiting <= longest // 2:
             sim.keeps_summary = 0
-        return list_jobs(sim, BASE_ORDER, sim.scratch)
+        return list_jobs(sim, s.BASE_ORDER, sim.scratch)
     if sim.keeps_summary == 0:
         begin_summaries(sim)
     n_first = n_slots - n_slots // OLDEST_SHARE
-    return list_oldest(sim, list_first(sim, BASE_ORDER, sim.scratch, n_first), n_slots)
+    return list_oldest(sim, list_first(sim, s.BASE_ORDER, sim.scratch, n_first), n_slots)
 
 
 @kernel
@@ -217,8 +195,8 @@ def show_submission(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -
 def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first: int) -> None:
     """Write the fields of a waiting job that change with time; `shadow` as of `shadow_of_base`."""
     now = sim.now
-    wait = now - jobs.feature[job, FEATURE_SUBMIT]  # scores read `feature`, so it is in the cache
-    estimate = jobs.feature[job, FEATURE_ESTIMATE]
+    wait = now - jobs.feature[job, s.FEATURE_SUBMIT]  # scores read `feature`, so it is in the cache
+    estimate = jobs.feature[job, s.FEATURE_ESTIMATE]
     waited = -1.0
     shown[first + JobField.LOG_WAIT_TIME] = np.float32(0.0)
     if wait > 0.0:
@@ -228,7 +206,7 @@ def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first:
         waited = max(min(math.log(wait / estimate) / LOG_RATIO, 1.0), -1.0)
     shown[first + JobField.LOG_WAIT_BY_ESTIMATE] = np.float32(waited)
     held = sim.n_held > 0 and is_held(sim, job)
-    fits = jobs.feature[job, FEATURE_PROCESSORS] <= sim.free and not held
+    fits = jobs.feature[job, s.FEATURE_PROCESSORS] <= sim.free and not held
     shown[first + JobField.FITS_NOW] = np.float32(fits)
     shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32(shadow < 0 or now + estimate <= shadow)
     is_thresholded = sim.n_overdue > 0 and is_overdue(sim, job)
@@ -239,15 +217,15 @@ def show_wait(jobs: Jobs, sim: Sim, job: int, shadow: int, shown: Floats, first:
 def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
     """Write the fields that change when a job of the user ends or, by regression, any job."""
     term = sim.expected[expect_now(jobs, sim, job)]
-    run_time_ratio, speed = term[TERM_RUN_TIME_RATIO], term[TERM_SPEED]
-    if sim.show_expected != EXPECT_BY_RECORDS:
-        run_time_ratio, speed = term[TERM_REGRESSED_RUN_TIME_RATIO], term[TERM_REGRESSED_SPEED]
+    run_time_ratio, speed = term[s.TERM_RUN_TIME_RATIO], term[s.TERM_SPEED]
+    if sim.show_expected != s.EXPECT_BY_RECORDS:
+        run_time_ratio, speed = term[s.TERM_REGRESSED_RUN_TIME_RATIO], term[s.TERM_REGRESSED_SPEED]
     log_largest = sim.log_largest
-    index = term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST] + run_time_ratio - speed
-    if sim.show_expected == EXPECT_URGENCY:
-        wait = sim.now - jobs.feature[job, FEATURE_SUBMIT]
-        width = weight_of_width(sim, USUAL_URGENCY)
-        index = max(urgent_score(jobs, sim, USUAL_URGENCY, job, wait, width), 0.0)
+    index = term[s.TERM_PROCESSORS] + 2.0 * term[s.TERM_REQUEST] + run_time_ratio - speed
+    if sim.show_expected == s.EXPECT_URGENCY:
+        wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
+        width = weight_of_width(sim, s.USUAL_URGENCY)
+        index = max(urgent_score(jobs, sim, s.USUAL_URGENCY, job, wait, width), 0.0)
     largest_index = 2.0 * log_largest + math.log(sim.machine_processors)
     shown[first + JobField.LOG_EXPECTED_RUN_TIME_RATIO] = np.float32(
         max(run_time_ratio / log_largest, -1.0)
@@ -259,10 +237,12 @@ def show_expected(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> 
 @kernel
 def show_nodes(jobs: Jobs, sim: Sim, job: int, shown: Floats, first: int) -> None:
     """Write the fields of a waiting job that depend on nodes, over two that `show_wait` wrote."""
-    bits = ask_nodes(jobs.nodes_pass, jobs, sim, NODES_SHOW_JOB, job)
-    shown[first + JobField.FITS_NOW] = np.float32((bits & NODES_FITS) != 0)
-    shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32((bits & NODES_ENDS_BEFORE_SHADOW) != 0)
-    for column in range(N_NODES_FIELDS):
+    bits = ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW_JOB, job)
+    shown[first + JobField.FITS_NOW] = np.float32((bits & s.NODES_FITS) != 0)
+    shown[first + JobField.ENDS_BEFORE_SHADOW] = np.float32(
+        (bits & s.NODES_ENDS_BEFORE_SHADOW) != 0
+    )
+    for column in range(s.N_NODES_FIELDS):
         shown[first + N_FIELDS + column] = sim.shown_job[column]
 
 
@@ -366,7 +346,7 @@ def show_jobs(
             show_submission(jobs, sim, slot[place], shown_jobs, place * n_fields)
             mask[place] = np.float32(1.0)
         show_wait(jobs, sim, slot[place], shadow, shown_jobs, place * n_fields)
-        if sim.show_expected != EXPECT_NOTHING:
+        if sim.show_expected != s.EXPECT_NOTHING:
             show_expected(jobs, sim, slot[place], shown_jobs, place * n_fields)
     if before > shown:
         shown_jobs[shown * n_fields : before * n_fields] = np.float32(0.0)
@@ -385,9 +365,9 @@ def show_jobs_on_nodes(
     before: int,
 ) -> None:
     """Write the fields of the visible jobs on a machine of nodes, and those of `machine`."""
-    n_fields = N_FIELDS + N_NODES_FIELDS
+    n_fields = N_FIELDS + s.N_NODES_FIELDS
     show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, -1, n_fields)
-    ask_nodes(jobs.nodes_pass, jobs, sim, NODES_SHOW, 0)
+    ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW, 0)
     for column in range(len(sim.shown_machine)):
         shown_cluster[N_CLUSTER + column] = sim.shown_machine[column]
     for place in range(shown):
@@ -424,6 +404,6 @@ def observe(
         show_jobs_on_nodes(jobs, sim, slot, shown_jobs, shown_cluster, mask, shown, before)
     show_cluster(jobs, sim, slot, shown_cluster, listed)
     if sim.show_controls == 1:
-        ask_mode(jobs.mode_pass, jobs, sim, SHOW, shadow)
+        ask_mode(jobs.mode_pass, jobs, sim, s.SHOW, shadow)
         for column in range(len(sim.shown_controls)):
             shown_cluster[N_CLUSTER + column] = sim.shown_controls[column]

@@ -6,23 +6,7 @@ Source: Specification, section 10, "Action semantics".
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.constants import (
-    ACTION_CONTROLS,
-    ACTION_JOB,
-    ACTION_ORDER,
-    ACTION_WEIGHTS,
-    DECIDE_INTERVAL,
-    PASS_ORDER,
-    PHASE_OWN_PASS,
-    PHASE_PASS,
-    PHASE_SUBMISSIONS,
-    RULE_SUBMIT,
-    RULE_WEIGHTS,
-    STATUS_BAD_ACTION,
-    STATUS_DONE,
-    STATUS_FULL,
-    STATUS_OWN_PASS,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.clock import run
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.actions import (
@@ -52,10 +36,10 @@ def set_weights(
         norm += abs(np.float64(weights[feature]))
     if norm == 0.0:
         weight[0] = 1.0
-        return RULE_SUBMIT
+        return s.RULE_SUBMIT
     for feature in range(6):
         weight[feature] = np.float64(weights[feature]) / norm / action_spec.divisor[feature]
-    return RULE_WEIGHTS
+    return s.RULE_WEIGHTS
 
 
 @kernel
@@ -73,24 +57,24 @@ def take_action(
     so do controls always.
     """
     kind = action_spec.kind
-    if kind == ACTION_ORDER:
+    if kind == s.ACTION_ORDER:
         order_visible_first(jobs, sim, slot, values, action_spec.base_rule, action_spec.base_weight)
         return
-    if kind == ACTION_JOB:
+    if kind == s.ACTION_JOB:
         order_picked_first(jobs, sim, slot[index], action_spec.base_rule, action_spec.base_weight)
         return
-    if kind == ACTION_CONTROLS:
+    if kind == s.ACTION_CONTROLS:
         set_controls(sim, action_spec, values)
         return
-    if kind == ACTION_WEIGHTS:
-        rule = set_weights(action_spec, values, sim.weight[PASS_ORDER])
+    if kind == s.ACTION_WEIGHTS:
+        rule = set_weights(action_spec, values, sim.weight[s.PASS_ORDER])
     else:
         rule = action_spec.rule[index]
         set_rule_parameters(sim, action_spec.rule_weight[index])
-    if sim.decide == DECIDE_INTERVAL:
+    if sim.decide == s.DECIDE_INTERVAL:
         sim.order_rule = rule
     # Queues are in the base order already.
-    elif not (keeps_orders(jobs, sim) and is_rule_of_base(sim, rule, sim.weight[PASS_ORDER])):
+    elif not (keeps_orders(jobs, sim) and is_rule_of_base(sim, rule, sim.weight[s.PASS_ORDER])):
         score_waiting(jobs, sim, rule)
 
 
@@ -115,18 +99,18 @@ def step(
     makes the pass, or room, and calls again. Writes the simulation and, as `observe`, the
     observation.
     """
-    if sim.phase != PHASE_OWN_PASS and sim.phase != PHASE_SUBMISSIONS:
+    if sim.phase != s.PHASE_OWN_PASS and sim.phase != s.PHASE_SUBMISSIONS:
         for value in values:
             if not abs(value) <= 1.0:  # also where the value is NaN
-                return STATUS_BAD_ACTION
+                return s.STATUS_BAD_ACTION
         sim.n_steps += 1
-        if action_spec.kind == ACTION_JOB and slot[index] < 0:
+        if action_spec.kind == s.ACTION_JOB and slot[index] < 0:
             sim.n_invalid += 1
-        if sim.phase == PHASE_PASS:
+        if sim.phase == s.PHASE_PASS:
             take_action(jobs, sim, action_spec, slot, index, values)
     status = run(jobs, sim)
-    if status in (STATUS_OWN_PASS, STATUS_FULL):
+    if status in (s.STATUS_OWN_PASS, s.STATUS_FULL):
         return status
     observe(jobs, sim, slot, shown_jobs, shown_cluster, mask)
-    pay(sim, reward_plan, status == STATUS_DONE, False)
+    pay(sim, reward_plan, status == s.STATUS_DONE, False)
     return status

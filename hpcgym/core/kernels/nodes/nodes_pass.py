@@ -27,17 +27,7 @@ Source: Specification, section 13, "Machine" and "EASY and depth k".
 
 import numpy as np
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    BACKFILL_NONE,
-    BASE_ORDER,
-    CPUS,
-    LIMIT_TIER,
-    N_REACHES,
-    NEED_PARTITION,
-    PLACE_LOWEST,
-    PLACE_TIGHTEST,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
@@ -81,7 +71,7 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
     if known and wanted >= sim.unplaced_chunks[shape]:
         return False
     # Without as many free cpus the rooms need no look.
-    if jobs.processors[job] > sim.free_cpus[jobs.need[shape, NEED_PARTITION]]:
+    if jobs.processors[job] > sim.free_cpus[jobs.need[shape, s.NEED_PARTITION]]:
         return False
     row = rooms_of(jobs, sim, shape)
     if sim.room_total[row] >= wanted:
@@ -104,15 +94,15 @@ def has_placement(jobs: Jobs, sim: Sim, job: int) -> bool:
 @kernel(inlined=True)
 def depth_of(sim: Sim) -> float:
     """Return how many reservations a partition may have."""
-    if sim.backfill == BACKFILL_NONE:
+    if sim.backfill == s.BACKFILL_NONE:
         return 0.0
-    return 1.0 if sim.backfill == BACKFILL_EASY else sim.depth
+    return 1.0 if sim.backfill == s.BACKFILL_EASY else sim.depth
 
 
 @kernel
 def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
     """Return how many cpus of its partition a reserved job leaves idle when it starts, at most."""
-    partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+    partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
     spare = sim.free_cpus[partition] - jobs.processors[job]
     place = sim.n_releases - 1
     while place >= 0 and release_end(sim, place) <= start:
@@ -121,7 +111,7 @@ def spare_beside(jobs: Jobs, sim: Sim, job: int, start: int) -> int:
         for each in range(first, first + sim.placed_on[running]):
             node = sim.placed_node[each]
             if jobs.member[partition, node] == 1:
-                spare += use_of(jobs, jobs.shape[running], node, sim.placed_chunks[each], CPUS)
+                spare += use_of(jobs, jobs.shape[running], node, sim.placed_chunks[each], s.CPUS)
         place -= 1
     return spare
 
@@ -136,23 +126,23 @@ def lower_spares(jobs: Jobs, sim: Sim, job: int, n: int) -> None:
         if sim.plan_start[PLAN, number] >= until:
             continue
         reserved = sim.plan_job[PLAN, number]
-        partition = jobs.need[jobs.shape[reserved], NEED_PARTITION]
+        partition = jobs.need[jobs.shape[reserved], s.NEED_PARTITION]
         for chosen in range(n):
             node = sim.chosen_node[chosen]
             if jobs.member[partition, node] == 1:
                 chunks = sim.chosen_chunks[chosen]
-                sim.plan_spare[number] -= use_of(jobs, jobs.shape[job], node, chunks, CPUS)
+                sim.plan_spare[number] -= use_of(jobs, jobs.shape[job], node, chunks, s.CPUS)
 
 
 @kernel
 def is_too_wide(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     """Tell whether a reservation of a job's own partition leaves too few cpus for the job."""
-    partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+    partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
     for place in range(reach):
         number = sim.plan_by_start[PLAN, place]
         reserved = sim.plan_job[PLAN, number]
         if (
-            jobs.need[jobs.shape[reserved], NEED_PARTITION] == partition
+            jobs.need[jobs.shape[reserved], s.NEED_PARTITION] == partition
             and sim.plan_spare[number] < jobs.processors[job]
         ):
             return True
@@ -218,7 +208,7 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
             if hopeful == n:
                 return 0
         job = sim.component_walk[place]
-        partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+        partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
         is_placeable = has_placement(jobs, sim, job)
         if sim.planned_of[partition] >= depth:
             if is_placeable:
@@ -242,15 +232,15 @@ def walk_on(jobs: Jobs, sim: Sim, first: int, n: int, depth: float) -> int:
 @kernel
 def order_left(jobs: Jobs, sim: Sim, left: int) -> None:
     """List the jobs left for step 3 in backfill order in `component_walk`, higher tiers first."""
-    which = make_backfill_order(jobs, sim, BASE_ORDER, left)
-    if which != BASE_ORDER:  # else they are listed in queue order
+    which = make_backfill_order(jobs, sim, s.BASE_ORDER, left)
+    if which != s.BASE_ORDER:  # else they are listed in queue order
         sort_listed(sim, which, left)
     n = 0
     tier = 0
     while n < left:
         for place in range(left):
             job = sim.scratch[place]
-            if jobs.limit[jobs.need[jobs.shape[job], NEED_PARTITION], LIMIT_TIER] == tier:
+            if jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER] == tier:
                 sim.component_walk[n] = job
                 n += 1
         tier += 1
@@ -326,7 +316,7 @@ def mark_of(sim: Sim, reach: int) -> int:
 @kernel
 def is_refused(jobs: Jobs, sim: Sim, job: int, reach: int) -> bool:
     """Tell whether this is known to be refused in step 3 since a job last started."""
-    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % N_REACHES
+    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
     if sim.refused_at[jobs.request[job], column] == mark:
         return True
     is_known = sim.refused_more_at[shape, column] == mark
@@ -340,15 +330,15 @@ def more_is_worse(jobs: Jobs, sim: Sim, shape: int, failed: int) -> bool:
     They do where its rule takes for them the same nodes and further ones, none of which the
     reservations before the failed one can have. The job refused is the first of the other plan.
     """
-    is_lowest = sim.placement == PLACE_LOWEST
-    if not (is_lowest or sim.placement == PLACE_TIGHTEST) or not is_sum_enough(jobs, sim, shape):
+    is_lowest = sim.placement == s.PLACE_LOWEST
+    if not (is_lowest or sim.placement == s.PLACE_TIGHTEST) or not is_sum_enough(jobs, sim, shape):
         return False
     if failed > 0 and not is_lowest:
         return False
-    partition = jobs.need[shape, NEED_PARTITION]
+    partition = jobs.need[shape, s.NEED_PARTITION]
     last = sim.planned_node[OTHER_PLAN, sim.plan_on[OTHER_PLAN, 0] - 1]
     for number in range(failed):
-        other = jobs.need[jobs.shape[sim.plan_job[PLAN, number]], NEED_PARTITION]
+        other = jobs.need[jobs.shape[sim.plan_job[PLAN, number]], s.NEED_PARTITION]
         for node in range(last, len(jobs.capacity)):
             if jobs.member[partition, node] == 1 and jobs.member[other, node] == 1:
                 return False
@@ -358,7 +348,7 @@ def more_is_worse(jobs: Jobs, sim: Sim, shape: int, failed: int) -> bool:
 @kernel
 def note_refusal(jobs: Jobs, sim: Sim, job: int, reach: int, failed: int) -> None:
     """Write that a job is refused in this state; a reservation failed beside it."""
-    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % N_REACHES
+    shape, mark, column = jobs.shape[job], mark_of(sim, reach), reach % s.N_REACHES
     sim.refused_at[jobs.request[job], column] = mark
     if more_is_worse(jobs, sim, shape, failed):
         sim.refused_more_at[shape, column] = mark
@@ -413,12 +403,12 @@ def list_component(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
         highest_left = False
         for place in range(waiting):
             job = sim.walk[place]
-            partition = jobs.need[jobs.shape[job], NEED_PARTITION]
+            partition = jobs.need[jobs.shape[job], s.NEED_PARTITION]
             if sim.start_time[job] < -1 and component_of(jobs, job) == component:
-                if jobs.limit[partition, LIMIT_TIER] == tier:
+                if jobs.limit[partition, s.LIMIT_TIER] == tier:
                     sim.component_walk[n] = job
                     n += 1
-                elif jobs.limit[partition, LIMIT_TIER] > tier:
+                elif jobs.limit[partition, s.LIMIT_TIER] > tier:
                     highest_left = True
         tier += 1
     return n
@@ -429,7 +419,7 @@ def component_pass(jobs: Jobs, sim: Sim, component: int, waiting: int) -> bool:
     """Make the pass of a component; return False if it stopped at the picked job."""
     n = list_component(jobs, sim, component, waiting)
     depth = depth_of(sim)
-    if sim.backfill > BACKFILL_EASY and sim.planned < n:
+    if sim.backfill > s.BACKFILL_EASY and sim.planned < n:
         n = int(sim.planned)
     clear_plan(sim)
     started = start_in_order_on_nodes(jobs, sim, n)
@@ -468,7 +458,7 @@ def is_contested_on_nodes(jobs: Jobs, sim: Sim) -> bool:
     It can where two of its jobs within the threshold wait and one of them has a placement now.
     """
     mark_submitted(jobs, sim)
-    waiting = list_jobs(sim, BASE_ORDER, sim.scratch)
+    waiting = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     for component in range(len(sim.due)):
         if sim.due[component] == 0:
             continue

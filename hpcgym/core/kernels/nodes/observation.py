@@ -5,16 +5,7 @@ Source: Specification, section 13, "Environment".
 
 import numpy as np
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    GPUS,
-    LIMIT_TIER,
-    MEMORY,
-    N_RESOURCES,
-    NEED_PARTITION,
-    NODES_ENDS_BEFORE_SHADOW,
-    NODES_FITS,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.nodes_pass import clear_plan, has_placement
 from hpcgym.core.kernels.nodes.rooms import component_of, rooms_of
@@ -33,7 +24,7 @@ def first_misfit(jobs: Jobs, sim: Sim, component: int, waiting: int) -> int:
     first, highest = -1, -1
     for place in range(waiting):
         job = sim.walk[place]
-        tier = jobs.limit[jobs.need[jobs.shape[job], NEED_PARTITION], LIMIT_TIER]
+        tier = jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_TIER]
         if component_of(jobs, job) != component or (first >= 0 and tier >= highest):
             continue
         if not has_placement(jobs, sim, job):
@@ -46,20 +37,20 @@ def show_machine(jobs: Jobs, sim: Sim) -> None:
     """Write the free share of each resource in each partition, 0 where it has none of it."""
     for place in range(len(jobs.shown_partition)):
         partition = jobs.shown_partition[place]
-        for resource in range(N_RESOURCES):
+        for resource in range(s.N_RESOURCES):
             free, capacity = 0, 0
             for node in range(len(jobs.capacity)):
                 if jobs.member[partition, node] == 1:
                     free += sim.free_on[node, resource]
                     capacity += jobs.capacity[node, resource]
             share = free / capacity if capacity > 0 else 0.0
-            sim.shown_machine[place * N_RESOURCES + resource] = np.float32(share)
+            sim.shown_machine[place * s.N_RESOURCES + resource] = np.float32(share)
 
 
 @kernel
 def begin_showing(jobs: Jobs, sim: Sim) -> None:
     """Write what the fields of all jobs need: the shadow time of each component, and `machine`."""
-    waiting = list_jobs(sim, BASE_ORDER, sim.walk)
+    waiting = list_jobs(sim, s.BASE_ORDER, sim.walk)
     for component in range(len(sim.due)):
         clear_plan(sim)
         head = first_misfit(jobs, sim, component, waiting)
@@ -72,15 +63,15 @@ def show_job(jobs: Jobs, sim: Sim, job: int) -> int:
     """Write the fields of a waiting job into `shown_job`; return what else is shown, as bits."""
     shape = jobs.shape[job]
     room = sim.room_total[rooms_of(jobs, sim, shape)]
-    most_gpus = max(jobs.largest_node[GPUS], 1)
-    most_memory = max(jobs.largest_node[MEMORY], 1)
+    most_gpus = max(jobs.largest_node[s.GPUS], 1)
+    most_memory = max(jobs.largest_node[s.MEMORY], 1)
     shown = sim.shown_job
-    shown[NodesField.GPUS] = np.float32(min(jobs.need[shape, GPUS] / most_gpus, 1.0))
-    shown[NodesField.MEMORY] = np.float32(min(jobs.need[shape, MEMORY] / most_memory, 1.0))
-    shown[NodesField.PARTITION] = np.float32(jobs.need[shape, NEED_PARTITION] / len(jobs.limit))
+    shown[NodesField.GPUS] = np.float32(min(jobs.need[shape, s.GPUS] / most_gpus, 1.0))
+    shown[NodesField.MEMORY] = np.float32(min(jobs.need[shape, s.MEMORY] / most_memory, 1.0))
+    shown[NodesField.PARTITION] = np.float32(jobs.need[shape, s.NEED_PARTITION] / len(jobs.limit))
     shown[NodesField.ROOM] = np.float32(min(room / jobs.chunks[job], 1.0))
-    bits = NODES_FITS if has_placement(jobs, sim, job) else 0
+    bits = s.NODES_FITS if has_placement(jobs, sim, job) else 0
     shadow = sim.component_shadow[component_of(jobs, job)]
     if shadow < 0 or sim.now + jobs.estimate[job] <= shadow:
-        bits |= NODES_ENDS_BEFORE_SHADOW
+        bits |= s.NODES_ENDS_BEFORE_SHADOW
     return bits

@@ -10,18 +10,7 @@ rooms where these decide the order, and times the groups taken where groups do.
 Source: Specification, section 13, "Room and placement".
 """
 
-from hpcgym.core.constants import (
-    CURSOR_TOTAL,
-    LIMIT_NODES,
-    NEED_PARTITION,
-    NEVER,
-    PLACE_BEST_EFFORT_CONTIGUOUS,
-    PLACE_BEST_EFFORT_LOCAL,
-    PLACE_CONTIGUOUS,
-    PLACE_FEWEST_GROUPS,
-    PLACE_LOCAL,
-    PLACE_TIGHTEST,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.rooms import usable
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -34,15 +23,15 @@ LOW, HIGH = 0, 1
 @kernel(inlined=True)
 def most_nodes(jobs: Jobs, shape: int) -> int:
     """Return the most nodes that a job of a shape may have."""
-    most = jobs.limit[jobs.need[shape, NEED_PARTITION], LIMIT_NODES]
-    return most if most > 0 else NEVER
+    most = jobs.limit[jobs.need[shape, s.NEED_PARTITION], s.LIMIT_NODES]
+    return most if most > 0 else s.NEVER
 
 
 @kernel(inlined=True)
 def is_sum_enough(jobs: Jobs, sim: Sim, shape: int) -> bool:
     """Tell whether a rule places every job for which the nodes have room in all."""
-    strict = sim.placement == PLACE_CONTIGUOUS or sim.placement == PLACE_LOCAL
-    return not strict and most_nodes(jobs, shape) == NEVER
+    strict = sim.placement == s.PLACE_CONTIGUOUS or sim.placement == s.PLACE_LOCAL
+    return not strict and most_nodes(jobs, shape) == s.NEVER
 
 
 @kernel(inlined=True)
@@ -78,16 +67,16 @@ def take_by_room(
     `end` says whether least or most room goes first; n nodes were taken before.
     """
     sign = 1 if end == LOW else -1
-    bound = -NEVER
+    bound = -s.NEVER
     while left > 0:
-        following = NEVER  # the next room in this order, as a number that ascends
+        following = s.NEVER  # the next room in this order, as a number that ascends
         for node in range(len(jobs.capacity)):
             room = sim.row[at, node]
             if room > 0 and (group == ANY_GROUP or jobs.group[node] == group):
                 rank = sign * usable_rank(jobs, shape, room, end)
                 if rank > bound and rank < following:
                     following = rank
-        if following == NEVER:
+        if following == s.NEVER:
             break
         bound = following
         for node in range(len(jobs.capacity)):
@@ -123,7 +112,7 @@ def smallest_group_for(sim: Sim, wanted: int, after: int) -> int:
 
     Groups up to `after` in this order are left out; -1 leaves out none.
     """
-    best, least = -1, NEVER
+    best, least = -1, s.NEVER
     for group in range(len(sim.group_room)):
         room = sim.group_room[group]
         is_left = after < 0 or (room, group) > (sim.group_room[after], after)
@@ -236,21 +225,21 @@ def place_chunks(jobs: Jobs, sim: Sim, at: int, shape: int, wanted: int) -> int:
 
     Return the number of nodes, -1 if the rule has no placement. Writes `chosen_*`.
     """
-    if sim.cursor[at, CURSOR_TOTAL] < wanted:
+    if sim.cursor[at, s.CURSOR_TOTAL] < wanted:
         return -1
     rule = sim.placement
-    if rule in (PLACE_CONTIGUOUS, PLACE_BEST_EFFORT_CONTIGUOUS):
+    if rule in (s.PLACE_CONTIGUOUS, s.PLACE_BEST_EFFORT_CONTIGUOUS):
         n = take_run(jobs, sim, at, shape, wanted)
-        if n > 0 or rule == PLACE_CONTIGUOUS:
+        if n > 0 or rule == s.PLACE_CONTIGUOUS:
             return n
-    if rule in (PLACE_LOCAL, PLACE_BEST_EFFORT_LOCAL):
+    if rule in (s.PLACE_LOCAL, s.PLACE_BEST_EFFORT_LOCAL):
         n = take_one_group(jobs, sim, at, shape, wanted)
-        if n > 0 or rule == PLACE_LOCAL:
+        if n > 0 or rule == s.PLACE_LOCAL:
             return n
-    if rule == PLACE_FEWEST_GROUPS:
+    if rule == s.PLACE_FEWEST_GROUPS:
         return take_fewest_groups(jobs, sim, at, shape, wanted)
     most = most_nodes(jobs, shape)
-    if rule == PLACE_TIGHTEST:
+    if rule == s.PLACE_TIGHTEST:
         n, _ = take_by_room(jobs, sim, at, shape, ANY_GROUP, LOW, 0, wanted)
     else:
         n, _ = take_by_id(jobs, sim, at, shape, ANY_GROUP, 0, wanted)

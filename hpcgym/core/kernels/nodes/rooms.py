@@ -16,16 +16,7 @@ Cost: O(changes missed); O(nodes) for a new row, and where more nodes changed th
 Source: Specification, section 13, "Room and placement" and "Cost".
 """
 
-from hpcgym.core.constants import (
-    CPUS,
-    GPUS,
-    LIMIT_COMPONENT,
-    MEMORY,
-    N_RESOURCES,
-    NEED_EXCLUSIVE,
-    NEED_PARTITION,
-    NEED_SPREAD,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -33,18 +24,18 @@ from hpcgym.core.kernels.types import Jobs, Sim
 @kernel(inlined=True)
 def room_with(jobs: Jobs, shape: int, node: int, cpus: int, gpus: int, memory: int) -> int:
     """Return how many chunks of a shape fit into these free resources of a node."""
-    if jobs.member[jobs.need[shape, NEED_PARTITION], node] == 0:
+    if jobs.member[jobs.need[shape, s.NEED_PARTITION], node] == 0:
         return 0
     # Every chunk has a cpu, so a node is empty if all its cpus are free.
-    if jobs.need[shape, NEED_EXCLUSIVE] == 1 and cpus < jobs.capacity[node, CPUS]:
+    if jobs.need[shape, s.NEED_EXCLUSIVE] == 1 and cpus < jobs.capacity[node, s.CPUS]:
         return 0
-    wanted = jobs.need[shape, CPUS]
+    wanted = jobs.need[shape, s.CPUS]
     room = cpus if wanted == 1 else cpus // wanted
-    wanted = jobs.need[shape, GPUS]
+    wanted = jobs.need[shape, s.GPUS]
     if wanted > 0:
         room = min(room, gpus // wanted)
-    wanted = jobs.need[shape, MEMORY]
-    if wanted > 0 and jobs.capacity[node, MEMORY] > 0:
+    wanted = jobs.need[shape, s.MEMORY]
+    if wanted > 0 and jobs.capacity[node, s.MEMORY] > 0:
         room = min(room, memory // wanted)
     return max(room, 0)
 
@@ -56,35 +47,35 @@ def room_now(jobs: Jobs, sim: Sim, shape: int, node: int) -> int:
         jobs,
         shape,
         node,
-        sim.free_on[node, CPUS],
-        sim.free_on[node, GPUS],
-        sim.free_on[node, MEMORY],
+        sim.free_on[node, s.CPUS],
+        sim.free_on[node, s.GPUS],
+        sim.free_on[node, s.MEMORY],
     )
 
 
 @kernel(inlined=True)
 def usable(jobs: Jobs, shape: int, room: int) -> int:
     """Return how many chunks a job may place where so many have room."""
-    return min(room, 1) if jobs.need[shape, NEED_SPREAD] == 1 else room
+    return min(room, 1) if jobs.need[shape, s.NEED_SPREAD] == 1 else room
 
 
 @kernel(inlined=True)
 def component_of(jobs: Jobs, job: int) -> int:
     """Return the component that a job's partition belongs to."""
-    return jobs.limit[jobs.need[jobs.shape[job], NEED_PARTITION], LIMIT_COMPONENT]
+    return jobs.limit[jobs.need[jobs.shape[job], s.NEED_PARTITION], s.LIMIT_COMPONENT]
 
 
 @kernel
 def clear_nodes(jobs: Jobs, sim: Sim) -> None:
     """Empty every node; write all that is kept of nodes from instant to instant."""
     for node in range(len(jobs.capacity)):
-        for resource in range(N_RESOURCES):
+        for resource in range(s.N_RESOURCES):
             sim.free_on[node, resource] = jobs.capacity[node, resource]
     for partition in range(len(jobs.limit)):
         sim.free_cpus[partition] = 0
         for node in range(len(jobs.capacity)):
             if jobs.member[partition, node] == 1:
-                sim.free_cpus[partition] += jobs.capacity[node, CPUS]
+                sim.free_cpus[partition] += jobs.capacity[node, s.CPUS]
     sim.room_shape[:] = 0
     sim.room_at[:] = -1
     sim.unplaced_at[:] = -1
@@ -101,10 +92,10 @@ def clear_nodes(jobs: Jobs, sim: Sim) -> None:
 @kernel(inlined=True)
 def use_of(jobs: Jobs, shape: int, node: int, chunks: int, resource: int) -> int:
     """Return how much of a node's resource so many chunks of a shape occupy."""
-    if jobs.need[shape, NEED_EXCLUSIVE] == 1:
+    if jobs.need[shape, s.NEED_EXCLUSIVE] == 1:
         return jobs.capacity[node, resource]
     # Memory that a node does not count is never free: its capacity is 0.
-    if resource == MEMORY and jobs.capacity[node, MEMORY] == 0:
+    if resource == s.MEMORY and jobs.capacity[node, s.MEMORY] == 0:
         return 0
     return chunks * jobs.need[shape, resource]
 
@@ -116,9 +107,9 @@ def give_back(jobs: Jobs, sim: Sim, shape: int, node: int, chunks: int) -> None:
     Writes `free_on`, `free_cpus` and the ring of changes.
     """
     sign = 1 if chunks > 0 else -1
-    for resource in range(N_RESOURCES):
+    for resource in range(s.N_RESOURCES):
         sim.free_on[node, resource] += sign * use_of(jobs, shape, node, sign * chunks, resource)
-    cpus = sign * use_of(jobs, shape, node, sign * chunks, CPUS)
+    cpus = sign * use_of(jobs, shape, node, sign * chunks, s.CPUS)
     for partition in range(len(jobs.limit)):
         if jobs.member[partition, node] == 1:
             sim.free_cpus[partition] += cpus

@@ -14,22 +14,7 @@ Cost: O(nodes) to begin, then a step for each node of each event.
 Source: Specification, section 13, "EASY and depth k" and "Conservative".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    CPUS,
-    CURSOR_END,
-    CURSOR_RELEASE,
-    CURSOR_START,
-    CURSOR_TOTAL,
-    CURSOR_TOUCHED,
-    GPUS,
-    MEMORY,
-    N_CURSOR_FIELDS,
-    N_RESOURCES,
-    NEED_EXCLUSIVE,
-    NEED_PARTITION,
-    NEVER,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
@@ -49,32 +34,32 @@ def room_at(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> int:
         jobs,
         shape,
         node,
-        sim.free_on[node, CPUS] + sim.later[at, node, CPUS],
-        sim.free_on[node, GPUS] + sim.later[at, node, GPUS],
-        sim.free_on[node, MEMORY] + sim.later[at, node, MEMORY],
+        sim.free_on[node, s.CPUS] + sim.later[at, node, s.CPUS],
+        sim.free_on[node, s.GPUS] + sim.later[at, node, s.GPUS],
+        sim.free_on[node, s.MEMORY] + sim.later[at, node, s.MEMORY],
     )
 
 
 @kernel
 def forget_touched(sim: Sim, at: int) -> None:
     """Set `later` of a cursor back to zero."""
-    for place in range(sim.cursor[at, CURSOR_TOUCHED]):
+    for place in range(sim.cursor[at, s.CURSOR_TOUCHED]):
         node = sim.touched_node[at, place]
         sim.is_touched[at, node] = 0
-        for resource in range(N_RESOURCES):
+        for resource in range(s.N_RESOURCES):
             sim.later[at, node, resource] = 0
-    sim.cursor[at, CURSOR_TOUCHED] = 0
+    sim.cursor[at, s.CURSOR_TOUCHED] = 0
 
 
 @kernel
 def begin_cursor(jobs: Jobs, sim: Sim, at: int, shape: int) -> None:
     """Set a cursor before all events, with the rooms of a shape as of now."""
     forget_touched(sim, at)
-    sim.cursor[at, CURSOR_RELEASE] = sim.n_releases - 1  # the soonest release is last
-    sim.cursor[at, CURSOR_START] = 0
-    sim.cursor[at, CURSOR_END] = 0
+    sim.cursor[at, s.CURSOR_RELEASE] = sim.n_releases - 1  # the soonest release is last
+    sim.cursor[at, s.CURSOR_START] = 0
+    sim.cursor[at, s.CURSOR_END] = 0
     kept = rooms_of(jobs, sim, shape)
-    sim.cursor[at, CURSOR_TOTAL] = sim.room_total[kept]
+    sim.cursor[at, s.CURSOR_TOTAL] = sim.room_total[kept]
     for node in range(len(jobs.capacity)):
         sim.row[at, node] = sim.room[kept, node]
 
@@ -83,13 +68,13 @@ def begin_cursor(jobs: Jobs, sim: Sim, at: int, shape: int) -> None:
 def copy_cursor(jobs: Jobs, sim: Sim) -> None:
     """Set the cursor `WINDOW` to where `TRIAL` is."""
     forget_touched(sim, WINDOW)
-    for column in range(N_CURSOR_FIELDS):
+    for column in range(s.N_CURSOR_FIELDS):
         sim.cursor[WINDOW, column] = sim.cursor[TRIAL, column]
-    for place in range(sim.cursor[TRIAL, CURSOR_TOUCHED]):
+    for place in range(sim.cursor[TRIAL, s.CURSOR_TOUCHED]):
         node = sim.touched_node[TRIAL, place]
         sim.touched_node[WINDOW, place] = node
         sim.is_touched[WINDOW, node] = 1
-        for resource in range(N_RESOURCES):
+        for resource in range(s.N_RESOURCES):
             sim.later[WINDOW, node, resource] = sim.later[TRIAL, node, resource]
     for node in range(len(jobs.capacity)):
         sim.row[WINDOW, node] = sim.row[TRIAL, node]
@@ -102,28 +87,28 @@ def change_node(
     """Return chunks of a job to a node, or take them (`sign` -1), at the instant of a cursor."""
     if sim.is_touched[at, node] == 0:
         sim.is_touched[at, node] = 1
-        sim.touched_node[at, sim.cursor[at, CURSOR_TOUCHED]] = node
-        sim.cursor[at, CURSOR_TOUCHED] += 1
-    if jobs.need[shape, NEED_EXCLUSIVE] == 1:
-        for resource in range(N_RESOURCES):
+        sim.touched_node[at, sim.cursor[at, s.CURSOR_TOUCHED]] = node
+        sim.cursor[at, s.CURSOR_TOUCHED] += 1
+    if jobs.need[shape, s.NEED_EXCLUSIVE] == 1:
+        for resource in range(s.N_RESOURCES):
             sim.later[at, node, resource] += sign * jobs.capacity[node, resource]
         return
-    sim.later[at, node, CPUS] += sign * chunks * jobs.need[shape, CPUS]
-    if jobs.need[shape, GPUS] > 0:
-        sim.later[at, node, GPUS] += sign * chunks * jobs.need[shape, GPUS]
+    sim.later[at, node, s.CPUS] += sign * chunks * jobs.need[shape, s.CPUS]
+    if jobs.need[shape, s.GPUS] > 0:
+        sim.later[at, node, s.GPUS] += sign * chunks * jobs.need[shape, s.GPUS]
     # Memory that a node does not count is never free: its capacity is 0.
-    if jobs.need[shape, MEMORY] > 0 and jobs.capacity[node, MEMORY] > 0:
-        sim.later[at, node, MEMORY] += sign * chunks * jobs.need[shape, MEMORY]
+    if jobs.need[shape, s.MEMORY] > 0 and jobs.capacity[node, s.MEMORY] > 0:
+        sim.later[at, node, s.MEMORY] += sign * chunks * jobs.need[shape, s.MEMORY]
 
 
 @kernel(inlined=True)
 def show_change(jobs: Jobs, sim: Sim, at: int, shape: int, node: int) -> None:
     """Write the room of a node at the instant of a cursor into its row."""
-    if jobs.member[jobs.need[shape, NEED_PARTITION], node] == 0:
+    if jobs.member[jobs.need[shape, s.NEED_PARTITION], node] == 0:
         return
     room = room_at(jobs, sim, at, shape, node)
     change = usable(jobs, shape, room) - usable(jobs, shape, sim.row[at, node])
-    sim.cursor[at, CURSOR_TOTAL] += change
+    sim.cursor[at, s.CURSOR_TOTAL] += change
     sim.row[at, node] = room
 
 
@@ -134,14 +119,14 @@ def release_end(sim: Sim, place: int) -> int:
     if release > sim.now:
         return release
     # Such a job is past its estimate. With reservations for all, it ends a second from now.
-    plans_all = sim.backfill > BACKFILL_EASY and sim.depth == float("inf")
+    plans_all = sim.backfill > s.BACKFILL_EASY and sim.depth == float("inf")
     return sim.now + 1 if plans_all else sim.now
 
 
 @kernel
 def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, until: int) -> None:
     """Move a cursor past the releases up to an instant; `TRIAL` has its row follow."""
-    place = sim.cursor[at, CURSOR_RELEASE]
+    place = sim.cursor[at, s.CURSOR_RELEASE]
     while place >= 0 and release_end(sim, place) <= until:
         job = sim.release_job[place]
         if component_of(jobs, job) == component:
@@ -152,7 +137,7 @@ def pass_releases(jobs: Jobs, sim: Sim, at: int, shape: int, component: int, unt
                 if at == TRIAL:
                     show_change(jobs, sim, at, shape, node)
         place -= 1
-    sim.cursor[at, CURSOR_RELEASE] = place
+    sim.cursor[at, s.CURSOR_RELEASE] = place
 
 
 @kernel
@@ -172,14 +157,14 @@ def pass_reservation(
 @kernel
 def pass_ends(jobs: Jobs, sim: Sim, at: int, plan: int, shape: int, until: int) -> None:
     """Move a cursor past the ends of reservations up to an instant."""
-    place = sim.cursor[at, CURSOR_END]
+    place = sim.cursor[at, s.CURSOR_END]
     while place < sim.n_reservations:
         number = sim.plan_by_end[plan, place]
         if sim.plan_end[plan, number] > until:
             break
         pass_reservation(jobs, sim, at, plan, shape, number, 1)
         place += 1
-    sim.cursor[at, CURSOR_END] = place
+    sim.cursor[at, s.CURSOR_END] = place
 
 
 @kernel
@@ -189,32 +174,32 @@ def advance(
     """Move a cursor past all events up to an instant."""
     pass_releases(jobs, sim, at, shape, component, until)
     pass_ends(jobs, sim, at, plan, shape, until)
-    place = sim.cursor[at, CURSOR_START]
+    place = sim.cursor[at, s.CURSOR_START]
     while place < sim.n_reservations:
         number = sim.plan_by_start[plan, place]
         if sim.plan_start[plan, number] > until:
             break
         pass_reservation(jobs, sim, at, plan, shape, number, -1)
         place += 1
-    sim.cursor[at, CURSOR_START] = place
+    sim.cursor[at, s.CURSOR_START] = place
 
 
 @kernel(inlined=True)
 def next_start(sim: Sim, at: int, plan: int) -> int:
     """Return the next start of a reservation that a cursor has before it, s; `NEVER` if none."""
-    place = sim.cursor[at, CURSOR_START]
+    place = sim.cursor[at, s.CURSOR_START]
     if place == sim.n_reservations:
-        return NEVER
+        return s.NEVER
     return sim.plan_start[plan, sim.plan_by_start[plan, place]]
 
 
 @kernel(inlined=True)
 def next_return(sim: Sim, at: int, plan: int) -> int:
     """Return the next instant at which nodes become free, s; `NEVER` if there is none."""
-    instant = NEVER
-    if sim.cursor[at, CURSOR_RELEASE] >= 0:
-        instant = release_end(sim, sim.cursor[at, CURSOR_RELEASE])
-    place = sim.cursor[at, CURSOR_END]
+    instant = s.NEVER
+    if sim.cursor[at, s.CURSOR_RELEASE] >= 0:
+        instant = release_end(sim, sim.cursor[at, s.CURSOR_RELEASE])
+    place = sim.cursor[at, s.CURSOR_END]
     if place < sim.n_reservations:
         instant = min(instant, sim.plan_end[plan, sim.plan_by_end[plan, place]])
     return instant
@@ -228,9 +213,9 @@ def narrow_window(jobs: Jobs, sim: Sim, plan: int, shape: int, component: int, u
     """
     start = next_start(sim, WINDOW, plan)
     while start < until:
-        first = sim.cursor[WINDOW, CURSOR_START]
+        first = sim.cursor[WINDOW, s.CURSOR_START]
         advance(jobs, sim, WINDOW, plan, shape, component, start)
-        for place in range(first, sim.cursor[WINDOW, CURSOR_START]):
+        for place in range(first, sim.cursor[WINDOW, s.CURSOR_START]):
             number = sim.plan_by_start[plan, place]
             begin = sim.plan_first[plan, number]
             for each in range(begin, begin + sim.plan_on[plan, number]):
@@ -260,7 +245,7 @@ def place_from(jobs: Jobs, sim: Sim, plan: int, job: int, start: int) -> int:
     Return the number of nodes, -1 if there is no placement. Writes `chosen_*` and `WINDOW`.
     """
     shape, wanted = jobs.shape[job], jobs.chunks[job]
-    if sim.cursor[TRIAL, CURSOR_TOTAL] < wanted:
+    if sim.cursor[TRIAL, s.CURSOR_TOTAL] < wanted:
         return -1
     until = start + jobs.estimate[job]
     if next_start(sim, TRIAL, plan) >= until:

@@ -1,13 +1,6 @@
 """What the event engine asks of the kernels of nodes, as one function with an address."""
 
-from hpcgym.core.constants import (
-    NODES_CHECK,
-    NODES_CONTESTED,
-    NODES_PASS,
-    NODES_SHOW,
-    NODES_SHOW_JOB,
-    NODES_VACATE,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.kernels.nodes.check import find_overuse
 from hpcgym.core.kernels.nodes.nodes_pass import is_contested_on_nodes, nodes_pass
 from hpcgym.core.kernels.nodes.observation import begin_showing, show_job
@@ -22,16 +15,16 @@ def work(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
     """
     if sim.nodes_ready == 0:
         clear_nodes(jobs, sim)
-    if task == NODES_PASS:
+    if task == s.NODES_PASS:
         return int(nodes_pass(jobs, sim, job == 1))
-    if task == NODES_CONTESTED:
+    if task == s.NODES_CONTESTED:
         return int(is_contested_on_nodes(jobs, sim))
-    if task == NODES_VACATE:
+    if task == s.NODES_VACATE:
         vacate(jobs, sim, job)
-    elif task == NODES_SHOW:
+    elif task == s.NODES_SHOW:
         begin_showing(jobs, sim)
-    elif task == NODES_SHOW_JOB:
+    elif task == s.NODES_SHOW_JOB:
         return show_job(jobs, sim, job)
-    elif task == NODES_CHECK:
+    elif task == s.NODES_CHECK:
         return int(find_overuse(jobs, sim))
     return 0

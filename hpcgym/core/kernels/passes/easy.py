@@ -29,16 +29,7 @@ backfill order has a queue of its own, and its start ends the pass.
 Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_EASY,
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    BY_BASE,
-    NEVER,
-    NO_HEAD,
-    PASS_ORDER,
-    PICK_STARTED,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
@@ -59,7 +50,7 @@ def start_in_order(jobs: Jobs, sim: Sim) -> int:
     """
     pick = sim.pick
     while sim.n_waiting > 0:
-        job = first_job(sim, BASE_ORDER)
+        job = first_job(sim, s.BASE_ORDER)
         if pick >= 0 and not is_overdue(sim, job):
             job = pick
         if jobs.processors[job] > sim.free:
@@ -67,8 +58,8 @@ def start_in_order(jobs: Jobs, sim: Sim) -> int:
         start_waiting(jobs, sim, job, False)
         sim.checked_head = -1  # a start ahead of the head may delay it
         if job == pick:
-            return PICK_STARTED
-    return NO_HEAD
+            return s.PICK_STARTED
+    return s.NO_HEAD
 
 
 @kernel(inlined=True)
@@ -144,7 +135,7 @@ def choose_from_block(
     `chosen` jobs are listed in `scratch` so far. Return `free`, `extra` and `chosen` after this
     block. Writes `scratch` and the estimate bound of the block.
     """
-    shortest = NEVER  # of the jobs that stay, of the class or narrower
+    shortest = s.NEVER  # of the jobs that stay, of the class or narrower
     for spot in range(sim.node_size[block]):
         job = sim.node_child[block, spot]
         wanted = jobs.processors[job]
@@ -182,7 +173,7 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
         group = sim.group_order[which, at]
         if is_ruled_out(sim, group, free, extra, time_left, fitting):
             continue
-        shortest_of_group = NEVER
+        shortest_of_group = s.NEVER
         for place in range(sim.node_size[group]):
             block = sim.node_child[group, place]
             if not is_ruled_out(sim, block, free, extra, time_left, fitting):
@@ -202,21 +193,21 @@ def backfill(jobs: Jobs, sim: Sim, which: int, head: int) -> None:
 @kernel(inlined=True)
 def kept_backfill_order(sim: Sim) -> int:
     """Return the queue in which candidates are tried, where the orders of this instant are kept."""
-    return BACKFILL_ORDER if sim.backfill_order_is_static == 1 else BASE_ORDER
+    return s.BACKFILL_ORDER if sim.backfill_order_is_static == 1 else s.BASE_ORDER
 
 
 @kernel(inlined=True)
 def may_backfill(sim: Sim, head: int) -> bool:
     """Tell whether a job may start behind the head, which is `NO_HEAD` or less if there is none."""
-    return head >= 0 and sim.backfill == BACKFILL_EASY and sim.n_waiting > 1 and sim.free > 0
+    return head >= 0 and sim.backfill == s.BACKFILL_EASY and sim.n_waiting > 1 and sim.free > 0
 
 
 @kernel
 def move_in_base(jobs: Jobs, sim: Sim, job: int, key: float) -> None:
     """Give a waiting job another key in the base order; write the key and the queue."""
-    take_out(jobs, sim, BASE_ORDER, job)
-    sim.key[BASE_ORDER, entry_of(sim, job)] = key
-    put_in(jobs, sim, BASE_ORDER, job)
+    take_out(jobs, sim, s.BASE_ORDER, job)
+    sim.key[s.BASE_ORDER, entry_of(sim, job)] = key
+    put_in(jobs, sim, s.BASE_ORDER, job)
 
 
 @kernel
@@ -227,14 +218,14 @@ def backfill_with_pick(jobs: Jobs, sim: Sim, head: int) -> None:
     """
     pick = sim.pick
     # Beyond the threshold a job has its place, and in a queue of its own the backfill order has.
-    is_moved = not is_overdue(sim, pick) and sim.backfill_rule == BY_BASE
+    is_moved = not is_overdue(sim, pick) and sim.backfill_rule == s.BY_BASE
     if is_moved:
-        key = sim.key[BASE_ORDER, entry_of(sim, pick)]
-        sim.key[PASS_ORDER, entry_of(sim, pick)] = key
+        key = sim.key[s.BASE_ORDER, entry_of(sim, pick)]
+        sim.key[s.PASS_ORDER, entry_of(sim, pick)] = key
         move_in_base(jobs, sim, pick, LOWEST_KEY)
     backfill(jobs, sim, kept_backfill_order(sim), head)
     if is_moved and sim.start_time[pick] < 0:
-        move_in_base(jobs, sim, pick, sim.key[PASS_ORDER, entry_of(sim, pick)])
+        move_in_base(jobs, sim, pick, sim.key[s.PASS_ORDER, entry_of(sim, pick)])
 
 
 @kernel(inlined=True)
@@ -252,4 +243,4 @@ def easy_pass(jobs: Jobs, sim: Sim) -> bool:
             backfill_with_pick(jobs, sim, head)
         else:
             backfill(jobs, sim, kept_backfill_order(sim), head)
-    return head != PICK_STARTED
+    return head != s.PICK_STARTED

@@ -8,14 +8,7 @@ waiting jobs this costs O(n), and O(log n) for each job that starts or is tried.
 Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass" and "Queue order".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    BY_BASE,
-    NO_HEAD,
-    PASS_ORDER,
-    PICK_STARTED,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
@@ -42,20 +35,20 @@ def make_primary_order(jobs: Jobs, sim: Sim, n: int) -> int:
     is the primary order.
     """
     if sim.ordered == 1:
-        return PASS_ORDER
-    if sim.order_rule == BY_BASE:
-        return BASE_ORDER
-    score_listed(jobs, sim, PASS_ORDER, sim.order_rule, n)
-    return PASS_ORDER
+        return s.PASS_ORDER
+    if sim.order_rule == s.BY_BASE:
+        return s.BASE_ORDER
+    score_listed(jobs, sim, s.PASS_ORDER, sim.order_rule, n)
+    return s.PASS_ORDER
 
 
 @kernel(inlined=True)
 def list_in_order(jobs: Jobs, sim: Sim, contested: bool) -> int:
     """List the waiting jobs in queue order in `scratch`, and return their number."""
-    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     if contested:
         primary = make_primary_order(jobs, sim, n)
-        if primary != BASE_ORDER:
+        if primary != s.BASE_ORDER:
             sort_listed(sim, primary, n)
     return n
 
@@ -67,11 +60,11 @@ def make_backfill_order(jobs: Jobs, sim: Sim, primary: int, n: int) -> int:
     Writes keys of `BACKFILL_ORDER` of n listed jobs, unless a queue has them.
     """
     rule = sim.backfill_rule
-    if rule == BY_BASE:
+    if rule == s.BY_BASE:
         return primary
     if sim.backfill_order_is_static == 0:
-        score_listed(jobs, sim, BACKFILL_ORDER, rule, n)
-    return BACKFILL_ORDER
+        score_listed(jobs, sim, s.BACKFILL_ORDER, rule, n)
+    return s.BACKFILL_ORDER
 
 
 @kernel(inlined=True)
@@ -92,9 +85,9 @@ def start_first(jobs: Jobs, sim: Sim, primary: int) -> int:
         start_waiting(jobs, sim, job, False)
         sim.checked_head = -1  # a start ahead of the head may delay it
         if job == pick:
-            return PICK_STARTED
+            return s.PICK_STARTED
         taken += 1
-    return NO_HEAD
+    return s.NO_HEAD
 
 
 @kernel(inlined=True)
@@ -106,10 +99,10 @@ def start_front(jobs: Jobs, sim: Sim, contested: bool) -> tuple[int, int]:
     """
     sim.shadow = -1
     if contested:
-        n = list_jobs(sim, BASE_ORDER, sim.scratch)
+        n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
         primary = make_primary_order(jobs, sim, n)
         return primary, start_first(jobs, sim, primary)
-    return BASE_ORDER, start_in_order(jobs, sim)
+    return s.BASE_ORDER, start_in_order(jobs, sim)
 
 
 @kernel(inlined=True)
@@ -148,7 +141,7 @@ def easy_dynamic_pass(jobs: Jobs, sim: Sim) -> bool:
         reserve(jobs, sim, head)
         n = list_candidates(jobs, sim, sim.n_waiting - 1)
         backfill_first(jobs, sim, make_backfill_order(jobs, sim, primary, n), n)
-    return head != PICK_STARTED
+    return head != s.PICK_STARTED
 
 
 @kernel
@@ -158,20 +151,20 @@ def easy_pass_behind(jobs: Jobs, sim: Sim, n: int) -> None:
     No waiting job is beyond the threshold. Costs O(n), and what a pass in kept orders costs.
     """
     sim.shadow = -1
-    head = NO_HEAD
-    while n > 0 and head == NO_HEAD and some_job_fits(sim):
-        job = take_first(sim, PASS_ORDER, n, 0)
+    head = s.NO_HEAD
+    while n > 0 and head == s.NO_HEAD and some_job_fits(sim):
+        job = take_first(sim, s.PASS_ORDER, n, 0)
         n -= 1
         if jobs.processors[job] > sim.free:
             head = job
         else:
             start_waiting(jobs, sim, job, False)
             sim.checked_head = -1
-    if head == NO_HEAD and n == 0:
+    if head == s.NO_HEAD and n == 0:
         head = start_in_order(jobs, sim)
     if may_backfill(sim, head):
         reserve(jobs, sim, head)
-        if sim.backfill_rule == BY_BASE:
-            backfill_first(jobs, sim, PASS_ORDER, list_candidates(jobs, sim, n))
+        if sim.backfill_rule == s.BY_BASE:
+            backfill_first(jobs, sim, s.PASS_ORDER, list_candidates(jobs, sim, n))
         # A job that was refused is refused again, so the queue may have it, too.
         backfill(jobs, sim, kept_backfill_order(sim), head)

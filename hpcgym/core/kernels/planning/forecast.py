@@ -18,17 +18,7 @@ bootstrap).
 
 import math
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    FEATURE_ESTIMATE,
-    FEATURE_SUBMIT,
-    N_FEATURES,
-    N_TERMS,
-    RULE_INDEX,
-    RULE_KEYS,
-    RULE_SUBMIT,
-    TERM_RUN_TIME_RATIO,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.planning.rollout import roll_out
@@ -65,9 +55,9 @@ def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> 
     planned.processors[to] = jobs.processors[job]
     planned.size_class[to] = jobs.size_class[job]
     planned.user[to] = jobs.user[job]
-    for column in range(N_FEATURES):
+    for column in range(s.N_FEATURES):
         planned.feature[to, column] = jobs.feature[job, column]
-    planned.feature[to, FEATURE_SUBMIT] = submit_time
+    planned.feature[to, s.FEATURE_SUBMIT] = submit_time
     for column in range(FIRST_ORDER):
         planned.keys[to, column] = jobs.keys[job, column]
 
@@ -75,8 +65,8 @@ def copy_job(jobs: Jobs, job: int, planned: Jobs, to: int, submit_time: int) -> 
 @kernel
 def forecast_run_time(jobs: Jobs, job: int, term: Float) -> int:
     """Return the expected run time, s, by a job's terms, from 1 s to the estimate at submission."""
-    run_time = int(bounded_estimate(jobs, job) * math.exp(term[TERM_RUN_TIME_RATIO]) + 0.5)
-    return max(min(run_time, int(jobs.feature[job, FEATURE_ESTIMATE])), 1)
+    run_time = int(bounded_estimate(jobs, job) * math.exp(term[s.TERM_RUN_TIME_RATIO]) + 0.5)
+    return max(min(run_time, int(jobs.feature[job, s.FEATURE_ESTIMATE])), 1)
 
 
 @kernel
@@ -89,7 +79,7 @@ def drawn_run_time(jobs: Jobs, sim: Sim, job: int, elapsed: int, chance: float) 
     """
     user = jobs.user[job]
     completed = sim.history_completed[user]
-    most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, FEATURE_ESTIMATE])
+    most = jobs.estimate[job] if elapsed >= 0 else int(jobs.feature[job, s.FEATURE_ESTIMATE])
     # From the finest kind of record to the coarsest, and at last the estimate. Beside its records,
     # each kind has a weight of 1 for the next; the rest of `chance` is then uniform in [0, 1), too.
     for kind in range(N_KINDS - 2, -1, -1):
@@ -131,18 +121,18 @@ def forecast_waiting(
     weights without the wait, the submit time, or an index.
     """
     copy_job(jobs, job, planned, to, submit_time)
-    planned.estimate[to] = int(jobs.feature[job, FEATURE_ESTIMATE])
+    planned.estimate[to] = int(jobs.feature[job, s.FEATURE_ESTIMATE])
     planned.run_time[to] = run_time
     # The bounded slowdown grows by 1/D a second; D is the expected one, in samples, too.
     expected = float(forecast_run_time(jobs, job, term))
     planned.reward_rate[to] = 1.0 / max(expected, BSLD_BOUND_S)
     for which in range(len(rule)):
-        if rule[which] == RULE_SUBMIT:
+        if rule[which] == s.RULE_SUBMIT:
             key = weight[which, 0] * submit_time
         else:
             own = weight[which]
             features = (own[0], own[1], own[2], own[3], own[4], own[5])
-            if rule[which] == RULE_INDEX:
+            if rule[which] == s.RULE_INDEX:
                 key = weigh_terms((*features, own[6], own[7], own[8]), term)
             else:
                 key = mixed_score(jobs, features, job, 0.0)
@@ -201,7 +191,7 @@ def forecast_arrivals(
         delay += jobs.submit_time[job] - (now - length)
         if delay > horizon or n == len(chance):
             break
-        for column in range(N_TERMS):
+        for column in range(s.N_TERMS):
             term[column] = 0.0
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
@@ -226,7 +216,7 @@ def forecast_jobs(
         planned.submit_time[job] = jobs.submit_time[job]
     n_running = sim.n_releases
     forecast_running(jobs, sim, planned, chance[:n_running])
-    for place in range(list_jobs(sim, BASE_ORDER, sim.scratch)):
+    for place in range(list_jobs(sim, s.BASE_ORDER, sim.scratch)):
         job = sim.scratch[place]
         expect(jobs, sim, job)
         term = sim.expected[entry_of(sim, job)]
@@ -249,7 +239,7 @@ def cost_of_plan(planned: Jobs, sim: Sim, plan: Sim, weight: Float, n_coming: in
 
     Source: Specification, section 8, "Planner"; Smith 1956.
     """
-    n = roll_out(planned, sim, plan, RULE_KEYS, weight, n_coming)
+    n = roll_out(planned, sim, plan, s.RULE_KEYS, weight, n_coming)
     total = 0.0
     for place in range(n):
         job = sim.scratch[place]

@@ -9,21 +9,7 @@ any simulation costs.
 Source: Streit 2002; specification, section 8, "dynP".
 """
 
-from hpcgym.core.constants import (
-    BACKFILL_ORDER,
-    BASE_ORDER,
-    BY_BASE,
-    CORRECT_NOT,
-    DECIDE_NEVER,
-    EXPECT_BY_RECORDS,
-    EXPECT_BY_REGRESSION,
-    HISTORY_NOT,
-    N_REGRESSORS,
-    N_TERMS,
-    N_WEIGHTS,
-    PHASE_PASS,
-    PREDICT_NOT,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import clear_machine, set_rules
 from hpcgym.core.jit import kernel
@@ -46,13 +32,13 @@ def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) 
     set_rules(plan, sim.setting, sim.weight, sim.backfill_parameter)
     plan.n_jobs = sim.next_job + n_coming
     plan.base_rule = rule
-    plan.order_rule = BY_BASE
-    plan.decide = DECIDE_NEVER
+    plan.order_rule = s.BY_BASE
+    plan.decide = s.DECIDE_NEVER
     # A copy records no users, keeps no reward, and neither predicts nor corrects.
     plan.keep_reward = plan.check = 0
-    plan.keep_history, plan.predict, plan.correct = HISTORY_NOT, PREDICT_NOT, CORRECT_NOT
-    for column in range(N_WEIGHTS):
-        plan.weight[BASE_ORDER, column] = weight[column]
+    plan.keep_history, plan.predict, plan.correct = s.HISTORY_NOT, s.PREDICT_NOT, s.CORRECT_NOT
+    for column in range(s.N_WEIGHTS):
+        plan.weight[s.BASE_ORDER, column] = weight[column]
     clear_machine(plan, sim.log_largest)
     plan.now, plan.free, plan.next_job = sim.now, sim.free, sim.next_job
     plan.n_overdue, plan.next_overdue = sim.n_overdue, sim.next_overdue
@@ -61,7 +47,7 @@ def copy_settings(sim: Sim, plan: Sim, rule: int, weight: Float, n_coming: int) 
     for job in range(sim.next_job, plan.n_jobs):
         plan.start_time[job] = -1
         plan.flag[job] = 0
-    plan.phase = PHASE_PASS
+    plan.phase = s.PHASE_PASS
     plan.pass_due = 1
 
 
@@ -105,10 +91,10 @@ def copy_expected(jobs: Jobs, sim: Sim, plan: Sim, job: int) -> None:
     # The copy completes no jobs of users, so `expect` never finds these terms out of date.
     plan.expected_at[entry] = plan.history_completed[jobs.user[job]]
     plan.regressed_at[entry] = -1
-    for column in range(N_TERMS):
+    for column in range(s.N_TERMS):
         plan.expected[entry, column] = sim.expected[entry_of(sim, job), column]
-    if is_expected(sim, EXPECT_BY_REGRESSION):
-        for column in range(N_REGRESSORS):
+    if is_expected(sim, s.EXPECT_BY_REGRESSION):
+        for column in range(s.N_REGRESSORS):
             plan.regressor[entry, column] = sim.regressor[entry_of(sim, job), column]
 
 
@@ -124,18 +110,18 @@ def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
         entry = take_entry(plan, job)
         if len(sim.inverse) > 0:
             plan.inverse[entry] = sim.inverse[entry_of(sim, job)]
-        if is_expected(sim, EXPECT_BY_RECORDS):
+        if is_expected(sim, s.EXPECT_BY_RECORDS):
             copy_expected(jobs, sim, plan, job)
         overdue = is_overdue(sim, job)
-        plan.key[BASE_ORDER, entry] = (
-            -float("inf") if overdue else first_key(jobs, plan, BASE_ORDER, job)
+        plan.key[s.BASE_ORDER, entry] = (
+            -float("inf") if overdue else first_key(jobs, plan, s.BASE_ORDER, job)
         )
-        put_in(jobs, plan, BASE_ORDER, job)
+        put_in(jobs, plan, s.BASE_ORDER, job)
         if plan.backfill_order_is_static == 1:
-            plan.key[BACKFILL_ORDER, entry] = (
-                -float("inf") if overdue else first_key(jobs, plan, BACKFILL_ORDER, job)
+            plan.key[s.BACKFILL_ORDER, entry] = (
+                -float("inf") if overdue else first_key(jobs, plan, s.BACKFILL_ORDER, job)
             )
-            put_in(jobs, plan, BACKFILL_ORDER, job)
+            put_in(jobs, plan, s.BACKFILL_ORDER, job)
 
 
 @kernel
@@ -149,7 +135,7 @@ def roll_out(jobs: Jobs, sim: Sim, plan: Sim, rule: int, weight: Float, n_coming
     """
     copy_settings(sim, plan, rule, weight, n_coming)
     copy_running(jobs, sim, plan)
-    n = list_jobs(sim, BASE_ORDER, sim.scratch)
+    n = list_jobs(sim, s.BASE_ORDER, sim.scratch)
     copy_queue(jobs, sim, plan, n)
     run(jobs, plan)
     return n

@@ -8,12 +8,7 @@ handler of a prediction that has run out extends the job and schedules nothing.
 Source: Tsafrir, Etsion and Feitelson 2007; specification, section 8, "EASY++".
 """
 
-from hpcgym.core.constants import (
-    CORRECT_BY_DOUBLING,
-    CORRECT_TO_REQUEST,
-    FEATURE_ESTIMATE,
-    PREDICT_ASKED,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.user_history import past_run_time
@@ -42,7 +37,7 @@ def write_prediction(jobs: Jobs, job: int, seconds: int) -> None:
     Corrections change `estimate` only: `feature` keeps the prediction of the submission.
     """
     jobs.estimate[job] = seconds
-    jobs.feature[job, FEATURE_ESTIMATE] = float(seconds)
+    jobs.feature[job, s.FEATURE_ESTIMATE] = float(seconds)
 
 
 @kernel(inlined=True)
@@ -51,7 +46,7 @@ def asks_python(jobs: Jobs, sim: Sim) -> bool:
     # `run` asks right before it handles submissions, so Python predicts by the same completions
     # as the built-in predictor.
     return (
-        sim.predict == PREDICT_ASKED
+        sim.predict == s.PREDICT_ASKED
         and sim.next_job < sim.n_jobs
         and sim.next_job >= sim.n_predicted
         and jobs.submit_time[sim.next_job] == sim.now
@@ -78,13 +73,13 @@ def next_estimate(jobs: Jobs, sim: Sim, job: int) -> int:
     """
     estimate = jobs.estimate[job]
     requested = jobs.requested_time[job]
-    if sim.correct == CORRECT_BY_DOUBLING:
+    if sim.correct == s.CORRECT_BY_DOUBLING:
         return 2 * estimate  # may exceed the request: needed to match predictsim's results
-    if sim.correct == CORRECT_TO_REQUEST:
+    if sim.correct == s.CORRECT_TO_REQUEST:
         return requested
     # A step replaces the one before: each is added to the prediction of the submission. This, too,
     # is what predictsim's results show.
-    predicted = int(jobs.feature[job, FEATURE_ESTIMATE])
+    predicted = int(jobs.feature[job, s.FEATURE_ESTIMATE])
     for step in STEPS_S:
         if predicted + step > estimate:
             return min(predicted + step, requested)

@@ -15,15 +15,7 @@ Source: Gaussier, Glesser, Reis and Trystram 2015; Duchi, Hazan and Singer 2011 
 
 import math
 
-from hpcgym.core.constants import (
-    N_REGRESSORS,
-    TERM_PROCESSORS,
-    TERM_REGRESSED_RUN_TIME_RATIO,
-    TERM_REGRESSED_SPEED,
-    TERM_REQUEST,
-    TERM_RUN_TIME_RATIO,
-    TERM_SPEED,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -38,7 +30,7 @@ from hpcgym.core.metrics import BSLD_BOUND_S
     REGRESSOR_DAY_SIN,
     REGRESSOR_DAY_COS,
     REGRESSOR_COMPLETED,
-) = range(N_REGRESSORS)
+) = range(s.N_REGRESSORS)
 MODEL_RUN_TIME_RATIO, MODEL_SPEED = 0, 1
 
 HOUR_S = 3600.0
@@ -62,10 +54,10 @@ def write_regressors(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Flo
     # Divided so that every regressor is of order 1: one step size serves all coefficients.
     completed = min(sim.history_completed[jobs.user[job]], 1000)
     regressor[REGRESSOR_ONE] = 1.0
-    regressor[REGRESSOR_REQUEST] = (term[TERM_REQUEST] - math.log(HOUR_S)) / 5.0
-    regressor[REGRESSOR_PROCESSORS] = term[TERM_PROCESSORS] / 5.0
-    regressor[REGRESSOR_RUN_TIME_RATIO] = term[TERM_RUN_TIME_RATIO] / 5.0
-    regressor[REGRESSOR_SPEED] = term[TERM_SPEED] / 5.0
+    regressor[REGRESSOR_REQUEST] = (term[s.TERM_REQUEST] - math.log(HOUR_S)) / 5.0
+    regressor[REGRESSOR_PROCESSORS] = term[s.TERM_PROCESSORS] / 5.0
+    regressor[REGRESSOR_RUN_TIME_RATIO] = term[s.TERM_RUN_TIME_RATIO] / 5.0
+    regressor[REGRESSOR_SPEED] = term[s.TERM_SPEED] / 5.0
     regressor[REGRESSOR_DAY_SIN] = math.sin(angle)
     regressor[REGRESSOR_DAY_COS] = math.cos(angle)
     regressor[REGRESSOR_COMPLETED] = math.log(1.0 + completed) / 7.0
@@ -75,7 +67,7 @@ def write_regressors(jobs: Jobs, sim: Sim, job: int, term: Float, regressor: Flo
 def regressed(sim: Sim, which: int, regressor: Float) -> float:
     """Return the logarithm that a model predicts, `MODEL_*`, not bounded yet."""
     total = 0.0
-    for column in range(N_REGRESSORS):
+    for column in range(s.N_REGRESSORS):
         total += sim.coefficient[which, column] * regressor[column]
     return total
 
@@ -83,11 +75,11 @@ def regressed(sim: Sim, which: int, regressor: Float) -> float:
 @kernel(inlined=True)
 def expect_by_regression(sim: Sim, regressor: Float, term: Float) -> None:
     """Write the regression's two terms, bounded so that the run time lies between 10 s and E."""
-    most = term[TERM_REQUEST] - math.log(BSLD_BOUND_S)  # log of the largest speed, E / 10 s
+    most = term[s.TERM_REQUEST] - math.log(BSLD_BOUND_S)  # log of the largest speed, E / 10 s
     run_time_ratio = regressed(sim, MODEL_RUN_TIME_RATIO, regressor)
     speed = regressed(sim, MODEL_SPEED, regressor)
-    term[TERM_REGRESSED_RUN_TIME_RATIO] = min(max(run_time_ratio, -most), 0.0)
-    term[TERM_REGRESSED_SPEED] = min(max(speed, 0.0), most)
+    term[s.TERM_REGRESSED_RUN_TIME_RATIO] = min(max(run_time_ratio, -most), 0.0)
+    term[s.TERM_REGRESSED_SPEED] = min(max(speed, 0.0), most)
 
 
 @kernel
@@ -97,7 +89,7 @@ def step_down(sim: Sim, which: int, regressor: Float, error: float) -> None:
     `error` is the predicted value less the observed one. Writes rows of `coefficient` and
     `squares`.
     """
-    for column in range(N_REGRESSORS):
+    for column in range(s.N_REGRESSORS):
         gradient = error * regressor[column]
         sim.squares[which, column] += gradient * gradient
         step = STEP * gradient / math.sqrt(sim.squares[which, column] + DAMPING)
@@ -108,7 +100,7 @@ def step_down(sim: Sim, which: int, regressor: Float, error: float) -> None:
 def reset_regression(sim: Sim) -> None:
     """Reset both models, `coefficient` and `squares`, to half-way between request and records."""
     for which in range(len(sim.coefficient)):
-        for column in range(N_REGRESSORS):
+        for column in range(s.N_REGRESSORS):
             sim.coefficient[which, column] = 0.0
             sim.squares[which, column] = 0.0
         # Each model begins with its own logarithm by the records; the two are neighbours.
@@ -122,5 +114,5 @@ def copy_regression(sim: Sim, plan: Sim) -> None:
     Writes its `coefficient`; `squares` is read in learning only.
     """
     for which in range(len(sim.coefficient)):
-        for column in range(N_REGRESSORS):
+        for column in range(s.N_REGRESSORS):
             plan.coefficient[which, column] = sim.coefficient[which, column]

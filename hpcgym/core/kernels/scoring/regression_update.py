@@ -2,12 +2,7 @@
 
 import math
 
-from hpcgym.core.constants import (
-    N_TERMS,
-    TERM_REGRESSED_RUN_TIME_RATIO,
-    TERM_REGRESSED_SPEED,
-    TERM_REQUEST,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.online_regression import (
     MODEL_RUN_TIME_RATIO,
@@ -34,16 +29,16 @@ def learn_from(jobs: Jobs, sim: Sim, job: int) -> None:
 
     Source: Gourieroux, Monfort and Trognon 1984 (Poisson regression of a positive mean).
     """
-    term, regressor = sim.activations, sim.activations[N_TERMS:]  # borrowed: no network runs now
+    term, regressor = sim.activations, sim.activations[s.N_TERMS :]  # borrowed: no network runs now
     write_known(jobs, job, term)
     expect_by_records(jobs, sim, job, term)
     write_regressors(jobs, sim, job, term, regressor)
     expect_by_regression(sim, regressor, term)
     bound = bounded_estimate(jobs, job)
     times = max(bound / max(float(jobs.run_time[job]), BSLD_BOUND_S), 1.0)
-    most = term[TERM_REQUEST] - math.log(BSLD_BOUND_S)
-    error = math.exp(term[TERM_REGRESSED_RUN_TIME_RATIO]) - 1.0 / times
+    most = term[s.TERM_REQUEST] - math.log(BSLD_BOUND_S)
+    error = math.exp(term[s.TERM_REGRESSED_RUN_TIME_RATIO]) - 1.0 / times
     step_down(sim, MODEL_RUN_TIME_RATIO, regressor, error)
     # Over the largest speed, E / 10 s: jobs with long requests count no more than others.
-    error = math.exp(term[TERM_REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
+    error = math.exp(term[s.TERM_REGRESSED_SPEED] - most) - times * BSLD_BOUND_S / bound
     step_down(sim, MODEL_SPEED, regressor, error)

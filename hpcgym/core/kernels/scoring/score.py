@@ -5,24 +5,7 @@ Source: Specification, sections 3, 6 and 8; section 10, "Action semantics".
 
 import math
 
-from hpcgym.core.constants import (
-    BASE_ORDER,
-    FEATURE_ESTIMATE,
-    FEATURE_PROCESSORS,
-    FEATURE_SUBMIT,
-    RULE_F1,
-    RULE_F2,
-    RULE_F3,
-    RULE_INDEX,
-    RULE_KEYS,
-    RULE_MULTIFACTOR,
-    RULE_SMITH,
-    RULE_SUBMIT,
-    RULE_UNICEF,
-    RULE_URGENT,
-    RULE_WEIGHTS,
-    RULE_WFP3,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import (
@@ -60,8 +43,8 @@ def mixed_score(jobs: Jobs, weight: tuple[float, ...], job: int, wait: float) ->
 
     Source: Legrand 2018 (RR-9212), equation 3.
     """
-    q = jobs.feature[job, FEATURE_PROCESSORS]
-    e = jobs.feature[job, FEATURE_ESTIMATE]
+    q = jobs.feature[job, s.FEATURE_PROCESSORS]
+    e = jobs.feature[job, s.FEATURE_ESTIMATE]
     total = weight[0] * q
     total += weight[1] * e
     total += weight[2] * wait
@@ -79,11 +62,11 @@ def learned_score(rule: int, q: float, e: float, r: float) -> float:
 
     Source: Carastan-Santos and de Camargo 2017, table of policies F1 to F4.
     """
-    if rule == RULE_F1:
+    if rule == s.RULE_F1:
         return math.log10(e) * q + 870.0 * math.log10(r)
-    if rule == RULE_F2:
+    if rule == s.RULE_F2:
         return math.sqrt(e) * q + 25_600.0 * math.log10(r)
-    if rule == RULE_F3:
+    if rule == s.RULE_F3:
         return e * q + 6_860_000.0 * math.log10(r)
     return e * math.sqrt(q) + 530_000.0 * math.log10(r)
 
@@ -91,33 +74,33 @@ def learned_score(rule: int, q: float, e: float, r: float) -> float:
 @kernel
 def score(jobs: Jobs, sim: Sim, which: int, rule: int, job: int, now: int) -> float:
     """Return a waiting job's score at `now` under a rule with the parameters of order `which`."""
-    q = jobs.feature[job, FEATURE_PROCESSORS]
-    e = jobs.feature[job, FEATURE_ESTIMATE]
-    wait = now - jobs.feature[job, FEATURE_SUBMIT]
-    if rule == RULE_WEIGHTS:
+    q = jobs.feature[job, s.FEATURE_PROCESSORS]
+    e = jobs.feature[job, s.FEATURE_ESTIMATE]
+    wait = now - jobs.feature[job, s.FEATURE_SUBMIT]
+    if rule == s.RULE_WEIGHTS:
         return mixed_score(jobs, parameters_of(sim, which), job, wait)
-    if rule == RULE_SUBMIT:
-        return sim.weight[which, 0] * jobs.feature[job, FEATURE_SUBMIT]
+    if rule == s.RULE_SUBMIT:
+        return sim.weight[which, 0] * jobs.feature[job, s.FEATURE_SUBMIT]
     # The papers take the highest value first in the next three rules, hence the minus signs.
-    if rule == RULE_WFP3:
+    if rule == s.RULE_WFP3:
         return -((wait / e) * (wait / e) * (wait / e) * q)
-    if rule == RULE_UNICEF:
+    if rule == s.RULE_UNICEF:
         return -(wait / (math.log2(max(q, 2.0)) * e))
-    if rule == RULE_MULTIFACTOR:
+    if rule == s.RULE_MULTIFACTOR:
         machine = float(sim.machine_processors)
         age = min(wait / sim.weight[which, MAX_AGE], 1.0)
         size = 1.0 - q / machine
         return -(sim.weight[which, AGE_WEIGHT] * age + sim.weight[which, SIZE_WEIGHT] * size)
-    if rule == RULE_SMITH:
+    if rule == s.RULE_SMITH:
         return e * q / sim.inverse[entry_of(sim, job)]
-    if rule == RULE_INDEX:
+    if rule == s.RULE_INDEX:
         return index_score(jobs, sim, parameters_of(sim, which), job)
-    if rule == RULE_URGENT:
+    if rule == s.RULE_URGENT:
         weight = sim.weight[which]
         return urgent_score(jobs, sim, weight, job, wait, weight_of_width(sim, weight))
-    if rule == RULE_KEYS:
+    if rule == s.RULE_KEYS:
         return jobs.keys[job, int(sim.weight[which, 0])]
-    return learned_score(rule, q, e, max(jobs.feature[job, FEATURE_SUBMIT], 1.0))
+    return learned_score(rule, q, e, max(jobs.feature[job, s.FEATURE_SUBMIT], 1.0))
 
 
 @kernel
@@ -127,17 +110,17 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int, first: int
     They are scored at `now`. Jobs beyond the threshold get -inf, and so go first.
     """
     now = sim.now
-    if rule == RULE_WEIGHTS:
+    if rule == s.RULE_WEIGHTS:
         weight = parameters_of(sim, which)  # `score` would load it again for every job
         for place in range(first, n):
             job = sim.scratch[place]
-            wait = now - jobs.feature[job, FEATURE_SUBMIT]
+            wait = now - jobs.feature[job, s.FEATURE_SUBMIT]
             sim.key[which, entry_of(sim, job)] = mixed_score(jobs, weight, job, wait)
-    elif rule == RULE_URGENT:
+    elif rule == s.RULE_URGENT:
         width = weight_of_width(sim, sim.weight[which])
         for place in range(first, n):
             job = sim.scratch[place]
-            wait = now - jobs.feature[job, FEATURE_SUBMIT]
+            wait = now - jobs.feature[job, s.FEATURE_SUBMIT]
             key = urgent_score(jobs, sim, sim.weight[which], job, wait, width)
             sim.key[which, entry_of(sim, job)] = key
     else:
@@ -155,5 +138,5 @@ def score_listed(jobs: Jobs, sim: Sim, which: int, rule: int, n: int, first: int
 def first_key(jobs: Jobs, sim: Sim, which: int, job: int) -> float:
     """Return a newcomer's key in `BASE_ORDER`, or in `BACKFILL_ORDER` if that has a queue."""
     # A queue holds only orders that do not change with time, so any instant gives the same score.
-    rule = sim.base_rule if which == BASE_ORDER else sim.backfill_rule
+    rule = sim.base_rule if which == s.BASE_ORDER else sim.backfill_rule
     return score(jobs, sim, which, rule, job, jobs.submit_time[job])

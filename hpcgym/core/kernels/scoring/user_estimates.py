@@ -21,36 +21,7 @@ looks at each of at most RING_JOBS jobs, the network some 1,400 multiplications 
 import math
 from typing import Any
 
-from hpcgym.core.constants import (
-    ALIKE_COMPLETED,
-    ALIKE_ESTIMATE,
-    ALIKE_PROCESSORS,
-    ALIKE_REQUEST,
-    CROWDING,
-    EXPECT_BY_NETWORK,
-    EXPECT_BY_REGRESSION,
-    FEATURE_ESTIMATE,
-    FEATURE_PROCESSORS,
-    MOST_CROWDING,
-    N_HIDDEN,
-    N_LAST,
-    N_NETWORK_INPUTS,
-    N_TERMS,
-    NARROWEST,
-    TERM_NETWORK_RUN_TIME_RATIO,
-    TERM_NETWORK_SPEED,
-    TERM_PROCESSORS,
-    TERM_RECENT_RUN_TIME_RATIO,
-    TERM_REGRESSED_RUN_TIME_RATIO,
-    TERM_REGRESSED_SPEED,
-    TERM_REQUEST,
-    TERM_RUN_TIME_RATIO,
-    TERM_SPEED,
-    URGENCY,
-    URGENT_AFTER,
-    URGENT_WITHIN,
-    WIDEST,
-)
+from hpcgym.core import constants as s
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -90,7 +61,7 @@ def bounded_estimate(jobs: Jobs, job: int) -> float:
     """Return a job's E, s, by the estimate of its submission."""
     # Not `jobs.estimate`: corrections change that one, and the regression must learn from an ended
     # job what was known while it waited.
-    return max(jobs.feature[job, FEATURE_ESTIMATE], BSLD_BOUND_S)
+    return max(jobs.feature[job, s.FEATURE_ESTIMATE], BSLD_BOUND_S)
 
 
 @kernel
@@ -124,7 +95,7 @@ def read_network_inputs(jobs: Jobs, sim: Sim, job: int, inputs: Float) -> None:
     log_bound = math.log(bound)
     # Divided by about their largest values, so that all inputs are of order 1.
     inputs[0] = log_bound / 12.0
-    inputs[1] = math.log(jobs.feature[job, FEATURE_PROCESSORS]) / 6.0
+    inputs[1] = math.log(jobs.feature[job, s.FEATURE_PROCESSORS]) / 6.0
     inputs[2] = math.log(1.0 + min(completed, 1000)) / 7.0
     for kind in range(N_KINDS):
         first = FIRST_INPUT_OF_KIND + INPUTS_OF_KIND * kind
@@ -213,8 +184,8 @@ def expect_by_records(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
             weight *= DECAY
         run_time_ratio /= total
         speed /= total
-    term[TERM_RUN_TIME_RATIO] = math.log(run_time_ratio)
-    term[TERM_SPEED] = math.log(speed)
+    term[s.TERM_RUN_TIME_RATIO] = math.log(run_time_ratio)
+    term[s.TERM_SPEED] = math.log(speed)
 
 
 @kernel
@@ -226,7 +197,7 @@ def expect_by_recent(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     Source: Tsafrir, Etsion and Feitelson 2007, section 4.
     """
     bounded = max(float(predict_recent(jobs, sim, job)), BSLD_BOUND_S)
-    term[TERM_RECENT_RUN_TIME_RATIO] = min(math.log(bounded) - term[TERM_REQUEST], 0.0)
+    term[s.TERM_RECENT_RUN_TIME_RATIO] = min(math.log(bounded) - term[s.TERM_REQUEST], 0.0)
 
 
 @kernel
@@ -264,23 +235,23 @@ def expect_by_network(jobs: Jobs, sim: Sim, job: int, term: Float) -> None:
     `activations` holds the inputs, the two hidden layers and the outputs, end to end.
     """
     read_network_inputs(jobs, sim, job, sim.activations)
-    hidden = N_NETWORK_INPUTS
-    last = hidden + N_HIDDEN
-    out = last + N_LAST
-    layer = apply_layer(sim, 0, 0, N_NETWORK_INPUTS, hidden, N_HIDDEN)
-    softsign(sim, hidden, N_HIDDEN)
-    layer = apply_layer(sim, layer, hidden, N_HIDDEN, last, N_LAST)
-    softsign(sim, last, N_LAST)
-    apply_layer(sim, layer, last, N_LAST, out, 2)
-    term[TERM_NETWORK_RUN_TIME_RATIO] = sim.activations[out]
-    term[TERM_NETWORK_SPEED] = sim.activations[out + 1]
+    hidden = s.N_NETWORK_INPUTS
+    last = hidden + s.N_HIDDEN
+    out = last + s.N_LAST
+    layer = apply_layer(sim, 0, 0, s.N_NETWORK_INPUTS, hidden, s.N_HIDDEN)
+    softsign(sim, hidden, s.N_HIDDEN)
+    layer = apply_layer(sim, layer, hidden, s.N_HIDDEN, last, s.N_LAST)
+    softsign(sim, last, s.N_LAST)
+    apply_layer(sim, layer, last, s.N_LAST, out, 2)
+    term[s.TERM_NETWORK_RUN_TIME_RATIO] = sim.activations[out]
+    term[s.TERM_NETWORK_SPEED] = sim.activations[out + 1]
 
 
 @kernel
 def write_known(jobs: Jobs, job: int, term: Float) -> None:
     """Write the terms that need no records, those of the processors and the request."""
-    term[TERM_PROCESSORS] = math.log(jobs.feature[job, FEATURE_PROCESSORS])
-    term[TERM_REQUEST] = math.log(bounded_estimate(jobs, job))
+    term[s.TERM_PROCESSORS] = math.log(jobs.feature[job, s.FEATURE_PROCESSORS])
+    term[s.TERM_REQUEST] = math.log(bounded_estimate(jobs, job))
 
 
 @kernel
@@ -292,19 +263,19 @@ def remember_alike(jobs: Jobs, sim: Sim, job: int) -> bool:
     """
     alike = sim.history_alike[jobs.user[job]]
     completed = sim.history_completed[jobs.user[job]]
-    estimate = int(jobs.feature[job, FEATURE_ESTIMATE])
+    estimate = int(jobs.feature[job, s.FEATURE_ESTIMATE])
     request, processors = jobs.requested_time[job], jobs.processors[job]
     if (
-        alike[ALIKE_COMPLETED] == completed
-        and alike[ALIKE_ESTIMATE] == estimate
-        and alike[ALIKE_REQUEST] == request
-        and alike[ALIKE_PROCESSORS] == processors
+        alike[s.ALIKE_COMPLETED] == completed
+        and alike[s.ALIKE_ESTIMATE] == estimate
+        and alike[s.ALIKE_REQUEST] == request
+        and alike[s.ALIKE_PROCESSORS] == processors
     ):
         return True
-    alike[ALIKE_COMPLETED] = completed
-    alike[ALIKE_ESTIMATE] = estimate
-    alike[ALIKE_REQUEST] = request
-    alike[ALIKE_PROCESSORS] = processors
+    alike[s.ALIKE_COMPLETED] = completed
+    alike[s.ALIKE_ESTIMATE] = estimate
+    alike[s.ALIKE_REQUEST] = request
+    alike[s.ALIKE_PROCESSORS] = processors
     return False
 
 
@@ -325,14 +296,14 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
     if not remember_alike(jobs, sim, job):
         write_known(jobs, job, term)
         expect_by_records(jobs, sim, job, term)
-        for column in range(TERM_NETWORK_RUN_TIME_RATIO, N_TERMS):
+        for column in range(s.TERM_NETWORK_RUN_TIME_RATIO, s.N_TERMS):
             term[column] = 0.0
         expect_by_recent(jobs, sim, job, term)
-        if is_expected(sim, EXPECT_BY_NETWORK):
+        if is_expected(sim, s.EXPECT_BY_NETWORK):
             expect_by_network(jobs, sim, job, term)
-    for column in range(N_TERMS):
+    for column in range(s.N_TERMS):
         sim.expected[entry, column] = term[column]
-    if is_expected(sim, EXPECT_BY_REGRESSION):
+    if is_expected(sim, s.EXPECT_BY_REGRESSION):
         write_regressors(jobs, sim, job, sim.expected[entry], sim.regressor[entry])
 
 
@@ -340,7 +311,7 @@ def expect(jobs: Jobs, sim: Sim, job: int) -> None:
 def expect_anew(jobs: Jobs, sim: Sim, job: int, entry: int, n_completed: int) -> None:
     """Compute a waiting job's terms, those of the regression too if they are needed."""
     expect(jobs, sim, job)
-    if is_expected(sim, EXPECT_BY_REGRESSION):
+    if is_expected(sim, s.EXPECT_BY_REGRESSION):
         expect_by_regression(sim, sim.regressor[entry], sim.expected[entry])
         sim.regressed_at[entry] = n_completed
 
@@ -360,14 +331,14 @@ def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
 def expected_run_time(jobs: Jobs, sim: Sim, job: int) -> float:
     """Return a waiting job's E[D], s; writes what `expect_now` writes."""
     term = sim.expected[expect_now(jobs, sim, job)]
-    return math.exp(term[TERM_REQUEST] + term[TERM_REGRESSED_RUN_TIME_RATIO])
+    return math.exp(term[s.TERM_REQUEST] + term[s.TERM_REGRESSED_RUN_TIME_RATIO])
 
 
 @kernel
 def expected_rate(jobs: Jobs, sim: Sim, job: int) -> float:
     """Return a waiting job's E[1/D], 1/s; writes what `expect_now` writes."""
     term = sim.expected[expect_now(jobs, sim, job)]
-    return math.exp(term[TERM_REGRESSED_SPEED] - term[TERM_REQUEST])
+    return math.exp(term[s.TERM_REGRESSED_SPEED] - term[s.TERM_REQUEST])
 
 
 @kernel
@@ -380,7 +351,7 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
     Source: Smith 1956.
     """
     total = 0.0
-    for column in range(N_TERMS):
+    for column in range(s.N_TERMS):
         total += weight[column] * term[column]
     return total
 
@@ -395,7 +366,7 @@ def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> fl
 def weight_of_width(sim: Sim, weight: Any) -> float:
     """Return what the logarithm of the processors counts under urgency: less, the more waits."""
     crowd = math.log(1.0 + sim.waiting_processors / float(sim.machine_processors))
-    return 1.0 - weight[CROWDING] * min(crowd, weight[MOST_CROWDING])
+    return 1.0 - weight[s.CROWDING] * min(crowd, weight[s.MOST_CROWDING])
 
 
 @kernel
@@ -409,13 +380,13 @@ def urgent_score(jobs: Jobs, sim: Sim, weight: Any, job: int, wait: float, width
     """
     term = sim.expected[expect_now(jobs, sim, job)]
     machine = float(sim.machine_processors)
-    total = width * term[TERM_PROCESSORS] + 2.0 * term[TERM_REQUEST]
-    total += term[TERM_REGRESSED_RUN_TIME_RATIO]
-    total -= term[TERM_REGRESSED_SPEED]
-    beyond = wait - weight[URGENT_AFTER]
-    q = jobs.feature[job, FEATURE_PROCESSORS]
-    if beyond > 0.0 and weight[NARROWEST] * machine <= q <= weight[WIDEST] * machine:
-        total -= weight[URGENCY] * beyond / weight[URGENT_WITHIN]
+    total = width * term[s.TERM_PROCESSORS] + 2.0 * term[s.TERM_REQUEST]
+    total += term[s.TERM_REGRESSED_RUN_TIME_RATIO]
+    total -= term[s.TERM_REGRESSED_SPEED]
+    beyond = wait - weight[s.URGENT_AFTER]
+    q = jobs.feature[job, s.FEATURE_PROCESSORS]
+    if beyond > 0.0 and weight[s.NARROWEST] * machine <= q <= weight[s.WIDEST] * machine:
+        total -= weight[s.URGENCY] * beyond / weight[s.URGENT_WITHIN]
     return total
 
 
@@ -424,5 +395,5 @@ def copy_terms(jobs: Jobs, sim: Sim, listed: Int, term: Float) -> None:
     """Write the terms of the listed jobs as of `now`, shape (n_listed, N_TERMS)."""
     for place in range(len(listed)):
         entry = expect_now(jobs, sim, listed[place])
-        for column in range(N_TERMS):
+        for column in range(s.N_TERMS):
             term[place, column] = sim.expected[entry, column]
