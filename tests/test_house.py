@@ -106,6 +106,52 @@ def rooms_imported(path):
 ROOMS = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 
+def modules_imported(path):
+    """Return the files of the package that a file imports when it is imported itself."""
+    named = {".".join(one.relative_to(ROOT).with_suffix("").parts): one for one in MODULES}
+    named |= {name.removesuffix(".__init__"): one for name, one in named.items()}
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    late = (ast.FunctionDef, ast.AsyncFunctionDef)
+    waiting, found = [tree], set()
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, late) or (isinstance(node, ast.If) and "CHECKING" in ast.dump(node)):
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = {f"{node.module}.{alias.name}" for alias in node.names} & named.keys()
+            found |= parts or {node.module}
+        waiting += ast.iter_child_nodes(node)
+    return {named[name] for name in found & named.keys()} - {path, PACKAGE / "__init__.py"}
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    below = {path: modules_imported(path) for path in MODULES}
+    while free := {path for path, others in below.items() if not others & below.keys()}:
+        below = {path: others for path, others in below.items() if path not in free}
+    assert not below, sorted(map(label, below))
+
+
+USES_OF_A_PART = {"cost_benefit": {"hpcgym/env/action.py"}}
+"""Files beside the two lists that name the part of a mode: `controls` sets its numbers."""
+
+
+def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
+    parts = PACKAGE / "core" / "parts"
+    for part in sorted(
+        set(parts.glob("*.py")) - {parts / "__init__.py", parts / "waiting_cost.py"}
+    ):
+        name = f"hpcgym.core.parts.{part.stem}"
+        named = {
+            label(path)
+            for path in MODULES
+            if path.parent != parts and re.search(rf"{name}\b", path.read_text(encoding="utf-8"))
+        }
+        lists = {"hpcgym/core/loaders.py", "hpcgym/core/backfill.py"}
+        assert named == lists | USES_OF_A_PART.get(part.stem, set()), part.stem
+
+
 def test_every_room_has_a_floor():
     assert {room(path) for path in MODULES} <= set(ROOMS)
 

@@ -59,6 +59,9 @@ PARTS = [
 ]
 """Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
 
+NODES = "hpcgym.core.kernels.nodes.work"
+"""Module of the kernels of machines of nodes."""
+
 
 def place_of(name: str) -> int:
     """Return the place of a part, which is listed if it was not, as one of a user's own."""

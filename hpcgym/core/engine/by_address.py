@@ -62,14 +62,7 @@ def _caller_of(field: str, module_of: Callable[[int], Any]) -> Any:
     return _by_address if IS_COMPILED else call
 
 
-def _nodes(number: int) -> Any:
-    """Return the module of the kernels of nodes."""
-    from hpcgym.core.kernels.nodes import work
-
-    return work
-
-
-ask_nodes: Any = _caller_of("nodes_pass", _nodes)
+ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.module(loaders.NODES))
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
 ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.part(number - BACKFILL_PART))

@@ -149,7 +149,7 @@ class Sim(Columned):
     expect: Setting  # bits of EXPECT_*: how run times of jobs are expected
     show_expected: Setting  # EXPECT_*: the expectation that observations show
     placement: Setting  # PLACE_*: in what order nodes are taken
-    show_controls: Setting  # 1 = observations show what an action `controls` needs
+    show_controls: Setting  # 1 = observations show what an action of controls needs
 
     # What moves, in whole numbers.
     now: Counter  # s

@@ -12,7 +12,7 @@ With `kappa` = 0 and no cap the schedules are EASY's.
 
 Cost, with n waiting jobs: O(n) for a pass at which a job fits, and O(log n) for each job tried.
 
-An observation for an action `controls` costs one look at each waiting and each running job more.
+An observation for an action of controls costs one look at each waiting and each running job more.
 Expected ends are those of the jobs' starts, so nothing is read of a run time before its end.
 
 Source: Specification, section 8, "Cap" and "Cost-benefit"; section 10, "Controls".
