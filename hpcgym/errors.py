@@ -50,6 +50,9 @@ class OutputError(HpcgymError, OSError):
 LARGEST_WHOLE = 2**52
 """The largest time (s), size or count: twice as much is still exact in float64."""
 
+MOST_NAMED = 200
+"""Valid names that a message lists."""
+
 LARGEST_SEED = 2**32 - 1
 """The largest seed that numpy's old generator accepts; the other generators accept more."""
 
@@ -111,4 +114,5 @@ def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:
     near = difflib.get_close_matches(folded, by_folded, n=5)
     near.sort(key=lambda candidate: sorted(candidate) != sorted(folded))  # swapped letters first
     hint = f"; did you mean {by_folded[near[0]]!r}?" if near else "."
-    return f"unknown {kind} {name!r}{hint} Allowed: {', '.join(names) or '(none)'}"
+    shown = names if len(names) <= MOST_NAMED else [*names[:MOST_NAMED], f"and {len(names)} in all"]
+    return f"unknown {kind} {name!r}{hint} Allowed: {', '.join(shown) or '(none)'}"

@@ -8,6 +8,7 @@ Source: Specification, section 13, "Machine".
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
@@ -25,6 +26,9 @@ EntryT = TypeVar("EntryT", "NodeType", "Partition")
 SwfField = Literal["partition", "queue"]
 
 MOST_NODES = 1_000_000
+MOST_MEMBERS = 2**28
+"""Nodes times partitions: each pair takes a byte, and kernels have a copy."""
+
 MOST_CPUS = 2**31 - 1
 """Cpus of a node: kernels count the chunks that a node takes in 32 bits."""
 
@@ -140,6 +144,11 @@ class Machine:
             raise MachineError("a machine needs at least one node: a table [[nodes]]")
         if self.n_nodes > MOST_NODES:
             raise MachineError(f"the machine has {self.n_nodes} nodes; at most {MOST_NODES} work")
+        if self.n_nodes * len(self.partitions) > MOST_MEMBERS:
+            raise MachineError(
+                f"the machine has {self.n_nodes} nodes and {len(self.partitions)} partitions; at "
+                f"most {MOST_MEMBERS} pairs of a node and a partition work"
+            )
         if not self.partitions:
             object.__setattr__(self, "partitions", (Partition("all", f"0-{self.n_nodes - 1}"),))
         self._check_partitions()
@@ -147,7 +156,7 @@ class Machine:
     def _check_partitions(self) -> None:
         """Refuse names that come twice, unknown nodes and nodes of no partition."""
         names = self.partition_names
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise MachineError(f"[[partitions]] two have the name {twice[0]!r}")
         alone = np.flatnonzero(~self.members.any(axis=0))
@@ -156,8 +165,9 @@ class Machine:
                 f"[[partitions]] no partition has the nodes {number_ranges(alone.tolist())}; "
                 "every node needs one"
             )
+        known = set(names)
         for number, name in self.swf_partitions.names if self.swf_partitions else ():
-            if name not in names:
+            if name not in known:
                 what = unknown_name("partition", name, names)
                 raise MachineError(f"[partitions.swf] {number}: {what}")
 
@@ -251,7 +261,8 @@ Allowed: count, cpus, gpus, memory_mb, group
     @cached_property
     def node_group(self) -> IntArray:
         """Number of each node's group in `group_names`, shape (n_nodes,)."""
-        return self._of_nodes(self.group_names.index(one.group) for one in self.nodes)
+        numbers = {name: number for number, name in enumerate(self.group_names)}
+        return self._of_nodes(numbers[one.group] for one in self.nodes)
 
     @cached_property
     def partition_names(self) -> tuple[str, ...]:
@@ -262,7 +273,11 @@ Allowed: count, cpus, gpus, memory_mb, group
     def members(self) -> NDArray[np.bool_]:
         """Whether a partition has a node, shape (n_partitions, n_nodes)."""
         members = np.zeros((len(self.partitions), self.n_nodes), dtype=bool)
+        first: dict[str, int] = {}
         for number, one in enumerate(self.partitions):
+            if first.setdefault(one.nodes, number) < number:  # often many have the same
+                members[number] = members[first[one.nodes]]
+                continue
             what = f"[[partitions]] {number + 1}: nodes"
             ids = parse_numbers(one.nodes, range(self.n_nodes), what=what, error=MachineError)
             members[number, list(ids)] = True
@@ -289,14 +304,14 @@ Allowed: count, cpus, gpus, memory_mb, group
 
         Partitions that share nodes, directly or through others, are one component.
         """
-        n = len(self.partitions)
-        least = np.arange(n)
-        while True:  # the least partition spreads over nodes and partitions
-            of_node = np.where(self.members, least[:, np.newaxis], n).min(axis=0)
-            spread = np.where(self.members, of_node, n).min(axis=1)
-            if (spread == least).all():
-                return np.unique(least, return_inverse=True)[1].astype(np.int64)
-            least = spread
+        of_node = np.arange(self.n_nodes)
+        for members in self.members:
+            joined = np.zeros(self.n_nodes, dtype=bool)
+            joined[of_node[members]] = True
+            of_node[joined[of_node]] = np.argmax(joined)
+        least = of_node[self.members.argmax(axis=1)].tolist()
+        numbers = {node: number for number, node in enumerate(dict.fromkeys(least))}
+        return np.array([numbers[node] for node in least], dtype=np.int64)
 
     @cached_property
     def n_components(self) -> int:

@@ -17,7 +17,8 @@ def parse_numbers(
 ) -> tuple[int, ...]:
     """Return the numbers that a text such as "65-100" or "1,3,5-7" names, ascending, each once.
 
-    Both ends of a range count. `what` names the numbered things in messages, and `error` is raised.
+    Both ends of a range count. What is available ascends. `what` names the numbered things in
+    messages, and `error` is raised.
 
     Raises:
         HpcgymError: The text is not understood, a range runs backwards, or a number is not
@@ -44,10 +45,11 @@ def parse_numbers(
                 f'{what} "{text}": the range {first}-{last} runs backwards; '
                 f"did you mean {last}-{first}?"
             )
-        if last - first > max(available, default=0):
+        if last - first > (available[-1] if available else 0):
             raise error(f'{what} "{text}": allowed are {number_ranges(available)}')
         chosen.update(range(first, last + 1))
-    missing = sorted(chosen - set(available))
+    known = available if isinstance(available, range) else set(available)
+    missing = sorted(number for number in chosen if number not in known)
     if missing:
         raise error(
             f'{what} "{text}": there is no {number_ranges(missing)}; '

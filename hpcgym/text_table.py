@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Column:
     kind: Kind = "number"
     rank: int = 0
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Return the width of the widest line."""
         return max(len(line) for text in (self.title, *self.cells) for line in text.split("\n"))

@@ -15,10 +15,11 @@ from drawn_machines import draw_machine, draw_request
 from hpcgym import Machine, Workload, simulate
 from hpcgym.core.requests import PLACEMENTS, unplaceable
 from hpcgym.core.workload import NODE_COLUMNS
-from hpcgym.errors import MachineError, PolicyError, WorkloadError
+from hpcgym.errors import MachineError, PolicyError, WorkloadError, unknown_name
 from hpcgym.machine import MOST_NODES, NodeType, Partition, SwfPartitions
 from hpcgym.moldable import simulate_moldable
 from hpcgym.ranges import number_ranges
+from hpcgym.text_table import Column, TextTable
 from hpcgym.trace import jitter, join_weeks, resample, resample_week, scale_load, weeks
 from reference_nodes import RULES, is_refused
 from reference_nodes import Job as ReferenceJob
@@ -433,3 +434,37 @@ def test_nodes_with_more_cpus_than_kernels_count_are_refused():
     with pytest.raises(MachineError, match="cpus is 2147483648; allowed: 1 to 2147483647"):
         NodeType(1, cpus=2**31)
     assert Machine((NodeType(1, cpus=2**31 - 1),)).cpus == 2**31 - 1
+
+
+def test_twenty_thousand_partitions_are_read_and_used_within_seconds():
+    n = 20_000  # work for each pair of partitions would take hours
+    partitions = [{"name": f"p{k}", "nodes": f"{k % 999}-{k % 999 + 1}"} for k in range(n)]
+    partitions[-1]["swf"] = {str(k): f"p{k}" for k in range(n)}
+    machine = Machine.from_dict({"nodes": [{"count": 1_000, "cpus": 8}], "partitions": partitions})
+    assert machine.n_components == 1  # each shares a node with the next
+    number = np.arange(n)
+    jobs = Workload.from_arrays(
+        number,
+        number % 7,
+        number % 7 + 1,
+        number % 8 + 1,
+        machine=machine,
+        chunks=[1] * n,
+        partition=number,
+    )
+    groups = simulate(jobs).metrics("partition")
+    table = TextTable([Column("partition", list(groups.index)), Column("jobs", ["1"] * n)])
+    assert len(list(table.lines(80))) == n + 1
+
+
+def test_more_nodes_in_partitions_than_memory_has_room_for_are_refused():
+    partitions = tuple(Partition(f"p{k}", "0") for k in range(300))
+    with pytest.raises(MachineError, match=r"1000000 nodes and 300 partitions; at most 268435456"):
+        Machine((NodeType(10**6, cpus=1),), partitions)
+
+
+def test_an_unknown_name_among_thousands_is_answered_in_a_few_lines():
+    names = [f"p{k}" for k in range(20_000)]
+    message = unknown_name("partition", "p2O", names)
+    assert "did you mean 'p2'" in message and message.endswith("p199, and 20000 in all")
+    assert len(message) < 1_500

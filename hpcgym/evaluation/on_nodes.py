@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpcgym.schedule import Schedule
-from hpcgym.text_table import Column, TextTable, fixed, shortened
+from hpcgym.text_table import Column, TextTable, fixed, printable, shortened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,5 +93,5 @@ def _table(means: pd.DataFrame, title: str) -> TextTable:
 
 def _title_of(column: str) -> str:
     """Return what a table calls a column."""
-    partition = shortened(column.removeprefix(BY_PARTITION), _LONGEST_PARTITION)
+    partition = shortened(printable(column.removeprefix(BY_PARTITION)), _LONGEST_PARTITION)
     return _TITLES.get(column) or f"bsld in\n{partition}"

@@ -45,6 +45,9 @@ UNUSABLE = "#8a8f98"
 SHARP_NODES = 400
 """Nodes at most that are drawn with sharp edges; of more, rows share dots and are averaged."""
 
+DRAWN_PARTITIONS = 40
+"""Partitions that have a bar; of more the first in the machine's file."""
+
 NAMED_GROUPS = 30
 """Groups whose names have room beside the nodes."""
 
@@ -87,7 +90,7 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
         )
     usage = node_metrics.usage(*schedule.on_nodes())
     scale = time_scale(*(between or (int(usage["time"][0]), int(usage["time"][-1]))))
-    bands = 0.14 * len(machine.partitions)
+    bands = 0.14 * min(len(machine.partitions), DRAWN_PARTITIONS)
     nodes_in = min(max(0.06 * machine.n_nodes, 2.2), 5.5)
     figure = blank_figure(11.0, nodes_in + 4.2)
     write_title(figure, _title(schedule))
@@ -155,16 +158,18 @@ def _mark_groups(axes: Axes, machine: Machine) -> None:
 
 
 def draw_partitions(axes: Axes, machine: Machine) -> None:
-    """Draw one bar for each partition, beside the nodes that it has."""
+    """Draw one bar for each of the first partitions, beside the nodes that it has."""
     order = np.argsort(machine.node_group, kind="stable")
-    for place, members in enumerate(machine.members[:, order]):
+    names = list(map(printable, machine.partition_names[:DRAWN_PARTITIONS]))
+    for place, members in enumerate(machine.members[: len(names), order]):
         change = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0))
         first, end = change[::2], change[1::2]
         colour = COLOURS[place % len(COLOURS)]
         axes.bar(np.full(len(first), place), end - first, 0.7, first, color=colour, linewidth=0)
-    axes.set_xlim(-0.5, len(machine.partitions) - 0.5)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(machine.n_nodes, 0)
-    names = list(map(printable, machine.partition_names))
+    if len(names) < len(machine.partitions):
+        axes.set_xlabel(f"of {len(machine.partitions):,} partitions", fontsize=8)
     axes.set_xticks(range(len(names)), names, rotation=90)
     axes.tick_params(axis="x", labelsize=9, length=0, labeltop=True, labelbottom=False)
     axes.set_yticks([])

@@ -90,3 +90,11 @@ def test_what_cannot_be_drawn_is_refused(schedule: Schedule, tmp_path: Path) -> 
     (tmp_path / "figure.png").write_bytes(b"precious")
     with pytest.raises(OutputError, match="exists already"):
         draw_schedule(schedule, tmp_path / "figure.png")
+
+
+def test_of_many_partitions_the_first_are_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    parts = tuple(Partition(f"p{k}", "0-3") for k in range(1_000))
+    _, bars, *_ = schedule_figure(schedule_on(Machine((NodeType(4, cpus=4),), parts))).get_axes()
+    assert [label.get_text() for label in bars.get_xticklabels()] == [f"p{k}" for k in range(40)]
+    assert bars.get_xlabel() == "of 1,000 partitions"
