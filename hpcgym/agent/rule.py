@@ -46,7 +46,7 @@ class RuleAgent:
     name: str
     policy: Policy
     policies: tuple[Policy, ...]
-    backfill: str | Mode | None
+    backfill: Mode | None
     backfill_order: Policy | None
     estimates: str | None
     correction: str | None
@@ -75,7 +75,7 @@ class RuleAgent:
         object.__setattr__(self, "name", chosen.name if name is None else name)
         object.__setattr__(self, "policy", offered[names.index(chosen.name)])
         object.__setattr__(self, "policies", offered)
-        mode = None if backfill is None else as_mode(backfill).kept_as
+        mode = None if backfill is None else as_mode(backfill)
         object.__setattr__(self, "backfill", mode)
         object.__setattr__(self, "backfill_order", order)
         object.__setattr__(self, "estimates", estimates)
@@ -96,7 +96,10 @@ class RuleAgent:
                 f"{self.name} plans with estimates of its own, and HPCBatch-v0 with the "
                 "scenario's; hpcgym.evaluate runs it, and so does hpcgym.simulate"
             )
-        return {"action": "policy", "policies": self.policies, **self._stated}
+        stated = self._stated
+        if self.backfill is not None:
+            stated["backfill"] = self.backfill.kept_as  # specs of environments are written as JSON
+        return {"action": "policy", "policies": self.policies, **stated}
 
     def settings(self, scenario: SchedulerSettings) -> SchedulerSettings:
         """Return a scenario's settings with what the rule states in their place.
@@ -108,7 +111,7 @@ class RuleAgent:
         Example:
             >>> RuleAgent("FCFS", backfill_order="SPF").settings(SchedulerSettings()).threshold
         """
-        if self.backfill is not None and not as_mode(self.backfill).TAKES_ORDER:
+        if self.backfill is not None and not self.backfill.TAKES_ORDER:
             scenario = replace(scenario, backfill_order=None)
         return replace(scenario, policy=self.policy, **self._stated)
 

@@ -268,7 +268,7 @@ def show_settings(
 ) -> None:
     """Print in one line under which settings `of` is run; what is None is left out."""
     words: dict[str, Any] = {
-        "backfill": settings.backfill,
+        "backfill": str(settings.backfill),
         "backfill order": named(settings.backfill_order),
         "threshold": NO_THRESHOLD if settings.threshold is None else settings.threshold,
         "kill": "yes" if settings.kill_at_limit else "no",

@@ -50,7 +50,7 @@ class Mode:
 
     @property
     def kept_as(self) -> str | Mode:
-        """Return what settings keep of it: its text, or the mode itself where it is your own."""
+        """Return what specs keep of it: its text, or the mode itself where it is your own."""
         return str(self)
 
     def __str__(self) -> str:

@@ -190,7 +190,7 @@ class OwnBackfill(Backfill, ABC):
 
     @property
     def kept_as(self) -> Mode:
-        """Return what settings keep of it: the object."""
+        """Return what specs keep of it: the object."""
         return self
 
 

@@ -22,8 +22,8 @@ class SchedulerSettings:
 
     Attributes:
         policy: Primary order; your own, such as a function, is kept as a `Policy`.
-        backfill: Which jobs may start ahead of others, kept as text, or as an object where it is
-            your own; see `hpcgym.core.backfill`.
+        backfill: Which jobs may start ahead of others; a text is read once, and kept as the object
+            that it names; see `hpcgym.core.backfill`.
         backfill_order: Order of backfill candidates; None = the primary order.
         threshold: Wait beyond which a job goes first, s; None = no threshold.
         kill_at_limit: Whether a job ends at its request at the latest.
@@ -59,7 +59,7 @@ class SchedulerSettings:
             if isinstance(given, Chooser) or callable(given):
                 object.__setattr__(self, key, chosen)  # so that it shows its name
         mode = as_mode(self.backfill)
-        object.__setattr__(self, "backfill", mode.kept_as)
+        object.__setattr__(self, "backfill", mode)
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)

@@ -299,7 +299,7 @@ class Simulator:
         """
         if as_backfill(self.settings.backfill).keeps_reservations:
             raise PolicyError(
-                f"backfill {self.settings.backfill!r} keeps reservations: no job can go first"
+                f"backfill '{self.settings.backfill}' keeps reservations: no job can go first"
             )
         if job not in self.waiting:
             raise PolicyError(f"job {job} does not wait; waiting: {self.waiting.tolist()}")

@@ -335,7 +335,7 @@ def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
     if action == "job" and mode.keeps_reservations:
         raise ScenarioError(
             f"action 'job' starts or reserves one job at a time, but backfill "
-            f"{settings.backfill!r} keeps every reservation; choose action 'order', "
+            f"'{mode}' keeps every reservation; choose action 'order', "
             "'policy' or 'weights', or backfill 'conservative'"
         )
     if settings.moves_estimates:

@@ -38,9 +38,9 @@ def test_scenario_settings_hold_except_what_the_rule_states() -> None:
     scenario = SchedulerSettings("SAF", backfill="none", threshold=72_000, estimates="exact")
     plain = RuleAgent("LQF").settings(scenario)
     assert plain.policy is as_policy("LQF")
-    assert (plain.backfill, plain.threshold, plain.estimates) == ("none", 72_000, "exact")
+    assert (str(plain.backfill), plain.threshold, plain.estimates) == ("none", 72_000, "exact")
     stated = RuleAgent("FCFS", backfill="easy", backfill_order="SPF").settings(scenario)
-    assert (stated.backfill, stated.backfill_order) == ("easy", as_policy("SPF"))
+    assert (str(stated.backfill), stated.backfill_order) == ("easy", as_policy("SPF"))
     assert stated.threshold == 72_000
 
 

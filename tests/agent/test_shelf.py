@@ -121,7 +121,7 @@ def test_easy_sjbf_is_fcfs_with_spf_as_backfill_order() -> None:
     assert isinstance(agent, RuleAgent)
     assert agent.policy.name == "FCFS"
     assert agent.backfill_order is not None
-    assert (agent.backfill, agent.backfill_order.name) == ("easy", "SPF")
+    assert (str(agent.backfill), agent.backfill_order.name) == ("easy", "SPF")
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def test_expectations_are_kept_for_the_next_pass(real_log):
 def test_text_and_object_say_the_same(text, mode):
     assert as_backfill(text) == mode and str(mode) == text
     assert pickle.loads(pickle.dumps(mode)) == mode
-    assert SchedulerSettings(backfill=mode).backfill == text
+    assert str(SchedulerSettings(backfill=mode).backfill) == text
 
 
 def test_texts_may_state_what_is_the_default():

@@ -300,9 +300,9 @@ def test_the_ids_are_registered(form):
 
 def test_the_scenario_may_name_the_mode():
     named = episodes_of(busy_workload(), backfill="cost-benefit:kappa=2", threshold=None)
-    assert SchedulingEnv(named, action="controls").settings.backfill == "cost-benefit:kappa=2"
-    assert SchedulingEnv("tiny", action="controls").settings.backfill == CONTROLLED
-    assert SchedulingEnv("tiny").settings.backfill == "easy"
+    assert str(SchedulingEnv(named, action="controls").settings.backfill) == "cost-benefit:kappa=2"
+    assert str(SchedulingEnv("tiny", action="controls").settings.backfill) == CONTROLLED
+    assert str(SchedulingEnv("tiny").settings.backfill) == "easy"
 
 
 @pytest.mark.parametrize("backfill", ["easy", "conservative", "depth:k=2"])

@@ -278,7 +278,11 @@ def test_settings_carry_every_key_of_the_scheduler_table():
         correction="doubling",
     )
     settings = spec.settings
-    assert (settings.policy, settings.backfill, settings.backfill_order) == ("SPF", "easy", "SQF")
+    assert (settings.policy, str(settings.backfill), settings.backfill_order) == (
+        "SPF",
+        "easy",
+        "SQF",
+    )
     assert (settings.threshold, settings.kill_at_limit) == (7, False)
     assert (settings.estimates, settings.event_semantics) == ("exact", "batch")
     assert settings.correction == "doubling"
