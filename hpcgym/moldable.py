@@ -170,16 +170,7 @@ def simulate_moldable(
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)
     run_to_end(simulator)
-    table = simulator._table
-    jobs = replace(
-        workload,
-        processors=table.processors,
-        run_time=simulator.real_run_time,
-        requested_time=table.requested_time,
-    )
-    schedule = Schedule(
-        jobs, simulator.start_time, table.run_time, simulator.backfilled, simulator.thresholded
-    )
+    schedule = simulator.schedule_of(workload)
     return Molded(schedule, simulator.chosen, simulator.predicted_wait)
 
 
@@ -231,6 +222,17 @@ class _MoldingSimulator(Simulator):
         copied = {key: getattr(self._table, key).copy() for key in own}
         self._table = self._table._replace(**copied, ended_run_time=copied["run_time"])
         self._jobs = Struct(self._table)
+
+    def schedule_of(self, workload: Workload) -> Schedule:
+        """Return the schedule of the finished simulation, with each job in its chosen shape."""
+        table = self._table
+        jobs = replace(
+            workload,
+            processors=table.processors,
+            run_time=self.real_run_time,
+            requested_time=table.requested_time,
+        )
+        return Schedule(jobs, self.start_time, table.run_time, self.backfilled, self.thresholded)
 
     def _take_predictions(self) -> None:
         """Choose the shape of each job submitted now."""

@@ -49,7 +49,7 @@ class JobField(ObservationField):
     """What is shown of each visible job."""
 
     LOG_ESTIMATE = "estimate e, s", "log e / log E", 0, 1
-    LOG_PREDICTED_TIME = "predicted time, s; equal to the estimate", "as 0", 0, 1
+    LOG_PREDICTED_TIME = "predicted time, s; equal to the estimate", "as log_estimate", 0, 1
     PROCESSORS = "processors q", "q / M", 0, 1
     LOG_AREA = "area, processor-s", "log(e q) / log(E M)", 0, 1
     LOG_WAIT_TIME = "wait w, s", "log(1 + w/60) / log(1 + 43200), at most 1", 0, 1
@@ -69,7 +69,12 @@ class JobField(ObservationField):
         -1,
         1,
     )
-    USER_LOG_LAST_BUT_ONE_RUN_TIME = "run time of the last but one, s", "as 10", -1, 1
+    USER_LOG_LAST_BUT_ONE_RUN_TIME = (
+        "run time of the last but one, s",
+        "as user_log_last_run_time",
+        -1,
+        1,
+    )
     USER_MEAN_RUN_BY_REQUEST = (
         "mean of p / request over the last 20",
         "itself, at most 1; -1 = none",
@@ -82,7 +87,7 @@ class JobField(ObservationField):
         0,
         1,
     )
-    USER_LOG_RECENCY = "time since the user's last end, s", "as 4; -1 = none", -1, 1
+    USER_LOG_RECENCY = "time since the user's last end, s", "as log_wait_time; -1 = none", -1, 1
     LOG_EXPECTED_RUN_TIME_RATIO = "expected D / b", "log ratio / log E, at least -1", -1, 0
     LOG_EXPECTED_SPEED = "expected b / D", "log speed / log E, at most 1", 0, 1
     LOG_EXPECTED_INDEX = (
@@ -106,14 +111,14 @@ class ClusterField(ObservationField):
     """What is shown of the cluster."""
 
     FREE_PROCESSORS = "x, free processors", "x / M", 0, 1
-    FREE_PROCESSORS_IN_300_S = "free processors in 5 min, by estimate", "as 0", 0, 1
-    FREE_PROCESSORS_IN_900_S = "in 15 min", "as 0", 0, 1
-    FREE_PROCESSORS_IN_1800_S = "in 30 min", "as 0", 0, 1
-    FREE_PROCESSORS_IN_3600_S = "in 1 h", "as 0", 0, 1
-    FREE_PROCESSORS_IN_10800_S = "in 3 h", "as 0", 0, 1
-    FREE_PROCESSORS_IN_21600_S = "in 6 h", "as 0", 0, 1
-    FREE_PROCESSORS_IN_43200_S = "in 12 h", "as 0", 0, 1
-    FREE_PROCESSORS_IN_86400_S = "in 24 h", "as 0", 0, 1
+    FREE_PROCESSORS_IN_300_S = "free processors in 5 min, by estimate", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_900_S = "in 15 min", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_1800_S = "in 30 min", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_3600_S = "in 1 h", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_10800_S = "in 3 h", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_21600_S = "in 6 h", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_43200_S = "in 12 h", "as free_processors", 0, 1
+    FREE_PROCESSORS_IN_86400_S = "in 24 h", "as free_processors", 0, 1
     QUEUED_PROCESSORS = "x, processors of the waiting jobs", "squash(x, M)", 0, 1
     QUEUED_AREA = "x, area of the waiting jobs, processor-s", "squash(x, 3600 M)", 0, 1
     SUBMITTED_LAST_HOUR = "x, submissions in the last hour", "squash(x, 10)", 0, 1
@@ -127,8 +132,8 @@ class ClusterField(ObservationField):
     HOUR_OF_WEEK_COS = "the same", "cos(2 pi h / 168)", -1, 1
     HIDDEN_JOBS = "x, jobs without a slot", "squash(x, n_slots)", 0, 1
     HIDDEN_AREA = "x, their area, processor-s", "squash(x, 3600 M)", 0, 1
-    HIDDEN_LEAST_AREA = "least area among them", "as 3 of `jobs`; 0 = none", 0, 1
-    HIDDEN_LARGEST_AREA = "largest area among them", "as 3 of `jobs`; 0 = none", 0, 1
+    HIDDEN_LEAST_AREA = "least area among them", "as log_area of `jobs`; 0 = none", 0, 1
+    HIDDEN_LARGEST_AREA = "largest area among them", "as log_area of `jobs`; 0 = none", 0, 1
 
 
 class ControlsField(ObservationField):
@@ -146,8 +151,8 @@ class ControlsField(ObservationField):
         0,
         1,
     )
-    EXPECTED_FREE_IN_10800_S = "in 3 h", "as 1", 0, 1
-    EXPECTED_FREE_IN_43200_S = "in 12 h", "as 1", 0, 1
+    EXPECTED_FREE_IN_10800_S = "in 3 h", "as expected_free_in_3600_s", 0, 1
+    EXPECTED_FREE_IN_43200_S = "in 12 h", "as expected_free_in_3600_s", 0, 1
     LONG_PROCESSORS = (
         "x, processors of the waiting jobs that would count under the cap",
         "squash(x, M)",
@@ -161,10 +166,10 @@ class ControlsField(ObservationField):
         1,
     )
     WIDE_RATE = "x, their summed expected 1/D, 1/s", "squash(x, 0.01)", 0, 1
-    WIDE_LOG_WAIT_TIME = "their longest wait, s", "as 4 of `jobs`; 0 = none", 0, 1
+    WIDE_LOG_WAIT_TIME = "their longest wait, s", "as log_wait_time of `jobs`; 0 = none", 0, 1
     LOG_TIME_TO_SHADOW = (
         "time to the shadow time of field 7 of `jobs`, s",
-        "as 4 of `jobs`; 0 where all fit",
+        "as log_wait_time of `jobs`; 0 where all fit",
         0,
         1,
     )

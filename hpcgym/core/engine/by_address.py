@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from hpcgym.core import loaders
 from hpcgym.core.constants import BACKFILL_PART
-from hpcgym.core.jit import cache_of
+from hpcgym.core.jit import cache_of, kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED, StructType
 
@@ -60,6 +60,12 @@ def _caller_of(field: str, module_of: Callable[[int], Any]) -> Any:
 
     ADDRESS_OF[field] = lambda number: address_of(module_of(number).work)
     return _by_address if IS_COMPILED else call
+
+
+@kernel(inlined=True)
+def has_nodes(jobs: Jobs) -> bool:
+    """Tell whether jobs are placed on nodes, and not on counted processors."""
+    return jobs.nodes_pass != 0
 
 
 ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.module(loaders.NODES))

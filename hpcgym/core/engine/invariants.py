@@ -7,7 +7,7 @@ Source: Specification, section 1, "Invariants".
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfills, reserve
 from hpcgym.core.kernels.queue.ordered_queue import first_job, list_jobs
@@ -42,7 +42,7 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
         or list_jobs(sim, s.BASE_ORDER, sim.scratch) != sim.n_waiting
     ):
         return COUNT_BROKEN
-    if jobs.nodes_pass != 0:
+    if has_nodes(jobs):
         return NODE_BROKEN if ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CHECK, 0) == 1 else 0
     if sim.hears & s.CHECK != 0:
         return ask_mode(jobs.mode_pass, jobs, sim, s.CHECK, int(finished))

@@ -9,7 +9,7 @@ The order within a moment matters, and each function says why.
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.regression_update import learn_from
 from hpcgym.core.kernels.scoring.user_estimates import is_expected
@@ -68,5 +68,5 @@ def at_end(jobs: Jobs, sim: Sim, job: int) -> None:
 @kernel(inlined=True)
 def at_vacate(jobs: Jobs, sim: Sim, job: int) -> None:
     """Give back the nodes of a job that is about to end."""
-    if jobs.nodes_pass != 0:
+    if has_nodes(jobs):
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_VACATE, job)

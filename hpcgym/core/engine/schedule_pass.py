@@ -14,7 +14,7 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import easy_pass
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass, easy_pass_behind
@@ -47,7 +47,7 @@ def all_fit(jobs: Jobs, sim: Sim) -> bool:
 @kernel(inlined=True)
 def is_contested(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether the order of the waiting jobs can matter at this pass."""
-    if jobs.nodes_pass != 0:
+    if has_nodes(jobs):
         return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_CONTESTED, 0) == 1
     # It cannot if overdue jobs (FCFS) leave one other job at most, if all jobs fit together, or if
     # none fits and nothing is to be planned. What a mode in Python does is not known.
@@ -76,7 +76,7 @@ def make_pass(jobs: Jobs, sim: Sim) -> bool:
     if sim.n_waiting == 0:
         return True
     is_static = orders_are_static(sim)
-    if jobs.nodes_pass != 0:
+    if has_nodes(jobs):
         sim.settled_head = -1
         by_instant = int(sim.ordered == 1 or not is_static)
         return ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_PASS, by_instant) == 1

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.engine.by_address import has_nodes
 from hpcgym.core.engine.schedule_pass import orders_are_static
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
@@ -53,7 +54,7 @@ def is_rule_of_base(sim: Sim, rule: int, weight: Float) -> bool:
 @kernel(inlined=True)
 def keeps_orders(jobs: Jobs, sim: Sim) -> bool:
     """Tell whether passes go by queues if no decision orders them, and know the picked job."""
-    return sim.backfill <= s.BACKFILL_EASY and jobs.nodes_pass == 0 and orders_are_static(sim)
+    return sim.backfill <= s.BACKFILL_EASY and not has_nodes(jobs) and orders_are_static(sim)
 
 
 @kernel

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes
+from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
@@ -395,7 +395,7 @@ def observe(
     listed = list_shown(sim, len(slot))
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before, listed)
-    if jobs.nodes_pass == 0:
+    if not has_nodes(jobs):
         shadow = shadow_of_base(jobs, sim, len(slot), listed)
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
