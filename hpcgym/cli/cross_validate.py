@@ -41,19 +41,10 @@ from hpcgym.cli.options import (
     refuse_idle,
 )
 from hpcgym.cli.show import Format
-from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, every training, the figure; of several
 logs a figure each, such as comparison-tiny.png."""
-
-
-def refuse_references(given: bool | None) -> None:
-    """Refuse the former name of `--baselines`, where it is given."""
-    if given is not None:
-        raise HpcgymError(
-            "--references and --no-references are now called --baselines and --no-baselines"
-        )
 
 
 def cross_validate_agents(
@@ -85,10 +76,6 @@ def cross_validate_agents(
     baselines: Annotated[
         bool, typer.Option(help="Whether to add the baselines; SAF is always there.")
     ] = True,
-    references: Annotated[
-        bool | None,
-        typer.Option("--references/--no-references", hidden=True, callback=refuse_references),
-    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 5,
     jitter: Jitter = 600,
     replicas: Replicas = 10,
