@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym import export
 from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
@@ -19,16 +20,6 @@ from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, unknown_name
-from hpcgym.export import (
-    NODE_COLUMNS,
-    Columns,
-    batsim_frame,
-    check_suffix,
-    job_set,
-    table_of,
-    write_csv,
-    write_parquet,
-)
 from hpcgym.progress import steps
 from hpcgym.registry import PICTURES
 
@@ -349,9 +340,11 @@ class Schedule:
             node_metrics.groups_per_job(jobs.machine, placement),
             node_metrics.node_ranges(placement),
         )
-        return dict(zip(NODE_COLUMNS, columns, strict=True))
+        return dict(zip(export.NODE_COLUMNS, columns, strict=True))
 
-    def write(self, path: str | Path, *, columns: Columns = "default", force: bool = False) -> None:
+    def write(
+        self, path: str | Path, *, columns: export.Columns = "default", force: bool = False
+    ) -> None:
         """Write a file in the format that its name's ending says.
 
         | ending | written as by |
@@ -365,7 +358,7 @@ class Schedule:
             OutputError: The name ends otherwise, the file exists and `force` is False, it cannot be
                 written, or has fixed columns where all are asked for.
         """
-        suffix = check_suffix(path, columns)
+        suffix = export.check_suffix(path, columns)
         if suffix == ".csv":
             self.to_csv(path, columns=columns, force=force)
         elif suffix == ".parquet":
@@ -376,7 +369,7 @@ class Schedule:
             self.to_swf(path, force=force)
 
     def to_csv(
-        self, path: str | Path, *, columns: Columns = "default", force: bool = False
+        self, path: str | Path, *, columns: export.Columns = "default", force: bool = False
     ) -> None:
         """Write one row per job, by submit time, then position, with the columns `CSV_COLUMNS`.
 
@@ -387,10 +380,10 @@ class Schedule:
         Raises:
             OutputError: The file exists and `force` is False, or it cannot be written.
         """
-        write_csv(path, table_of(self, columns), force=force)
+        export.write_csv(path, export.table_of(self, columns), force=force)
 
     def to_parquet(
-        self, path: str | Path, *, columns: Columns = "default", force: bool = False
+        self, path: str | Path, *, columns: export.Columns = "default", force: bool = False
     ) -> None:
         """Write the table of `to_csv` as a Parquet file, where truths stay truths.
 
@@ -398,7 +391,7 @@ class Schedule:
             OutputError: pyarrow is not installed, the file exists and `force` is False, or it
                 cannot be written.
         """
-        write_parquet(path, table_of(self, columns), force=force)
+        export.write_parquet(path, export.table_of(self, columns), force=force)
 
     def to_batsim(self, path: str | Path, *, force: bool = False) -> None:
         """Write Batsim's table of jobs as CSV, see `hpcgym.export.batsim_frame`; evalys reads it.
@@ -407,7 +400,7 @@ class Schedule:
             HpcgymError: The schedule is unfinished, or its jobs took turns on processors.
             OutputError: The file exists and `force` is False, or it cannot be written.
         """
-        write_csv(path, batsim_frame(self), force=force)
+        export.write_csv(path, export.batsim_frame(self), force=force)
 
     def to_evalys(self) -> Any:
         """Return the schedule as an `evalys.jobset.JobSet`, which draws a Gantt chart of it.
@@ -416,7 +409,7 @@ class Schedule:
             HpcgymError: evalys is not installed, the schedule is unfinished, or its jobs took turns
                 on processors.
         """
-        return job_set(self)
+        return export.job_set(self)
 
     def to_swf(self, path: str | Path, *, force: bool = False) -> None:
         """Write the simulated jobs as a log in the Standard Workload Format, gzipped as .gz.

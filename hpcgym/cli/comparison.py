@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from hpcgym.cli.options import (
-    idle_on_machine,
-    idle_options,
-    log_at,
-    parse_threshold,
-    read_machine,
-    refuse_idle,
-    show_report,
-    show_settings,
-    stated,
-    warn,
-)
+from hpcgym.cli import options
 from hpcgym.cli.show import say, show, show_frame
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import steps
@@ -72,12 +61,12 @@ def refuse_idle_options(context: typer.Context) -> None:
     if given["log"] is not None:
         if given.get("scenario") or given.get("scenarios"):
             raise HpcgymError("--log and --scenario are both given; give one of them")
-        refuse_idle(context, idle_on_machine(given["machine"]))
+        options.refuse_idle(context, options.idle_on_machine(given["machine"]))
     flags = {one.name: one.opts[0] for one in context.command.params}
     for name in (*MACHINE, *SCHEDULER, *CLEANING):
-        if given["log"] is None and stated(context, name):
+        if given["log"] is None and options.stated(context, name):
             raise HpcgymError(f"{flags[name]} goes with --log only; a scenario states its own")
-    refuse_idle(context, {"force": None if given["output"] else "without --output"})
+    options.refuse_idle(context, {"force": None if given["output"] else "without --output"})
 
 
 def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]:
@@ -95,17 +84,17 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
             report = weeks.report
             if report is not None:
                 kill = weeks.settings.kill_at_limit
-                show_report(context, report, kill=kill, brief=report.jobs == report.records)
+                options.show_report(context, report, kill=kill, brief=report.jobs == report.records)
         return several
     names = (*MACHINE, *SCHEDULER, *CLEANING)
-    options = {name: context.params[name] for name in names if stated(context, name)}
-    if "threshold" in options:
-        options["threshold"] = parse_threshold(options["threshold"])
-    options["machine"] = read_machine(context.params["machine"])
-    log = log_at(context, context.params["log"])
-    weeks, report = episodes_of_log(log, seed=context.params["seed"], **options)
-    refuse_idle(context, idle_options(weeks.settings))
-    show_report(context, report, kill=weeks.settings.kill_at_limit)
+    chosen = {name: context.params[name] for name in names if options.stated(context, name)}
+    if "threshold" in chosen:
+        chosen["threshold"] = options.parse_threshold(chosen["threshold"])
+    chosen["machine"] = options.read_machine(context.params["machine"])
+    log = options.log_at(context, context.params["log"])
+    weeks, report = episodes_of_log(log, seed=context.params["seed"], **chosen)
+    options.refuse_idle(context, options.idle_options(weeks.settings))
+    options.show_report(context, report, kill=weeks.settings.kill_at_limit)
     return [weeks]
 
 
@@ -113,7 +102,7 @@ def show_conditions(context: typer.Context, episodes: Episodes, **numbers: objec
     """Print in one line under which settings the weeks are run."""
     trace = episodes.scenario.trace
     kind = "scenario" if context.params["log"] is None else "log"
-    show_settings(
+    options.show_settings(
         context,
         episodes.settings,
         f"{kind} {episodes.scenario.name}",
@@ -238,7 +227,7 @@ def show_and_write(
         show_frame(frames["summary.csv"], how)
     for evaluation in figures.values():
         if evaluation.interval_warning:
-            warn(evaluation.interval_warning)
+            options.warn(evaluation.interval_warning)
         for table in evaluation.tables_on_nodes() if how == "table" else ():
             show("")
             show(table)

@@ -8,52 +8,12 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.comparison import (
-    Force,
-    Jitter,
-    LogOption,
-    Replicas,
-    Resume,
-    output_option,
-    refuse_idle_options,
-    results_folder,
-    run_cache_in,
-    show_and_write,
-    show_conditions,
-    weeks_of,
-)
-from hpcgym.cli.options import (
-    BACKFILL,
-    BACKFILL_ORDER,
-    CORRECTION,
-    ESTIMATES,
-    EVENT_SEMANTICS,
-    KILL,
-    MAX_REQUEST,
-    MINIMUM_RUN_TIME,
-    MISSING_REQUEST,
-    ON_BAD_LINE,
-    THRESHOLD,
-    MachineFile,
-    Placement,
-    Processors,
-    RequestedMemory,
-    refuse_idle,
-)
+from hpcgym.cli import comparison, options
 from hpcgym.cli.show import Format
-from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, every training, the figure; of several
 logs a figure each, such as comparison-tiny.png."""
-
-
-def refuse_references(given: bool | None) -> None:
-    """Refuse the former name of `--baselines`, where it is given."""
-    if given is not None:
-        raise HpcgymError(
-            "--references and --no-references are now called --baselines and --no-baselines"
-        )
 
 
 def cross_validate_agents(
@@ -85,37 +45,33 @@ def cross_validate_agents(
     baselines: Annotated[
         bool, typer.Option(help="Whether to add the baselines; SAF is always there.")
     ] = True,
-    references: Annotated[
-        bool | None,
-        typer.Option("--references/--no-references", hidden=True, callback=refuse_references),
-    ] = None,
     seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 5,
-    jitter: Jitter = 600,
-    replicas: Replicas = 10,
+    jitter: comparison.Jitter = 600,
+    replicas: comparison.Replicas = 10,
     seed: Annotated[int, typer.Option(help="Seed of copies, intervals and the search for w*.")] = 0,
     processes: Annotated[
         int, typer.Option(help="Processes to spread trainings and runs over.")
     ] = 1,
-    log: LogOption = None,
-    processors: Processors = None,
-    machine: MachineFile = None,
-    placement: Placement = "lowest",
-    requested_memory: RequestedMemory = False,
-    backfill: Annotated[str | None, BACKFILL] = None,
-    backfill_order: Annotated[str | None, BACKFILL_ORDER] = None,
-    threshold: Annotated[str | None, THRESHOLD] = None,
-    estimates: Annotated[str | None, ESTIMATES] = None,
-    correction: Annotated[str | None, CORRECTION] = None,
-    kill_at_limit: Annotated[bool | None, KILL] = None,
-    event_semantics: Annotated[str | None, EVENT_SEMANTICS] = None,
-    missing_request: Annotated[str | None, MISSING_REQUEST] = None,
-    max_request: Annotated[int | None, MAX_REQUEST] = None,
-    minimum_run_time: Annotated[int | None, MINIMUM_RUN_TIME] = None,
-    on_bad_line: Annotated[str | None, ON_BAD_LINE] = None,
+    log: comparison.LogOption = None,
+    processors: options.Processors = None,
+    machine: options.MachineFile = None,
+    placement: options.Placement = "lowest",
+    requested_memory: options.RequestedMemory = False,
+    backfill: Annotated[str | None, options.BACKFILL] = None,
+    backfill_order: Annotated[str | None, options.BACKFILL_ORDER] = None,
+    threshold: Annotated[str | None, options.THRESHOLD] = None,
+    estimates: Annotated[str | None, options.ESTIMATES] = None,
+    correction: Annotated[str | None, options.CORRECTION] = None,
+    kill_at_limit: Annotated[bool | None, options.KILL] = None,
+    event_semantics: Annotated[str | None, options.EVENT_SEMANTICS] = None,
+    missing_request: Annotated[str | None, options.MISSING_REQUEST] = None,
+    max_request: Annotated[int | None, options.MAX_REQUEST] = None,
+    minimum_run_time: Annotated[int | None, options.MINIMUM_RUN_TIME] = None,
+    on_bad_line: Annotated[str | None, options.ON_BAD_LINE] = None,
     how: Format = "table",
-    output: Annotated[Path | None, output_option(FILES)] = None,
-    resume: Resume = False,
-    force: Force = False,
+    output: Annotated[Path | None, comparison.output_option(FILES)] = None,
+    resume: comparison.Resume = False,
+    force: comparison.Force = False,
 ) -> None:
     """Run agents on weeks they have not been trained on, and compare them with baselines.
 
@@ -135,19 +91,21 @@ def cross_validate_agents(
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
     from hpcgym.scenario.load import load_scenario
 
-    refuse_idle_options(context)
+    comparison.refuse_idle_options(context)
     several = scenarios or [DEFAULT_SCENARIO]
     figures = _figures([load_scenario(name).name for name in several])
-    with results_folder(output, (*FILES[:-1], *figures), resume=resume, force=force) as folder:
+    with comparison.results_folder(
+        output, (*FILES[:-1], *figures), resume=resume, force=force
+    ) as folder:
         chosen = [load_agent_or_trainer(name) for name in names]
         learns = baselines or not all(isinstance(one, RuleAgent | NamedAgent) for one in chosen)
         why = None if learns else "with --no-baselines and no trainer"
-        refuse_idle(context, {"folds": why, "seeds": why})
-        logs = weeks_of(context, several)
+        options.refuse_idle(context, {"folds": why, "seeds": why})
+        logs = comparison.weeks_of(context, several)
         numbers = {"jitter": jitter, "replicas": replicas, "seed": seed}
         trained = {"folds": folds, "seeds": seeds} if learns else {}
         for weeks in logs:
-            show_conditions(context, weeks, **trained, **numbers)
+            comparison.show_conditions(context, weeks, **trained, **numbers)
         result = cross_validate(
             chosen,
             logs,
@@ -158,11 +116,13 @@ def cross_validate_agents(
             seed=seed,
             processes=processes,
             baselines=BASELINES if baselines else (),
-            resume=run_cache_in(folder, resume=resume),
+            resume=comparison.run_cache_in(folder, resume=resume),
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
         replaced = force or resume
-        show_and_write(result, folder, result.frames(), by_figure, how=how, force=replaced)
+        comparison.show_and_write(
+            result, folder, result.frames(), by_figure, how=how, force=replaced
+        )
 
 
 def _figures(scenarios: Sequence[str]) -> list[str]:

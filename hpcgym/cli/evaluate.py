@@ -7,37 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.comparison import (
-    Force,
-    Jitter,
-    LogOption,
-    Replicas,
-    Resume,
-    output_option,
-    refuse_idle_options,
-    results_folder,
-    run_cache_in,
-    show_and_write,
-    show_conditions,
-    weeks_of,
-)
-from hpcgym.cli.options import (
-    BACKFILL,
-    BACKFILL_ORDER,
-    CORRECTION,
-    ESTIMATES,
-    EVENT_SEMANTICS,
-    KILL,
-    MAX_REQUEST,
-    MINIMUM_RUN_TIME,
-    MISSING_REQUEST,
-    ON_BAD_LINE,
-    THRESHOLD,
-    MachineFile,
-    Placement,
-    Processors,
-    RequestedMemory,
-)
+from hpcgym.cli import comparison, options
 from hpcgym.cli.show import Format
 from hpcgym.errors import HpcgymError
 
@@ -63,32 +33,32 @@ def evaluate_agents(
     weeks: Annotated[
         str | None, typer.Option(help="Weeks to run, such as 65-100 or 1,3,5.")
     ] = None,
-    jitter: Jitter = 0,
-    replicas: Replicas = 0,
+    jitter: comparison.Jitter = 0,
+    replicas: comparison.Replicas = 0,
     seed: Annotated[
         int, typer.Option(help="Seed of copies, intervals and synthetic requests.")
     ] = 0,
     processes: Annotated[int, typer.Option(help="Processes to spread the weeks over.")] = 1,
-    log: LogOption = None,
-    processors: Processors = None,
-    machine: MachineFile = None,
-    placement: Placement = "lowest",
-    requested_memory: RequestedMemory = False,
-    backfill: Annotated[str | None, BACKFILL] = None,
-    backfill_order: Annotated[str | None, BACKFILL_ORDER] = None,
-    threshold: Annotated[str | None, THRESHOLD] = None,
-    estimates: Annotated[str | None, ESTIMATES] = None,
-    correction: Annotated[str | None, CORRECTION] = None,
-    kill_at_limit: Annotated[bool | None, KILL] = None,
-    event_semantics: Annotated[str | None, EVENT_SEMANTICS] = None,
-    missing_request: Annotated[str | None, MISSING_REQUEST] = None,
-    max_request: Annotated[int | None, MAX_REQUEST] = None,
-    minimum_run_time: Annotated[int | None, MINIMUM_RUN_TIME] = None,
-    on_bad_line: Annotated[str | None, ON_BAD_LINE] = None,
+    log: comparison.LogOption = None,
+    processors: options.Processors = None,
+    machine: options.MachineFile = None,
+    placement: options.Placement = "lowest",
+    requested_memory: options.RequestedMemory = False,
+    backfill: Annotated[str | None, options.BACKFILL] = None,
+    backfill_order: Annotated[str | None, options.BACKFILL_ORDER] = None,
+    threshold: Annotated[str | None, options.THRESHOLD] = None,
+    estimates: Annotated[str | None, options.ESTIMATES] = None,
+    correction: Annotated[str | None, options.CORRECTION] = None,
+    kill_at_limit: Annotated[bool | None, options.KILL] = None,
+    event_semantics: Annotated[str | None, options.EVENT_SEMANTICS] = None,
+    missing_request: Annotated[str | None, options.MISSING_REQUEST] = None,
+    max_request: Annotated[int | None, options.MAX_REQUEST] = None,
+    minimum_run_time: Annotated[int | None, options.MINIMUM_RUN_TIME] = None,
+    on_bad_line: Annotated[str | None, options.ON_BAD_LINE] = None,
     how: Format = "table",
-    output: Annotated[Path | None, output_option(FILES)] = None,
-    resume: Resume = False,
-    force: Force = False,
+    output: Annotated[Path | None, comparison.output_option(FILES)] = None,
+    resume: comparison.Resume = False,
+    force: comparison.Force = False,
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
 
@@ -100,11 +70,11 @@ def evaluate_agents(
     from hpcgym.evaluation import evaluate
     from hpcgym.evaluation.runner import DEFAULT_SCENARIO
 
-    refuse_idle_options(context)
-    with results_folder(output, FILES, resume=resume, force=force) as folder:
+    comparison.refuse_idle_options(context)
+    with comparison.results_folder(output, FILES, resume=resume, force=force) as folder:
         chosen = [load_agent(name) for given in agents for name in split_agents(given)]
-        (episodes,) = weeks_of(context, [scenario or DEFAULT_SCENARIO])
-        show_conditions(
+        (episodes,) = comparison.weeks_of(context, [scenario or DEFAULT_SCENARIO])
+        comparison.show_conditions(
             context, episodes, weeks=weeks or "all", jitter=jitter, replicas=replicas, seed=seed
         )
         result = evaluate(
@@ -115,11 +85,13 @@ def evaluate_agents(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            resume=run_cache_in(folder, resume=resume),
+            resume=comparison.run_cache_in(folder, resume=resume),
         )
         frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
         replaced = force or resume
-        show_and_write(result, folder, frames, {"comparison.png": result}, how=how, force=replaced)
+        comparison.show_and_write(
+            result, folder, frames, {"comparison.png": result}, how=how, force=replaced
+        )
 
 
 def split_agents(text: str) -> list[str]:

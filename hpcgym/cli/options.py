@@ -111,20 +111,6 @@ ON_BAD_LINE = typer.Option(
     rich_help_panel=LOG, metavar="KIND", help="Malformed lines: raise, or drop."
 )
 
-
-def refuse_former_kill(given: bool | None) -> None:
-    """Refuse the former name of `--kill`, where it is given."""
-    if given is not None:
-        raise HpcgymError(
-            "--kill-at-limit and --no-kill-at-limit are now called --kill and --no-kill"
-        )
-
-
-FormerKill: TypeAlias = Annotated[
-    bool | None,
-    typer.Option("--kill-at-limit/--no-kill-at-limit", hidden=True, callback=refuse_former_kill),
-]
-
 NO_THRESHOLD = "none"
 """Value of `--threshold` where no job goes first for its wait."""
 

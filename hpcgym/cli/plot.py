@@ -7,26 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcgym.cli import options
 from hpcgym.cli.evaluate import split_agents
-from hpcgym.cli.options import (
-    BACKFILL,
-    ESTIMATES,
-    NO_THRESHOLD,
-    SCHEDULER,
-    THRESHOLD,
-    MachineFile,
-    Placement,
-    Processors,
-    RequestedMemory,
-    idle_on_machine,
-    log_at,
-    named,
-    parse_threshold,
-    read_machine,
-    refuse_idle,
-    show_report,
-    show_settings,
-)
 from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
 
@@ -62,17 +44,17 @@ def plot_log(
         typer.Option(
             "--policy",
             "-p",
-            rich_help_panel=SCHEDULER,
+            rich_help_panel=options.SCHEDULER,
             help="Policies of a log, separated by commas.",
         ),
     ] = ["FCFS"],  # noqa: B006 - read by typer, never changed
-    backfill: Annotated[list[str], BACKFILL] = ["easy"],  # noqa: B006
-    threshold: Annotated[str, THRESHOLD] = NO_THRESHOLD,
-    estimates: Annotated[str, ESTIMATES] = "requested",
-    processors: Processors = None,
-    machine: MachineFile = None,
-    placement: Placement = "lowest",
-    requested_memory: RequestedMemory = False,
+    backfill: Annotated[list[str], options.BACKFILL] = ["easy"],  # noqa: B006
+    threshold: Annotated[str, options.THRESHOLD] = options.NO_THRESHOLD,
+    estimates: Annotated[str, options.ESTIMATES] = "requested",
+    processors: options.Processors = None,
+    machine: options.MachineFile = None,
+    placement: options.Placement = "lowest",
+    requested_memory: options.RequestedMemory = False,
     days: Annotated[
         str | None,
         typer.Option(metavar="FIRST-LAST", help="Days to draw, from the start of the log."),
@@ -99,14 +81,16 @@ def plot_log(
     blank_figure(1, 1)  # refuse before a long run where matplotlib is missing
     shown = None if days is None else parse_days(days)
     is_made = any(map(_is_schedule, logs))
-    idle = idle_on_machine(machine) | (dict.fromkeys(_OF_A_LOG, _AS_IT_IS) if is_made else {})
-    refuse_idle(context, idle)
-    nodes = read_machine(machine)
+    idle = options.idle_on_machine(machine) | (
+        dict.fromkeys(_OF_A_LOG, _AS_IT_IS) if is_made else {}
+    )
+    options.refuse_idle(context, idle)
+    nodes = options.read_machine(machine)
     runs = [
         SchedulerSettings(
             policy=load_policy(one),
             backfill=load_backfill(mode),
-            threshold=parse_threshold(threshold),
+            threshold=options.parse_threshold(threshold),
             estimates=load_predictor(estimates),
             placement=placement,
         )
@@ -161,16 +145,16 @@ def _simulated(
     from hpcgym.trace import load_with_report
 
     workload, report = load_with_report(
-        log_at(context, log),
+        options.log_at(context, log),
         machine_processors=processors,
         machine=machine,
         placement=runs[0].placement,
         requested_memory=requested_memory,
     )
-    show_report(context, report, kill=True)
+    options.show_report(context, report, kill=True)
     for mode in {one.backfill: one for one in runs}.values():
-        policies = dict.fromkeys(str(named(one.policy)) for one in runs)
-        show_settings(context, mode, f"policy {', '.join(policies)}", missing_request="run")
+        policies = dict.fromkeys(str(options.named(one.policy)) for one in runs)
+        options.show_settings(context, mode, f"policy {', '.join(policies)}", missing_request="run")
     return {
         label: simulate(workload, **vars(one))
         for label, one in zip(_labels(runs), runs, strict=True)
@@ -179,7 +163,10 @@ def _simulated(
 
 def _labels(runs: list[SchedulerSettings]) -> list[str]:
     """Name runs by what they differ in: policy, backfilling mode or both."""
-    policies, modes = [str(named(one.policy)) for one in runs], [str(one.backfill) for one in runs]
+    policies, modes = (
+        [str(options.named(one.policy)) for one in runs],
+        [str(one.backfill) for one in runs],
+    )
     if len(set(modes)) == 1 < len(runs):
         return policies
     if len(set(policies)) == 1 < len(runs):

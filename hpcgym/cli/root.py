@@ -38,9 +38,6 @@ OUTPUTS = ("output", "folder")
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130
 
-RENAMED = {"judge": "cross-validate"}
-"""Subcommands by their former names."""
-
 
 class HouseCommand(TyperCommand):
     """Writes over no file that its other options and arguments name, whatever is forced."""
@@ -90,9 +87,7 @@ class HouseGroup(TyperGroup):
             sys.exit(EXIT_ERROR)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a subcommand, or answer its former name with the new one."""
-        if cmd_name in RENAMED:
-            raise HpcgymError(f"`hpcgym {cmd_name}` is now called `hpcgym {RENAMED[cmd_name]}`")
+        """Return a subcommand; its help has paragraphs of one line."""
         command = super().get_command(ctx, cmd_name)
         if command and command.help:  # rich would keep the docstring's ends of lines
             parts = command.help.split("\n\n")

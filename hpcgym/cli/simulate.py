@@ -7,34 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hpcgym.cli.options import (
-    BACKFILL,
-    BACKFILL_ORDER,
-    CORRECTION,
-    ESTIMATES,
-    EVENT_SEMANTICS,
-    KILL,
-    LOG,
-    MAX_REQUEST,
-    MINIMUM_RUN_TIME,
-    MISSING_REQUEST,
-    NO_THRESHOLD,
-    ON_BAD_LINE,
-    THRESHOLD,
-    FormerKill,
-    MachineFile,
-    Placement,
-    Processors,
-    RequestedMemory,
-    idle_on_machine,
-    idle_options,
-    log_at,
-    parse_threshold,
-    read_machine,
-    refuse_idle,
-    show_report,
-    show_settings,
-)
+from hpcgym.cli import options
 from hpcgym.cli.show import (
     Format,
     groups_of,
@@ -71,25 +44,24 @@ def simulate_log(
             "file.py:Name or module:Name, which runs that file.",
         ),
     ] = "FCFS",
-    backfill: Annotated[str, BACKFILL] = "easy",
-    backfill_order: Annotated[str | None, BACKFILL_ORDER] = None,
-    threshold: Annotated[str, THRESHOLD] = NO_THRESHOLD,
-    processors: Processors = None,
-    machine: MachineFile = None,
-    placement: Placement = "lowest",
-    requested_memory: RequestedMemory = False,
-    estimates: Annotated[str, ESTIMATES] = "requested",
-    correction: Annotated[str, CORRECTION] = "none",
-    kill_at_limit: Annotated[bool, KILL] = True,
-    former_kill: FormerKill = None,
-    event_semantics: Annotated[str, EVENT_SEMANTICS] = "batch",
-    missing_request: Annotated[str, MISSING_REQUEST] = "run",
-    max_request: Annotated[int | None, MAX_REQUEST] = None,
-    minimum_run_time: Annotated[int, MINIMUM_RUN_TIME] = 0,
+    backfill: Annotated[str, options.BACKFILL] = "easy",
+    backfill_order: Annotated[str | None, options.BACKFILL_ORDER] = None,
+    threshold: Annotated[str, options.THRESHOLD] = options.NO_THRESHOLD,
+    processors: options.Processors = None,
+    machine: options.MachineFile = None,
+    placement: options.Placement = "lowest",
+    requested_memory: options.RequestedMemory = False,
+    estimates: Annotated[str, options.ESTIMATES] = "requested",
+    correction: Annotated[str, options.CORRECTION] = "none",
+    kill_at_limit: Annotated[bool, options.KILL] = True,
+    event_semantics: Annotated[str, options.EVENT_SEMANTICS] = "batch",
+    missing_request: Annotated[str, options.MISSING_REQUEST] = "run",
+    max_request: Annotated[int | None, options.MAX_REQUEST] = None,
+    minimum_run_time: Annotated[int, options.MINIMUM_RUN_TIME] = 0,
     seed: Annotated[
-        int, typer.Option(help="Seed of --missing-request tsafrir.", rich_help_panel=LOG)
+        int, typer.Option(help="Seed of --missing-request tsafrir.", rich_help_panel=options.LOG)
     ] = 0,
-    on_bad_line: Annotated[str, ON_BAD_LINE] = "raise",
+    on_bad_line: Annotated[str, options.ON_BAD_LINE] = "raise",
     shapes: Annotated[
         Path | None,
         typer.Option(
@@ -144,7 +116,7 @@ def simulate_log(
         "policy": load_policy(policy),
         "backfill": load_backfill(backfill),
         "backfill_order": None if backfill_order is None else load_policy(backfill_order),
-        "threshold": parse_threshold(threshold),
+        "threshold": options.parse_threshold(threshold),
         "kill_at_limit": kill_at_limit,
         "estimates": load_predictor(estimates),
         "correction": correction,
@@ -155,20 +127,20 @@ def simulate_log(
     if top is not None and (top < 1 or by in (None, "resource")):
         raise HpcgymError(f"--top {top}: give at least 1, with --by class, user or partition")
     idle = {
-        **idle_options(chosen),
-        **idle_on_machine(machine),
+        **options.idle_options(chosen),
+        **options.idle_on_machine(machine),
         "seed": None if missing_request == "tsafrir" else "without --missing-request tsafrir",
         "alpha": None if shapes is not None else "without --shapes",
         "force": None if output is not None else "without --output",
         "columns": None if output is not None else "without --output",
     }
-    refuse_idle(context, idle)
-    nodes = read_machine(machine)
+    options.refuse_idle(context, idle)
+    nodes = options.read_machine(machine)
     if output is not None:
         check_suffix(output, cast(Any, columns))
         ensure_writable(output, force=force)
     workload, report = load_with_report(
-        log_at(context, log),
+        options.log_at(context, log),
         on_bad_line=cast(Any, on_bad_line),
         machine_processors=processors,
         missing_request=cast(Any, missing_request),
@@ -179,8 +151,8 @@ def simulate_log(
         placement=placement,
         requested_memory=requested_memory,
     )
-    show_report(context, report, kill=kill_at_limit)
-    show_settings(
+    options.show_report(context, report, kill=kill_at_limit)
+    options.show_settings(
         context,
         chosen,
         f"policy {policy}",

@@ -38,8 +38,8 @@ class RunCache:
         path: The file; created if it is not there.
 
     Raises:
-        EvaluationError: The file is not a run cache, is one of an earlier version, or has a line
-            that is not as it was written; the message names the line.
+        EvaluationError: The file is not a run cache, or has a line that is not as it was written;
+            the message names the line.
         OutputError: It cannot be read or written.
     """
 
@@ -91,11 +91,6 @@ def _line_of(key: str, rows: list[Row]) -> str:
 
 def _entry_of(line: bytes, where: str) -> tuple[str, list[Row]]:
     """Return the key and the rows of a line; refuse one that `_line_of` has not written."""
-    if b', "sha256": "' not in line and line.endswith(b"]}"):
-        raise EvaluationError(
-            f"{where}: written by an earlier version of hpcgym, without digests of its lines; its "
-            "runs are not taken: start anew (--force, or another file)"
-        )
     try:
         entry = json.loads(line)
         key, rows = entry["key"], entry["rows"]

@@ -259,7 +259,7 @@ class Runner:
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
             (self.jitter, self.replicas, self.seed),
-            WAITS,  # rows of earlier versions lack it
+            WAITS,  # rows of another form have another key
         )
 
     def replica(self, week: int, replica: int) -> Workload:

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcgym.evaluation.results import Evaluation, Summary
-from hpcgym.report.style import (
-    COLOURS,
-    DASHES,
-    FAINT,
-    ON_WHITE,
-    blank_figure,
-    format_of,
-    plain_numbers,
-    save,
-    shortened,
-    write_title,
-)
+from hpcgym.report import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,8 +44,8 @@ def draw_evaluation(evaluation: Evaluation, path: str | Path, *, force: bool = F
         HpcgymError: matplotlib is not installed, or the name ends otherwise.
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
-    format_of(path)  # refuse before the figure is drawn
-    save(evaluation_figure(evaluation), path, force=force)
+    style.format_of(path)  # refuse before the figure is drawn
+    style.save(evaluation_figure(evaluation), path, force=force)
 
 
 def evaluation_figure(evaluation: Evaluation) -> Figure:
@@ -69,8 +58,8 @@ def evaluation_figure(evaluation: Evaluation) -> Figure:
     has_weeks = len(evaluation.weeks) > 1
     rows_in = 0.27 * len(ranked) + 1.0
     weeks_in = 2.6 if has_weeks else 0.0
-    figure = blank_figure(11.0, rows_in + weeks_in + 0.9)
-    write_title(figure, evaluation.conditions)
+    figure = style.blank_figure(11.0, rows_in + weeks_in + 0.9)
+    style.write_title(figure, evaluation.conditions)
     colours = _colours(ranked, evaluation.baseline)
     if not has_weeks:
         _draw_ratios(figure.subplots(), ranked, evaluation.baseline, colours)
@@ -101,9 +90,9 @@ def _draw_ratios(
             textcoords="offset points",
             va="center",
             fontsize=8,
-            bbox=ON_WHITE,
+            bbox=style.ON_WHITE,
         )
-    axes.set_yticks(range(len(ranked)), [shortened(one.agent, LETTERS) for one in ranked])
+    axes.set_yticks(range(len(ranked)), [style.shortened(one.agent, LETTERS) for one in ranked])
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
     if ranked[0].ratio.low is None:
@@ -157,7 +146,7 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, colours: dict[str, s
         xycoords="axes fraction",
         textcoords="offset points",
         fontsize=8,
-        color=FAINT,
+        color=style.FAINT,
     )
     _finish_ratios(axes, f"ratio of each {evaluation.unit}", evaluation.baseline)
 
@@ -171,17 +160,21 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
     for place, agent in enumerate(list(colours)[: N_LINES + 1]):
         rows = evaluation.frame[evaluation.frame["agent"] == agent]
         bsld = rows.groupby("week")["mean_bsld"].mean()
-        stroke = DASHES[place - 1] if place else "-"
+        stroke = style.DASHES[place - 1] if place else "-"
         width, mark = (1.2, 4.0) if place else (1.6, 0.0)
         line = axes.plot(
-            bsld.index, bsld, linestyle=stroke, linewidth=width, label=shortened(agent, LETTERS)
+            bsld.index,
+            bsld,
+            linestyle=stroke,
+            linewidth=width,
+            label=style.shortened(agent, LETTERS),
         )[0]
         line.set(color=colours[agent], marker=".", markersize=mark)
     axes.set_yscale("log")
     axes.margins(x=0.01)
     axes.set_xlim(left=max(axes.get_xlim()[0], 0.5))  # there is no week 0
     axes.set_ylim(bottom=1.0)
-    plain_numbers(axes, "y")
+    style.plain_numbers(axes, "y")
     axes.xaxis.set_major_locator(MaxNLocator(nbins=20, integer=True))
     axes.grid(axis="y", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -205,7 +198,7 @@ def _say_what_is_left_out(axes: Axes, n_agents: int) -> None:
             ha="right",
             va="top",
             fontsize=8,
-            color=FAINT,
+            color=style.FAINT,
         )
 
 
@@ -213,7 +206,7 @@ def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:
     """Give an axis of ratios its scale, its line at 1 and its labels."""
     axes.set_xscale("log")
     axes.axvline(1.0, color=BASELINE, linewidth=0.8, zorder=0)
-    plain_numbers(axes, "x")
+    style.plain_numbers(axes, "x")
     axes.grid(axis="x", color="0.9", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right", "left"]].set_visible(False)
@@ -225,7 +218,7 @@ def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:
 def _colours(ranked: tuple[Summary, ...], baseline: str) -> dict[str, str]:
     """Return the colour that each agent has in all panels, the best agents' far apart."""
     others = [one.agent for one in ranked if one.agent != baseline]
-    own = dict(zip(others, COLOURS, strict=False))
+    own = dict(zip(others, style.COLOURS, strict=False))
     return {baseline: BASELINE} | {agent: own.get(agent, OTHERS) for agent in others}
 
 

@@ -12,15 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError
+from hpcgym.report import style
 from hpcgym.report.schedule_figures import schedule_figure
-from hpcgym.report.style import (
-    FAINT,
-    blank_figure,
-    finish_time,
-    time_scale,
-    whole_marks,
-    write_title,
-)
 from hpcgym.report.view import Labelled, View
 from hpcgym.schedule import Schedule
 
@@ -68,13 +61,13 @@ def draw_gantt(schedules: Labelled, view: View) -> Figure:
             f"a Gantt chart shows 1 to {MOST_JOBS:,} jobs, got {most:,}; days choose a part"
         )
     ends = [_end_of_chart(one, view, most) for one in schedules.values()]
-    scale = time_scale(view.first, min(ends))
+    scale = style.time_scale(view.first, min(ends))
     heights = [_height_in(one) if len(schedules) < 3 else 2.2 for one in schedules.values()]
-    figure = blank_figure(11.0, sum(heights) + 0.9)
-    write_title(figure, view.title(schedules))
+    figure = style.blank_figure(11.0, sum(heights) + 0.9)
+    style.write_title(figure, view.title(schedules))
     charts = figure.subplots(len(schedules), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, (label, one) in zip(charts[:, 0], schedules.items(), strict=True):
-        finish_time(axes, scale)
+        style.finish_time(axes, scale)
         jobs = _jobs_between(one, scale.first, scale.last)
         draw = _draw_processors if one.suspended_time is None else _draw_rows
         draw(axes, one, jobs, scale.unit)
@@ -139,7 +132,7 @@ def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, unit: int) 
             _draw_boxes(axes, boxes, one, len(chosen), is_few=len(jobs) <= NAMED_JOBS)
     axes.set_ylim(0, schedule.workload.machine_processors)
     axes.set_ylabel("processors")
-    whole_marks(axes, "y")
+    style.whole_marks(axes, "y")
     axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize=8)
     for job in jobs.tolist() if len(jobs) <= NAMED_JOBS else []:
         for low, high in held.of(job):
@@ -166,7 +159,9 @@ def _draw_rows(axes: Axes, schedule: Schedule, jobs: IntArray, unit: int) -> Non
     rows = np.arange(len(jobs))
     start, end = (times[jobs] / unit for times in (schedule.start_time, schedule.end_time))
     edge = INK if len(jobs) <= NAMED_JOBS else HOWS[0].colour
-    axes.hlines(rows, schedule.workload.submit_time[jobs] / unit, start, color=FAINT, linewidth=1)
+    axes.hlines(
+        rows, schedule.workload.submit_time[jobs] / unit, start, color=style.FAINT, linewidth=1
+    )
     axes.barh(rows, end - start, 0.8, start, color=HOWS[0].colour, edgecolor=edge, linewidth=0.5)
     axes.set_ylim(len(jobs) - 0.5, -0.5)
     axes.set_ylabel("jobs")

@@ -8,15 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.workload import Workload
-from hpcgym.report.style import (
-    FAINT,
-    FloatArray,
-    blank_figure,
-    plain_numbers,
-    shortened,
-    whole_marks,
-    write_title,
-)
+from hpcgym.report import style
 from hpcgym.report.view import Labelled, View
 
 if TYPE_CHECKING:
@@ -56,7 +48,7 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
     image = _draw_cells(charts[0], np.where(counts, counts, np.nan), "Blues", None)
     image.set_clim(vmin=0)
     bar = figure.colorbar(image, ax=charts[0], pad=0.01)
-    whole_marks(bar.ax, "y")
+    style.whole_marks(bar.ax, "y")
     charts[0].set_title(f"submissions, {int(counts.sum()):,} jobs", loc="left", fontsize=9)
     means = {}
     for label, one in schedules.items():
@@ -121,32 +113,32 @@ def _panels(n: int, title: str, size_in: tuple[float, float]) -> tuple[Figure, l
     """Return a figure of n panels, two beside each other, and the panels."""
     columns = min(n, 2)
     rows = -(-n // columns)
-    figure = blank_figure(11.0 if n > 1 else 8.0, rows * size_in[1] + 0.7)
-    write_title(figure, title)
+    figure = style.blank_figure(11.0 if n > 1 else 8.0, rows * size_in[1] + 0.7)
+    style.write_title(figure, title)
     charts = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for empty in charts[n:]:
         empty.set_axis_off()
     return figure, charts[:n]
 
 
-def _counted(row: IntArray, column: IntArray, shape: tuple[int, int]) -> FloatArray:
+def _counted(row: IntArray, column: IntArray, shape: tuple[int, int]) -> style.FloatArray:
     """Count jobs by row and column."""
     place = row * shape[1] + column
     return np.bincount(place, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
 
 
 def _mean(
-    row: IntArray, column: IntArray, values: FloatArray, shape: tuple[int, int]
-) -> FloatArray:
+    row: IntArray, column: IntArray, values: style.FloatArray, shape: tuple[int, int]
+) -> style.FloatArray:
     """Average values by row and column, NaN where there is none."""
     place = row * shape[1] + column
     total = np.bincount(place, values, minlength=shape[0] * shape[1]).reshape(shape)
     with np.errstate(invalid="ignore"):
-        mean: FloatArray = total / _counted(row, column, shape)
+        mean: style.FloatArray = total / _counted(row, column, shape)
     return mean
 
 
-def _draw_means(figure: Figure, charts: list[Axes], means: dict[str, FloatArray]) -> None:
+def _draw_means(figure: Figure, charts: list[Axes], means: dict[str, style.FloatArray]) -> None:
     """Draw mean bounded slowdowns by one logarithmic scale of colours."""
     from matplotlib.colors import LogNorm
 
@@ -154,20 +146,20 @@ def _draw_means(figure: Figure, charts: list[Axes], means: dict[str, FloatArray]
     norm = LogNorm(1.0, max(largest, 2.0))
     for axes, (label, values) in zip(charts, means.items(), strict=True):
         image = _draw_cells(axes, values, "YlOrRd", norm)
-        axes.set_title(shortened(label), loc="left", fontsize=9)
+        axes.set_title(style.shortened(label), loc="left", fontsize=9)
         bar = figure.colorbar(image, ax=axes, pad=0.01, label="mean bounded slowdown")
-        plain_numbers(bar.ax, "y")
+        style.plain_numbers(bar.ax, "y")
 
 
-def _draw_cells(axes: Axes, values: FloatArray, colours: str, norm: Any) -> Any:
+def _draw_cells(axes: Axes, values: style.FloatArray, colours: str, norm: Any) -> Any:
     """Draw a table as colours, NaN in grey."""
     axes.set_facecolor(NO_JOB)
     if np.isnan(values).any():
-        axes.set_title("grey: no job", loc="right", fontsize=8, color=FAINT)
+        axes.set_title("grey: no job", loc="right", fontsize=8, color=style.FAINT)
     return axes.imshow(values, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
 
 
-def _write_cells(axes: Axes, means: FloatArray, counts: FloatArray) -> None:
+def _write_cells(axes: Axes, means: style.FloatArray, counts: style.FloatArray) -> None:
     """Write the mean into each cell, and below the number of jobs."""
     middle = np.sqrt(np.nanmax(means))
     for row, column in zip(*np.nonzero(counts), strict=True):

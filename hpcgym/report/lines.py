@@ -8,22 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.node_metrics import mean_between
-from hpcgym.report.style import (
-    COLOURS,
-    DASHES,
-    FAINT,
-    FloatArray,
-    blank_figure,
-    duration_text,
-    finish_shares,
-    finish_time,
-    mark_durations,
-    plain_axes,
-    plain_numbers,
-    shortened,
-    whole_marks,
-    write_title,
-)
+from hpcgym.report import style
 from hpcgym.report.view import Labelled, View
 from hpcgym.schedule import Schedule
 
@@ -44,8 +29,8 @@ N_POINTS = 400
 
 def draw_usage(schedules: Labelled, view: View) -> Figure:
     """Draw the waiting jobs, and below the share of the processors held, over time."""
-    figure = blank_figure(11.0, 5.4)
-    write_title(figure, view.title(schedules))
+    figure = style.blank_figure(11.0, 5.4)
+    style.write_title(figure, view.title(schedules))
     queue, held = figure.subplots(2, 1, sharex=True, height_ratios=(1.4, 1.0))
     is_alone = len(schedules) == 1
     scale = view.scale
@@ -57,21 +42,25 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
         for axes, values in ((queue, waiting), (held, share)):
             times = edges / scale.unit
             line = _style(place)
-            axes.stairs(values, times, baseline=None, label=shortened(label), linewidth=1.4, **line)
+            axes.stairs(
+                values, times, baseline=None, label=style.shortened(label), linewidth=1.4, **line
+            )
             if is_alone:
-                axes.stairs(values, times, fill=True, color=COLOURS[0], alpha=0.15, linewidth=0)
-    plain_axes(queue)
+                axes.stairs(
+                    values, times, fill=True, color=style.COLOURS[0], alpha=0.15, linewidth=0
+                )
+    style.plain_axes(queue)
     queue.set_ylim(bottom=0.0)
-    whole_marks(queue, "y")
+    style.whole_marks(queue, "y")
     queue.set_ylabel("waiting jobs")
-    finish_shares(held, "processors held")
-    finish_time(held, scale)
+    style.finish_shares(held, "processors held")
+    style.finish_time(held, scale)
     stretch = (scale.last - scale.first) / (len(edges) - 1)
     if stretch > 1:
-        text = f"each step is the mean of {duration_text(stretch)}"
-        queue.set_title(text, loc="right", fontsize=8, color=FAINT)
+        text = f"each step is the mean of {style.duration_text(stretch)}"
+        queue.set_title(text, loc="right", fontsize=8, color=style.FAINT)
     if not is_alone:
-        columns = max(1, LETTERS // (10 + max(len(shortened(label)) for label in schedules)))
+        columns = max(1, LETTERS // (10 + max(len(style.shortened(label)) for label in schedules)))
         queue.legend(
             loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, frameon=False, fontsize=9
         )
@@ -80,29 +69,29 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
 
 def draw_distribution(schedules: Labelled, view: View) -> Figure:
     """Draw the share of jobs with more than some bounded slowdown, and with more than some wait."""
-    figure = blank_figure(11.0, 4.6)
-    write_title(figure, view.title(schedules))
+    figure = style.blank_figure(11.0, 4.6)
+    style.write_title(figure, view.title(schedules))
     left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"wspace": 0.06})
     for place, (label, one) in enumerate(schedules.items()):
         jobs = view.submitted(one)
         bsld, wait = one.bsld()[jobs], one.per_job()["wait_time"][jobs]
-        name, waited = shortened(label), (wait > 0).mean()
+        name, waited = style.shortened(label), (wait > 0).mean()
         text = f"{name}: mean {bsld.mean():,.4g}"
         left.step(*_tail(bsld, 1.0), where="post", label=text, **_style(place))
-        text = f"{name}: mean {duration_text(wait.mean())}, {_share(waited)} wait"
+        text = f"{name}: mean {style.duration_text(wait.mean())}, {_share(waited)} wait"
         right.step(*_tail(wait, 1.0), where="post", label=text, **_style(place))
     for axes in (left, right):
         axes.set_xscale("log")
         axes.set_xlim(left=1.0)
-        plain_axes(axes)
+        style.plain_axes(axes)
         axes.legend(loc="lower left", fontsize=8, framealpha=0.9, edgecolor="none")
     left.set_yscale("log")
     left.set_ylim(top=1.0)
-    plain_numbers(left, "y", _share)
+    style.plain_numbers(left, "y", _share)
     left.set_ylabel("share of jobs with more")
-    plain_numbers(left, "x")
+    style.plain_numbers(left, "x")
     left.set_xlabel("bounded slowdown")
-    mark_durations(right)
+    style.mark_durations(right)
     right.set_xlabel("wait")
     return figure
 
@@ -110,19 +99,21 @@ def draw_distribution(schedules: Labelled, view: View) -> Figure:
 def _style(place: int) -> dict[str, Any]:
     """Return colour and stroke of the line of a schedule."""
     return {
-        "color": COLOURS[place % len(COLOURS)],
-        "linestyle": DASHES[place % len(DASHES)],
+        "color": style.COLOURS[place % len(style.COLOURS)],
+        "linestyle": style.DASHES[place % len(style.DASHES)],
     }
 
 
-def _held(schedule: Schedule) -> FloatArray:
+def _held(schedule: Schedule) -> style.FloatArray:
     """Return the processors that each job holds, shape (n_jobs,); less where jobs take turns."""
     there = schedule.end_time - schedule.start_time
-    held: FloatArray = schedule.workload.processors * schedule.run_time / np.maximum(there, 1)
+    held: style.FloatArray = schedule.workload.processors * schedule.run_time / np.maximum(there, 1)
     return held
 
 
-def _mean_level(first: IntArray, last: IntArray, height: FloatArray, edges: FloatArray) -> Any:
+def _mean_level(
+    first: IntArray, last: IntArray, height: style.FloatArray, edges: style.FloatArray
+) -> Any:
     """Average between edges the sum of heights, each from a first to a last instant, s."""
     time = np.concatenate([first, last])
     order = np.argsort(time, kind="stable")
@@ -130,7 +121,7 @@ def _mean_level(first: IntArray, last: IntArray, height: FloatArray, edges: Floa
     return np.maximum(mean_between(time[order], level, edges), 0.0)
 
 
-def _tail(values: FloatArray, least: float) -> tuple[FloatArray, FloatArray]:
+def _tail(values: style.FloatArray, least: float) -> tuple[style.FloatArray, style.FloatArray]:
     """Return points of the share of values above x, from x = least to where the share is 0."""
     ordered, n = np.sort(values), len(values)
     ranks = np.concatenate([np.linspace(0, n - 1, N_POINTS), n - np.geomspace(1, n, N_POINTS)])

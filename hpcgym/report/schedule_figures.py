@@ -12,18 +12,7 @@ import numpy as np
 
 from hpcgym.core import node_metrics
 from hpcgym.errors import HpcgymError
-from hpcgym.report.style import (
-    COLOURS,
-    LINES,
-    TimeScale,
-    blank_figure,
-    finish_shares,
-    finish_time,
-    format_of,
-    save,
-    time_scale,
-    write_title,
-)
+from hpcgym.report import style
 from hpcgym.schedule import Schedule
 from hpcgym.text_table import printable
 
@@ -69,8 +58,8 @@ def draw_schedule(schedule: Schedule, path: str | Path, *, force: bool = False) 
             or the name ends otherwise.
         OutputError: The file exists and `force` is False, or it cannot be written.
     """
-    format_of(path)  # refuse before a long picture is drawn
-    save(schedule_figure(schedule), path, force=force)
+    style.format_of(path)  # refuse before a long picture is drawn
+    style.save(schedule_figure(schedule), path, force=force)
 
 
 def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) -> Figure:
@@ -89,11 +78,11 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
             "a machine of nodes"
         )
     usage = node_metrics.usage(*schedule.on_nodes())
-    scale = time_scale(*(between or (int(usage["time"][0]), int(usage["time"][-1]))))
+    scale = style.time_scale(*(between or (int(usage["time"][0]), int(usage["time"][-1]))))
     bands = 0.14 * min(len(machine.partitions), DRAWN_PARTITIONS)
     nodes_in = min(max(0.06 * machine.n_nodes, 2.2), 5.5)
-    figure = blank_figure(11.0, nodes_in + 4.2)
-    write_title(figure, _title(schedule))
+    figure = style.blank_figure(11.0, nodes_in + 4.2)
+    style.write_title(figure, _title(schedule))
     axes = figure.subplots(
         3,
         2,
@@ -108,12 +97,12 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
     draw_fragmentation(axes[2, 0], schedule, usage, scale)
     for empty in axes[1:, 1]:
         empty.set_axis_off()
-    finish_time(axes[2, 0], scale)
+    style.finish_time(axes[2, 0], scale)
     return figure
 
 
 def draw_occupation(
-    axes: Axes, schedule: Schedule, machine: Machine, placement: Placement, scale: TimeScale
+    axes: Axes, schedule: Schedule, machine: Machine, placement: Placement, scale: style.TimeScale
 ) -> None:
     """Draw nodes as rows, group by group, darker where more of their cpus are held."""
     edges = scale.edges(N_COLUMNS)
@@ -164,7 +153,7 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
     for place, members in enumerate(machine.members[: len(names), order]):
         change = np.flatnonzero(np.diff(members.astype(np.int8), prepend=0, append=0))
         first, end = change[::2], change[1::2]
-        colour = COLOURS[place % len(COLOURS)]
+        colour = style.COLOURS[place % len(style.COLOURS)]
         axes.bar(np.full(len(first), place), end - first, 0.7, first, color=colour, linewidth=0)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(machine.n_nodes, 0)
@@ -177,13 +166,13 @@ def draw_partitions(axes: Axes, machine: Machine) -> None:
 
 
 def draw_utilisation(
-    axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: TimeScale
+    axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: style.TimeScale
 ) -> None:
     """Draw the share of each resource that is held, and above the cpus those nobody can use."""
     edges = scale.edges(N_POINTS)
     table = schedule.metrics("resource")
     shares = {}
-    for key, colour in zip(node_metrics.RESOURCES, LINES, strict=False):
+    for key, colour in zip(node_metrics.RESOURCES, style.LINES, strict=False):
         capacity = table["capacity"][key]
         if capacity:
             shares[key] = node_metrics.mean_between(usage["time"], usage[key], edges) / capacity
@@ -200,13 +189,13 @@ def draw_utilisation(
         linewidth=0,
         label="free cpus that no waiting job can use",
     )
-    finish_shares(axes, "share held")
+    style.finish_shares(axes, "share held")
     axes.tick_params(axis="x", labelbottom=False)
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=4, frameon=False, fontsize=9)
 
 
 def draw_fragmentation(
-    axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: TimeScale
+    axes: Axes, schedule: Schedule, usage: dict[str, node_metrics.IntArray], scale: style.TimeScale
 ) -> None:
     """Draw the share of the free cpus that no waiting job can use; nothing while none waits."""
     edges = scale.edges(N_POINTS)
@@ -226,7 +215,7 @@ def draw_fragmentation(
     axes.set_title(
         f"fragmentation, free cpus that no waiting job can use: {text}", loc="left", fontsize=9
     )
-    finish_shares(axes, "share")
+    style.finish_shares(axes, "share")
 
 
 def _title(schedule: Schedule) -> str:

@@ -6,19 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from hpcgym.machine import Machine
+from hpcgym.scenario import spec
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.slicing import cleaned_log
-from hpcgym.scenario.spec import (
-    EpisodeSpec,
-    MachineSpec,
-    MissingRequest,
-    OnBadLine,
-    Scenario,
-    SchedulerSpec,
-    TraceSpec,
-    WeekEpisodes,
-    WholeEpisode,
-)
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningReport
 from hpcgym.trace.split import WEEK_S
@@ -31,10 +21,10 @@ def episodes_of_log(
     name_or_path: str | Path,
     *,
     processors: int | None = None,
-    missing_request: MissingRequest = "max",
+    missing_request: spec.MissingRequest = "max",
     threshold: int | None = THRESHOLD_S,
     seed: int = 0,
-    on_bad_line: OnBadLine = "raise",
+    on_bad_line: spec.OnBadLine = "raise",
     machine: Machine | None = None,
     placement: str = "lowest",
     requested_memory: bool = False,
@@ -75,7 +65,7 @@ def episodes_of_log(
         (MachineSpec(processors=4, largest_request_s=120, nodes=None), 8)
     """
     synthetic = missing_request == "tsafrir"
-    trace = TraceSpec(
+    trace = spec.TraceSpec(
         missing_request=missing_request,
         file=str(find_log(name_or_path).absolute()),
         tsafrir_seed=seed if synthetic else None,
@@ -87,8 +77,8 @@ def episodes_of_log(
     )
     workload, report = cleaned_log(trace, processors, machine, placement)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S
-    episode: EpisodeSpec = WeekEpisodes() if has_weeks else WholeEpisode()
-    scenario = Scenario(
+    episode: spec.EpisodeSpec = spec.WeekEpisodes() if has_weeks else spec.WholeEpisode()
+    scenario = spec.Scenario(
         name=workload.name,
         description=f"{'Weeks' if has_weeks else 'The whole'} of {workload.name}."
         + (
@@ -97,8 +87,8 @@ def episodes_of_log(
             else ""
         ),
         trace=trace,
-        machine=MachineSpec(workload.machine_processors, workload.largest_request, machine),
+        machine=spec.MachineSpec(workload.machine_processors, workload.largest_request, machine),
         episode=episode,
-        scheduler=SchedulerSpec(threshold_s=threshold, placement=placement, **scheduler),
+        scheduler=spec.SchedulerSpec(threshold_s=threshold, placement=placement, **scheduler),
     )
     return Episodes(scenario), report

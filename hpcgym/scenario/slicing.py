@@ -13,16 +13,7 @@ import numpy as np
 from hpcgym.core.history import empty_history
 from hpcgym.core.workload import Workload
 from hpcgym.machine import Machine
-from hpcgym.scenario.spec import (
-    EpisodeSpec,
-    RandomWindowEpisodes,
-    ResampledEpisodes,
-    Scenario,
-    TraceSpec,
-    WeekEpisodes,
-    WholeEpisode,
-    WindowEpisodes,
-)
+from hpcgym.scenario import spec
 from hpcgym.trace.catalogue import find_log
 from hpcgym.trace.clean import CleaningReport, clean
 from hpcgym.trace.resample import resample
@@ -70,7 +61,7 @@ class Slices:
         return self.workloads[number]
 
 
-def slice_log(scenario: Scenario) -> tuple[Workload, CleaningReport, Slices]:
+def slice_log(scenario: spec.Scenario) -> tuple[Workload, CleaningReport, Slices]:
     """Read, clean and cut the log of a scenario, unless this process has done so.
 
     Returns:
@@ -84,13 +75,13 @@ def slice_log(scenario: Scenario) -> tuple[Workload, CleaningReport, Slices]:
     return *_cleaned(*key), _sliced(*key, scenario.episode)
 
 
-def size_of(scenario: Scenario) -> Size:
+def size_of(scenario: spec.Scenario) -> Size:
     """Return what decides which jobs of a log a scenario's machine can run."""
     return Size(scenario.machine.processors, scenario.machine.nodes, scenario.scheduler.placement)
 
 
 def cleaned_log(
-    trace: TraceSpec,
+    trace: spec.TraceSpec,
     processors: int | None,
     nodes: Machine | None = None,
     placement: str = "lowest",
@@ -111,7 +102,7 @@ def cleaned_log(
     return _cleaned(*_located(trace), trace, Size(processors, nodes, placement))
 
 
-def slice_workload(log: Workload, episode: EpisodeSpec) -> Slices:
+def slice_workload(log: Workload, episode: spec.EpisodeSpec) -> Slices:
     """Cut a cleaned log into episodes.
 
     Raises:
@@ -120,30 +111,30 @@ def slice_workload(log: Workload, episode: EpisodeSpec) -> Slices:
     Source: Specification, section 10, "Episodes".
     """
     match episode:
-        case WholeEpisode():
+        case spec.WholeEpisode():
             return Slices({1: "whole"}, {1: log})
-        case WeekEpisodes():
+        case spec.WeekEpisodes():
             workloads = {
                 _number(part): _with_history(part, episode.warm_history)
                 for part in weeks(log, rule=episode.rule, offset=episode.offset_s)
             }
             return Slices({number: f"week {number}" for number in workloads}, workloads)
-        case WindowEpisodes():
+        case spec.WindowEpisodes():
             workloads = {
                 number: _with_history(part, episode.warm_history)
                 for number, part in enumerate(windows(log, episode.n_jobs), 1)
             }
             return Slices({number: f"window {number}" for number in workloads}, workloads)
-        case RandomWindowEpisodes():
+        case spec.RandomWindowEpisodes():
             labels = {number: f"window {number}" for number in range(1, episode.episodes + 1)}
             return Slices(labels, make=_window_maker(log, episode), seed=episode.seed)
-        case ResampledEpisodes():
+        case spec.ResampledEpisodes():
             labels = {number: f"sample {number}" for number in range(1, episode.episodes + 1)}
             return Slices(labels, make=_sample_maker(log, episode), seed=episode.seed)
 
 
 def slice_apart(
-    log: Workload, episode: WeekEpisodes, numbers: Sequence[int], held_out: Sequence[int]
+    log: Workload, episode: spec.WeekEpisodes, numbers: Sequence[int], held_out: Sequence[int]
 ) -> Slices:
     """Cut out weeks that hold nothing of the log but their own jobs and their users' histories.
 
@@ -170,7 +161,7 @@ def slice_apart(
 
 
 def _window_maker(
-    log: Workload, episode: RandomWindowEpisodes
+    log: Workload, episode: spec.RandomWindowEpisodes
 ) -> Callable[[np.random.Generator], LabelledWorkload]:
     """Return a function that cuts a window out at a random job."""
     past = Past(log)
@@ -185,7 +176,7 @@ def _window_maker(
 
 
 def _sample_maker(
-    log: Workload, episode: ResampledEpisodes
+    log: Workload, episode: spec.ResampledEpisodes
 ) -> Callable[[np.random.Generator], LabelledWorkload]:
     """Return a function that resamples the log, and takes one week of it where weeks are wanted."""
     if episode.part == "week":
@@ -220,7 +211,7 @@ def _with_history(part: Workload, warm: bool) -> Workload:
     return replace(part, history=empty_history(len(part.history.completed)))
 
 
-def _located(trace: TraceSpec) -> tuple[Path, tuple[int, int]]:
+def _located(trace: spec.TraceSpec) -> tuple[Path, tuple[int, int]]:
     """Return the path of a log, and a stamp that changes with the file."""
     path = find_log(trace.log)
     status = path.stat()
@@ -228,7 +219,7 @@ def _located(trace: TraceSpec) -> tuple[Path, tuple[int, int]]:
 
 
 @lru_cache(maxsize=4)
-def _cleaned(path: Path, stamp: tuple[int, int], trace: TraceSpec, size: Size) -> Cleaned:
+def _cleaned(path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, size: Size) -> Cleaned:
     """Read and clean a log; `stamp` is in the key of the cache only."""
     return clean(
         read_log(path, on_bad_line=trace.on_bad_line),
@@ -247,9 +238,9 @@ def _cleaned(path: Path, stamp: tuple[int, int], trace: TraceSpec, size: Size) -
 def _sliced(
     path: Path,
     stamp: tuple[int, int],
-    trace: TraceSpec,
+    trace: spec.TraceSpec,
     size: Size,
-    episode: EpisodeSpec,
+    episode: spec.EpisodeSpec,
 ) -> Slices:
     """Cut a cleaned log."""
     return slice_workload(_cleaned(path, stamp, trace, size)[0], episode)

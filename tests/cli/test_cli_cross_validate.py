@@ -120,8 +120,6 @@ def test_interrupted_cross_validation_goes_on_with_resume(
         (["weights", "--replicas", "0"], "need both above 0"),
         (["SAF", "--seeds", "0"], "seeds must be a whole number from 1 to"),
         (["SAF", "--resume"], "--resume goes with --output"),
-        (["SAF", "--references"], "are now called --baselines and --no-baselines"),
-        (["SAF", "--no-references"], "are now called --baselines and --no-baselines"),
     ],
 )
 def test_what_cannot_be_cross_validated_is_one_line(

@@ -65,7 +65,6 @@ def stderr(*arguments: object, given: bytes = b"") -> str:
         (["--correction", "reqtime"], "no job outlives its estimate"),
         (["--backfill", "gang", "--threshold", "5"], "--threshold has no effect with --backfill"),
         (["--backfill", "gang", "--estimates", "exact"], "--estimates has no effect with"),
-        (["--no-kill-at-limit"], "now called --kill and --no-kill"),
     ],
 )
 def test_options_without_effect_are_refused(

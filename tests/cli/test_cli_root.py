@@ -62,13 +62,6 @@ def test_misspelt_command_is_answered_with_the_nearest() -> None:
     assert "'simulate'" in result.stderr
 
 
-@pytest.mark.parametrize("options", [[], ["weights", "--folds", "2"], ["--help"]])
-def test_command_under_its_old_name_is_answered_with_the_new_one(options: list[str]) -> None:
-    result = CliRunner().invoke(app, ["judge", *options])
-    assert result.exit_code == 2
-    assert result.stderr == "hpcgym: `hpcgym judge` is now called `hpcgym cross-validate`\n"
-
-
 def command_that_raises(error: BaseException) -> typer.Typer:
     broken = typer.Typer(cls=HouseGroup, pretty_exceptions_enable=False)
 

@@ -182,18 +182,19 @@ def test_every_altered_byte_of_a_whole_line_is_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"key": "a", "rows": 5}', '{"key": 1', '{"key": "a"}', "", "[" * 9]
+    "line",
+    [
+        '{"key": "a", "rows": []}',
+        '{"key": "a", "rows": 5}',
+        '{"key": 1',
+        '{"key": "a"}',
+        "",
+        "[" * 9,
+    ],
 )
 def test_a_row_of_a_wrong_form_is_found(tmp_path: Path, line: str) -> None:
     path = tmp_path / "cache.jsonl"
     kept_in(path)
     path.write_text(path.read_text() + line + "\n")
     with pytest.raises(EvaluationError, match=r"cache\.jsonl:3: damaged"):
-        RunCache(path)
-
-
-def test_a_cache_of_an_earlier_version_is_told_apart(tmp_path: Path) -> None:
-    path = tmp_path / "cache.jsonl"
-    path.write_text('{"key": "a", "rows": [{"agent": "SAF"}]}\n')
-    with pytest.raises(EvaluationError, match=r"cache\.jsonl:1: written by an earlier version"):
         RunCache(path)

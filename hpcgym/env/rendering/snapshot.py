@@ -11,22 +11,13 @@ from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
 from hpcgym.core.struct import Struct
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.rendering.frame import (
-    Frame,
-    Head,
-    HeldNodes,
-    IntArray,
-    NodesFrame,
-    Reservation,
-    StartedJobs,
-    WaitingJobs,
-)
+from hpcgym.env.rendering import frame
 from hpcgym.schedule import Schedule
 
 
 def take_snapshot(
     title: str, episode: EnvEpisode, state: State, env: int, sim: Struct[Sim]
-) -> Frame:
+) -> frame.Frame:
     """Return the frame of row `env` of a state, which is `sim` to the kernels.
 
     It shows no more of a running job than the scheduler knows: its end is the estimated one. The
@@ -48,18 +39,18 @@ def take_snapshot(
     else:
         waiting = waiting[np.argsort(_tier_rank(episode, waiting), kind="stable")]
         nodes = _nodes_frame(episode, state, env, sim, made, waiting)
-    return Frame(
+    return frame.Frame(
         title=title,
         machine_processors=workload.machine_processors,
         now=now,
-        started=StartedJobs(
+        started=frame.StartedJobs(
             started,
             made.start_time[started],
             end[started],
             workload.processors[started],
             is_running[started],
         ),
-        waiting=WaitingJobs(
+        waiting=frame.WaitingJobs(
             waiting,
             workload.job_id[waiting],
             now - workload.submit_time[waiting],
@@ -72,7 +63,9 @@ def take_snapshot(
     )
 
 
-def _reservation(episode: EnvEpisode, sim: Struct[Sim], waiting: IntArray) -> Reservation | None:
+def _reservation(
+    episode: EnvEpisode, sim: Struct[Sim], waiting: frame.IntArray
+) -> frame.Reservation | None:
     """Return the reservation of the first waiting job that does not fit."""
     workload = episode.workload
     misfits = waiting[workload.processors[waiting] > sim.fields.free]
@@ -80,7 +73,7 @@ def _reservation(episode: EnvEpisode, sim: Struct[Sim], waiting: IntArray) -> Re
         return None
     head = int(misfits[0])
     entry_points.reserve(episode.jobs.address, sim.address, head)
-    return Reservation(
+    return frame.Reservation(
         job=head,
         job_id=int(workload.job_id[head]),
         shadow_time=int(sim.fields.shadow),
@@ -96,14 +89,14 @@ def _nodes_frame(
     env: int,
     sim: Struct[Sim],
     made: Schedule,
-    waiting: IntArray,
-) -> NodesFrame:
+    waiting: frame.IntArray,
+) -> frame.NodesFrame:
     """Return what is shown of the nodes; the waiting jobs are given in queue order."""
     workload = episode.workload
     machine, partition, chunks = workload.machine, workload.partition, workload.chunks
     assert machine is not None and partition is not None and chunks is not None
     heads = _heads(episode, state, env, sim, waiting)  # the kernels clear the nodes after a reset
-    return NodesFrame(
+    return frame.NodesFrame(
         machine=machine,
         free=state.free_on[env, : machine.n_nodes].copy(),
         held=_held_nodes(made),
@@ -113,7 +106,7 @@ def _nodes_frame(
     )
 
 
-def _held_nodes(made: Schedule) -> HeldNodes:
+def _held_nodes(made: Schedule) -> frame.HeldNodes:
     """Return the nodes of the started jobs, with the cpus that each job has there."""
     workload, placement = made.workload, made.placement
     machine, chunks, exclusive = workload.machine, workload.chunks, workload.exclusive
@@ -122,30 +115,30 @@ def _held_nodes(made: Schedule) -> HeldNodes:
     job = np.repeat(np.arange(len(workload)), np.diff(placement.first))
     cpus = placement.chunks * (workload.processors // chunks)[job]
     whole = machine.node_cpus[placement.node]
-    return HeldNodes(job, placement.node, np.where(exclusive[job], whole, cpus))
+    return frame.HeldNodes(job, placement.node, np.where(exclusive[job], whole, cpus))
 
 
 def _heads(
-    episode: EnvEpisode, state: State, env: int, sim: Struct[Sim], waiting: IntArray
-) -> tuple[Head, ...]:
+    episode: EnvEpisode, state: State, env: int, sim: Struct[Sim], waiting: frame.IntArray
+) -> tuple[frame.Head, ...]:
     """Return the head of each component; the waiting jobs are given in queue order."""
     workload, jobs = episode.workload, episode.jobs
     assert workload.partition is not None
     work(jobs.address, sim.address, s.NODES_SHOW, 0)
     component = episode.table.limit[:, s.LIMIT_COMPONENT]
-    heads: dict[int, Head] = {}
+    heads: dict[int, frame.Head] = {}
     for job, partition in zip(waiting.tolist(), workload.partition[waiting].tolist(), strict=True):
         own = int(component[partition])
         shadow_time = int(state.component_shadow[env, own])
         if shadow_time < 0 or own in heads:
             continue
         if not work(jobs.address, sim.address, s.NODES_SHOW_JOB, job) & s.NODES_FITS:
-            heads[own] = Head(job, int(workload.job_id[job]), partition, shadow_time)
+            heads[own] = frame.Head(job, int(workload.job_id[job]), partition, shadow_time)
     return tuple(heads.values())
 
 
-def _tier_rank(episode: EnvEpisode, waiting: IntArray) -> IntArray:
+def _tier_rank(episode: EnvEpisode, waiting: frame.IntArray) -> frame.IntArray:
     """Return the rank of each waiting job's tier in its component, 0 = the highest."""
     assert episode.workload.partition is not None
-    rank: IntArray = episode.table.limit[episode.workload.partition[waiting], s.LIMIT_TIER]
+    rank: frame.IntArray = episode.table.limit[episode.workload.partition[waiting], s.LIMIT_TIER]
     return rank

@@ -13,17 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.allocation import fit
+from hpcgym.env.rendering import node_chart
 from hpcgym.env.rendering.frame import Frame, Placement, jobs_in_view, placed, time_axis
-from hpcgym.env.rendering.node_chart import (
-    NODES_CHART,
-    draw_heads,
-    draw_node_axis,
-    draw_partitions,
-    draw_rows,
-    note_on_rows,
-    queue_above,
-    write_heads,
-)
 from hpcgym.env.rendering.pen import (
     CHART,
     FAINT,
@@ -191,19 +182,19 @@ def _draw_processors(pen: Pen, frame: Frame, placement: Placement) -> None:
 def _draw_nodes(pen: Pen, frame: Frame, placement: RowPlacement) -> None:
     """Draw a machine of nodes, and its queue."""
     assert frame.nodes is not None
-    chart = Chart(NODES_CHART, time_axis(frame), frame.machine_processors)
+    chart = Chart(node_chart.NODES_CHART, time_axis(frame), frame.machine_processors)
     _draw_time_axis(pen, chart)
-    with pen.inside(NODES_CHART):
-        draw_rows(pen, chart, placement.rows)
+    with pen.inside(node_chart.NODES_CHART):
+        node_chart.draw_rows(pen, chart, placement.rows)
         _draw_jobs(pen, frame, chart, placement)
-        draw_heads(pen, frame.nodes, chart, placement.rows)
-    unnamed = draw_node_axis(pen, frame.nodes, chart, placement.rows)
+        node_chart.draw_heads(pen, frame.nodes, chart, placement.rows)
+    unnamed = node_chart.draw_node_axis(pen, frame.nodes, chart, placement.rows)
     _draw_now(pen, frame, chart)
     _draw_legend(pen, "a head's earliest start")
-    note_on_rows(pen, frame.nodes, placement.rows, unnamed)
-    _draw_queue(pen, frame, queue_above(frame.nodes))
-    draw_partitions(pen, frame.nodes)
-    write_heads(pen, frame, frame.nodes)
+    node_chart.note_on_rows(pen, frame.nodes, placement.rows, unnamed)
+    _draw_queue(pen, frame, node_chart.queue_above(frame.nodes))
+    node_chart.draw_partitions(pen, frame.nodes)
+    node_chart.write_heads(pen, frame, frame.nodes)
 
 
 def _draw_header(pen: Pen, frame: Frame) -> None:
