@@ -16,6 +16,7 @@ FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
 logs a figure each, such as comparison-tiny.png."""
 
 
+@options.with_options(options.OF_A_LOG)
 def cross_validate_agents(
     context: typer.Context,
     names: Annotated[
@@ -53,25 +54,11 @@ def cross_validate_agents(
         int, typer.Option(help="Processes to spread trainings and runs over.")
     ] = 1,
     log: comparison.LogOption = None,
-    processors: options.Processors = None,
-    machine: options.MachineFile = None,
-    placement: options.Placement = "lowest",
-    requested_memory: options.RequestedMemory = False,
-    backfill: Annotated[str | None, options.BACKFILL] = None,
-    backfill_order: Annotated[str | None, options.BACKFILL_ORDER] = None,
-    threshold: Annotated[str | None, options.THRESHOLD] = None,
-    estimates: Annotated[str | None, options.ESTIMATES] = None,
-    correction: Annotated[str | None, options.CORRECTION] = None,
-    kill_at_limit: Annotated[bool | None, options.KILL] = None,
-    event_semantics: Annotated[str | None, options.EVENT_SEMANTICS] = None,
-    missing_request: Annotated[str | None, options.MISSING_REQUEST] = None,
-    max_request: Annotated[int | None, options.MAX_REQUEST] = None,
-    minimum_run_time: Annotated[int | None, options.MINIMUM_RUN_TIME] = None,
-    on_bad_line: Annotated[str | None, options.ON_BAD_LINE] = None,
     how: Format = "table",
     output: Annotated[Path | None, comparison.output_option(FILES)] = None,
     resume: comparison.Resume = False,
     force: comparison.Force = False,
+    **options_of_a_log: object,
 ) -> None:
     """Run agents on weeks they have not been trained on, and compare them with baselines.
 

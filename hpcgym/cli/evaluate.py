@@ -15,6 +15,7 @@ FILES = ("runs.csv", "summary.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, the figure."""
 
 
+@options.with_options(options.OF_A_LOG)
 def evaluate_agents(
     context: typer.Context,
     agents: Annotated[
@@ -40,25 +41,11 @@ def evaluate_agents(
     ] = 0,
     processes: Annotated[int, typer.Option(help="Processes to spread the weeks over.")] = 1,
     log: comparison.LogOption = None,
-    processors: options.Processors = None,
-    machine: options.MachineFile = None,
-    placement: options.Placement = "lowest",
-    requested_memory: options.RequestedMemory = False,
-    backfill: Annotated[str | None, options.BACKFILL] = None,
-    backfill_order: Annotated[str | None, options.BACKFILL_ORDER] = None,
-    threshold: Annotated[str | None, options.THRESHOLD] = None,
-    estimates: Annotated[str | None, options.ESTIMATES] = None,
-    correction: Annotated[str | None, options.CORRECTION] = None,
-    kill_at_limit: Annotated[bool | None, options.KILL] = None,
-    event_semantics: Annotated[str | None, options.EVENT_SEMANTICS] = None,
-    missing_request: Annotated[str | None, options.MISSING_REQUEST] = None,
-    max_request: Annotated[int | None, options.MAX_REQUEST] = None,
-    minimum_run_time: Annotated[int | None, options.MINIMUM_RUN_TIME] = None,
-    on_bad_line: Annotated[str | None, options.ON_BAD_LINE] = None,
     how: Format = "table",
     output: Annotated[Path | None, comparison.output_option(FILES)] = None,
     resume: comparison.Resume = False,
     force: comparison.Force = False,
+    **options_of_a_log: object,
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
 

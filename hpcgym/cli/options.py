@@ -6,11 +6,12 @@ with `--log`, and None stands for the default there (docs/commands.md).
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.machine import Machine
     from hpcgym.trace.clean import CleaningReport
+
+CommandT = TypeVar("CommandT", bound=Callable[..., None])
 
 SCHEDULER, LOG = "Scheduler", "Log and machine"
 """Headings of the options in `--help`."""
@@ -110,6 +113,43 @@ MINIMUM_RUN_TIME = typer.Option(
 ON_BAD_LINE = typer.Option(
     rich_help_panel=LOG, metavar="KIND", help="Malformed lines: raise, or drop."
 )
+
+OF_A_LOG: dict[str, tuple[Any, Any]] = {
+    "processors": (Processors, None),
+    "machine": (MachineFile, None),
+    "placement": (Placement, "lowest"),
+    "requested_memory": (RequestedMemory, False),
+    "backfill": (Annotated[str | None, BACKFILL], None),
+    "backfill_order": (Annotated[str | None, BACKFILL_ORDER], None),
+    "threshold": (Annotated[str | None, THRESHOLD], None),
+    "estimates": (Annotated[str | None, ESTIMATES], None),
+    "correction": (Annotated[str | None, CORRECTION], None),
+    "kill_at_limit": (Annotated[bool | None, KILL], None),
+    "event_semantics": (Annotated[str | None, EVENT_SEMANTICS], None),
+    "missing_request": (Annotated[str | None, MISSING_REQUEST], None),
+    "max_request": (Annotated[int | None, MAX_REQUEST], None),
+    "minimum_run_time": (Annotated[int | None, MINIMUM_RUN_TIME], None),
+    "on_bad_line": (Annotated[str | None, ON_BAD_LINE], None),
+}
+"""Options that go with `--log`, since a scenario states its own: type and default of each."""
+
+
+def with_options(group: Mapping[str, tuple[Any, Any]]) -> Callable[[CommandT], CommandT]:
+    """Give a subcommand the options of a group, of which it takes the values as `**options`."""
+
+    def add(command: CommandT) -> CommandT:
+        *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+        shared = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+            )
+            for name, (kind, default) in group.items()
+        ]
+        command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        return command
+
+    return add
+
 
 NO_THRESHOLD = "none"
 """Value of `--threshold` where no job goes first for its wait."""
