@@ -117,7 +117,6 @@ ON_BAD_LINE = typer.Option(
 OF_A_LOG: dict[str, tuple[Any, Any]] = {
     "processors": (Processors, None),
     "machine": (MachineFile, None),
-    "placement": (Placement, "lowest"),
     "requested_memory": (RequestedMemory, False),
     "backfill": (Annotated[str | None, BACKFILL], None),
     "backfill_order": (Annotated[str | None, BACKFILL_ORDER], None),
@@ -126,6 +125,7 @@ OF_A_LOG: dict[str, tuple[Any, Any]] = {
     "correction": (Annotated[str | None, CORRECTION], None),
     "kill_at_limit": (Annotated[bool | None, KILL], None),
     "event_semantics": (Annotated[str | None, EVENT_SEMANTICS], None),
+    "placement": (Placement, "lowest"),
     "missing_request": (Annotated[str | None, MISSING_REQUEST], None),
     "max_request": (Annotated[int | None, MAX_REQUEST], None),
     "minimum_run_time": (Annotated[int | None, MINIMUM_RUN_TIME], None),
@@ -134,14 +134,19 @@ OF_A_LOG: dict[str, tuple[Any, Any]] = {
 """Options that go with `--log`, since a scenario states its own: type and default of each."""
 
 
-def with_options(group: Mapping[str, tuple[Any, Any]]) -> Callable[[CommandT], CommandT]:
-    """Give a subcommand the options of a group, of which it takes the values as `**options`."""
+def with_options(
+    group: Mapping[str, tuple[Any, Any]], **defaults: object
+) -> Callable[[CommandT], CommandT]:
+    """Give a subcommand the options of a group, of which it takes the values as `**given`."""
 
     def add(command: CommandT) -> CommandT:
         *own, _ = inspect.signature(command, eval_str=True).parameters.values()
         shared = [
             inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=defaults.get(name, default),
+                annotation=kind,
             )
             for name, (kind, default) in group.items()
         ]

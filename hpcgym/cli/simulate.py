@@ -25,6 +25,21 @@ if TYPE_CHECKING:
     from hpcgym.schedule import Schedule
 
 
+DEFAULTS: dict[str, Any] = {
+    "backfill": "easy",
+    "threshold": options.NO_THRESHOLD,
+    "estimates": "requested",
+    "correction": "none",
+    "kill_at_limit": True,
+    "event_semantics": "batch",
+    "missing_request": "run",
+    "minimum_run_time": 0,
+    "on_bad_line": "raise",
+}
+"""What the options of a log are where they are not given."""
+
+
+@options.with_options(options.OF_A_LOG, **DEFAULTS)
 def simulate_log(
     context: typer.Context,
     log: Annotated[
@@ -44,24 +59,9 @@ def simulate_log(
             "file.py:Name or module:Name, which runs that file.",
         ),
     ] = "FCFS",
-    backfill: Annotated[str, options.BACKFILL] = "easy",
-    backfill_order: Annotated[str | None, options.BACKFILL_ORDER] = None,
-    threshold: Annotated[str, options.THRESHOLD] = options.NO_THRESHOLD,
-    processors: options.Processors = None,
-    machine: options.MachineFile = None,
-    placement: options.Placement = "lowest",
-    requested_memory: options.RequestedMemory = False,
-    estimates: Annotated[str, options.ESTIMATES] = "requested",
-    correction: Annotated[str, options.CORRECTION] = "none",
-    kill_at_limit: Annotated[bool, options.KILL] = True,
-    event_semantics: Annotated[str, options.EVENT_SEMANTICS] = "batch",
-    missing_request: Annotated[str, options.MISSING_REQUEST] = "run",
-    max_request: Annotated[int | None, options.MAX_REQUEST] = None,
-    minimum_run_time: Annotated[int, options.MINIMUM_RUN_TIME] = 0,
     seed: Annotated[
         int, typer.Option(help="Seed of --missing-request tsafrir.", rich_help_panel=options.LOG)
     ] = 0,
-    on_bad_line: Annotated[str, options.ON_BAD_LINE] = "raise",
     shapes: Annotated[
         Path | None,
         typer.Option(
@@ -98,6 +98,7 @@ def simulate_log(
         typer.Option(metavar="default|all", help="Columns of a .csv or .parquet file."),
     ] = "default",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    **given: Any,
 ) -> None:
     """Schedule a whole log and show the metrics of the schedule.
 
@@ -112,60 +113,58 @@ def simulate_log(
     from hpcgym.schedule import simulate
     from hpcgym.trace import load_with_report
 
-    settings: dict[str, Any] = {
+    names = ("kill_at_limit", "correction", "event_semantics", "placement")
+    settings = {name: given[name] for name in names} | {
         "policy": load_policy(policy),
-        "backfill": load_backfill(backfill),
-        "backfill_order": None if backfill_order is None else load_policy(backfill_order),
-        "threshold": options.parse_threshold(threshold),
-        "kill_at_limit": kill_at_limit,
-        "estimates": load_predictor(estimates),
-        "correction": correction,
-        "event_semantics": event_semantics,
-        "placement": placement,
+        "backfill": load_backfill(given["backfill"]),
+        "backfill_order": given["backfill_order"] and load_policy(given["backfill_order"]),
+        "threshold": options.parse_threshold(given["threshold"]),
+        "estimates": load_predictor(given["estimates"]),
     }
     chosen = SchedulerSettings(**settings)  # refuse before the log is read
     if top is not None and (top < 1 or by in (None, "resource")):
         raise HpcgymError(f"--top {top}: give at least 1, with --by class, user or partition")
+    draws = given["missing_request"] == "tsafrir"
     idle = {
         **options.idle_options(chosen),
-        **options.idle_on_machine(machine),
-        "seed": None if missing_request == "tsafrir" else "without --missing-request tsafrir",
+        **options.idle_on_machine(given["machine"]),
+        "seed": None if draws else "without --missing-request tsafrir",
         "alpha": None if shapes is not None else "without --shapes",
         "force": None if output is not None else "without --output",
         "columns": None if output is not None else "without --output",
     }
     options.refuse_idle(context, idle)
-    nodes = options.read_machine(machine)
+    nodes = options.read_machine(given["machine"])
     if output is not None:
         check_suffix(output, cast(Any, columns))
         ensure_writable(output, force=force)
     workload, report = load_with_report(
         options.log_at(context, log),
-        on_bad_line=cast(Any, on_bad_line),
-        machine_processors=processors,
-        missing_request=cast(Any, missing_request),
-        max_request=max_request,
-        minimum_run_time=minimum_run_time,
+        on_bad_line=given["on_bad_line"],
+        machine_processors=given["processors"],
+        missing_request=given["missing_request"],
+        max_request=given["max_request"],
+        minimum_run_time=given["minimum_run_time"],
         seed=seed,
         machine=nodes,
-        placement=placement,
-        requested_memory=requested_memory,
+        placement=given["placement"],
+        requested_memory=given["requested_memory"],
     )
-    options.show_report(context, report, kill=kill_at_limit)
+    options.show_report(context, report, kill=given["kill_at_limit"])
     options.show_settings(
         context,
         chosen,
         f"policy {policy}",
-        missing_request=missing_request,
-        seed=seed if missing_request == "tsafrir" else None,
-        max_request=max_request,
-        minimum_run_time=minimum_run_time or None,
+        missing_request=given["missing_request"],
+        seed=seed if draws else None,
+        max_request=given["max_request"],
+        minimum_run_time=given["minimum_run_time"] or None,
     )
     if shapes is None:
         schedule = simulate(workload, **settings)
     else:
         schedule = _molded(workload, shapes, alpha, chosen, how)
-    _show(schedule, how, (workload.name, policy, backfill), by, top)
+    _show(schedule, how, (workload.name, policy, given["backfill"]), by, top)
     if output is not None:
         with steps(1, f"writing {output}"):
             schedule.write(output, columns=cast(Any, columns), force=force)
