@@ -25,6 +25,7 @@ from hpcgym.cli import (
     tune,
     warm,
 )
+from hpcgym.cli.interruption import ended_by_ctrl_c, raised_again
 from hpcgym.cli.options import STDIN
 from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError
@@ -78,7 +79,8 @@ class HouseGroup(TyperGroup):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command; show a full disk, behind standard output too, as one line."""
         try:
-            return super().main(*args, **kwargs)
+            with raised_again():
+                return super().main(*args, **kwargs)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
@@ -126,7 +128,17 @@ def _is_from_printing(error: OSError) -> bool:
     return str(last.f_globals.get("__name__")).split(".")[0] in ("rich", "typer")
 
 
-app = typer.Typer(
+class HouseApp(typer.Typer):
+    """Makes the command of its functions, and runs it."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command."""
+        with ended_by_ctrl_c():
+            command = typer.main.get_command(self)
+        return command(*args, **kwargs)
+
+
+app = HouseApp(
     cls=HouseGroup,
     name="hpcgym",
     no_args_is_help=True,

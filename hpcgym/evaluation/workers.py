@@ -11,9 +11,10 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
 from multiprocessing.sharedctypes import RawArray
-from threading import Thread
+from threading import Thread, current_thread, main_thread
 from typing import Any, TypeVar
 
 from hpcgym.errors import EvaluationError
@@ -46,8 +47,7 @@ def workers(
     Raises:
         EvaluationError: A process was killed from outside, as systems do when memory runs out.
     """
-    context = get_context("spawn")  # a forked child dies of its parent's threads
-    pool = ProcessPoolExecutor(processes, context, partial(_begin, shares, begin, *given))
+    pool = ProcessPoolExecutor(processes, _Context(), partial(_begin, shares, begin, *given))
     try:
         yield pool
     except BrokenProcessPool:
@@ -57,8 +57,39 @@ def workers(
             "memory; try fewer processes. What had finished is kept if there is a file to resume "
             "from"
         ) from None
+    except KeyboardInterrupt:
+        for process in active_children():  # which may be importing, deaf to Ctrl-C
+            process.terminate()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+class _Process(SpawnProcess):
+    """A process that is deaf to Ctrl-C until it has begun: its imports would show tracebacks."""
+
+    def start(self) -> None:
+        """Start it; a Ctrl-C meanwhile is raised afterwards, so that it gets all it reads."""
+        can_mask = hasattr(signal, "pthread_sigmask") and current_thread() is main_thread()
+        if not can_mask or signal.getsignal(signal.SIGINT) is None:
+            super().start()
+            return
+        noted: list[Any] = []
+        handler = signal.signal(signal.SIGINT, lambda *given: noted.append(given))
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # a child inherits it
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            signal.signal(signal.SIGINT, handler)
+            if noted and callable(handler):
+                handler(*noted[0])
+
+
+class _Context(SpawnContext):
+    """Makes such processes; a forked one would die of its parent's threads."""
+
+    Process = _Process
 
 
 def refuse_unpicklable(one: object, what: str, advice: str) -> None:
@@ -121,6 +152,8 @@ def _begin(shares: MutableSequence[float] | None, begin: Callable[..., None], *g
     global _shares
     _shares = [] if shares is None else shares
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     Thread(target=_end_with_parent, daemon=True).start()
     begin(*given)
 

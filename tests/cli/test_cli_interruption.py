@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from hpcgym.cli import app
 from hpcgym.cli.comparison import UNFINISHED
 from hpcgym.cli.evaluate import FILES
+from hpcgym.cli.interruption import raised_again
 from hpcgym.evaluation import runner
 from hpcgym.output import locked
 
@@ -258,3 +259,58 @@ def test_processes_whose_command_is_killed_end_too(tmp_path: Path) -> None:
     except subprocess.TimeoutExpired:
         os.killpg(running.pid, signal.SIGKILL)
         raise
+
+
+PARALLEL = (
+    "evaluate --agents FCFS --jitter 600 --replicas 300",
+    "cross-validate tuned-weights --no-baselines --jitter 0 --replicas 0",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", PARALLEL)
+@pytest.mark.parametrize("instant", [0.1 + 0.3 * place for place in range(26)])
+def test_ctrl_c_at_any_instant_of_the_start_of_processes_prints_no_traceback(
+    tmp_path: Path, command: str, instant: float
+) -> None:
+    words = [*command.split(), "--processes", "2", "--output", str(tmp_path / "out")]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "hpcgym", *words],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(instant)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=5)  # until no process holds standard error
+    assert said == "" or said.startswith("hpcgym: interrupted; ")
+    assert said.count("\n") == min(len(said), 1)
+    assert running.returncode in (130, -signal.SIGINT)
+
+
+def test_ctrl_c_before_a_command_begins_ends_it_silently() -> None:
+    press = "import signal; signal.raise_signal(signal.SIGINT)"
+    code = f"""
+from hpcgym.cli.interruption import ended_by_ctrl_c
+with ended_by_ctrl_c():
+    {press}
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_in_a_callback_of_which_python_ignores_exceptions_is_not_lost(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    class Deleted:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), raised_again():
+        Deleted()
+        time.sleep(10)
+    assert time.monotonic() - began < 5
+    assert capfd.readouterr().err == ""
