@@ -58,8 +58,9 @@ def workers(
             "from"
         ) from None
     except KeyboardInterrupt:
-        for process in active_children():  # which may be importing, deaf to Ctrl-C
-            process.terminate()
+        for process in active_children():
+            if isinstance(process, _Process):  # and no process of the caller's
+                process.terminate()  # it may be importing, deaf to Ctrl-C
         raise
     finally:
         pool.shutdown(cancel_futures=True)
