@@ -36,18 +36,17 @@ LogOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         help="A log of your own, a table of jobs, or - for standard input, in place of a "
-        "scenario. The options of the machine, the scheduler and the cleaning go with it.",
+        "scenario. The options of the machine, the scheduler and the cleaning go with it."
     ),
 ]
 Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
-MACHINE = ("processors", "machine", "placement", "requested_memory")
-SCHEDULER = (
-    *("backfill", "backfill_order", "threshold", "estimates", "correction", "kill_at_limit"),
-    "event_semantics",
+OF_A_LOG = (
+    *("processors", "machine", "placement", "requested_memory", "backfill", "backfill_order"),
+    *("threshold", "estimates", "correction", "kill_at_limit", "event_semantics"),
+    *("missing_request", "max_request", "minimum_run_time", "on_bad_line"),
 )
-CLEANING = ("missing_request", "max_request", "minimum_run_time", "on_bad_line")
 """Parameters that go with a log only, since a scenario states its own."""
 
 
@@ -63,7 +62,7 @@ def refuse_idle_options(context: typer.Context) -> None:
             raise HpcgymError("--log and --scenario are both given; give one of them")
         options.refuse_idle(context, options.idle_on_machine(given["machine"]))
     flags = {one.name: one.opts[0] for one in context.command.params}
-    for name in (*MACHINE, *SCHEDULER, *CLEANING):
+    for name in OF_A_LOG:
         if given["log"] is None and options.stated(context, name):
             raise HpcgymError(f"{flags[name]} goes with --log only; a scenario states its own")
     options.refuse_idle(context, {"force": None if given["output"] else "without --output"})
@@ -86,8 +85,7 @@ def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]
                 kill = weeks.settings.kill_at_limit
                 options.show_report(context, report, kill=kill, brief=report.jobs == report.records)
         return several
-    names = (*MACHINE, *SCHEDULER, *CLEANING)
-    chosen = {name: context.params[name] for name in names if options.stated(context, name)}
+    chosen = {name: context.params[name] for name in OF_A_LOG if options.stated(context, name)}
     if "threshold" in chosen:
         chosen["threshold"] = options.parse_threshold(chosen["threshold"])
     chosen["machine"] = options.read_machine(context.params["machine"])

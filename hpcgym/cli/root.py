@@ -127,10 +127,7 @@ def _is_from_printing(error: OSError) -> bool:
 
 
 app = typer.Typer(
-    cls=HouseGroup,
-    name="hpcgym",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
+    cls=HouseGroup, name="hpcgym", no_args_is_help=True, pretty_exceptions_enable=False
 )
 app.command("simulate", cls=HouseCommand)(simulate.simulate_log)
 app.command("plot", cls=HouseCommand)(plot.plot_log)
