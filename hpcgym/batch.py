@@ -37,13 +37,7 @@ from hpcgym.core.state import SettingRows, own_table, sim_of
 from hpcgym.core.struct import Struct
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
-from hpcgym.errors import (
-    HpcgymError,
-    PolicyError,
-    WorkloadError,
-    refuse_unless_a,
-    unknown_name,
-)
+from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, refuse_unless_a, unknown_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -344,9 +338,7 @@ def _checked_given_keys(workloads: Sequence[Workload], keys: Sequence[ArrayLike]
 
 
 def _many_settings(
-    n_workloads: int,
-    estimates: str | Predictor | Sequence[ArrayLike],
-    **others: Any,
+    n_workloads: int, estimates: str | Predictor | Sequence[ArrayLike], **others: Any
 ) -> list[SchedulerSettings]:
     """Return the settings for each workload, which differ in the estimates only."""
     if isinstance(estimates, (str, Predictor)) or callable(estimates):

@@ -7,7 +7,6 @@ Source: Specification, section 13, "Machine".
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from hpcgym.errors import HpcgymError, MachineError, unknown_name
 from hpcgym.ranges import number_ranges, parse_numbers
+from hpcgym.registry import read_toml
 
 IntArray = NDArray[np.int64]
 EntryT = TypeVar("EntryT", "NodeType", "Partition")
@@ -178,17 +178,7 @@ class Machine:
         Raises:
             MachineError: The file cannot be read, or has an error; the message names file and key.
         """
-        try:
-            document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise MachineError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError as error:
-            raise MachineError(f"{path}: not a text file in UTF-8: {error}") from None
-        except (
-            ValueError,
-            RecursionError,
-        ) as error:  # a number of 5,000 digits is no TOMLDecodeError
-            raise MachineError(f"{path}: not valid TOML: {error}") from None
+        document = read_toml(path, MachineError)
         try:
             return cls.from_dict(document)
         except MachineError as error:

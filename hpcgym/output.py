@@ -180,7 +180,7 @@ def _partial(target: Path, path: str | Path) -> Iterator[Path]:
     if not target.parent.exists():
         raise OutputError(f"{path}: the folder {target.parent} does not exist; make it first")
     _remove_left(target)
-    partial = _beside(target)
+    partial = target.with_name(f".{secrets.token_hex(4)}-{target.name}")
     try:
         lock = partial.open("xb")
     except OSError as error:
@@ -266,11 +266,6 @@ def _lock_file(place: Path) -> int | None:
             if os.fstat(file).st_ino == place.stat().st_ino:
                 return file
         os.close(file)
-
-
-def _beside(target: Path) -> Path:
-    """Return a name of an unfinished file."""
-    return target.with_name(f".{secrets.token_hex(4)}-{target.name}")
 
 
 def _remove_left(target: Path) -> None:

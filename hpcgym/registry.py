@@ -4,6 +4,7 @@ A shelf lies inside the installed package (`_data/<shelf>`) or, in a checkout, b
 that a user adds extend it. An entry is one `.toml` file and is named by its stem.
 """
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -101,3 +102,19 @@ def find_entry(shelf: Shelf, name: str) -> Path:
         known = (*entries, *plugins.offered_names(shelf))
         raise _ERRORS[shelf](unknown_name(shelf.removesuffix("s"), name, known))
     return entries[name if name in entries else matches[0]]
+
+
+def read_toml(path: str | Path, error: type[HpcgymError]) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        HpcgymError: Of that class: it cannot be read, or is not TOML; the message names the file.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as reason:
+        raise error(f"{path}: cannot be read: {reason.strerror or reason}") from None
+    except UnicodeDecodeError as reason:
+        raise error(f"{path}: not a text file in UTF-8: {reason}") from None
+    except (ValueError, RecursionError) as reason:  # also of a number of 5,000 digits
+        raise error(f"{path}: not valid TOML: {reason}") from None

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -204,18 +205,12 @@ def _body(columns: Sequence[Column], bold: Sequence[int], width: int) -> Iterato
     rows += [[cell.split("\n") for cell in row] for row in cells]
     for number, row in enumerate(rows):
         style = "bold" if number == 0 or number - 1 in bold else ""
-        for line in zip(*_levelled(row), strict=True):
+        for line in zip_longest(*row, fillvalue=""):
             parts = [
                 text.rjust(one.width) if one.kind == "number" else text.ljust(one.width)
                 for one, text in zip(columns, line, strict=True)
             ]
             yield gap.join(parts).rstrip(), style
-
-
-def _levelled(row: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Return the cells of a row with as many lines each."""
-    depth = max(map(len, row))
-    return [[*cell, *[""] * (depth - len(cell))] for cell in row]
 
 
 def shortened(text: str, width: int) -> str:

@@ -19,8 +19,7 @@ with, so that the agent decides as that does.
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +27,6 @@ from typing import Any, cast
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.contest import UNKNOWN, Contest, contest_by
-from hpcgym.agent.result_table import FILE as RESULTS_FILE
 from hpcgym.agent.result_table import Result, read_results
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
@@ -36,21 +34,7 @@ from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
 from hpcgym.ranges import parse_numbers
-
-RULE_PARAMETERS = ("policy", "score", "estimates", "correction")
-"""What a rule's card may state of it."""
-
-RULE_ENVIRONMENT = ("action", "policies", "backfill", "backfill_order")
-"""Keywords of the environment that a rule's card may state."""
-
-INDEX_PARAMETERS = ("weights", "network")
-"""What an index's card may state of it: its weights, and the file of its network."""
-
-NETWORK_PARAMETERS = ("weights", "network", "steps", "settings")
-"""What a network's card may state of it: its file, its kind, and how it was trained."""
-
-NETWORK_ENVIRONMENT = ("action", "n_slots", "policies", "decide", "expectations", "backfill")
-"""Keywords of the environment that a network's card may state."""
+from hpcgym.registry import read_toml
 
 WEEK_NUMBERS = range(1, 10_000)
 """Numbers that training weeks may have; which of them a log has is not known to a card."""
@@ -98,7 +82,7 @@ class Card:
         "-" where the mode it states is not known. Its results say it without loading any mode.
         """
         known = {one.contest for one in self.results}
-        if len(known) == 1 and None not in known:
+        if len(known) == 1:
             return cast(Contest, known.pop())
         mode = self.environment.get("backfill", "easy")
         try:
@@ -137,14 +121,7 @@ def parse_card(path: Path) -> Card:
         CardError: The file cannot be read, or a key is missing, unknown or of another type; the
             message names the file, the key and the nearest valid one.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise CardError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise CardError(f"{path}: not a text file in UTF-8: {error}") from None
-    except (ValueError, RecursionError) as error:  # also of 5,000 digits
-        raise CardError(f"{path}: not valid TOML: {error}") from None
+    document = read_toml(path, CardError)
     try:
         return _card_of(document, path)
     except CardError as error:
@@ -155,13 +132,7 @@ def _card_of(document: dict[str, Any], path: Path) -> Card:
     """Check a parsed card, key by key."""
     texts = ("name", "title", "kind", "source", "description")
     tables = ("parameters", "environment")
-    allowed = (*texts, *tables, "training")
-    if "results" in document:
-        raise CardError(
-            f"results belong in {RESULTS_FILE} beside the card, which "
-            "`python scripts/update_agents.py --agent NAME` writes; take them out of the card"
-        )
-    _check_keys("card", document, needed=(*texts, *tables), allowed=allowed)
+    _check_keys("card", document, (*texts, *tables), ("training",))
     for key in texts:
         _check_type(key, document[key], str)
     for key in tables:
@@ -187,7 +158,7 @@ def _training_of(table: object) -> Training:
     _check_type("training", table, dict)
     assert isinstance(table, dict)
     types = {"weeks": dict, "seed": int, "seconds": float, "commit": str, "command": str}
-    _check_keys("training", table, needed=list(types), allowed=[*types, "logs", "ended_at_start"])
+    _check_keys("training", table, tuple(types), ("logs", "ended_at_start"))
     _check_type("training.ended_at_start", table.get("ended_at_start", False), bool)
     _check_type("training.logs", table.get("logs", {}), dict)
     for scenario, digest in table.get("logs", {}).items():
@@ -208,12 +179,12 @@ def _training_of(table: object) -> Training:
 
 
 def _check_keys(
-    where: str, table: Mapping[str, Any], *, needed: Sequence[str], allowed: Iterable[str]
+    where: str, table: Mapping[str, Any], needed: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> None:
-    """Refuse a table that lacks a key or has one too many."""
+    """Refuse a table that lacks a key that is needed, or has one that is not among the others."""
     for key in table:
-        if key not in allowed:
-            raise CardError(f"{where}: {unknown_name('key', key, allowed)}")
+        if key not in (*needed, *others):
+            raise CardError(f"{where}: {unknown_name('key', key, (*needed, *others))}")
     missing = [key for key in needed if key not in table]
     if missing:
         raise CardError(f"{where}: {', '.join(missing)} missing")
@@ -235,8 +206,8 @@ def _check_type(key: str, value: object, wanted: type) -> None:
 def _rule_agent(card: Card) -> RuleAgent:
     """Make a rule agent of a card."""
     environment = dict(card.environment)
-    _check_keys("parameters", card.parameters, needed=("policy",), allowed=RULE_PARAMETERS)
-    _check_keys("environment", environment, needed=("action", "policies"), allowed=RULE_ENVIRONMENT)
+    _check_keys("parameters", card.parameters, ("policy",), ("score", "estimates", "correction"))
+    _check_keys("environment", environment, ("action", "policies"), ("backfill", "backfill_order"))
     if environment.pop("action") != "policy":
         raise CardError('environment.action of a rule must be "policy"')
     _check_type("environment.policies", environment["policies"], list)
@@ -253,8 +224,8 @@ def _index_agent(card: Card) -> RuleAgent:
     """Make the agent of an index, whose network, if it has one, is beside the card."""
     from hpcgym.agent.run_time_network import read_run_time_network
 
-    _check_keys("parameters", card.parameters, needed=("weights",), allowed=INDEX_PARAMETERS)
-    _check_keys("environment", card.environment, needed=("action",), allowed=("action",))
+    _check_keys("parameters", card.parameters, ("weights",), ("network",))
+    _check_keys("environment", card.environment, ("action",))
     if card.environment["action"] != "policy":
         raise CardError('environment.action of an index must be "policy"')
     _check_type("parameters.weights", card.parameters["weights"], list)
@@ -272,9 +243,9 @@ def _constant_agent(card: Card) -> NamedAgent:
     from hpcgym.env.action import CONTROLS
 
     key, environment = card.kind, dict(card.environment)
-    allowed = ("action",) if key == "weights" else ("action", "backfill")
-    _check_keys("parameters", card.parameters, needed=(key,), allowed=(key,))
-    _check_keys("environment", environment, needed=allowed, allowed=allowed)
+    _check_keys("parameters", card.parameters, (key,))
+    needed = ("action",) if key == "weights" else ("action", "backfill")
+    _check_keys("environment", environment, needed)
     if environment["action"] != key:
         raise CardError(f'environment.action of {key} must be "{key}"')
     values = card.parameters[key]
@@ -303,9 +274,9 @@ def _network_agent(card: Card) -> NamedAgent:
     from hpcgym.agent.network import read_network
 
     environment = dict(card.environment)
-    _check_keys("parameters", card.parameters, needed=("weights",), allowed=NETWORK_PARAMETERS)
-    needed = ("action", "n_slots")
-    _check_keys("environment", environment, needed=needed, allowed=NETWORK_ENVIRONMENT)
+    _check_keys("parameters", card.parameters, ("weights",), ("network", "steps", "settings"))
+    needed, others = ("action", "n_slots"), ("policies", "decide", "expectations", "backfill")
+    _check_keys("environment", environment, needed, others)
     _check_weights_file("parameters.weights", card.parameters["weights"], card.path)
     agent = read_network(card.path.with_suffix(".npz"))
     for key in needed:

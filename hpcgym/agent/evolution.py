@@ -79,13 +79,8 @@ class XNES:
         Raises:
             HpcgymError: No generation was asked for, the number of values differs, or one is NaN.
         """
-        told = np.asarray(values, dtype=np.float64)
-        if self._drawn is None:
-            raise HpcgymError("a generation must be asked for before it is told of")
-        if told.shape != (len(self._drawn),) or np.isnan(told).any():
-            raise HpcgymError(
-                f"values must be {len(self._drawn)} numbers, none NaN; got {values!r}"
-            )
+        told = _told(values, 0 if self._drawn is None else len(self._drawn))
+        assert self._drawn is not None
         order = np.argsort(told, kind="stable")
         if told[order[0]] < self.best_value:
             self.best_value = float(told[order[0]])
@@ -158,13 +153,7 @@ class CMAES:
         Raises:
             HpcgymError: No generation was asked for, the number of values differs, or one is NaN.
         """
-        told = np.asarray(values, dtype=np.float64)
-        if told.shape != (len(self._asked),) or not len(told) or np.isnan(told).any():
-            raise HpcgymError(
-                f"values must be {len(self._asked)} numbers, one for each candidate asked for and "
-                f"none NaN; got {values!r}"
-            )
-        self._search.tell(self._asked, told.tolist())
+        self._search.tell(self._asked, _told(values, len(self._asked)).tolist())
         self._asked = []
 
 
@@ -182,6 +171,16 @@ def _beginning(mean: ArrayLike, step_size: float, candidates: int | None) -> Flo
     if candidates is not None and candidates < 2:
         raise HpcgymError(f"a generation needs at least 2 candidates, got {candidates}")
     return first
+
+
+def _told(values: ArrayLike, n_asked: int) -> FloatArray:
+    """Return the values of the candidates that were asked for; refuse others."""
+    told = np.asarray(values, dtype=np.float64)
+    if not n_asked:
+        raise HpcgymError("a generation must be asked for before it is told of")
+    if told.shape != (n_asked,) or np.isnan(told).any():
+        raise HpcgymError(f"values must be {n_asked} numbers, none NaN; got {values!r}")
+    return told
 
 
 def _exponential(symmetric: FloatArray) -> FloatArray:

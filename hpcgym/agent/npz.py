@@ -1,7 +1,7 @@
 """Read and write `.npz` files of weights: sizes are bounded, and damage is found, before use.
 
 A file ends with a digest of all before it, as the comment of the zip archive, so that numpy reads
-the file as any other. Files of earlier versions have none; each member's own check sum stays.
+the file as any other. Files that numpy wrote have none; each member's own check sum stays.
 """
 
 from __future__ import annotations

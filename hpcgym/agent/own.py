@@ -81,7 +81,8 @@ def load_predictor(text: str) -> str | Predictor | Ask:
     """
     if not plugins.is_reference(text):
         return text
-    found = plugins.load_reference(text, PREDICTOR, _is_predictor, _is_formula)[1]
+    fits = (lambda found: isinstance(found, Predictor), _is_formula)
+    found = plugins.load_reference(text, PREDICTOR, *fits)[1]
     made: Predictor | Ask = plugins.make(found, text)
     return made
 
@@ -198,11 +199,6 @@ def _is_mode(found: object) -> bool:
     return isinstance(found, OwnBackfill) or (
         inspect.isclass(found) and issubclass(found, OwnBackfill)
     )
-
-
-def _is_predictor(found: object) -> bool:
-    """Tell whether an object is a predictor, but no function."""
-    return isinstance(found, Predictor)
 
 
 AGENTS = (*_in_turn(is_agent), *_in_turn(is_policy), _is_formula)

@@ -34,12 +34,13 @@ class Result:
         p99_bsld: Mean over the weeks of the 99th percentile.
         max_wait_time: Longest wait of any job, s.
         utilisation: Mean over the weeks.
-        contest: See `hpcgym.agent.contest`; this and what follows is None in an earlier table.
+        contest: See `hpcgym.agent.contest`.
         p999_wait_time: The wait that one job in 1000 exceeds, s; see `hpcgym.evaluation.waits`.
-        p999_wait_ratio: Its ratio to SAF's; with the ends of its interval, as the next two.
+        p999_wait_ratio: Its ratio to SAF's; None where SAF has none. With the ends of its interval,
+            as the other ratios below.
         max_wait_ratio: Ratio of the longest waits.
-        share_beyond_threshold: Share of jobs that wait longer than the threshold.
-        share_beyond_ratio: Its ratio to SAF's; None where SAF has none.
+        share_beyond_threshold: Share of jobs that wait longer than the threshold; None without one.
+        share_beyond_ratio: Its ratio to SAF's.
         command: What printed them.
     """
 
@@ -56,18 +57,18 @@ class Result:
     p99_bsld: float
     max_wait_time: int
     utilisation: float
-    contest: str | None = None
-    p999_wait_time: int | None = None
-    p999_wait_ratio: float | None = None
-    p999_wait_ratio_low: float | None = None
-    p999_wait_ratio_high: float | None = None
-    max_wait_ratio: float | None = None
-    max_wait_ratio_low: float | None = None
-    max_wait_ratio_high: float | None = None
-    share_beyond_threshold: float | None = None
-    share_beyond_ratio: float | None = None
-    share_beyond_ratio_low: float | None = None
-    share_beyond_ratio_high: float | None = None
+    contest: str
+    p999_wait_time: int
+    p999_wait_ratio: float | None
+    p999_wait_ratio_low: float | None
+    p999_wait_ratio_high: float | None
+    max_wait_ratio: float | None
+    max_wait_ratio_low: float | None
+    max_wait_ratio_high: float | None
+    share_beyond_threshold: float | None
+    share_beyond_ratio: float | None
+    share_beyond_ratio_low: float | None
+    share_beyond_ratio_high: float | None
     command: str
 
     @property
@@ -76,11 +77,9 @@ class Result:
         return _ratio_text(self.ratio_to_saf, self.ratio_low, self.ratio_high)
 
     def wait_ratio_text(self, name: str) -> str:
-        """One of `WAIT_RATIOS` as tables show it; "-" where SAF has none, "" where not measured."""
+        """One of `WAIT_RATIOS` as tables show it; "-" where SAF has none."""
         value, low, high = (getattr(self, f"{name}{end}") for end in ("", "_low", "_high"))
-        if value is None:
-            return "" if self.p999_wait_time is None else "-"
-        return _ratio_text(value, low, high)
+        return "-" if value is None else _ratio_text(value, low, high)
 
 
 def _ratio_text(value: float, low: float | None, high: float | None) -> str:
@@ -97,9 +96,6 @@ WAIT_RATIOS = {
 
 COLUMNS = ("agent", *(one.name for one in fields(Result)))
 _TYPES = {one.name: str(one.type) for one in fields(Result)}
-_LATER = [one.name for one in fields(Result) if one.default is None]
-"""Columns that tables of earlier versions lack."""
-
 _READ = {"int": (int, "a whole number"), "float": (float, "a number")}
 
 
@@ -161,7 +157,7 @@ def _check_columns(columns: tuple[str, ...] | list[str] | Any) -> None:
     for column in columns:
         if column not in COLUMNS:
             raise CardError(unknown_name("column", column, COLUMNS))
-    missing = [column for column in COLUMNS if column not in (*columns, *_LATER)]
+    missing = [column for column in COLUMNS if column not in columns]
     if missing:
         raise CardError(f"{', '.join(missing)} missing")
 

@@ -134,7 +134,7 @@ def known_agents() -> tuple[str, ...]:
 def index_markdown(cards: Mapping[str, Card]) -> str:
     """Compose the README of the shelf: one row per agent, its ratio to SAF on each scenario.
 
-    Below, a table of each ratio of long waits has the agents for which it was measured.
+    Below, a table of each ratio of long waits has the agents with results.
     """
     results = {name: card.results for name, card in cards.items()}
     scenarios = list(dict.fromkeys(one.scenario for own in results.values() for one in own))
@@ -163,7 +163,7 @@ def _waits_markdown(
     lines = ["", f"## Ratio to SAF: {title}", "", head, "|---|" + "---:|" * len(scenarios)]
     for name, own in results.items():
         texts = {one.scenario: one.wait_ratio_text(ratio) for one in own}
-        if any(texts.values()):
+        if texts:
             cells = [texts.get(scenario, "") for scenario in scenarios]
             lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
     return lines

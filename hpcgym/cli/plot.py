@@ -193,11 +193,7 @@ def _read_all(paths: list[str], processors: int | None) -> dict[str, Schedule]:
 
 
 def _read(path: str, name: str, processors: int | None) -> Schedule:
-    """Read a schedule; say the size of the machine where nobody does.
-
-    Raises:
-        HpcgymError: It is no schedule of the machine.
-    """
+    """Read a schedule, and say the size of the machine where nobody does; refuse another file."""
     import numpy as np
     import pandas as pd
 
@@ -218,9 +214,7 @@ def _read(path: str, name: str, processors: int | None) -> Schedule:
         raise HpcgymError(f"{path}: {most} processors are held at once, not {processors} at most")
     offset = int(table["submit_time"].iloc[0])
     jobs = Workload.from_frame(
-        table.assign(submit_time=table["submit_time"] - offset),
-        machine_processors=size,
-        name=name,
+        table.assign(submit_time=table["submit_time"] - offset), machine_processors=size, name=name
     )
     start = np.where(table["start_time"] >= 0, table["start_time"] - offset, -1)
     backfilled = table["backfilled"].to_numpy(dtype=bool)

@@ -31,12 +31,7 @@ def list_agents(how: Format = "table") -> None:
     from hpcgym.agent.shelf import parse_cards
 
     rows = [
-        {
-            "agent": card.name,
-            "kind": card.kind,
-            "contest": card.contest,
-            "what_it_does": card.title,
-        }
+        {"agent": card.name, "kind": card.kind, "contest": card.contest, "what_it_does": card.title}
         for card in parse_cards()
     ]
     rows += [
@@ -96,10 +91,9 @@ def show_agent(
         ranks = {"weeks": 2, "mean_bsld": 1, "pp-bsld": 3, "max_wait": 4}
         rows = [_result_row(result) for result in results]
         show_rows(rows, how, kinds={"scenario": "name"}, ranks=ranks, title="Results")
-        waits = [_waits_row(result) for result in results if result.p999_wait_time is not None]
-        if waits:
-            title = "Long waits, as ratios to SAF's"
-            show_rows(waits, how, kinds={"scenario": "name"}, title=title)
+        waits = [_waits_row(result) for result in results]
+        title = "Long waits, as ratios to SAF's"
+        show_rows(waits, how, kinds={"scenario": "name"}, title=title)
 
 
 @scenarios.command("list")

@@ -76,8 +76,7 @@ def simulate_log(
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="GROUP",
-            help="Show the metrics by class, user, partition or resource, too.",
+            metavar="GROUP", help="Show the metrics by class, user, partition or resource, too."
         ),
     ] = None,
     top: Annotated[
@@ -94,8 +93,7 @@ def simulate_log(
         ),
     ] = None,
     columns: Annotated[
-        str,
-        typer.Option(metavar="default|all", help="Columns of a .csv or .parquet file."),
+        str, typer.Option(metavar="default|all", help="Columns of a .csv or .parquet file.")
     ] = "default",
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     **given: Any,
@@ -176,8 +174,7 @@ def _show(
 ) -> None:
     """Print the metrics of a schedule, and by group; for a program the last of them only.
 
-    Args:
-        names: Of the log, the policy and the backfilling.
+    `names` are those of the log, the policy and the backfilling.
     """
     import pandas as pd
 

@@ -146,18 +146,14 @@ def show_statistics(
     from hpcgym.trace.statistics import workload_statistics
 
     found = {file: workload_statistics(load_workload(log_at(context, file))) for file in files}
+    hyphen = "-\n" if how == "table" else "-"  # long names break there
+    heads = {file: Path(file).name.replace("-", hyphen) for file in found}
     rows: list[dict[str, object]] = [
         {"statistic": key.replace("_", " ")}
-        | {_head(file, how): numbers[key] for file, numbers in found.items()}
+        | {heads[file]: numbers[key] for file, numbers in found.items()}
         for key in next(iter(found.values()))
     ]
     show_rows(rows, how, kinds={"statistic": "name"})
-
-
-def _head(file: str, how: str) -> str:
-    """Return the head of a log's column: for a person in several lines."""
-    name = Path(file).name
-    return name.replace("-", "-\n") if how == "table" else name
 
 
 def _place(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -59,11 +60,6 @@ def _step_vectors(threads: int) -> None:
     envs.step(envs.action_space.sample())
 
 
-def _step_in_threads() -> None:
-    """Use vectors of environments that several threads step."""
-    _step_vectors(2)
-
-
 def _step_alone() -> None:
     """Use the environment with each kind of action, and vectors that one thread steps."""
     import gymnasium
@@ -104,7 +100,7 @@ def _simulate_nodes() -> None:
 
 
 USES: tuple[Callable[[], None], ...] = (
-    _step_in_threads,
+    partial(_step_vectors, threads=2),
     _step_alone,
     _simulate,
     _simulate_nodes,

@@ -31,8 +31,10 @@ class ObservationField(IntEnum):
     low: float
     high: float
 
-    def __new__(cls, meaning: str, formula: str, low: float, high: float) -> ObservationField:
-        """Give the next place to a field."""
+    def __new__(
+        cls, meaning: str, formula: str, low: float = 0, high: float = 1
+    ) -> ObservationField:
+        """Give the next place to a field, whose bounds are 0 and 1 unless it states others."""
         place = len(cls.__members__)
         field = int.__new__(cls, place)
         field._value_ = place
@@ -48,21 +50,19 @@ class ObservationField(IntEnum):
 class JobField(ObservationField):
     """What is shown of each visible job."""
 
-    LOG_ESTIMATE = "estimate e, s", "log e / log E", 0, 1
-    LOG_PREDICTED_TIME = "predicted time, s; equal to the estimate", "as log_estimate", 0, 1
-    PROCESSORS = "processors q", "q / M", 0, 1
-    LOG_AREA = "area, processor-s", "log(e q) / log(E M)", 0, 1
-    LOG_WAIT_TIME = "wait w, s", "log(1 + w/60) / log(1 + 43200), at most 1", 0, 1
+    LOG_ESTIMATE = "estimate e, s", "log e / log E"
+    LOG_PREDICTED_TIME = "predicted time, s; equal to the estimate", "as log_estimate"
+    PROCESSORS = "processors q", "q / M"
+    LOG_AREA = "area, processor-s", "log(e q) / log(E M)"
+    LOG_WAIT_TIME = "wait w, s", "log(1 + w/60) / log(1 + 43200), at most 1"
     LOG_WAIT_BY_ESTIMATE = "w / e", "log(w/e) / log 10^4, clipped; -1 at w = 0", -1, 1
-    FITS_NOW = "q <= free processors, and not held by a delay", "0 or 1", 0, 1
+    FITS_NOW = "q <= free processors, and not held by a delay", "0 or 1"
     ENDS_BEFORE_SHADOW = (
         "now + e <= shadow time, by running jobs, of the first job in SAF order that does not fit",
         "0 or 1; 1 where all fit",
-        0,
-        1,
     )
-    IS_THRESHOLDED = "the wait is beyond the threshold", "0 or 1", 0, 1
-    USER_LOG_COMPLETED = "n, jobs the user has completed", "log(1 + n) / log 1001, at most 1", 0, 1
+    IS_THRESHOLDED = "the wait is beyond the threshold", "0 or 1"
+    USER_LOG_COMPLETED = "n, jobs the user has completed", "log(1 + n) / log 1001, at most 1"
     USER_LOG_LAST_RUN_TIME = (
         "run time p of the user's last completed job, s",
         "log max(p, 1) / log E, at most 1; -1 = none",
@@ -84,45 +84,41 @@ class JobField(ObservationField):
     USER_LOG_EXPECTED_BOUND = (
         "expected 1/D, D = max(p, 10 s), 1/s",
         "-log(expected 1/D) / log E, at most 1",
-        0,
-        1,
     )
     USER_LOG_RECENCY = "time since the user's last end, s", "as log_wait_time; -1 = none", -1, 1
     LOG_EXPECTED_RUN_TIME_RATIO = "expected D / b", "log ratio / log E, at least -1", -1, 0
-    LOG_EXPECTED_SPEED = "expected b / D", "log speed / log E, at most 1", 0, 1
+    LOG_EXPECTED_SPEED = "expected b / D", "log speed / log E, at most 1"
     LOG_EXPECTED_INDEX = (
         "index i of Smith's rule, q b^2 ratio / speed",
         "log i / log(E^2 M), at most 1",
-        0,
-        1,
     )
 
 
 class NodesField(ObservationField):
     """What is shown besides of each visible job, on a machine of nodes."""
 
-    GPUS = "GPUs of a chunk", "by those of the node with most, at most 1", 0, 1
-    MEMORY = "memory of a chunk, MB", "by that of the node with most, at most 1", 0, 1
-    PARTITION = "place of the partition in the machine's list, from 0", "by the partitions", 0, 1
-    ROOM = "chunks that free nodes can take now", "by the job's chunks, at most 1", 0, 1
+    GPUS = "GPUs of a chunk", "by those of the node with most, at most 1"
+    MEMORY = "memory of a chunk, MB", "by that of the node with most, at most 1"
+    PARTITION = "place of the partition in the machine's list, from 0", "by the partitions"
+    ROOM = "chunks that free nodes can take now", "by the job's chunks, at most 1"
 
 
 class ClusterField(ObservationField):
     """What is shown of the cluster."""
 
-    FREE_PROCESSORS = "x, free processors", "x / M", 0, 1
-    FREE_PROCESSORS_IN_300_S = "free processors in 5 min, by estimate", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_900_S = "in 15 min", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_1800_S = "in 30 min", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_3600_S = "in 1 h", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_10800_S = "in 3 h", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_21600_S = "in 6 h", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_43200_S = "in 12 h", "as free_processors", 0, 1
-    FREE_PROCESSORS_IN_86400_S = "in 24 h", "as free_processors", 0, 1
-    QUEUED_PROCESSORS = "x, processors of the waiting jobs", "squash(x, M)", 0, 1
-    QUEUED_AREA = "x, area of the waiting jobs, processor-s", "squash(x, 3600 M)", 0, 1
-    SUBMITTED_LAST_HOUR = "x, submissions in the last hour", "squash(x, 10)", 0, 1
-    SUBMITTED_LAST_DAY = "x, submissions in the last day", "squash(x, 100)", 0, 1
+    FREE_PROCESSORS = "x, free processors", "x / M"
+    FREE_PROCESSORS_IN_300_S = "free processors in 5 min, by estimate", "as free_processors"
+    FREE_PROCESSORS_IN_900_S = "in 15 min", "as free_processors"
+    FREE_PROCESSORS_IN_1800_S = "in 30 min", "as free_processors"
+    FREE_PROCESSORS_IN_3600_S = "in 1 h", "as free_processors"
+    FREE_PROCESSORS_IN_10800_S = "in 3 h", "as free_processors"
+    FREE_PROCESSORS_IN_21600_S = "in 6 h", "as free_processors"
+    FREE_PROCESSORS_IN_43200_S = "in 12 h", "as free_processors"
+    FREE_PROCESSORS_IN_86400_S = "in 24 h", "as free_processors"
+    QUEUED_PROCESSORS = "x, processors of the waiting jobs", "squash(x, M)"
+    QUEUED_AREA = "x, area of the waiting jobs, processor-s", "squash(x, 3600 M)"
+    SUBMITTED_LAST_HOUR = "x, submissions in the last hour", "squash(x, 10)"
+    SUBMITTED_LAST_DAY = "x, submissions in the last day", "squash(x, 100)"
     HOUR_OF_WEEK_SIN = (
         "h, hour of the week (UTC; of the log where it gives no date)",
         "sin(2 pi h / 168)",
@@ -130,10 +126,10 @@ class ClusterField(ObservationField):
         1,
     )
     HOUR_OF_WEEK_COS = "the same", "cos(2 pi h / 168)", -1, 1
-    HIDDEN_JOBS = "x, jobs without a slot", "squash(x, n_slots)", 0, 1
-    HIDDEN_AREA = "x, their area, processor-s", "squash(x, 3600 M)", 0, 1
-    HIDDEN_LEAST_AREA = "least area among them", "as log_area of `jobs`; 0 = none", 0, 1
-    HIDDEN_LARGEST_AREA = "largest area among them", "as log_area of `jobs`; 0 = none", 0, 1
+    HIDDEN_JOBS = "x, jobs without a slot", "squash(x, n_slots)"
+    HIDDEN_AREA = "x, their area, processor-s", "squash(x, 3600 M)"
+    HIDDEN_LEAST_AREA = "least area among them", "as log_area of `jobs`; 0 = none"
+    HIDDEN_LARGEST_AREA = "largest area among them", "as log_area of `jobs`; 0 = none"
 
 
 class ControlsField(ObservationField):
@@ -142,42 +138,30 @@ class ControlsField(ObservationField):
     CAPPED_PROCESSORS = (
         "x, processors of running jobs that counted under the cap when they started",
         "x / M",
-        0,
-        1,
     )
     EXPECTED_FREE_IN_3600_S = (
         "x, free processors in 1 h, if jobs end when they were expected to at their starts",
         "x / M",
-        0,
-        1,
     )
-    EXPECTED_FREE_IN_10800_S = "in 3 h", "as expected_free_in_3600_s", 0, 1
-    EXPECTED_FREE_IN_43200_S = "in 12 h", "as expected_free_in_3600_s", 0, 1
+    EXPECTED_FREE_IN_10800_S = "in 3 h", "as expected_free_in_3600_s"
+    EXPECTED_FREE_IN_43200_S = "in 12 h", "as expected_free_in_3600_s"
     LONG_PROCESSORS = (
         "x, processors of the waiting jobs that would count under the cap",
         "squash(x, M)",
-        0,
-        1,
     )
     WIDE_PROCESSORS = (
         "x, processors of the waiting jobs that are wider than what is free",
         "squash(x, M)",
-        0,
-        1,
     )
-    WIDE_RATE = "x, their summed expected 1/D, 1/s", "squash(x, 0.01)", 0, 1
-    WIDE_LOG_WAIT_TIME = "their longest wait, s", "as log_wait_time of `jobs`; 0 = none", 0, 1
+    WIDE_RATE = "x, their summed expected 1/D, 1/s", "squash(x, 0.01)"
+    WIDE_LOG_WAIT_TIME = "their longest wait, s", "as log_wait_time of `jobs`; 0 = none"
     LOG_TIME_TO_SHADOW = (
-        "time to the shadow time of field 7 of `jobs`, s",
+        "time to the shadow time of ends_before_shadow of `jobs`, s",
         "as log_wait_time of `jobs`; 0 where all fit",
-        0,
-        1,
     )
     EXTRA_PROCESSORS = (
         "x, processors left over at that time; the free ones where all fit",
         "x / M",
-        0,
-        1,
     )
 
 

@@ -171,17 +171,12 @@ def _parameters(*values: float) -> NDArray[np.float64]:
     return row
 
 
-def _weighted(name: str, weights: Sequence[float], source: str) -> Policy:
-    """Return a mixed policy with raw features."""
-    return Policy(name, s.RULE_WEIGHTS, _parameters(*weights), source)
-
-
 def _vertex(name: str, feature: str, sign: float) -> Policy:
     """Return a pure policy: a vertex of the weights' unit ball."""
     if feature == "wait":
         return Policy(name, s.RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
     weights = [sign if other == feature else 0.0 for other in FEATURES]
-    return _weighted(name, weights, "RR-9212, section 4.2")
+    return Policy(name, s.RULE_WEIGHTS, _parameters(*weights), "RR-9212, section 4.2")
 
 
 def _indexes(source: str, ratio_term: int, speed_term: int | None, cites: str) -> list[Policy]:

@@ -223,6 +223,7 @@ def prepare(
         if keyed is not None and keyed.keys is not None:
             keys[:, row] = checked_keys(workload, keyed)
     run_time = executed_run_time(workload, settings.kill_at_limit)
+    timeless = [workload.processors, estimate, workload.submit_time]
     table = Jobs(
         submit_time=workload.submit_time,
         run_time=run_time,
@@ -230,7 +231,7 @@ def prepare(
         requested_time=workload.requested_time,
         processors=workload.processors,
         size_class=size_classes(workload.processors),
-        feature=_features(workload.processors, estimate, workload.submit_time),
+        feature=np.stack(timeless, axis=1).astype(np.float64),
         user=workload.user_index,
         keys=keys,
         reward_rate=np.empty(0) if reward_rate is None else reward_rate,
@@ -389,13 +390,6 @@ def size_classes(processors: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     octave = np.frexp(processors)[1].astype(np.int64) - 1
     return np.minimum(4 * octave + ((4 * processors >> octave) & 3), s.SIZE_CLASSES - 1)
-
-
-def _features(
-    processors: NDArray[np.int64], estimate: NDArray[np.int64], submit_time: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return the features that time does not change, in the columns of `Jobs.feature`."""
-    return np.stack([processors, estimate, submit_time], axis=1).astype(np.float64)
 
 
 def state_for(

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_arg
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.core.backfill import (
-    CAPPED,
-    Backfill,
-    Mode,
-    as_backfill,
-    as_mode,
-    order_refused,
-)
+from hpcgym.core.backfill import CAPPED, Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
@@ -139,7 +132,8 @@ class EnvConfig:
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
         mode: str | Mode | None = self.backfill
         if self.action == "controls" and mode is None:
-            mode = _controlled_mode(self.episodes.settings.backfill)
+            own = self.episodes.settings.backfill
+            mode = own if as_mode(own).NAME == "cost-benefit" else CONTROLLED
         self.settings = _overridden(self.episodes.settings, mode, self.backfill_order)
         _refuse_what_no_step_runs(self.settings, self.action)
         chosen = steppable_policies(self.policies) if self.action == "policy" else []
@@ -345,11 +339,6 @@ def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
             " 'exact', 'doubled' and 'f-model:f=..' without a correction. hpcgym.simulate and "
             "hpcgym.evaluate run rules with any"
         )
-
-
-def _controlled_mode(backfill: str | Mode) -> str | Mode:
-    """Return the mode that controls change where no keyword names one: the scenario's, if any."""
-    return backfill if as_mode(backfill).NAME == "cost-benefit" else CONTROLLED
 
 
 def _overridden(

@@ -34,13 +34,7 @@ from hpcgym.env.observation import (
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
 from hpcgym.env.reward import OwnReward, Reward
 from hpcgym.env.time_limit import steps_left
-from hpcgym.errors import (
-    ActionError,
-    PolicyError,
-    ScenarioError,
-    refuse_unless_whole,
-    unknown_name,
-)
+from hpcgym.errors import ActionError, PolicyError, ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule
 

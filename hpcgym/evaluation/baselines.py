@@ -29,15 +29,7 @@ Kind = Literal["achievable", "hindsight", "clairvoyant"]
 """Whether a scheduler could be it: "hindsight" has seen the very week before, "clairvoyant" knows
 run times."""
 
-RULES = (
-    "FCFS",
-    "SPF",
-    "SAF",
-    "F1",
-    "EASY-PLUS-PLUS",
-    "MULTI-QUEUE-ADAPTIVE-DELAY",
-    "DYNP",
-)
+RULES = ("FCFS", "SPF", "SAF", "F1", "EASY-PLUS-PLUS", "MULTI-QUEUE-ADAPTIVE-DELAY", "DYNP")
 """Baselines that are agents of the shelf."""
 
 TRAINED = "w*train"
@@ -51,26 +43,13 @@ HINDSIGHT_EVALUATIONS = 600
 FloatArray = NDArray[np.float64]
 
 
-def _shortest(q: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the run time."""
-    return p
-
-
-def _smallest(q: FloatArray, p: FloatArray) -> FloatArray:
-    """Return the area."""
-    return q * p
-
-
-def _smith(q: FloatArray, p: FloatArray) -> FloatArray:
-    """Return work over weight, where waiting costs 1 / max(p, 10 s) per second."""
-    return q * p * np.maximum(p, BSLD_BOUND_S)
-
-
 _CLAIRVOYANT: dict[str, Callable[[FloatArray, FloatArray], FloatArray]] = {
-    "clairvoyant SPF": _shortest,
-    "clairvoyant SAF": _smallest,
-    "clairvoyant SMITH": _smith,
+    "clairvoyant SPF": lambda q, p: p,
+    "clairvoyant SAF": lambda q, p: q * p,
+    "clairvoyant SMITH": lambda q, p: q * p * np.maximum(p, BSLD_BOUND_S),
 }
+"""Sort keys by processors and run time; SMITH's is work over what a second of waiting costs, 1 /
+max(p, 10 s)."""
 
 UNACHIEVABLE = (HINDSIGHT, HINDSIGHT_ON_COPIES, *_CLAIRVOYANT)
 """Baselines that no scheduler could be."""

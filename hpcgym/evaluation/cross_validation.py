@@ -15,13 +15,8 @@ from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, EvaluationError, refuse_unless_whole, unknown_name
-from hpcgym.evaluation.baselines import (
-    BASELINES,
-    HINDSIGHT,
-    HINDSIGHT_ON_COPIES,
-    RULES,
-    Kind,
-)
+from hpcgym.evaluation import runner
+from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, RULES
 from hpcgym.evaluation.card_results import REPLICAS
 from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, PlannedRuns
 from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
@@ -29,17 +24,6 @@ from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
 from hpcgym.evaluation.run_cache import Row, RunCache
-from hpcgym.evaluation.runner import (
-    DEFAULT_SCENARIO,
-    RATIO_BASELINE,
-    WAITS,
-    Runner,
-    Task,
-    check_numbers,
-    misfits,
-    refuse_one_name_twice,
-    run_tasks,
-)
 from hpcgym.evaluation.waits import waits_of
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import Scenario
@@ -81,7 +65,7 @@ def load_agent_or_trainer(name: str) -> AgentOrTrainer:
 
 def cross_validate(
     agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
-    scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
+    scenario: Weeks | Sequence[Weeks] = runner.DEFAULT_SCENARIO,
     *,
     folds: int = FOLDS,
     blocks: Sequence[int] | None = None,
@@ -142,7 +126,7 @@ def cross_validate(
         0   SPF  achievable        4
         1   SAF  achievable        4
     """
-    check_numbers(jitter, replicas, seed, processes)
+    runner.check_numbers(jitter, replicas, seed, processes)
     refuse_unless_whole("seeds", seeds, 1, error=EvaluationError)
     for name in baselines:
         if name not in BASELINES:
@@ -157,7 +141,7 @@ def cross_validate(
     cache = None if resume is None else RunCache(resume)
     plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
     rules = [load_agent(name) for name in baselines if name in RULES]
-    left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}
+    left_out = {name: why for log in logs for name, why in runner.misfits(rules, log).items()}
     kept = [name for name in baselines if name not in left_out]
     planned = list(plan.planned_runs(entrants, kept))
     tasks_by_key = {
@@ -170,9 +154,9 @@ def cross_validate(
     for log, episodes in enumerate(logs):
         own = [runs for runs in planned if runs.log == log and runs.numbers]
         agents = [runs.agent_of(trained) for runs in own]
-        runner = Runner(agents, episodes, jitter, replicas, seed)
-        tasks = _tasks(own, runner, tested[log])
-        done = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
+        made = runner.Runner(agents, episodes, jitter, replicas, seed)
+        tasks = _tasks(own, episodes, tested[log])
+        done = runner.run_tasks(made, tasks, cache=cache, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))
     return _result(plan, planned, trained, frames, (jitter, replicas), left_out)
 
@@ -185,7 +169,7 @@ def _agents_and_trainers(
     chosen = [load_agent_or_trainer(one) if isinstance(one, str) else one for one in several]
     if not chosen:
         raise EvaluationError("give at least one trainer or agent to cross-validate")
-    refuse_one_name_twice(chosen)
+    runner.refuse_one_name_twice(chosen)
     return chosen
 
 
@@ -257,12 +241,12 @@ def _result(
     jitter, replicas = copies
     evaluations = [
         Evaluation(
-            waits=waits_of(frame, frame.pop(WAITS)),
+            waits=waits_of(frame, frame.pop(runner.WAITS)),
             frame=mean_over_seeds(frame),
             scenario=log.scenario.name,
             threshold=log.settings.threshold,
             contests=_contests_of([one for one in planned if one.log == place], trained, log),
-            baseline=RATIO_BASELINE,
+            baseline=runner.RATIO_BASELINE,
             jitter=jitter,
             replicas=replicas,
             seed=plan.seed,
@@ -278,7 +262,7 @@ def _result(
         trainings=pd.DataFrame(trainings, columns=list(_TRAINING_COLUMNS)).astype(
             {"steps": "Int64"}
         ),
-        kinds=_kinds_of(planned),
+        kinds=_with_copies({runs.name: runs.kind for runs in planned}),
     )
 
 
@@ -298,15 +282,12 @@ def _with_copies(found: dict[str, Any]) -> dict[str, Any]:
     return found | ({HINDSIGHT_ON_COPIES: found[HINDSIGHT]} if HINDSIGHT in found else {})
 
 
-def _kinds_of(planned: Sequence[PlannedRuns]) -> dict[str, Kind]:
-    """Return the kind of every agent in the table."""
-    return _with_copies({runs.name: runs.kind for runs in planned})
-
-
-def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]) -> list[Task]:
+def _tasks(
+    planned: Sequence[PlannedRuns], log: Episodes, tested: Sequence[int]
+) -> list[runner.Task]:
     """Return the tasks of one log, week by week, in the order of the planned runs."""
     return [
-        (runner.episodes.position(number), position)
+        (log.position(number), position)
         for number in tested
         for position, runs in enumerate(planned)
         if number in runs.numbers
@@ -314,7 +295,7 @@ def _tasks(planned: Sequence[PlannedRuns], runner: Runner, tested: Sequence[int]
 
 
 def _frame(
-    planned: Sequence[PlannedRuns], tasks: Sequence[Task], done: Sequence[Sequence[Row]]
+    planned: Sequence[PlannedRuns], tasks: Sequence[runner.Task], done: Sequence[Sequence[Row]]
 ) -> pd.DataFrame:
     """Return one row per run of one log."""
     import pandas as pd

@@ -80,18 +80,14 @@ def tables_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> li
 def _table(means: pd.DataFrame, title: str) -> TextTable:
     """Return a table with a row per agent."""
     note = "held: share of all there is; fragmentation: of free cpus, those no waiting job can use"
-    columns = [
-        Column(_title_of(name), fixed(means[name].tolist(), 3 if name in _TITLES else 2), rank=rank)
-        for rank, name in enumerate(means, 1)
-    ]
+    columns = []
+    for rank, name in enumerate(means, 1):
+        partition = shortened(printable(name.removeprefix(BY_PARTITION)), _LONGEST_PARTITION)
+        title = _TITLES.get(name) or f"bsld in\n{partition}"
+        cells = fixed(means[name].tolist(), 3 if name in _TITLES else 2)
+        columns.append(Column(title, cells, rank=rank))
     return TextTable(
         [Column("agent", list(means.index), "name"), *columns],
         title=title,
         notes=[note] if "fragmentation" in means else [],
     )
-
-
-def _title_of(column: str) -> str:
-    """Return what a table calls a column."""
-    partition = shortened(printable(column.removeprefix(BY_PARTITION)), _LONGEST_PARTITION)
-    return _TITLES.get(column) or f"bsld in\n{partition}"

@@ -256,10 +256,11 @@ class Evaluation:
         without = [f"left out {agent}: {why}" for agent, why in self.left_out.items()]
         what = f"ratio: sum of bsld against {self.baseline}'s, lower is better; {how}"
         ranked = self.ranked()
-        agents = Column("agent", [one.agent for one in ranked], "name")
-        own = [agents] if kinds is None else [agents, _kind_column(kinds, ranked)]
+        columns = [Column("agent", [one.agent for one in ranked], "name")]
+        if kinds is not None:
+            columns.append(Column("kind", [kinds[one.agent] for one in ranked], "word", rank=3))
         return TextTable(
-            [*own, *_columns(ranked, self.baseline)],
+            [*columns, *_columns(ranked, self.baseline)],
             title=self.conditions,
             notes=(what, *notes, *without),
             bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
@@ -305,11 +306,6 @@ def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:
     """
     with writing(path, force=force) as file:
         frame.to_csv(file, **csv_style(frame))
-
-
-def _kind_column(kinds: Mapping[str, str], ranked: Sequence[Summary]) -> Column:
-    """Return the column of the kinds of agents."""
-    return Column("kind", [kinds[one.agent] for one in ranked], "word", rank=3)
 
 
 def _columns(ranked: Sequence[Summary], baseline: str) -> list[Column]:

@@ -156,7 +156,5 @@ def improve(plans: Plans, cost: float, n_orders: int, limit: float) -> None:
 
 
 PLANNER = chooser_policy(
-    Planner(),
-    "PLANNER",
-    "Streit 2002 (JSSPP); Smith 1956; hpcgym specification, sections 8 and 10",
+    Planner(), "PLANNER", "Streit 2002 (JSSPP); Smith 1956; hpcgym specification, sections 8 and 10"
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hpcgym.core import loaders
 
 if TYPE_CHECKING:
     from hpcgym.core.policy import Policy
+    from hpcgym.policies.bandit import Algorithm
 
 
 def _dynp() -> Policy:
@@ -24,33 +26,19 @@ def _planner() -> Policy:
     return PLANNER
 
 
-def _epsilon_greedy() -> Policy:
-    """Load the bandit that explores by chance."""
+def _bandit(algorithm: Algorithm) -> Policy:
+    """Load the bandit of an algorithm."""
     from hpcgym.policies.bandit import bandit_policy
 
-    return bandit_policy("epsilon-greedy")
-
-
-def _ucb() -> Policy:
-    """Load the bandit that explores by upper confidence bounds."""
-    from hpcgym.policies.bandit import bandit_policy
-
-    return bandit_policy("ucb")
-
-
-def _exp3() -> Policy:
-    """Load the bandit that explores by weights."""
-    from hpcgym.policies.bandit import bandit_policy
-
-    return bandit_policy("exp3")
+    return bandit_policy(algorithm)
 
 
 loaders.POLICIES.update(
     {
         "DYNP": _dynp,
         "PLANNER": _planner,
-        "BANDIT-EPSILON-GREEDY": _epsilon_greedy,
-        "BANDIT-UCB": _ucb,
-        "BANDIT-EXP3": _exp3,
+        "BANDIT-EPSILON-GREEDY": partial(_bandit, "epsilon-greedy"),
+        "BANDIT-UCB": partial(_bandit, "ucb"),
+        "BANDIT-EXP3": partial(_bandit, "exp3"),
     }
 )

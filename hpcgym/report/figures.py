@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,15 +83,7 @@ def _draw_ratios(
         if low is not None and high is not None:
             axes.plot((low, high), (row, row), color=colour, linewidth=2.2, alpha=0.65)
         axes.plot(value, row, _mark(one, baseline), color=colour, markersize=6.5)
-        axes.annotate(
-            f"{value:.2f}",
-            (high or value, row),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8,
-            bbox=style.ON_WHITE,
-        )
+        _note(axes, f"{value:.2f}", (high or value, row), (6, 0), va="center", bbox=style.ON_WHITE)
     axes.set_yticks(range(len(ranked)), [style.shortened(one.agent, LETTERS) for one in ranked])
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
@@ -129,25 +121,11 @@ def _draw_weekly_ratios(axes: Axes, evaluation: Evaluation, colours: dict[str, s
         places = row + spread[: len(ratio)]
         axes.plot(ratio, places, "o", color=colours[one.agent], markersize=3.5, alpha=0.5, mew=0)
         if one.agent != evaluation.baseline:
-            axes.annotate(
-                f"{(ratio < 1).sum()} : {(ratio > 1).sum()}",
-                (1.0, row),
-                xytext=(6, 0),
-                xycoords=("axes fraction", "data"),
-                textcoords="offset points",
-                va="center",
-                fontsize=8,
-            )
+            won = f"{(ratio < 1).sum()} : {(ratio > 1).sum()}"
+            _note(axes, won, (1.0, row), (6, 0), xycoords=("axes fraction", "data"), va="center")
     axes.tick_params(labelleft=False)
-    axes.annotate(
-        f"{evaluation.unit}s better : worse",
-        (1.0, 1.0),
-        xytext=(6, 4),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=8,
-        color=style.FAINT,
-    )
+    head = f"{evaluation.unit}s better : worse"
+    _note(axes, head, (1.0, 1.0), (6, 4), xycoords="axes fraction", color=style.FAINT)
     _finish_ratios(axes, f"ratio of each {evaluation.unit}", evaluation.baseline)
 
 
@@ -190,16 +168,16 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
 def _say_what_is_left_out(axes: Axes, n_agents: int) -> None:
     """Write how many agents have no line, below the panel to the right; nothing if all have one."""
     if n_agents > 0:
-        axes.annotate(
-            f"the best {N_LINES} and the baseline; {n_agents} more above only",
-            *((1, 0), (0, -22)),
-            xycoords="axes fraction",
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            fontsize=8,
-            color=style.FAINT,
-        )
+        text = f"the best {N_LINES} and the baseline; {n_agents} more above only"
+        right = {"xycoords": "axes fraction", "ha": "right", "va": "top"}
+        _note(axes, text, (1, 0), (0, -22), color=style.FAINT, **right)
+
+
+def _note(
+    axes: Axes, text: str, at: tuple[float, float], shift: tuple[float, float], **how: Any
+) -> None:
+    """Write small words beside a place; the shift is in points."""
+    axes.annotate(text, at, shift, textcoords="offset points", fontsize=8, **how)
 
 
 def _finish_ratios(axes: Axes, title: str, baseline: str) -> None:

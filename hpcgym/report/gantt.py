@@ -62,7 +62,8 @@ def draw_gantt(schedules: Labelled, view: View) -> Figure:
         )
     ends = [_end_of_chart(one, view, most) for one in schedules.values()]
     scale = style.time_scale(view.first, min(ends))
-    heights = [_height_in(one) if len(schedules) < 3 else 2.2 for one in schedules.values()]
+    sizes = [one.workload.machine_processors for one in schedules.values()]
+    heights = [2.2 if len(sizes) > 2 else float(np.clip(0.35 * n, 1.6, 4.2)) for n in sizes]
     figure = style.blank_figure(11.0, sum(heights) + 0.9)
     style.write_title(figure, view.title(schedules))
     charts = figure.subplots(len(schedules), 1, squeeze=False, sharex=True, height_ratios=heights)
@@ -85,11 +86,6 @@ def _draw_nodes(schedules: Labelled, view: View) -> Figure:
         raise HpcgymError("a Gantt chart of nodes shows all jobs; days choose a part of it")
     (one,) = schedules.values()
     return schedule_figure(one, (view.first, view.last) if view.is_part else None)
-
-
-def _height_in(schedule: Schedule) -> float:
-    """Return the height of a chart, inches; small machines have thicker rows."""
-    return float(np.clip(0.35 * schedule.workload.machine_processors, 1.6, 4.2))
 
 
 def _jobs_between(schedule: Schedule, first: int, last: int) -> IntArray:

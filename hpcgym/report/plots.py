@@ -77,7 +77,7 @@ def plot_schedules(
     if not 1 <= len(labelled) <= MOST_SCHEDULES:
         raise HpcgymError(f"a picture shows 1 to {MOST_SCHEDULES} schedules, got {len(labelled)}")
     for label, one in labelled.items():
-        _refuse_unfinished(label, one)
+        one.refuse_unfinished(f"a picture of {label}")
     figure = KINDS[kind](labelled, View.of(labelled, days, jobs))
     if path is not None:
         save(figure, path, force=force, dpi=dpi)
@@ -90,13 +90,3 @@ def check_kind(kind: str, jobs: int | None) -> None:
         raise HpcgymError(unknown_name("kind of picture", kind, KINDS))
     if jobs is not None and kind != "gantt":
         raise HpcgymError(f"a number of jobs limits Gantt charts; {kind!r} shows all jobs")
-
-
-def _refuse_unfinished(label: str, schedule: Schedule) -> None:
-    """Raise HpcgymError where a job has not started."""
-    if not schedule.complete:
-        waiting = int((schedule.start_time < 0).sum())
-        raise HpcgymError(
-            f"{label}: a picture needs a finished schedule; {waiting} of {len(schedule)} jobs have "
-            "not started"
-        )

@@ -289,10 +289,7 @@ def _generated_week_maker(weeks: Sequence[Workload], largest_request: int) -> Ma
             f"processors or more; {weeks[0].name} has {processors}"
         )
     sample = lublin_workload(
-        SAMPLE_JOBS,
-        np.random.default_rng(0),
-        machine_processors=processors,
-        job_types=False,
+        SAMPLE_JOBS, np.random.default_rng(0), machine_processors=processors, job_types=False
     )
     area = int(np.minimum(sample.run_time, largest_request) @ sample.processors) / SAMPLE_JOBS
     works = [int(np.minimum(w.run_time, w.requested_time) @ w.processors) for w in weeks]

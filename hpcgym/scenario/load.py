@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from hpcgym import plugins
 from hpcgym.errors import MachineError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
-from hpcgym.registry import find_entry, shelf_entries
+from hpcgym.registry import find_entry, read_toml, shelf_entries
 from hpcgym.scenario.spec import (
     EPISODE_KINDS,
     EpisodeSpec,
@@ -55,14 +55,9 @@ def load_scenario(scenario: str | Path | Scenario) -> Scenario:
     path = Path(scenario) if is_path else _of_name(str(scenario))
     if isinstance(path, Scenario):
         return path
+    document = read_toml(path, ScenarioError)
     try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScenarioError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise ScenarioError(f"{path}: not a text file in UTF-8: {error}") from None
-    try:
-        return parse_scenario(text, name=path.stem, folder=path.parent)
+        return _scenario_of(document, path.stem, path.parent)
     except ScenarioError as error:
         raise ScenarioError(f"{path}: {error}") from None
 
@@ -115,6 +110,11 @@ Allowed: kind, rule, offset_s, weeks, warm_history
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also of 5,000 digits
         raise ScenarioError(f"not valid TOML: {error}") from None
+    return _scenario_of(document, name, folder or Path())
+
+
+def _scenario_of(document: dict[str, Any], name: str, folder: Path) -> Scenario:
+    """Check a parsed scenario, table by table."""
     allowed = ("description", *TABLES)
     for key in document:
         if key not in allowed:
@@ -132,12 +132,12 @@ Allowed: kind, rule, offset_s, weeks, warm_history
             raise ScenarioError(f"{key} must be a table, got {document[key]!r}")
     trace = _read_table(TraceSpec, "trace", document["trace"])
     if trace.file is not None:
-        trace = replace(trace, file=str(((folder or Path()) / trace.file).absolute()))
+        trace = replace(trace, file=str((folder / trace.file).absolute()))
     return Scenario(
         name=name,
         description=document["description"],
         trace=trace,
-        machine=_read_machine(document["machine"], trace.max_request_s, folder or Path()),
+        machine=_read_machine(document["machine"], trace.max_request_s, folder),
         episode=_read_episode(document["episode"]),
         scheduler=_read_table(SchedulerSpec, "scheduler", document.get("scheduler", {})),
     )

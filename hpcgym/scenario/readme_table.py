@@ -5,20 +5,8 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from hpcgym.scenario import spec
 from hpcgym.scenario.load import load_scenario, scenario_names
-from hpcgym.scenario.spec import (
-    EPISODE_KINDS,
-    EpisodeSpec,
-    MachineSpec,
-    RandomWindowEpisodes,
-    ResampledEpisodes,
-    Scenario,
-    SchedulerSpec,
-    TraceSpec,
-    WeekEpisodes,
-    WholeEpisode,
-    WindowEpisodes,
-)
 
 
 def scenarios_readme() -> str:
@@ -70,12 +58,12 @@ def scenarios_readme() -> str:
 
 def _tables() -> dict[str, Any]:
     """Return every table a file may hold, by the heading of its row."""
-    kinds = {f'`[episode]`, kind = "{kind}"': cls for kind, cls in EPISODE_KINDS.items()}
+    kinds = {f'`[episode]`, kind = "{kind}"': cls for kind, cls in spec.EPISODE_KINDS.items()}
     return {
-        "`[trace]`": TraceSpec,
-        "`[machine]`": MachineSpec,
+        "`[trace]`": spec.TraceSpec,
+        "`[machine]`": spec.MachineSpec,
         **kinds,
-        "`[scheduler]`": SchedulerSpec,
+        "`[scheduler]`": spec.SchedulerSpec,
     }
 
 
@@ -88,52 +76,52 @@ def _key(one: Field[Any]) -> str:
     return f"`{one.name}` ({text})"
 
 
-def describe_episodes(episode: EpisodeSpec) -> str:
+def describe_episodes(episode: spec.EpisodeSpec) -> str:
     """Return a few words on how a log is cut into episodes.
 
     Example:
-        >>> describe_episodes(WeekEpisodes(rule="rr9212", weeks="1-45"))
+        >>> describe_episodes(spec.WeekEpisodes(rule="rr9212", weeks="1-45"))
         'weeks 1-45, rule rr9212'
     """
     match episode:
-        case WholeEpisode():
+        case spec.WholeEpisode():
             return "the whole log"
-        case WeekEpisodes():
+        case spec.WeekEpisodes():
             text = "every week" if episode.weeks is None else f"weeks {episode.weeks}"
             if episode.rule != "whole":
                 text += f", rule {episode.rule}"
             return text + (f", from {episode.offset_s} s on" if episode.offset_s else "")
-        case WindowEpisodes():
+        case spec.WindowEpisodes():
             return f"windows of {episode.n_jobs} jobs"
-        case RandomWindowEpisodes():
+        case spec.RandomWindowEpisodes():
             return f"{episode.episodes} random windows of {episode.n_jobs} jobs"
-        case ResampledEpisodes():
+        case spec.ResampledEpisodes():
             part = "" if episode.part == "whole" else "weeks of "
             return f"{episode.episodes} {part}resampled logs ({episode.mode})"
 
 
-def describe_scheduler(scenario: Scenario) -> str:
+def describe_scheduler(scenario: spec.Scenario) -> str:
     """Return a few words on the scheduler of a scenario.
 
     Example:
         >>> describe_scheduler(load_scenario("tiny"))
         'SAF, EASY'
     """
-    spec = scenario.scheduler
+    chosen = scenario.scheduler
     words = {"easy": "EASY", "none": "no backfilling"}
-    parts = [spec.policy, words.get(spec.backfill, spec.backfill)]
-    if spec.backfill_order is not None:
-        parts[-1] += f" in {spec.backfill_order} order"
-    if spec.threshold_s is not None:
-        parts.append(f"threshold {spec.threshold_s:,} s")
-    if not spec.kill_at_limit:
+    parts = [chosen.policy, words.get(chosen.backfill, chosen.backfill)]
+    if chosen.backfill_order is not None:
+        parts[-1] += f" in {chosen.backfill_order} order"
+    if chosen.threshold_s is not None:
+        parts.append(f"threshold {chosen.threshold_s:,} s")
+    if not chosen.kill_at_limit:
         parts.append("no kill at the limit")
-    if spec.estimates != "requested":
-        parts.append(f"{spec.estimates} estimates")
-    if spec.correction != "none":
-        parts.append(f"correction {spec.correction}")
-    if spec.placement != "lowest":
-        parts.append(f"{spec.placement} placement")
-    if spec.event_semantics != "batch":
-        parts.append(f"{spec.event_semantics} semantics")
+    if chosen.estimates != "requested":
+        parts.append(f"{chosen.estimates} estimates")
+    if chosen.correction != "none":
+        parts.append(f"correction {chosen.correction}")
+    if chosen.placement != "lowest":
+        parts.append(f"{chosen.placement} placement")
+    if chosen.event_semantics != "batch":
+        parts.append(f"{chosen.event_semantics} semantics")
     return ", ".join(parts)

@@ -96,7 +96,7 @@ def cleaned_log(
     Source: Specification, section 1, "Reading SWF".
 
     Example:
-        >>> cleaned_log(TraceSpec(name="tiny", missing_request="drop"), None)[0]
+        >>> cleaned_log(spec.TraceSpec(name="tiny", missing_request="drop"), None)[0]
         Workload('tiny', 8 jobs, 4 processors)
     """
     return _cleaned(*_located(trace), trace, Size(processors, nodes, placement))
@@ -236,11 +236,7 @@ def _cleaned(path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, size: Si
 
 @lru_cache(maxsize=4)
 def _sliced(
-    path: Path,
-    stamp: tuple[int, int],
-    trace: spec.TraceSpec,
-    size: Size,
-    episode: spec.EpisodeSpec,
+    path: Path, stamp: tuple[int, int], trace: spec.TraceSpec, size: Size, episode: spec.EpisodeSpec
 ) -> Slices:
     """Cut a cleaned log."""
     return slice_workload(_cleaned(path, stamp, trace, size)[0], episode)

@@ -8,6 +8,7 @@ range, and for keys that contradict each other.
 from __future__ import annotations
 
 import types
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
@@ -42,30 +43,29 @@ def _check_type(table: str, key: str, value: object, hint: Any) -> None:
 
 
 class _Table:
-    """One table of a scenario file; `TABLE` is its name there."""
+    """One table of a scenario file; `TABLE` is its name there, `LEAST` the least of its numbers."""
 
     TABLE: ClassVar[str]
+    LEAST: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
-        """Refuse values of another type, unknown names, and whatever `check` refuses."""
+        """Refuse values of another type or out of range, and whatever `check` refuses."""
         hints = get_type_hints(type(self))
         for key in (one.name for one in fields(self)):  # type: ignore[arg-type]
             _check_type(self.TABLE, key, getattr(self, key), hints[key])
+        for key, lowest in self.LEAST.items():
+            value = getattr(self, key)
+            if value is not None and value > LARGEST_WHOLE:
+                raise self.contradiction(f"{key} is {value}; allowed: up to {LARGEST_WHOLE}")
+            if value is not None and value < lowest:
+                raise self.contradiction(f"{key} is {value}; at least {lowest} is needed")
         self.check()
 
     def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
-
-    def at_least(self, key: str, lowest: int) -> None:
-        """Refuse a number below `lowest`, or too large for any; None passes."""
-        value = getattr(self, key)
-        if value is not None and value > LARGEST_WHOLE:
-            raise ScenarioError(f"[{self.TABLE}] {key} is {value}; allowed: up to {LARGEST_WHOLE}")
-        if value is not None and value < lowest:
-            raise ScenarioError(f"[{self.TABLE}] {key} is {value}; at least {lowest} is needed")
+        """Refuse values that contradict each other."""
 
     def contradiction(self, text: str) -> ScenarioError:
-        """Return the error of keys in this table that contradict each other."""
+        """Return the error of keys in this table that contradict each other, or are refused."""
         return ScenarioError(f"[{self.TABLE}] {text}")
 
 
@@ -95,6 +95,7 @@ class TraceSpec(_Table):
     """
 
     TABLE: ClassVar[str] = "trace"
+    LEAST: ClassVar = {"tsafrir_seed": 0, "max_request_s": 1, "minimum_run_time_s": 0}
 
     missing_request: MissingRequest
     name: str | None = None
@@ -107,7 +108,7 @@ class TraceSpec(_Table):
     requested_memory: bool = False
 
     def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
+        """Refuse values that contradict each other."""
         if (self.name is None) == (self.file is None):
             came = "neither" if self.name is None else "both"
             raise self.contradiction(f"needs either name or file, got {came}")
@@ -121,9 +122,6 @@ class TraceSpec(_Table):
                 f'tsafrir_seed contradicts missing_request = "{self.missing_request}"; '
                 'it belongs to "tsafrir"'
             )
-        self.at_least("tsafrir_seed", 0)
-        self.at_least("max_request_s", 1)
-        self.at_least("minimum_run_time_s", 0)
 
     @property
     def log(self) -> str:
@@ -145,15 +143,14 @@ class MachineSpec(_Table):
     """
 
     TABLE: ClassVar[str] = "machine"
+    LEAST: ClassVar = {"processors": 1, "largest_request_s": 1}
 
     processors: int
     largest_request_s: int
     nodes: Machine | None = None
 
     def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
-        self.at_least("processors", 1)
-        self.at_least("largest_request_s", 1)
+        """Refuse values that contradict each other."""
         if self.nodes is not None and self.nodes.cpus != self.processors:
             raise self.contradiction(
                 f"processors is {self.processors}, yet the nodes have {self.nodes.cpus} cpus"
@@ -184,16 +181,13 @@ class WeekEpisodes(_Table):
     """
 
     TABLE: ClassVar[str] = "episode"
+    LEAST: ClassVar = {"offset_s": 0}
 
     kind: Literal["week"] = "week"
     rule: Literal["whole", "rr9212"] = "whole"
     offset_s: int = 0
     weeks: str | None = None
     warm_history: bool = True
-
-    def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
-        self.at_least("offset_s", 0)
 
 
 @dataclass(frozen=True)
@@ -209,14 +203,11 @@ class WindowEpisodes(_Table):
     """
 
     TABLE: ClassVar[str] = "episode"
+    LEAST: ClassVar = {"n_jobs": 1}
 
     n_jobs: int
     kind: Literal["window"] = "window"
     warm_history: bool = True
-
-    def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
-        self.at_least("n_jobs", 1)
 
 
 @dataclass(frozen=True)
@@ -232,18 +223,13 @@ class RandomWindowEpisodes(_Table):
     """
 
     TABLE: ClassVar[str] = "episode"
+    LEAST: ClassVar = {"n_jobs": 1, "episodes": 1, "seed": 0}
 
     n_jobs: int
     episodes: int
     seed: int
     kind: Literal["random_window"] = "random_window"
     warm_history: bool = True
-
-    def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
-        self.at_least("n_jobs", 1)
-        self.at_least("episodes", 1)
-        self.at_least("seed", 0)
 
 
 @dataclass(frozen=True)
@@ -260,17 +246,13 @@ class ResampledEpisodes(_Table):
     """
 
     TABLE: ClassVar[str] = "episode"
+    LEAST: ClassVar = {"episodes": 1, "seed": 0}
 
     episodes: int
     seed: int
     kind: Literal["resampled"] = "resampled"
     mode: Literal["permute", "draw"] = "permute"
     part: Literal["whole", "week"] = "whole"
-
-    def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
-        self.at_least("episodes", 1)
-        self.at_least("seed", 0)
 
 
 EpisodeSpec: TypeAlias = (
@@ -314,6 +296,7 @@ class SchedulerSpec(_Table):
     """
 
     TABLE: ClassVar[str] = "scheduler"
+    LEAST: ClassVar = {"threshold_s": 0}
 
     policy: str = "SAF"
     backfill: str = "easy"
@@ -326,7 +309,7 @@ class SchedulerSpec(_Table):
     placement: str = "lowest"
 
     def check(self) -> None:
-        """Refuse values that are out of range or contradict each other."""
+        """Refuse values that contradict each other."""
         for key in ("policy", "backfill_order"):
             value = getattr(self, key)
             if value is not None:
@@ -334,7 +317,6 @@ class SchedulerSpec(_Table):
                     as_policy(value)
                 except PolicyError as error:
                     raise ScenarioError(f"[scheduler] {key}: {error}") from None
-        self.at_least("threshold_s", 0)
         if self.event_semantics == "pyss" and not self.kill_at_limit:
             raise self.contradiction(
                 'kill_at_limit = false contradicts event_semantics = "pyss", '

@@ -11,7 +11,6 @@ import json
 import os
 import re
 import tempfile
-import tomllib
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
@@ -139,10 +138,10 @@ def catalogue() -> dict[str, TraceEntry]:
     for folder in registry.shelf_folders("traces"):
         path = folder / "catalogue.toml"
         if path.is_file():
-            for name, table in _toml(path).items():
+            for name, table in registry.read_toml(path, TraceError).items():
                 entries[name] = _entry(path, name, table)
     for name, path in registry.shelf_entries("traces").items():
-        entries[name] = _entry(path, name, _toml(path), folder=path.parent)
+        entries[name] = _entry(path, name, registry.read_toml(path, TraceError), folder=path.parent)
     return entries
 
 
@@ -468,14 +467,6 @@ def _fetch(url: str, target: Path) -> Path:
     except (OSError, ValueError) as error:
         raise TraceError(f"{url}: cannot be fetched: {error}") from None
     return target
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; an error names the file."""
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise TraceError(f"{path}: not TOML: {error}") from None
 
 
 def _entry(path: Path, name: str, table: dict[str, Any], folder: Path | None = None) -> TraceEntry:

@@ -134,12 +134,7 @@ def lublin_workload(
         first = np.argsort(submit, kind="stable")[:n_jobs]
         submit, processors, run = submit[first], processors[first], run[first]
     return Workload.from_arrays(
-        submit,
-        run,
-        run,
-        processors,
-        machine_processors=machine_processors,
-        name=name,
+        submit, run, run, processors, machine_processors=machine_processors, name=name
     )
 
 
@@ -220,10 +215,7 @@ def half_hour_weights(constants: LublinConstants = COMBINED) -> FloatArray:
 
 
 def _process(
-    n_jobs: int,
-    generator: np.random.Generator,
-    constants: LublinConstants,
-    machine_processors: int,
+    n_jobs: int, generator: np.random.Generator, constants: LublinConstants, machine_processors: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Draw submit times, sizes and run times of one process."""
     submit = draw_arrivals(n_jobs, generator, constants)

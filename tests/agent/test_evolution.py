@@ -108,18 +108,15 @@ def test_malformed_searches_are_refused(strategy, mean, step_size, candidates, m
         strategy(mean, step_size, np.random.default_rng(0), candidates=candidates)
 
 
-@pytest.mark.parametrize(
-    ("strategy", "not_asked"),
-    [(XNES, "must be asked for"), (CMAES, "must be 0 numbers, one for each candidate asked for")],
-)
-def test_what_does_not_fit_the_generation_is_refused(strategy, not_asked):
+@pytest.mark.parametrize("strategy", [XNES, CMAES])
+def test_what_does_not_fit_the_generation_is_refused(strategy):
     search = strategy([0.0, 0.0], 1.0, np.random.default_rng(0))
-    with pytest.raises(HpcgymError, match=not_asked):
+    with pytest.raises(HpcgymError, match="must be asked for"):
         search.tell(np.zeros(6))
     search.ask()
     for told in ([1.0, 2.0], [1.0, 2.0, 3.0, 4.0, 5.0, np.nan]):
         with pytest.raises(HpcgymError, match=r"must be 6 numbers, .*none NaN"):
             search.tell(told)
     search.tell(np.arange(6))
-    with pytest.raises(HpcgymError, match=not_asked):
+    with pytest.raises(HpcgymError, match="must be asked for"):
         search.tell(np.arange(6))

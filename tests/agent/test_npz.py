@@ -161,7 +161,7 @@ def test_arrays_that_have_changed_places_are_found_by_the_digest_alone(tmp_path:
         NpzFile(path)
 
 
-def test_a_file_of_an_earlier_version_has_no_digest_and_is_read(tmp_path: Path) -> None:
+def test_a_file_that_numpy_wrote_has_no_digest_and_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, a=np.arange(3))
     assert NpzFile(path).array("a").tolist() == [0, 1, 2]

@@ -43,6 +43,18 @@ RESULT = Result(
     p99_bsld=8.0,
     max_wait_time=40,
     utilisation=0.75,
+    contest="guarded",
+    p999_wait_time=40,
+    p999_wait_ratio=1.5,
+    p999_wait_ratio_low=1.2,
+    p999_wait_ratio_high=1.8,
+    max_wait_ratio=0.5,
+    max_wait_ratio_low=None,
+    max_wait_ratio_high=None,
+    share_beyond_threshold=0.0,
+    share_beyond_ratio=None,
+    share_beyond_ratio_low=None,
+    share_beyond_ratio_high=None,
 )
 
 
@@ -255,13 +267,6 @@ def test_every_row_of_the_table_is_of_a_card_on_the_shelf() -> None:
     assert set(read_results(cards["SAF"].path.parent)) == set(cards)
 
 
-def test_card_that_holds_results_is_refused_and_says_where_they_go(mine: Path) -> None:
-    with mine.open("a", encoding="utf-8") as file:
-        file.write('\n[[results]]\nscenario = "tiny"\n')
-    with pytest.raises(CardError, match=r"mine\.toml: results belong in results\.csv beside"):
-        read_card(mine)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -325,21 +330,7 @@ def test_score_on_a_card_orders_jobs_as_the_agents_policy_does(name: str) -> Non
     assert np.array_equal(by_formula.start_time, by_policy.start_time)
 
 
-def test_a_table_of_results_of_an_earlier_version_is_read(mine: Path) -> None:
-    """It lacks the contest and the long waits."""
-    write_results(mine.parent, {"Mine": RESULT})
-    table = mine.parent / FILE
-    rows = [line.split(",") for line in table.read_text(encoding="utf-8").splitlines()]
-    later = [name for name in COLUMNS if getattr(RESULT, name, "agent") is None]
-    kept = [place for place, name in enumerate(COLUMNS) if name not in later]
-    assert 0 < len(later) < len(COLUMNS)
-    text = "".join(",".join(row[place] for place in kept) + "\n" for row in rows)
-    table.write_text(text, encoding="utf-8")
-    assert read_results(mine.parent)["Mine"] == (RESULT,)
-    assert RESULT.wait_ratio_text("p999_wait_ratio") == ""
-
-
 def test_a_ratio_of_waits_that_does_not_exist_is_a_dash() -> None:
-    measured = replace(RESULT, p999_wait_time=9, p999_wait_ratio=1.5, max_wait_ratio=0.5)
-    assert measured.wait_ratio_text("p999_wait_ratio") == "1.500"
-    assert measured.wait_ratio_text("share_beyond_ratio") == "-"
+    assert RESULT.wait_ratio_text("p999_wait_ratio") == "1.500 [1.200, 1.800]"
+    assert RESULT.wait_ratio_text("max_wait_ratio") == "0.500"
+    assert RESULT.wait_ratio_text("share_beyond_ratio") == "-"

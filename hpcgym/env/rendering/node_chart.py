@@ -47,15 +47,11 @@ _PARTITIONS: tuple[Color, ...] = (
 def draw_rows(pen: Pen, chart: Chart, rows: Rows) -> None:
     """Draw lines between rows that are high enough to be told apart."""
     left, _, width, _ = chart.box
-    heights = [chart.y((low, low + cpus)) for low, cpus in _spans(rows)]
+    spans = zip(rows.row_first_cpu.tolist(), rows.cpus.tolist(), strict=True)
+    heights = [chart.y((low, low + cpus)) for low, cpus in spans]
     if min(height for _, height in heights) >= THINNEST_LINED_ROW:
         for top, _ in heights:
             pen.line((left, top), (left + width, top), LINE)
-
-
-def _spans(rows: Rows) -> list[Interval]:
-    """Return where the cpus of each row begin, and how many it has."""
-    return list(zip(rows.row_first_cpu.tolist(), rows.cpus.tolist(), strict=True))
 
 
 def draw_node_axis(pen: Pen, nodes: NodesFrame, chart: Chart, rows: Rows) -> int:

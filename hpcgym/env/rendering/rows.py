@@ -12,13 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcgym.allocation import Interval
-from hpcgym.env.rendering.frame import (
-    Frame,
-    HeldNodes,
-    IntArray,
-    Placement,
-    StartedJobs,
-)
+from hpcgym.env.rendering.frame import Frame, HeldNodes, IntArray, Placement, StartedJobs
 from hpcgym.machine import Machine
 
 MOST_ROWS = 200
