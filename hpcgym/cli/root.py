@@ -10,28 +10,30 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
-
-from hpcgym.cli import (
-    cross_validate,
-    evaluate,
-    plot,
-    record,
-    shelves,
-    simulate,
-    traces,
-    train,
-    tune,
-    warm,
-)
 from hpcgym.cli.interruption import ended_by_ctrl_c, raised_again
-from hpcgym.cli.options import STDIN
-from hpcgym.cli.show import echo
-from hpcgym.errors import HpcgymError
-from hpcgym.output import keeping_inputs
-from hpcgym.plugins import failure
-from hpcgym.progress import shown
+
+with ended_by_ctrl_c():  # these take most of the time until a command begins
+    import typer
+    from typer.core import TyperCommand, TyperGroup
+
+    from hpcgym.cli import (
+        cross_validate,
+        evaluate,
+        plot,
+        record,
+        shelves,
+        simulate,
+        traces,
+        train,
+        tune,
+        warm,
+    )
+    from hpcgym.cli.options import STDIN
+    from hpcgym.cli.show import echo
+    from hpcgym.errors import HpcgymError
+    from hpcgym.output import keeping_inputs
+    from hpcgym.plugins import failure
+    from hpcgym.progress import shown
 
 OUTPUTS = ("output", "folder")
 """Parameters of what commands write."""
