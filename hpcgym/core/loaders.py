@@ -34,10 +34,6 @@ class ByName(Mapping[str, T]):
         """Count the names."""
         return len(self._given)
 
-    def add(self, name: str, found: T | str) -> None:
-        """Add an object under a name, or replace it."""
-        self._given[name] = found
-
 
 POLICIES: dict[str, Callable[[], Any]] = {}
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""

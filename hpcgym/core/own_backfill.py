@@ -217,8 +217,10 @@ def register_backfill(mode: type[AMode]) -> type[AMode]:
         >>> as_mode("patient").NAME
         'patient'
     """
-    is_compiled = isinstance(mode, type) and issubclass(mode, Backfill) and has_kernels(mode)
-    if not is_compiled and not (isinstance(mode, type) and issubclass(mode, OwnBackfill)):
+    is_mode = isinstance(mode, type) and issubclass(mode, Backfill)
+    if not is_mode or not (
+        issubclass(mode, OwnBackfill) or hasattr(sys.modules[mode.__module__], "HEARS")
+    ):
         raise PolicyError(
             "register_backfill takes a subclass of OwnBackfill, or a subclass of Backfill whose "
             f"file has kernels and HEARS; got {mode!r}"
@@ -232,11 +234,6 @@ def register_backfill(mode: type[AMode]) -> type[AMode]:
         raise PolicyError(f"backfill {mode.NAME!r} is taken; names taken: {', '.join(taken)}")
     loaders.BACKFILLS[mode.NAME] = mode
     return mode
-
-
-def has_kernels(mode: type[Backfill]) -> bool:
-    """Tell whether the file of a mode has kernels, as a part of the scheduler has."""
-    return hasattr(sys.modules[mode.__module__], "HEARS")
 
 
 def refuse_own(mode: Mode, where: str, instead: str) -> None:

@@ -9,7 +9,7 @@ Source: Specification, section 1, "One instant" and "EASY pass".
 
 from hpcgym.core.constants import DECIDE_INTERVAL, NEVER, SEMANTICS_PYSS
 from hpcgym.core.jit import kernel
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 
 @kernel(inlined=True)
@@ -54,6 +54,18 @@ def next_instant(jobs: Jobs, sim: Sim) -> int:
 
 
 @kernel(inlined=True)
+def put_in_turn(time: Int, listed: Int, place: int, instant: int, job: int) -> int:
+    """Put a job into a list that ends at `place`, the soonest instant last; return its place."""
+    while place > 0 and time[place - 1] < instant:
+        time[place] = time[place - 1]
+        listed[place] = listed[place - 1]
+        place -= 1
+    time[place] = instant
+    listed[place] = job
+    return place
+
+
+@kernel(inlined=True)
 def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
     """Enter a job that starts now into both lists; write `ending_*` and `release_*`."""
     now = sim.now
@@ -74,14 +86,8 @@ def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
 
     # Ties in estimated ends need no order: reservations count tied releases together.
     release = now + jobs.estimate[job]
-    place = sim.n_releases
-    sim.n_releases = place + 1
-    while place > 0 and sim.release_time[place - 1] < release:
-        sim.release_time[place] = sim.release_time[place - 1]
-        sim.release_job[place] = sim.release_job[place - 1]
-        place -= 1
-    sim.release_time[place] = release
-    sim.release_job[place] = job
+    put_in_turn(sim.release_time, sim.release_job, sim.n_releases, release, job)
+    sim.n_releases += 1
 
 
 @kernel(inlined=True)

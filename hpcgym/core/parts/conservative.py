@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hpcgym.core.backfill import Backfill, is_count, shortest
-from hpcgym.core.constants import CHECK, CORRECT_NOT, MUST_PLAN, ON_START, ON_SUBMIT
+from hpcgym.core.constants import CHECK, CORRECT_NOT, MAKE_PASS, MUST_PLAN, ON_START, ON_SUBMIT
 from hpcgym.core.engine.calendar import next_release
 from hpcgym.core.engine.life import start_waiting
 from hpcgym.core.jit import kernel
@@ -260,17 +260,23 @@ def find_plan_violation(jobs: Jobs, sim: ConservativeSim) -> int:
     return 0
 
 
-def work(jobs: Jobs, sim: ConservativeSim, task: int, argument: int) -> int:
-    """Do a task for a simulation; `argument` is a job, or says of a pass what it goes by."""
+@kernel
+def keep_plans(jobs: Jobs, sim: ConservativeSim, task: int, argument: int) -> int:
+    """Do a task other than a pass, about reservations that are kept; `argument` may be a job."""
     if task == ON_SUBMIT:
         on_submit(sim, argument)
     elif task == ON_START:
         on_start(sim, argument)
     elif task == MUST_PLAN:
         return int(plans_are_due(sim))
-    elif task == CHECK:
-        return find_plan_violation(jobs, sim) if argument == 1 else 0
-    else:
-        shift_pass(jobs, sim, argument == 1)
-        return 1
+    elif argument == 1:
+        return find_plan_violation(jobs, sim)
     return 0
+
+
+def work(jobs: Jobs, sim: ConservativeSim, task: int, argument: int) -> int:
+    """Do a task for a simulation; `argument` is a job, or says of a pass what it goes by."""
+    if task != MAKE_PASS:
+        return keep_plans(jobs, sim, task, argument)
+    shift_pass(jobs, sim, argument == 1)
+    return 1

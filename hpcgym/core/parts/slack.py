@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
-from hpcgym.core.constants import CHECK, MUST_PLAN, ON_START, ON_SUBMIT
+from hpcgym.core.constants import MAKE_PASS, ON_SUBMIT
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
@@ -37,9 +37,7 @@ from hpcgym.core.parts.conservative import BROKEN as BROKEN
 from hpcgym.core.parts.conservative import HEARS as HEARS
 from hpcgym.core.parts.conservative import (
     ConservativeSim,
-    find_plan_violation,
-    on_start,
-    on_submit,
+    keep_plans,
     plan_starts,
     plans_are_due,
     start_planned,
@@ -204,15 +202,8 @@ def slack_pass(jobs: Jobs, sim: SlackSim, contested: bool) -> None:
 def work(jobs: Jobs, sim: SlackSim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` is a job, or says of a pass what it goes by."""
     if task == ON_SUBMIT:
-        on_submit(sim, argument)
         sim.promise[entry_of(sim, argument)] = UNPROMISED
-    elif task == ON_START:
-        on_start(sim, argument)
-    elif task == MUST_PLAN:
-        return int(plans_are_due(sim))
-    elif task == CHECK:
-        return find_plan_violation(jobs, sim) if argument == 1 else 0
-    else:
-        slack_pass(jobs, sim, argument == 1)
-        return 1
-    return 0
+    if task != MAKE_PASS:
+        return keep_plans(jobs, sim, task, argument)
+    slack_pass(jobs, sim, argument == 1)
+    return 1

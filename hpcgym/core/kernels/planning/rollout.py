@@ -10,6 +10,7 @@ Source: Streit 2002; specification, section 8, "dynP".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.engine.calendar import put_in_turn
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import clear_machine, set_rules
 from hpcgym.core.jit import kernel
@@ -67,13 +68,8 @@ def copy_running(jobs: Jobs, sim: Sim, plan: Sim) -> None:
         plan.release_time[place] = sim.release_time[place]
         plan.start_time[job] = sim.start_time[job]
         end = max(sim.start_time[job] + jobs.run_time[job], sim.now)
-        spot = place  # insertion sort: forecasts and estimates give nearly the same order
-        while spot > 0 and plan.ending_time[spot - 1] < end:
-            plan.ending_time[spot] = plan.ending_time[spot - 1]
-            plan.ending_job[spot] = plan.ending_job[spot - 1]
-            spot -= 1
-        plan.ending_time[spot] = end
-        plan.ending_job[spot] = job
+        # Insertion sort: forecasts and estimates give nearly the same order.
+        put_in_turn(plan.ending_time, plan.ending_job, place, end, job)
     # The threshold still looks at these jobs, and must know which of them have started.
     for job in range(sim.next_overdue, sim.next_job):
         plan.start_time[job] = sim.start_time[job]

@@ -9,6 +9,7 @@ Source: Tsafrir, Etsion and Feitelson 2007; specification, section 8, "EASY++".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.engine.calendar import put_in_turn
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.user_history import past_run_time
@@ -110,13 +111,7 @@ def correct_release(jobs: Jobs, sim: Sim, place: int) -> int:
         jobs.estimate[job] = estimate
     release = start + jobs.estimate[job]
     # The list is kept with the soonest end last, so a later end moves the job to the front.
-    while place > 0 and sim.release_time[place - 1] < release:
-        sim.release_time[place] = sim.release_time[place - 1]
-        sim.release_job[place] = sim.release_job[place - 1]
-        place -= 1
-    sim.release_time[place] = release
-    sim.release_job[place] = job
-    return place
+    return put_in_turn(sim.release_time, sim.release_job, place, release, job)
 
 
 @kernel
