@@ -25,6 +25,7 @@ from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.struct import layout_of
 from hpcgym.core.workload import Workload
 from reference import Completed, Job, Start
 
@@ -183,7 +184,7 @@ def simulator_of(
 def starts_again(simulator: Simulator) -> list[int]:
     """Return the starts of a simulation that is run anew where another has left what it likes."""
     for name, array in simulator.state.arrays.items():
-        if not getattr(Sim, name).zeros:
+        if not layout_of(Sim).axes[name].zeros:
             array.fill(77)
     simulator.reset()
     simulator.run()

@@ -266,7 +266,7 @@ def settings_but_policy(settings: SchedulerSettings) -> dict[str, Any]:
     Orders that are tried on the same episodes share them.
 
     Example:
-        >>> settings_but_policy(Episodes("tiny").settings)["backfill"]
+        >>> str(settings_but_policy(Episodes("tiny").settings)["backfill"])
         'easy'
     """
     return {key: value for key, value in vars(settings).items() if key != "policy"}
