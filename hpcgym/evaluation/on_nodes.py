@@ -83,9 +83,9 @@ def _table(means: pd.DataFrame, title: str) -> TextTable:
     columns = []
     for rank, name in enumerate(means, 1):
         partition = shortened(name.removeprefix(BY_PARTITION), _LONGEST_PARTITION)
-        title = _TITLES.get(name) or f"bsld in\n{partition}"
+        head = _TITLES.get(name) or f"bsld in\n{partition}"
         cells = fixed(means[name].tolist(), 3 if name in _TITLES else 2)
-        columns.append(Column(title, cells, rank=rank))
+        columns.append(Column(head, cells, rank=rank))
     return TextTable(
         [Column("agent", list(means.index), "name"), *columns],
         title=title,
