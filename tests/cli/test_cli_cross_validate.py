@@ -89,7 +89,7 @@ def test_interrupted_cross_validation_goes_on_with_resume(
     from typer.testing import CliRunner
 
     from hpcgym.cli import app
-    from hpcgym.evaluation import cross_validation
+    from hpcgym.evaluation import runner
 
     folder = tmp_path / "results"
     command = [*map(str, ("cross-validate", "weights", "-s", quick, *QUICK, "--output", folder))]
@@ -98,7 +98,7 @@ def test_interrupted_cross_validation_goes_on_with_resume(
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_validation, "run_tasks", stop)
+        patch.setattr(runner, "run_tasks", stop)
         result = CliRunner().invoke(app, command)
     assert result.exit_code == 130
     assert "add --resume to go on from there" in result.stderr
