@@ -66,11 +66,6 @@ def place_of(name: str) -> int:
     return PARTS.index(name)
 
 
-def part(place: int) -> ModuleType:
-    """Load a part by its place."""
-    return module(PARTS[place])
-
-
 def module(name: str) -> ModuleType:
     """Load a part by its name."""
     return import_module(name)

@@ -267,11 +267,8 @@ def layout_of(fields: type[Any]) -> Layout:
 def add_aliases(fields: type[Any], kind: type[Any]) -> bool:
     """Let kernels know the names that a late addition gives to columns; False if it adds more."""
     layout = layout_of(fields)
-    new = {
-        name: hint
-        for name, hint in _added_hints(kind).items()
-        if name not in layout.columns and name not in layout.arrays
-    }
+    known = layout.columns | layout.arrays
+    new = {name: hint for name, hint in _added_hints(kind).items() if name not in known}
     if any(getattr(get_args(hint)[1], "place", None) is None for hint in new.values()):
         return False
     _declare(layout, fields, new, kind)

@@ -48,17 +48,19 @@ def _typed(
 _by_address: Any = intrinsic(_typed)
 
 
-def _caller_of(field: str, module_of: Callable[[int], Any]) -> Any:
+def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
     """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
 
-    Python sets the field to a number, by which `module_of` finds the module. The call takes the
+    Python sets the field to a number, by which `name_of` names the module. The call takes the
     address, `jobs`, `sim`, a task and a further number, and returns a number.
     """
 
     def call(number: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
-        return module_of(number).work(jobs, sim, task, argument)  # nothing has an address
+        return loaders.module(name_of(number)).work(
+            jobs, sim, task, argument
+        )  # nothing has an address
 
-    ADDRESS_OF[field] = lambda number: address_of(module_of(number).work)
+    ADDRESS_OF[field] = lambda number: address_of(loaders.module(name_of(number)).work)
     return _by_address if IS_COMPILED else call
 
 
@@ -68,8 +70,8 @@ def has_nodes(jobs: Jobs) -> bool:
     return jobs.nodes_pass != 0
 
 
-ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.module(loaders.NODES))
+ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.NODES)
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.part(number - BACKFILL_PART))
+ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""

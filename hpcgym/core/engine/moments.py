@@ -2,8 +2,8 @@
 
 A part is a noun of the scheduler in one file of `hpcgym/core/parts`. The engine calls it at moments
 and knows nothing else of it. What every simulation may need is written out here and compiled in.
-The part of a backfilling mode is called by its address, only at the moments that it `HEARS`. So it
-is compiled when a simulation first needs it, and no other simulation pays for it.
+A backfilling mode is called by its address, only at the moments that it `HEARS`; it is compiled
+when a simulation first needs it.
 
 The order within a moment matters, and each function says why.
 """

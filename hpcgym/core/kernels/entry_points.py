@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.constants import BASE_ORDER
-from hpcgym.core.engine import clock, life, reset
+from hpcgym.core.engine import by_address, clock, life, reset
 from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env import actions, metrics, observation, reward
 from hpcgym.core.kernels.env import step as env_step
@@ -59,6 +59,13 @@ def list_waiting(sim: int, listed: Int) -> int:
 def start_waiting(jobs: int, sim: int, job: int, backfilled: bool) -> None:
     """Start a waiting job that fits: `life.start_waiting`."""
     life.start_waiting(open_jobs(jobs), open_sim(sim), job, backfilled)
+
+
+@kernel
+def ask_nodes(jobs: int, sim: int, task: int, job: int) -> int:
+    """Have the kernels of nodes do a task: `by_address.ask_nodes`."""
+    opened = open_jobs(jobs)
+    return by_address.ask_nodes(opened.nodes_pass, opened, open_sim(sim), task, job)
 
 
 @kernel

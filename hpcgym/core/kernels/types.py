@@ -426,7 +426,7 @@ def additions_of(place: int) -> list[type[Sim]]:
     """Return what a part adds to `Sim` itself, by its place in `loaders.PARTS`; < 0 = none."""
     if place < 0:
         return []
-    module = loaders.part(place)
+    module = loaders.module(loaders.PARTS[place])
     kinds = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, Sim)]
     return [one for one in kinds if one.__module__ == module.__name__]
 

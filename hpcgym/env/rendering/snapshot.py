@@ -6,7 +6,6 @@ import numpy as np
 
 from hpcgym.core import constants as s
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.nodes.work import work
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
 from hpcgym.core.struct import Struct
@@ -124,7 +123,7 @@ def _heads(
     """Return the head of each component; the waiting jobs are given in queue order."""
     workload, jobs = episode.workload, episode.jobs
     assert workload.partition is not None
-    work(jobs.address, sim.address, s.NODES_SHOW, 0)
+    entry_points.ask_nodes(jobs.address, sim.address, s.NODES_SHOW, 0)
     component = episode.table.limit[:, s.LIMIT_COMPONENT]
     heads: dict[int, frame.Head] = {}
     for job, partition in zip(waiting.tolist(), workload.partition[waiting].tolist(), strict=True):
@@ -132,7 +131,8 @@ def _heads(
         shadow_time = int(state.component_shadow[env, own])
         if shadow_time < 0 or own in heads:
             continue
-        if not work(jobs.address, sim.address, s.NODES_SHOW_JOB, job) & s.NODES_FITS:
+        shown = entry_points.ask_nodes(jobs.address, sim.address, s.NODES_SHOW_JOB, job)
+        if not shown & s.NODES_FITS:
             heads[own] = frame.Head(job, int(workload.job_id[job]), partition, shadow_time)
     return tuple(heads.values())
 
