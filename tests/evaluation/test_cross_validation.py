@@ -19,7 +19,7 @@ from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.weights import ConstantAction, weights_agent
 from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
-from hpcgym.evaluation import cross_validation, cv_plan, evaluate
+from hpcgym.evaluation import cv_plan, evaluate, runner
 from hpcgym.evaluation.cross_validation import cross_validate, load_agent_or_trainer
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.folds import time_blocks
@@ -281,7 +281,7 @@ def test_interrupted_cross_validation_trains_and_runs_nothing_twice(
     handed.clear()
     cache = tmp_path / "cache.jsonl"
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_validation, "run_tasks", interrupted)
+        patch.setattr(runner, "run_tasks", interrupted)
         cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
     assert len(handed) == 8
     handed.clear()

@@ -366,7 +366,7 @@ def test_a_changed_log_differs(tmp_path, monkeypatch):
         ('["x"]\ndescripton = "a"\n', "unknown key 'descripton'; did you mean 'description'"),
         ('["x"]\njobs = 1\n', "x: the key description is missing"),
         ("x = 1\n", "'x' must be a table"),
-        ("x = \n", "not TOML"),
+        ("x = \n", "not valid TOML"),
     ],
 )
 def test_malformed_catalogue_is_refused_by_file_and_key(tmp_path, monkeypatch, text, reason):
