@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> str:
     shared = {
         "seeds": options.seeds,
         "replicas": options.replicas,
-        "resume": folder / "journal.jsonl",
+        "resume": folder / "kept.sqlite",
     }
     names = options.option or (*SETTINGS, *AUGMENTATIONS)
     found = [ablate(config, options.scenario, names, **shared)]

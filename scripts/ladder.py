@@ -53,7 +53,7 @@ def main() -> int:
 
 def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> None:
     """Run the rungs, print tables, and write summary.csv and front.png."""
-    kept = folder / "kept.jsonl"
+    kept = folder / "kept.sqlite"
     found = ladder.rungs([*logs, *beside], replicas, kept)
     every = [ladder.with_thresholds(one, kept) for one in found.evaluations]
     means = aggregate_logs(every[: len(logs)])

@@ -15,7 +15,7 @@ from papers.locality import figures, page, run
 
 def work(output: Output, options: argparse.Namespace) -> str:
     """Run all experiments, and write all."""
-    rerun = run.rerun(output.journal(), processes=options.processes)
+    rerun = run.rerun(output.store(), processes=options.processes)
     output.write_tables(runs=rerun.runs, candidates=rerun.candidates)
     drawn = figures.draw(rerun, output.folder)
     output.written += drawn

@@ -15,13 +15,13 @@ from papers.rr9212 import figures, page, run, search
 
 def work(output: Output, options: argparse.Namespace) -> str:
     """Run the pure policies, then search weights, and write all."""
-    tables = run.tables(output.journal("unfinished-tables"))
+    tables = run.tables(output.store("unfinished-tables"))
     output.write_tables(weekly=tables.weekly, facts=tables.facts)
     output.written += figures.draw_tables(tables, output.folder)
     print(f"tables: {tables.seconds:.0f} s, earlier runs included; see {output.folder}", flush=True)
 
-    journal = output.journal("unfinished-weights")
-    found = search.search(journal, threads=options.threads)
+    store = output.store("unfinished-weights")
+    found = search.search(store, threads=options.threads)
     best = search.best_of(found)
     output.write_tables(xnes=found.xnes, grid=found.grid, months=found.months, best=best)
     output.written += figures.draw_search(tables, found, output.folder)

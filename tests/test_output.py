@@ -243,14 +243,14 @@ def test_an_unfinished_folder_stays_until_it_is_empty_or_renamed(tmp_path: Path)
 def test_a_place_that_is_locked_is_refused_until_it_is_free_and_nothing_is_left(
     tmp_path: Path,
 ) -> None:
-    place = tmp_path / "unfinished.jsonl"
+    place = tmp_path / "unfinished.sqlite"
     with locked(place):
         with (
             pytest.raises(OutputError, match="another process writes here at the moment"),
             locked(place),
         ):
             pass
-        with locked(tmp_path / "other.jsonl"):
+        with locked(tmp_path / "other.sqlite"):
             pass
     with locked(place):
         pass

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from hpcgym.evaluation.results import Evaluation
     from hpcgym.scenario.episodes import Episodes
 
-UNFINISHED = "unfinished.jsonl"
-"""Run cache in the output folder until all is done; see `hpcgym.evaluation.run_cache`."""
+UNFINISHED = "unfinished.sqlite"
+"""Store in the output folder until all is done; see `hpcgym.evaluation.store`."""
 
 Jitter: TypeAlias = Annotated[
     int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
@@ -122,7 +122,7 @@ def results_folder(
 ) -> Iterator[Path | None]:
     """Create the output folder, if one is named; after Ctrl-C, say what is kept in it.
 
-    The run cache in the folder is removed when the block ends without an error. With `force` it is
+    The store in the folder is removed when the block ends without an error. With `force` it is
     there from the start, so that a run that is killed early can be resumed among older results.
 
     Args:
@@ -130,13 +130,14 @@ def results_folder(
         files: Names of the files that a finished run has written.
         resume: Whether to go on with an interrupted run.
         force: Whether to replace files, and to begin anew without `resume`.
-        unfinished: Name of the run cache.
-        part: What the run cache keeps, in the singular.
+        unfinished: Name of the store.
+        part: What the store keeps, in the singular.
 
     Raises:
-        HpcgymError: One of the files, or the run cache of an interrupted run, is there already; or
+        HpcgymError: One of the files, or the store of an interrupted run, is there already; or
             there is nothing to resume from; or another process writes there.
     """
+    from hpcgym.evaluation.store import remove_store
     from hpcgym.output import ensure_writable, locked, output_folder
 
     if output is None:
@@ -151,11 +152,8 @@ def results_folder(
         return
     with output_folder(output) as folder, locked(folder / unfinished):
         kept = folder / unfinished
-        if (
-            resume
-            and not (force or kept.exists())
-            and all((folder / one).exists() for one in files)
-        ):
+        is_finished = all((folder / one).exists() for one in files)
+        if resume and is_finished and not (force or kept.exists()):
             raise HpcgymError(
                 f"{output}: is finished, so there is nothing to resume; --force runs it anew"
             )
@@ -171,22 +169,20 @@ def results_folder(
             kept.touch()
         try:
             yield folder
-            kept.unlink(missing_ok=True)
+            remove_store(kept)
         except KeyboardInterrupt:
             is_kept = kept.exists() and kept.stat().st_size > 0
             what = f"finished {part}s are kept in {kept}: add --resume to go on from there"
             raise KeyboardInterrupt(what if is_kept else f"no {part} had finished") from None
         finally:
             if kept.exists() and kept.stat().st_size == 0:
-                kept.unlink()
+                remove_store(kept)
 
 
-def run_cache_in(folder: Path | None, *, resume: bool, unfinished: str = UNFINISHED) -> Path | None:
-    """Return the run cache of the output folder; unless resumed, an earlier run's is emptied."""
+def store_in(folder: Path, *, resume: bool, unfinished: str = UNFINISHED) -> Path:
+    """Return the store of the output folder; unless resumed, an earlier run's is emptied."""
     from hpcgym.output import writing
 
-    if folder is None:
-        return None
     kept = folder / unfinished
     if not resume:
         with writing(kept, force=True):

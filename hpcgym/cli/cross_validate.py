@@ -103,7 +103,7 @@ def cross_validate_agents(
             seed=seed,
             processes=processes,
             baselines=BASELINES if baselines else (),
-            resume=comparison.run_cache_in(folder, resume=resume),
+            resume=folder and comparison.store_in(folder, resume=resume),
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
         replaced = force or resume

@@ -72,7 +72,7 @@ def evaluate_agents(
             replicas=replicas,
             seed=seed,
             processes=processes,
-            resume=comparison.run_cache_in(folder, resume=resume),
+            resume=folder and comparison.store_in(folder, resume=resume),
         )
         frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
         replaced = force or resume

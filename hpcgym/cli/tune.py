@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from hpcgym.cli.comparison import results_folder, run_cache_in
+from hpcgym.cli.comparison import results_folder, store_in
 from hpcgym.cli.show import echo
 from hpcgym.cli.train import (
     Name,
@@ -32,7 +32,7 @@ Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted search in the folder.")
 ]
 
-UNFINISHED = ".unfinished.jsonl"
+UNFINISHED = ".unfinished.sqlite"
 """What the name of the file ends in that keeps a search until its card is written."""
 
 KEYS = ("strategy", "evaluations")
@@ -98,8 +98,7 @@ def tune_agent(
         replaced = force or (resume and (folder / unfinished).exists())
         ensure_free(name, folder, shelf=shelf, force=force, resumed=replaced)
         logs = digests_of_logs(scenarios)
-        path = run_cache_in(folder, resume=resume, unfinished=unfinished)
-        assert path is not None
+        path = store_in(folder, resume=resume, unfinished=unfinished)
         began, seconds = time.monotonic(), 0.0
         if type(chosen) is SearchTrainer:  # what a class of one's own computes, no key would tell
             kept = KeptValues(path, chosen, sets, seed)

@@ -23,7 +23,7 @@ from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
 from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.run_cache import Row, RunCache
+from hpcgym.evaluation.store import Row, Store
 from hpcgym.evaluation.waits import waits_of
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import Scenario
@@ -138,7 +138,7 @@ def cross_validate(
             _within_blocks(numbers, log, folds, blocks)
             for numbers, log in zip(tested, logs, strict=True)
         ]
-    cache = None if resume is None else RunCache(resume)
+    store = None if resume is None else Store(resume)
     plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
     rules = [load_agent(name) for name in baselines if name in RULES]
     left_out = {name: why for log in logs for name, why in runner.misfits(rules, log).items()}
@@ -148,7 +148,7 @@ def cross_validate(
         runs.training_key: runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)
     }
     trained = train_all(
-        list(tasks_by_key.values()), cache=cache, processes=processes, progress=progress
+        list(tasks_by_key.values()), store=store, processes=processes, progress=progress
     )
     frames = []
     for log, episodes in enumerate(logs):
@@ -156,7 +156,7 @@ def cross_validate(
         agents = [runs.agent_of(trained) for runs in own]
         made = runner.Runner(agents, episodes, jitter, replicas, seed)
         tasks = _tasks(own, episodes, tested[log])
-        done = runner.run_tasks(made, tasks, cache=cache, processes=processes, progress=progress)
+        done = runner.run_tasks(made, tasks, store=store, processes=processes, progress=progress)
         frames.append(_frame(own, tasks, done))
     return _result(plan, planned, trained, frames, (jitter, replicas), left_out)
 

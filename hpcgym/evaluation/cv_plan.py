@@ -30,8 +30,8 @@ from hpcgym.evaluation.baselines import (
 )
 from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask
 from hpcgym.evaluation.folds import Fold, time_blocks
-from hpcgym.evaluation.run_cache import Row, digest, digest_of_weeks
 from hpcgym.evaluation.runner import RATIO_BASELINE, AnyAgent, refuse_namesake
+from hpcgym.evaluation.store import Row, digest, digest_of_weeks
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
 

@@ -14,8 +14,8 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.run_cache import RunCache
 from hpcgym.evaluation.runner import AnyAgent
+from hpcgym.evaluation.store import Store
 from hpcgym.evaluation.workers import (
     UNPICKLABLE,
     as_finished,
@@ -53,7 +53,7 @@ class TrainedAgent:
 
 
 def train_all(
-    tasks: Sequence[TrainingTask], *, cache: RunCache | None, processes: int, progress: bool
+    tasks: Sequence[TrainingTask], *, store: Store | None, processes: int, progress: bool
 ) -> Mapping[str, TrainedAgent]:
     """Return the agent of every task by its key, and keep each agent as soon as it is trained.
 
@@ -62,9 +62,9 @@ def train_all(
 
     Raises:
         EvaluationError: What was trained is no agent, cannot be kept or cannot be sent.
-        OutputError: The run cache cannot be written.
+        OutputError: The store cannot be written.
     """
-    trained = {} if cache is None else _kept(tasks, cache)
+    trained = {} if store is None else _kept(tasks, store)
     todo = [one for one in tasks if one.key not in trained]
     shares = None if processes == 1 else no_shares(len(todo))
     fresh = _train_here(todo) if shares is None else _train_in_workers(todo, processes, shares)
@@ -75,30 +75,29 @@ def train_all(
     ):
         work.advance(len(trained))
         for task, found in fresh:
-            if cache is not None:
-                _keep(task, found, cache)
+            if store is not None:
+                _keep(task, found, store)
             trained[task.key] = found
             work.advance()
     return trained
 
 
-def _kept(tasks: Sequence[TrainingTask], cache: RunCache) -> dict[str, TrainedAgent]:
-    """Return the agents that are in the cache."""
+def _kept(tasks: Sequence[TrainingTask], store: Store) -> dict[str, TrainedAgent]:
+    """Return the agents that are in the store."""
     trained = {}
     for one in tasks:
-        rows = cache.find(one.key)
-        if rows is not None:
+        if (rows := store.find(one.key)) is not None:
             agent = pickle.loads(base64.b64decode(rows[0]["agent"]))
             trained[one.key] = TrainedAgent(agent, rows[0]["seconds"])
     return trained
 
 
-def _keep(task: TrainingTask, trained: TrainedAgent, cache: RunCache) -> None:
-    """Put an agent into the cache."""
-    where = f"kept in {cache.path}"
+def _keep(task: TrainingTask, trained: TrainedAgent, store: Store) -> None:
+    """Put an agent into the store."""
+    where = f"kept in {store.path}"
     pickled = _pickled(task.name, trained.agent, where, "without a file to resume from")
     text = base64.b64encode(pickled).decode()
-    cache.keep(task.key, [{"agent": text, "seconds": trained.seconds}])
+    store.keep(task.key, [{"agent": text, "seconds": trained.seconds}])
 
 
 def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, TrainedAgent]]:

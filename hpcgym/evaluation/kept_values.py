@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.search import SearchTrainer, Values
 from hpcgym.errors import EvaluationError
-from hpcgym.evaluation.run_cache import RunCache, digest, digest_of_weeks
+from hpcgym.evaluation.store import Store, digest, digest_of_weeks
 from hpcgym.scenario.episodes import Episodes
 
 
@@ -24,7 +24,7 @@ class KeptValues:
     """Puts a file between a search and its objective.
 
     Args:
-        path: A run cache; created if it is not there.
+        path: A store; created if it is not there.
         trainer: Who searches.
         episodes: Training weeks of each log.
         seed: Seed of the search.
@@ -33,7 +33,7 @@ class KeptValues:
         seconds: What the kept values took that this search did not compute, s.
 
     Raises:
-        EvaluationError: The file is no run cache, is damaged, or keeps another search.
+        EvaluationError: The file is no store, is damaged, or keeps another search.
         OutputError: It cannot be read or written.
     """
 
@@ -41,10 +41,10 @@ class KeptValues:
         self, path: Path, trainer: SearchTrainer, episodes: Sequence[Episodes], seed: int
     ) -> None:
         self.seconds = 0.0
-        self._cache = RunCache(path)
+        self._store = Store(path)
         weeks = [digest_of_weeks(one) for one in episodes]
         self._search = digest(episodes[0].workload(0), weeks, trainer, seed)
-        if self._cache.keeps_others_only(self._search):
+        if self._store.keeps_others_only(self._search):
             raise EvaluationError(
                 f"{path}: keeps another search: its scenarios, weeks, trainer, seed or version of "
                 "hpcgym differ; start anew with --force, or name another folder by --output"
@@ -55,12 +55,11 @@ class KeptValues:
 
         def remembered(asked: NDArray[np.float64]) -> NDArray[np.float64]:
             key = f"{self._search}-{hashlib.sha256(asked.tobytes()).hexdigest()}"
-            rows = self._cache.find(key)
-            if rows is None:
+            if (rows := self._store.find(key)) is None:
                 begun = time.monotonic()
                 values = values_of(asked)
                 seconds = time.monotonic() - begun
-                self._cache.keep(key, [{"values": values.tolist(), "seconds": seconds}])
+                self._store.keep(key, [{"values": values.tolist(), "seconds": seconds}])
                 return values
             self.seconds += rows[0]["seconds"]
             return np.array(rows[0]["values"])

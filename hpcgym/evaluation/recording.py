@@ -37,8 +37,8 @@ from hpcgym.errors import (
     refuse_unless_whole,
     unknown_name,
 )
-from hpcgym.evaluation.run_cache import RunCache, digest, digest_of_weeks
 from hpcgym.evaluation.runner import AnyAgent, refuse_one_name_twice
+from hpcgym.evaluation.store import Store, digest, digest_of_weeks
 from hpcgym.output import make_folder, unfinished_folder, unfinished_of
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 ACTIONS = ("own", "policy", "order", "job")
 
-KEPT = "unfinished.jsonl"
-"""Run cache of finished episodes in the folder of a recording until all are."""
+KEPT = "unfinished.sqlite"
+"""Store of finished episodes in the folder of a recording until all are."""
 
 NAME = re.compile(r"[-\w]+-v\d+")
 MOST_DECISIONS = 2**17 - 1
@@ -192,16 +192,15 @@ class _Kept:
 
     def __init__(self, folder: Path, key: str) -> None:
         self.folder, self._key = folder, key
-        self._cache = RunCache(folder / KEPT)
+        self._store = Store(folder / KEPT)
         self.rows: list[dict[str, Any]] = []
-        if self._cache.keeps_others_only(key):
+        if self._store.keeps_others_only(key):
             raise EvaluationError(
                 f"{folder}: keeps another recording: its agents, weeks, options or version of "
                 "hpcgym differ; begin anew with force alone (--force), or choose another name"
             )
         while (folder / "data" / str(len(self.rows))).is_dir():
-            found = self._cache.find(self._key_of(len(self.rows)))
-            if found is None:
+            if (found := self._store.find(self._key_of(len(self.rows)))) is None:
                 break
             self.rows += found
 
@@ -225,7 +224,7 @@ class _Kept:
 
     def add(self, row: dict[str, Any]) -> None:
         """Write down that an episode is finished."""
-        self._cache.keep(self._key_of(len(self.rows)), [row])
+        self._store.keep(self._key_of(len(self.rows)), [row])
         self.rows.append(row)
 
     def left(self) -> str:

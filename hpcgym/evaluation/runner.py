@@ -25,7 +25,7 @@ from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_a, refuse_
 from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.run_cache import Row, RunCache, digest
+from hpcgym.evaluation.store import Row, Store, digest
 from hpcgym.evaluation.waits import packed, waits_of
 from hpcgym.evaluation.workers import as_finished, no_shares, refuse_unpicklable, workers
 from hpcgym.progress import shown, steps
@@ -87,12 +87,12 @@ def evaluate(
         processes: How many processes share the weeks; the result is the same. With more than one,
             a script must guard its entry with `if __name__ == "__main__"`.
         resume: File that keeps finished weeks, and from which an interrupted run goes on; see
-            `hpcgym.evaluation.run_cache`.
+            `hpcgym.evaluation.store`.
         progress: Whether to show progress: a bar on a terminal, elsewhere a line a minute.
 
     Raises:
         EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
-            jitter or jitter without copies, a negative seed, or a `resume` that is no run cache. Or
+            jitter or jitter without copies, a negative seed, or a `resume` that is no store. Or
             none of the agents can schedule the scenario's machine.
         CardError: No such agent, or a week is one it was trained on or adjacent to one.
         ScenarioError: No such scenario or week.
@@ -123,8 +123,8 @@ def evaluate(
     tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
     if resume is not None:
         refuse_unless_a((str, os.PathLike), "resume", resume, "a path or None", EvaluationError)
-    cache = None if resume is None else RunCache(resume)
-    rows = run_tasks(runner, tasks, cache=cache, processes=processes, progress=progress)
+    store = None if resume is None else Store(resume)
+    rows = run_tasks(runner, tasks, store=store, processes=processes, progress=progress)
     import pandas as pd
 
     frame = pd.DataFrame([row for some in rows for row in some])
@@ -289,7 +289,7 @@ def run_tasks(
     runner: Runner,
     tasks: Sequence[Task],
     *,
-    cache: RunCache | None,
+    store: Store | None,
     processes: int,
     progress: bool,
 ) -> list[list[Row]]:
@@ -297,10 +297,10 @@ def run_tasks(
 
     Raises:
         EvaluationError: An agent cannot be sent to another process.
-        OutputError: The run cache cannot be written.
+        OutputError: The store cannot be written.
     """
-    keys = ["" if cache is None else runner.key(task) for task in tasks]
-    kept = [None if cache is None else cache.find(key) for key in keys]
+    keys = ["" if store is None else runner.key(task) for task in tasks]
+    kept = [None if store is None else store.find(key) for key in keys]
     todo = [place for place, found in enumerate(kept) if found is None]
     shares = None if processes == 1 else no_shares(len(todo))
     rows = list(kept)
@@ -311,8 +311,8 @@ def run_tasks(
     ):
         work.advance(len(tasks) - len(todo))
         for place, some in fresh:
-            if cache is not None:
-                cache.keep(keys[todo[place]], some)
+            if store is not None:
+                store.keep(keys[todo[place]], some)
             rows[todo[place]] = some
             work.advance()
     return [some for some in rows if some is not None]

@@ -5,7 +5,7 @@ learn which tests run which lines and how long they take. Then each mutant meets
 line, uncompiled and with few drawn examples: those that killed others of its file first, then the
 quick ones, up to a budget. What survives meets them compiled, with all examples.
 
-A journal keeps each test file's lines and each verdict, so the same command goes on after any end.
+A store keeps each test file's lines and each verdict, so the same command goes on after any end.
 A mutant that survived is judged again once a test changed.
 """
 
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.run_cache import Row, RunCache
+from hpcgym.evaluation.store import Row, Store
 from hpcgym.progress import steps
 from research.mutants import MUTATED, ROOT, Mutant, all_mutants, reason_of
 from research.probes import probed
@@ -73,13 +73,13 @@ class Mutation:
     """Mutants of a copy of the tree, and what tests say of them.
 
     Args:
-        folder: Keeps the journal, and the copy, which is made anew.
+        folder: Keeps the store, and the copy, which is made anew.
         budget: Tests of a mutant are taken up to so many seconds, uncompiled.
     """
 
     def __init__(self, folder: Path, budget: float = 40.0) -> None:
         self.budget = budget
-        self.journal = RunCache(folder / "journal.jsonl")
+        self.store = Store(folder / "kept.sqlite")
         self.tree = (folder / "tree").resolve()
         self.report = self.tree.with_name("report.jsonl")
         shutil.rmtree(self.tree, ignore_errors=True)
@@ -103,10 +103,10 @@ class Mutation:
         with steps(len(files), "lines of tests", "test files") as work:
             for file in files:
                 key = _digest("lines", file.read_bytes(), repr(functions))
-                rows = self.journal.find(key)
+                rows = self.store.find(key)
                 if rows is None:
                     rows = self._lines_of(file.relative_to(self.tree).as_posix())
-                    self.journal.keep(key, rows)
+                    self.store.keep(key, rows)
                 for row in rows:
                     for path, name, line in row["lines"]:
                         place = path, name, line
@@ -145,7 +145,7 @@ class Mutation:
             slow.append(_function(done[-1]))
 
     def judge(self, mutant: Mutant, *, compiled: bool) -> Verdict:
-        """Return how a mutant ends, from the journal where it is known."""
+        """Return how a mutant ends, from the store where it is known."""
         reason = reason_of(mutant)
         if reason:
             return Verdict(mutant, "equivalent", reason, 0.0)
@@ -154,12 +154,12 @@ class Mutation:
         stages = [UNCOMPILED, {}] if compiled else [UNCOMPILED]
         for stage in stages:
             key = _digest(repr(mutant), source, repr(stage))
-            kept = (self.journal.find(key) or [{}])[0]
+            kept = (self.store.find(key) or [{}])[0]
             if not kept or (kept["by"] == "" and kept["tests"] != self.tests):
                 by = self._killer(mutant, stage)
                 seconds = round(time.monotonic() - begun, 1)
                 kept = {"by": by, "seconds": seconds, "tests": self.tests}
-                self.journal.keep(key, [kept])
+                self.store.keep(key, [kept])
             if kept["by"]:
                 self.kills.setdefault(mutant.path, Counter())[_function(kept["by"])] += 1
                 return Verdict(mutant, "killed", kept["by"], kept["seconds"])

@@ -21,6 +21,7 @@ from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import as_policy, mixed_policy
 from hpcgym.errors import CardError, HpcgymError, OutputError
 from hpcgym.scenario.episodes import Episodes
+from stores import forget_first
 
 
 @pytest.fixture(scope="module")
@@ -404,7 +405,7 @@ def test_controls_need_a_mode_with_numbers(tmp_path):
 # --- A search that is cut off ---------------------------------------------------------------------
 
 BRIEF = ("--trainer", "tuned-history", "--scenario", "tiny", "--weeks", 1, "--evaluations", 40)
-KEPT = "tuned.unfinished.jsonl"
+KEPT = "tuned.unfinished.sqlite"
 
 
 def stop_after(patch, generations):
@@ -456,9 +457,9 @@ def test_a_search_goes_on_where_it_was_cut_off(tmp_path, monkeypatch):
 @pytest.mark.parametrize("other", [("--seed", 1), ("--evaluations", 50)])
 def test_another_search_is_not_gone_on_with(tmp_path, other):
     interrupted_search(tmp_path)
-    before = (tmp_path / KEPT).read_text()
+    before = (tmp_path / KEPT).read_bytes()
     assert "keeps another search" in tune(*BRIEF, *other, "-o", tmp_path, "--resume", check=False)
-    assert (tmp_path / KEPT).read_text() == before
+    assert (tmp_path / KEPT).read_bytes() == before
     tune(*BRIEF, *other, "-o", tmp_path, "--force")
     assert [one.name for one in tmp_path.iterdir()] == ["tuned.toml"]
 
@@ -473,19 +474,18 @@ def test_a_search_goes_on_among_the_files_that_it_had_written(tmp_path):
     """As when it is killed between its card and the end."""
     whole = tmp_path / "whole"
     interrupted_search(tmp_path)
-    kept = (tmp_path / KEPT).read_text()
+    kept = (tmp_path / KEPT).read_bytes()
     tune(*BRIEF, "-o", tmp_path, "--resume")
-    (tmp_path / KEPT).write_text(kept)
+    (tmp_path / KEPT).write_bytes(kept)
     tune(*BRIEF, "-o", tmp_path, "--resume")
     tune(*BRIEF, "-o", whole)
     assert card_but_seconds(tmp_path) == card_but_seconds(whole)
 
 
-def test_a_line_of_a_search_that_is_gone_is_computed_again(tmp_path, monkeypatch):
+def test_a_generation_of_a_search_that_is_gone_is_computed_again(tmp_path, monkeypatch):
     whole = tmp_path / "whole"
     interrupted_search(tmp_path)
-    kept = tmp_path / KEPT
-    kept.write_text("".join(kept.read_text().splitlines(keepends=True)[1:]))
+    forget_first(tmp_path / KEPT)
     computed = stop_after(monkeypatch, 100)
     tune(*BRIEF, "-o", tmp_path, "--resume")
     n_computed = len(computed)

@@ -21,6 +21,7 @@ from hpcgym.cli.evaluate import FILES
 from hpcgym.cli.interruption import raised_again
 from hpcgym.evaluation import runner
 from hpcgym.output import locked
+from stores import keys_in
 
 Command = Callable[..., str]
 
@@ -77,10 +78,10 @@ def test_what_an_interrupted_run_kept_is_neither_lost_nor_used_unasked(
     run: Command, refuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupt(*COMMAND, "--output", tmp_path, stop_at=4)
-    kept = (tmp_path / UNFINISHED).read_text()
+    kept = (tmp_path / UNFINISHED).read_bytes()
     message = refuse(*COMMAND, "--output", tmp_path)
     assert all(word in message for word in (UNFINISHED, "--resume", "--force"))
-    assert (tmp_path / UNFINISHED).read_text() == kept
+    assert (tmp_path / UNFINISHED).read_bytes() == kept
     noted = count_runs(monkeypatch)
     run(*COMMAND, "--output", tmp_path, "--force")
     assert noted == ["FCFS", "SAF"] * 2
@@ -115,7 +116,7 @@ TUNED = "tune -s synthetic-256-weeks --weeks 1-2 --trainer tuned-weights --evalu
     [
         (" ".join(COMMAND), UNFINISHED),
         ("cross-validate FCFS --scenario synthetic-256-weeks --folds 2", UNFINISHED),
-        (TUNED, "tuned.unfinished.jsonl"),
+        (TUNED, "tuned.unfinished.sqlite"),
         ("train -s synthetic-256-weeks --steps 1", "checkpoint.pt"),
     ],
 )
@@ -228,9 +229,9 @@ def start_two_processes(folder: Path) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-    cache = folder / UNFINISHED
+    store = folder / UNFINISHED
     deadline = time.monotonic() + 120
-    while not (cache.exists() and len(cache.read_text().splitlines()) >= 4):
+    while not (store.exists() and store.stat().st_size and len(keys_in(store)) >= 4):
         assert time.monotonic() < deadline
         assert running.poll() is None, running.communicate()[1]
         time.sleep(0.02)

@@ -45,7 +45,7 @@ def evaluated(file: Path, resume: Path | None = None) -> pd.DataFrame:
 
 @pytest.mark.parametrize("edited", ["mine_of_content.py", "helper.py"])
 def test_agent_whose_file_was_edited_is_run_again(own, tmp_path, edited):
-    path = tmp_path / "kept.jsonl"
+    path = tmp_path / "kept.sqlite"
     before = evaluated(own, path)
     file = own.with_name(edited)
     file.write_text(file.read_text().replace("return ", "return -1.0 * "))

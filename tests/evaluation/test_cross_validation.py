@@ -26,6 +26,7 @@ from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
 from hpcgym.trace.split import logged_end_time
+from stores import keys_in
 
 WEEK_S = 604_800
 FIRST_REQUEST = 5_000_000
@@ -245,7 +246,7 @@ def test_trainings_say_which_of_them_ended_where_they_began(
     from rich.console import Console
 
     quick: dict[str, Any] = {"folds": 4, "seeds": 2, "jitter": 0, "replicas": 0}
-    quick |= {"baselines": [], "progress": False, "resume": tmp_path / "cache.jsonl"}
+    quick |= {"baselines": [], "progress": False, "resume": tmp_path / "store.sqlite"}
     for _ in range(2):  # the second finds the trainings in the file
         found = cross_validate([Counting(), Spy([])], marked_weeks, **quick)
         ended = found.trainings.groupby("agent")["ended_at_start"].sum()
@@ -279,21 +280,21 @@ def test_interrupted_cross_validation_trains_and_runs_nothing_twice(
     handed: list[Any] = []
     whole = cross_validate(Spy(handed), marked_weeks, **options)
     handed.clear()
-    cache = tmp_path / "cache.jsonl"
+    store = tmp_path / "store.sqlite"
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
         patch.setattr(runner, "run_tasks", interrupted)
-        cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
+        cross_validate(Spy(handed), marked_weeks, resume=store, **options)
     assert len(handed) == 8
     handed.clear()
     searched = count_calls(monkeypatch, "best_of_week")
-    again = cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
+    again = cross_validate(Spy(handed), marked_weeks, resume=store, **options)
     assert handed == []
     assert searched == []
     pd.testing.assert_frame_equal(again.runs, whole.runs)
-    n_lines = len(cache.read_text().splitlines())
-    cross_validate(Spy(handed), marked_weeks, resume=cache, **options)
-    assert len(cache.read_text().splitlines()) == n_lines
-    cross_validate(Spy(handed), marked_weeks, resume=cache, **(options | {"folds": 2, "seeds": 1}))
+    keys = keys_in(store)
+    cross_validate(Spy(handed), marked_weeks, resume=store, **options)
+    assert keys_in(store) == keys
+    cross_validate(Spy(handed), marked_weeks, resume=store, **(options | {"folds": 2, "seeds": 1}))
     assert len(handed) == 2, "other folds are other trainings"
 
 

@@ -148,12 +148,12 @@ def test_weights_of_several_logs_are_one_agent_and_kept_whoever_makes_them(
     options = QUICK | {"folds": 2, "seeds": 1, "replicas": 0, "jitter": 0, "baselines": []}
     logs, trainer = [marked_weeks, other_weeks.select("1-6")], replace(W_TRAIN, evaluations=24)
     one = cross_validate(trainer, logs, **options)
-    journal = tmp_path / "journal.jsonl"
-    two = cross_validate(trainer, logs, processes=2, resume=journal, **options)
+    store = tmp_path / "kept.sqlite"
+    two = cross_validate(trainer, logs, processes=2, resume=store, **options)
     pd.testing.assert_frame_equal(one.runs, two.runs)
     trained: list[object] = []
     monkeypatch.setattr(SearchTrainer, "train", lambda *arguments: trained.append(arguments))
-    again = cross_validate(trainer, logs, resume=journal, **options)
+    again = cross_validate(trainer, logs, resume=store, **options)
     assert trained == []
     pd.testing.assert_frame_equal(again.trainings, two.trainings)
 

@@ -1,6 +1,5 @@
 """The evaluation protocol: the same weeks and the same jittered copies for every agent."""
 
-import json
 import os
 import pickle
 import signal
@@ -19,10 +18,12 @@ from hpcgym.core.workload import Workload
 from hpcgym.errors import CardError, EvaluationError, ScenarioError
 from hpcgym.evaluation import Evaluation, draw_weeks, evaluate, ratio_of_sums
 from hpcgym.evaluation.runner import refuse_namesake
+from hpcgym.evaluation.store import Store
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WeekEpisodes
 from hpcgym.schedule import simulate
 from hpcgym.trace.resample import jitter
+from stores import keys_in
 
 WEEK_S = 604_800
 
@@ -205,12 +206,12 @@ class FailsLate:
 
 
 def test_runs_behind_one_that_fails_later_are_kept(episodes: Episodes, tmp_path: Path) -> None:
-    path = tmp_path / "kept.jsonl"
+    path = tmp_path / "kept.sqlite"
     late = NamedAgent("late", FailsLate())
     with pytest.raises(ValueError, match="failed late"):
         evaluate([late], episodes, processes=2, resume=path, progress=False)
-    rows = [json.loads(line)["rows"] for line in path.read_text().splitlines()]
-    assert {row["agent"] for some in rows for row in some} == {"SAF"}
+    kept = [Store(path).find(key) or [] for key in keys_in(path)]
+    assert {row["agent"] for rows in kept for row in rows} == {"SAF"}
 
 
 def test_agent_that_is_no_rule_plays_through_the_environment(episodes: Episodes) -> None:

@@ -15,7 +15,7 @@ from hpcgym.agent.network import read_network
 from hpcgym.agent.run_time_network import read_run_time_network
 from hpcgym.core.kernel_cache import DIGEST_BYTES, KernelCache
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.run_cache import RunCache
+from hpcgym.evaluation.store import Store
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import load_scenario
 from hpcgym.trace import find_trace, load_workload
@@ -52,16 +52,9 @@ def scenario(path: Path) -> Any:
     return load_scenario(path)
 
 
-def journal(path: Path) -> Any:
-    """Return the finished runs of a journal."""
-    return RunCache(path)._done
-
-
 @cache
 def contents(name: str) -> bytes:
     """Return the bytes of a whole file of each kind."""
-    if name == "runs.jsonl":
-        return b""
     if name.endswith(".npz"):
         return (SHELF / name).read_bytes()
     if name.endswith(".toml"):
@@ -114,23 +107,24 @@ def test_a_damaged_scenario_is_read_or_refused(folder: Path, changed: list[Chang
 
 
 @many(4)
-@given(changes(600))
-def test_a_damaged_journal_gives_only_runs_that_were_kept(
+@given(changes(12_288))
+def test_a_damaged_store_gives_only_runs_that_were_kept_and_goes_on(
     folder: Path, changed: list[Change]
 ) -> None:
-    path = folder / "runs.jsonl"
+    path = folder / "runs.sqlite"
     path.unlink(missing_ok=True)
-    kept = RunCache(path)
-    for number in range(3):
-        kept.keep(hashlib.sha256(bytes([number])).hexdigest(), [{"bsld": 1.5 + number}])
-    expected = kept._done
+    kept = {hashlib.sha256(bytes([n])).hexdigest(): [{"bsld": 1.5 + n}] for n in range(3)}
+    for key, rows in kept.items():
+        Store(path).keep(key, rows)
     path.write_bytes(damaged(path.read_bytes(), changed))
     try:
-        found = RunCache(path)._done
+        store = Store(path)
+        for key, rows in kept.items():
+            assert store.find(key) in (None, rows)
+            store.keep(key, rows)
+        assert [store.find(key) for key in kept] == list(kept.values())
     except HpcgymError as error:
         assert "\n" not in str(error)
-        return
-    assert found.items() <= expected.items()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import metrics
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace import load_workload
 from hpcgym.trace.resample import resample
@@ -119,14 +119,14 @@ class Rerun:
 
 
 def rerun(
-    journal: str | Path, *, readings: Sequence[Reading] = (MAIN, *TRIED), samples: int = N_SAMPLES
+    store: str | Path, *, readings: Sequence[Reading] = (MAIN, *TRIED), samples: int = N_SAMPLES
 ) -> Rerun:
     """Simulate every sample of every log under every policy.
 
     Each sample has its own random generator, so all readings and policies get the same samples.
 
     Args:
-        journal: File in which finished parts are kept; a second run goes on from it.
+        store: File in which finished parts are kept; a second run goes on from it.
         readings: Readings of the paper, `MAIN` first.
         samples: Samples of each log.
 
@@ -147,7 +147,7 @@ def rerun(
         for paper_name, name in reading.logs
         for number in range(1 if reading.resampling == "none" else samples)
     ]
-    done = run_parts(parts, journal, "Carastan-Santos 2019")
+    done = run_parts(parts, store, "Carastan-Santos 2019")
     rows = [row for part in done.rows for row in part]
     shown = [row for row in rows if "worst" in row]
     scalar = [{k: v for k, v in row.items() if k not in _LISTS} for row in rows]

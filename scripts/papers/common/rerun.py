@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 import pandas as pd
 
 from hpcgym.errors import HpcgymError
+from hpcgym.evaluation.store import remove_store
 from hpcgym.output import ensure_writable, make_folder, writing
 
 
@@ -51,7 +52,7 @@ class Output:
             ensure_writable(page, force=True)
         self.pages = [self.folder / "page.md", *([page] if page else [])]
         self.written: list[Path] = []
-        self._journals: list[Path] = []
+        self._stores: list[Path] = []
         self._begun = time.perf_counter()
 
     @property
@@ -59,10 +60,10 @@ class Output:
         """Wall time of this run until now, s."""
         return time.perf_counter() - self._begun
 
-    def journal(self, name: str = "unfinished") -> Path:
+    def store(self, name: str = "unfinished") -> Path:
         """Return the file for finished parts, which is removed once all is written."""
-        self._journals.append(self.folder / f"{name}.jsonl")
-        return self._journals[-1]
+        self._stores.append(self.folder / f"{name}.sqlite")
+        return self._stores[-1]
 
     def write_tables(self, **frames: pd.DataFrame) -> None:
         """Write data frames as CSV, each under its keyword."""
@@ -77,9 +78,9 @@ class Output:
         self.written.append(path)
 
     def finish(self) -> None:
-        """Remove the journals and print what was written."""
-        for journal in self._journals:
-            journal.unlink()
+        """Remove the stores and print what was written."""
+        for store in self._stores:
+            remove_store(store)
         for path in self.written:
             print(f"wrote {path}")
 
@@ -147,7 +148,7 @@ def reproduce(
 
     def work(output: Output, options: argparse.Namespace) -> str:
         """Rerun, and write all."""
-        results = rerun(output.journal())
+        results = rerun(output.store())
         output.write_tables(**{table: getattr(results, table) for table in tables})
         output.written += draw(results, output.folder)
         seconds = output.seconds

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcgym.evaluation.run_cache import Row, RunCache
+from hpcgym.evaluation.store import Row, Store
 from hpcgym.evaluation.workers import as_finished, no_shares, workers
 from hpcgym.progress import shown, steps
 
@@ -18,7 +18,7 @@ class Part(NamedTuple):
     """One part of a rerun.
 
     Attributes:
-        key: Digest of all that decides its rows; see `hpcgym.evaluation.run_cache.digest`.
+        key: Digest of all that decides its rows; see `hpcgym.evaluation.store.digest`.
         label: What the progress bar shows once it has finished.
         work: Makes its rows, plain values by column.
     """
@@ -42,34 +42,34 @@ class Finished(NamedTuple):
 
 
 def run_parts(
-    parts: Sequence[Part], journal: str | Path, title: str, *, processes: int = 1
+    parts: Sequence[Part], store: str | Path, title: str, *, processes: int = 1
 ) -> Finished:
     """Run parts and keep each as it finishes; what is kept is not run again.
 
     Args:
         parts: The parts; their work must be picklable for more than one process.
-        journal: File to keep them in, made if it does not exist.
+        store: File to keep them in, made if it does not exist.
         title: What the progress bar says first.
         processes: How many parts are run side by side.
 
     Raises:
-        EvaluationError: The file is not a journal, or a process was ended from outside.
+        EvaluationError: The file is not a store, or a process was ended from outside.
         OutputError: The file cannot be read or written.
 
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "unfinished.jsonl")
+        ...     path = Path(folder, "unfinished.sqlite")
         ...     parts = [Part("a", "first", lambda: [{"bsld": 2.5}])]
         ...     once, again = (run_parts(parts, path, "demo") for _ in range(2))
         >>> once == again, once.rows
         (True, [[{'bsld': 2.5}]])
     """
-    kept = RunCache(journal)
+    kept = Store(store)
     todo = [part for part in parts if kept.find(part.key) is None]
     if len(todo) < len(parts):
         n_kept = len(parts) - len(todo)
-        print(f"{title}: {n_kept} of {len(parts)} parts are kept in {journal}", file=sys.stderr)
+        print(f"{title}: {n_kept} of {len(parts)} parts are kept in {store}", file=sys.stderr)
     shares = None if processes == 1 else no_shares(len(todo))
     made = _made(todo, processes, shares)
     with closing(made), shown(), steps(len(todo), title, "parts", shares=shares) as work:

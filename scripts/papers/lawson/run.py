@@ -16,7 +16,7 @@ from hpcgym.core.predictor import Estimates
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace import load_workload
 from papers.common.resume import Part, run_parts
@@ -111,11 +111,11 @@ class Rerun:
     seconds: float
 
 
-def rerun(journal: str | Path, *, readings: Sequence[Reading] = (*SHOWN, *TRIED)) -> Rerun:
+def rerun(store: str | Path, *, readings: Sequence[Reading] = (*SHOWN, *TRIED)) -> Rerun:
     """Simulate every log under every scheduler.
 
     Args:
-        journal: File in which finished parts are kept; a second run goes on from it.
+        store: File in which finished parts are kept; a second run goes on from it.
         readings: Readings of the paper, `EXACT` first.
 
     Raises:
@@ -134,7 +134,7 @@ def rerun(journal: str | Path, *, readings: Sequence[Reading] = (*SHOWN, *TRIED)
         for reading in readings
         for paper_name, name in reading.logs
     ]
-    done = run_parts(parts, journal, "Lawson 2002")
+    done = run_parts(parts, store, "Lawson 2002")
     rows = [row for part in done.rows for row in part]
     runs = [{key: value for key, value in row.items() if key not in _LISTS} for row in rows]
     pairs = dict.fromkeys(pair for reading in readings for pair in reading.logs)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from hpcgym.core.settings import EventSemantics
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.store import Row, digest
 from hpcgym.gang import Gang, Matrix
 from hpcgym.moldable import choose_shape
 from hpcgym.schedule import simulate
@@ -120,11 +120,11 @@ class Rerun:
         return float(100.0 * (means[log, mode, DOUBLED] / means[log, mode, USER] - 1.0))
 
 
-def rerun(journal: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rerun:
+def rerun(store: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rerun:
     """Simulate every log under every mode with every kind of estimates.
 
     Args:
-        journal: File in which finished parts are kept; a second run goes on from it.
+        store: File in which finished parts are kept; a second run goes on from it.
         readings: Readings of the lecture.
 
     Raises:
@@ -144,7 +144,7 @@ def rerun(journal: str | Path, *, readings: Sequence[Reading] = READINGS) -> Rer
         for title, name in reading.logs
         for mode in reading.modes
     ]
-    done = run_parts(parts, journal, "lecture")
+    done = run_parts(parts, store, "lecture")
     runs = pd.DataFrame([row for part in done.rows for row in part])
     runs["estimates"] = [int(one) if one.isdigit() else one for one in runs["estimates"]]
     return Rerun(runs, done.seconds)

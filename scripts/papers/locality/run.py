@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.store import Row, digest
 from hpcgym.trace import load_workload
 from papers.common.resume import Finished, Part, run_parts
 from papers.locality import engine, sharing
@@ -138,7 +138,7 @@ class Rerun:
 
 
 def rerun(
-    journal: str | Path,
+    store: str | Path,
     *,
     processes: int = 1,
     experiments: Sequence[Experiment] = EXPERIMENTS,
@@ -148,7 +148,7 @@ def rerun(
     """Run the default reading, then the others.
 
     Args:
-        journal: File in which finished parts are kept; a second run goes on from it.
+        store: File in which finished parts are kept; a second run goes on from it.
         processes: How many parts are run side by side.
         experiments: What is run under the default reading.
         others: Other readings.
@@ -164,8 +164,8 @@ def rerun(
     rest = [
         part for reading in others for part in _parts(log, reading, reading.experiments, n_jobs)
     ]
-    main = run_parts(first, journal, "locality", processes=processes)
-    other = run_parts(rest, journal, "locality, other readings", processes=processes)
+    main = run_parts(first, store, "locality", processes=processes)
+    other = run_parts(rest, store, "locality, other readings", processes=processes)
     sizes, counts = np.unique(log.processors, return_counts=True)
     return Rerun(
         _frame(main, other),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hpcgym.core import metrics
 from hpcgym.core.policy import Policy
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.store import Row, digest
 from hpcgym.schedule import simulate
 from hpcgym.trace import load_workload
 from hpcgym.trace.split import WEEK_S, Rule, months, weeks
@@ -205,7 +205,7 @@ class Tables:
 
 
 def tables(
-    journal: str | Path,
+    store: str | Path,
     *,
     logs: Sequence[str] = tuple(LOGS),
     in_full: Sequence[Reading] = IN_FULL,
@@ -214,7 +214,7 @@ def tables(
     """Simulate the weeks of the logs under the twelve pure policies, in every reading.
 
     Args:
-        journal: File in which finished parts are kept; a second run goes on from it.
+        store: File in which finished parts are kept; a second run goes on from it.
         logs: The report's names.
         in_full: Readings with every threshold.
         others: Readings with the default threshold only.
@@ -234,7 +234,7 @@ def tables(
         for reading in readings
         for log in logs
     ]
-    done = run_parts(parts, journal, "RR-9212, tables")
+    done = run_parts(parts, store, "RR-9212, tables")
     rows = [row for part in done.rows for row in part]
     return Tables(
         pd.DataFrame(rows).explode(["week", "bsld"], ignore_index=True).astype({"bsld": float}),

@@ -19,7 +19,7 @@ from hpcgym.core.policy import FEATURES
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
-from hpcgym.evaluation.run_cache import Row, digest
+from hpcgym.evaluation.store import Row, digest
 from hpcgym.trace.split import MONTH_S
 from papers.common.readings import PURE, newest_first_of
 from papers.common.resume import Part, run_parts
@@ -210,7 +210,7 @@ MONTHS = "SDSC-SP2 months"
 
 
 def search(
-    journal: str | Path,
+    store: str | Path,
     *,
     logs: Sequence[str] = tuple(LOGS),
     subdivisions: int = SUBDIVISIONS,
@@ -223,7 +223,7 @@ def search(
     prints.
 
     Args:
-        journal: File in which finished parts are kept; a second run goes on from it.
+        store: File in which finished parts are kept; a second run goes on from it.
         logs: The report's names, SDSC-SP2 among them.
         subdivisions: As in `cover`, for SDSC-SP2; half as many for the other logs.
         grid_points: As in `full_grid`.
@@ -279,7 +279,7 @@ def search(
         for number, week in enumerate(simulated, 1)
         if number in GRID_WEEKS
     ]
-    done = run_parts(parts, journal, "RR-9212, w*")
+    done = run_parts(parts, store, "RR-9212, w*")
     rows = pd.DataFrame([row for part in done.rows for row in part])
     by_set = rows[rows["kind"] == "cover"].groupby(["reading", "log"], sort=False)
     return Search(

@@ -25,8 +25,8 @@ READINGS = [
 @pytest.fixture(scope="module")
 def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
     """Three samples under four readings, with the bundled log in place of each real one."""
-    journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
-    return study.rerun(journal, readings=READINGS, samples=3)
+    store = tmp_path_factory.mktemp("rerun") / "unfinished.sqlite"
+    return study.rerun(store, readings=READINGS, samples=3)
 
 
 @given(workloads())

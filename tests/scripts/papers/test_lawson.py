@@ -20,8 +20,8 @@ READINGS = [replace(reading, logs=BUNDLED) for reading in (*study.SHOWN, study.T
 @pytest.fixture(scope="module")
 def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
     """Three readings, with the bundled log in place of each real one."""
-    journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
-    return study.rerun(journal, readings=READINGS)
+    store = tmp_path_factory.mktemp("rerun") / "unfinished.sqlite"
+    return study.rerun(store, readings=READINGS)
 
 
 def test_ratio_is_the_same_for_gain_and_loss() -> None:

@@ -17,10 +17,10 @@ READINGS = [replace(reading, logs=BUNDLED) for reading in study.READINGS]
 @pytest.fixture(scope="module")
 def rerun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[study.Rerun]:
     """Every reading by two draws, with the bundled log in place of each real one."""
-    journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
+    store = tmp_path_factory.mktemp("rerun") / "unfinished.sqlite"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(study, "SEEDS", (1, 2))
-        yield study.rerun(journal, readings=READINGS)
+        yield study.rerun(store, readings=READINGS)
 
 
 def test_figures_are_means_over_the_draws(rerun: study.Rerun) -> None:

@@ -333,11 +333,11 @@ SMALL = [replace(one, seeds=2, f_comm=page.SHOWN_FACTORS) for one in study.EXPER
 @pytest.fixture(scope="module")
 def rerun(tmp_path_factory: pytest.TempPathFactory) -> study.Rerun:
     """All experiments with two draws of 30 jobs, drawn jobs in place of the log's."""
-    journal = tmp_path_factory.mktemp("rerun") / "unfinished.jsonl"
+    store = tmp_path_factory.mktemp("rerun") / "unfinished.sqlite"
     others = [replace(reading, experiments=(SMALL[0],)) for reading in study.OTHERS]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(study, "load_workload", lambda name: drawn_log(100))
-        return study.rerun(journal, experiments=SMALL, others=others, n_jobs=30)
+        return study.rerun(store, experiments=SMALL, others=others, n_jobs=30)
 
 
 def test_every_run_is_there_once(rerun: study.Rerun) -> None:

@@ -33,8 +33,8 @@ class Demo(NamedTuple):
 def demo_of(*parts: Part) -> Callable[[Path], Demo]:
     """Return a rerun of these parts."""
 
-    def rerun(journal: Path) -> Demo:
-        done = run_parts(parts, journal, "demo")
+    def rerun(store: Path) -> Demo:
+        done = run_parts(parts, store, "demo")
         rows = [row for part in done.rows for row in part]
         return Demo(pd.DataFrame(rows), pd.DataFrame({"parts": [len(rows)]}), 7.0)
 
@@ -104,11 +104,11 @@ def test_interrupted_run_is_taken_up_where_it_was_cut_off(call: Callable[..., No
     with pytest.raises(SystemExit) as ended:
         script(demo_of(first, part("b", interrupt)))
     assert ended.value.code == INTERRUPTED
-    assert [path.name for path in Path("here").iterdir()] == ["unfinished.jsonl"]
+    assert [path.name for path in Path("here").iterdir()] == ["unfinished.sqlite"]
     script(demo_of(first, part("b", lambda: worked.append("b"))))
     assert worked == ["a", "b"]
     assert Path("here/runs.csv").read_text() == "part\na\nb\n"
-    assert not Path("here/unfinished.jsonl").exists()
+    assert not Path("here/unfinished.sqlite").exists()
 
 
 def test_failure_is_said_in_a_line_and_keeps_what_is_finished(call: Callable[..., None]) -> None:
@@ -118,7 +118,7 @@ def test_failure_is_said_in_a_line_and_keeps_what_is_finished(call: Callable[...
     call("--output", "here")
     with pytest.raises(SystemExit, match=r"^no such log$"):
         script(demo_of(part("a"), part("b", fail)))
-    assert Path("here/unfinished.jsonl").exists()
+    assert Path("here/unfinished.sqlite").exists()
     Path("file").touch()
     call("--output", "file")
     with pytest.raises(SystemExit, match=r"^file: cannot make this folder"):
@@ -134,14 +134,14 @@ def test_page_that_cannot_be_written_is_refused_before_the_work(call: Callable[.
         script(demo_of(part("a", refuse)))
 
 
-def test_script_in_stages_keeps_all_its_journals_until_the_last_is_done(
+def test_script_in_stages_keeps_all_its_stores_until_the_last_is_done(
     call: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept: list[list[str]] = []
 
     def work(output: Output, options: argparse.Namespace) -> str:
         for number in range(options.stages):
-            output.journal(f"unfinished-{number}").touch()
+            output.store(f"unfinished-{number}").touch()
         output.write_tables(best=pd.DataFrame({"week": [1]}))
         kept.append(sorted(path.name for path in output.folder.iterdir()))
         return "the end"
@@ -150,7 +150,7 @@ def test_script_in_stages_keeps_all_its_journals_until_the_last_is_done(
     parser.add_argument("--stages", type=int)
     call("--output", "here", "--stages", "2")
     run_script("demo", parser, work)
-    assert kept == [["best.csv", "unfinished-0.jsonl", "unfinished-1.jsonl"]]
+    assert kept == [["best.csv", "unfinished-0.sqlite", "unfinished-1.sqlite"]]
     assert [path.name for path in Path("here").iterdir()] == ["best.csv"]
     assert capsys.readouterr().out == "wrote here/best.csv\nthe end\n"
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from papers.common.resume import Part, run_parts
+from stores import keys_in
 
 
 def test_second_run_works_only_on_what_the_first_left_undone(tmp_path: Path) -> None:
-    journal = tmp_path / "unfinished.jsonl"
+    store = tmp_path / "unfinished.sqlite"
     worked: list[str] = []
 
     def part(key: str, *, fails: bool = False) -> Part:
@@ -23,8 +24,8 @@ def test_second_run_works_only_on_what_the_first_left_undone(tmp_path: Path) -> 
         return Part(key, key, work)
 
     with pytest.raises(KeyboardInterrupt):
-        run_parts([part("a"), part("b", fails=True), part("c")], journal, "demo")
-    done = run_parts([part("a"), part("b"), part("c")], journal, "demo")
+        run_parts([part("a"), part("b", fails=True), part("c")], store, "demo")
+    done = run_parts([part("a"), part("b"), part("c")], store, "demo")
     assert worked == ["a", "b", "c"]
     assert done.rows == [[{"part": "a"}], [{"part": "b"}], [{"part": "c"}]]
     assert done.seconds >= 0
@@ -36,9 +37,9 @@ def test_parts_side_by_side_give_the_rows_of_parts_in_turn(tmp_path: Path) -> No
         for key in ("a", "b", "c")
     ]
     alone, together = (
-        run_parts(parts, tmp_path / f"{processes}.jsonl", "demo", processes=processes).rows
+        run_parts(parts, tmp_path / f"{processes}.sqlite", "demo", processes=processes).rows
         for processes in (1, 2)
     )
     assert together == alone == [[{"part": key}] * 2 for key in ("a", "b", "c")]
-    journals = [(tmp_path / f"{processes}.jsonl").read_text() for processes in (1, 2)]
-    assert [len(text.splitlines()) for text in journals] == [3, 3]
+    kept = [sorted(keys_in(tmp_path / f"{processes}.sqlite")) for processes in (1, 2)]
+    assert kept == [["a", "b", "c"]] * 2

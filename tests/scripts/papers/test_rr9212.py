@@ -82,11 +82,11 @@ def test_page_shows_every_table_and_ends_with_the_claims(
     with monkeypatch.context() as patch:
         patch.setattr(run, "mean_bsld", lambda parts, *_: np.array([1.0 * len(p) for p in parts]))
         logs = ("SDSC-SP2", "KTH-SP2")
-        tables = run.tables(tmp_path / "tables.jsonl", logs=logs)
+        tables = run.tables(tmp_path / "tables.sqlite", logs=logs)
     monkeypatch.setattr(search, "XNES_EVALUATIONS", 10)
     monkeypatch.setattr(search, "GRID_WEEKS", (1,))
     found = search.search(
-        tmp_path / "weights.jsonl", logs=logs, subdivisions=2, grid_points=4, threads=1
+        tmp_path / "weights.sqlite", logs=logs, subdivisions=2, grid_points=4, threads=1
     )
     best = search.best_of(found)
     assert np.allclose(best[["q", "e", "wait"]].abs().sum(axis=1), 1)
