@@ -30,7 +30,7 @@ CSV_COLUMNS = (
 )
 """Columns of the CSV file and of the Parquet file, unless all are asked for."""
 
-NODE_COLUMNS = ("partition", "n_nodes", "n_groups", "nodes")
+PLACEMENT_COLUMNS = ("partition", "n_nodes", "n_groups", "nodes")
 """Their further columns on a machine of nodes."""
 
 Columns = Literal["default", "all"]
@@ -78,7 +78,7 @@ def table_of(schedule: Schedule, columns: Columns = "default") -> pd.DataFrame:
         frame[key] = np.where(schedule.start_time >= 0, frame[key] + offset, -1)
     if columns == "all":
         return frame
-    further = () if schedule.placement is None else NODE_COLUMNS
+    further = () if schedule.placement is None else PLACEMENT_COLUMNS
     return frame[[*CSV_COLUMNS, *further]]
 
 

@@ -304,33 +304,34 @@ class Schedule:
 
         Times are on the workload's clock; add `workload.time_offset` for the log's own. `run_time`
         is the executed one. `started` is "in_order", "backfilled" or "" (not yet). On a machine of
-        nodes the columns `NODE_COLUMNS` follow, with ids of nodes as "0-3,7".
+        nodes the columns `PLACEMENT_COLUMNS` follow, with ids of nodes as "0-3,7", then what jobs
+        ask of them.
         """
         import pandas as pd
 
         jobs = self.workload
         how = np.where(self.backfilled, "backfilled", "in_order")
-        return pd.DataFrame(
-            {
-                "job_id": jobs.job_id,
-                "submit_time": jobs.submit_time,
-                "start_time": self.start_time,
-                "end_time": self.end_time,
-                "run_time": self.run_time,
-                "requested_time": jobs.requested_time,
-                "processors": jobs.processors,
-                "user": jobs.user,
-                **self.per_job(),
-                "wait_time": self.wait_time,
-                "backfilled": self.backfilled,
-                "thresholded": self.thresholded,
-                "started": np.where(self.start_time >= 0, how, ""),
-                **self._node_columns(),
-            }
-        )
+        columns = {
+            "job_id": jobs.job_id,
+            "submit_time": jobs.submit_time,
+            "start_time": self.start_time,
+            "end_time": self.end_time,
+            "run_time": self.run_time,
+            "requested_time": jobs.requested_time,
+            "processors": jobs.processors,
+            "user": jobs.user,
+            **self.per_job(),
+            "wait_time": self.wait_time,
+            "backfilled": self.backfilled,
+            "thresholded": self.thresholded,
+            "started": np.where(self.start_time >= 0, how, ""),
+            **self._node_columns(),
+        }
+        further = {key: values for key, values in jobs.columns().items() if key not in columns}
+        return pd.DataFrame(columns | further)
 
     def _node_columns(self) -> dict[str, Any]:
-        """Return the columns `NODE_COLUMNS`; none where processors are counted."""
+        """Return the columns `PLACEMENT_COLUMNS`; none where processors are counted."""
         jobs, placement = self.workload, self.placement
         if placement is None or jobs.machine is None:
             return {}
@@ -340,7 +341,7 @@ class Schedule:
             node_metrics.groups_per_job(jobs.machine, placement),
             node_metrics.node_ranges(placement),
         )
-        return dict(zip(export.NODE_COLUMNS, columns, strict=True))
+        return dict(zip(export.PLACEMENT_COLUMNS, columns, strict=True))
 
     def write(
         self, path: str | Path, *, columns: export.Columns = "default", force: bool = False
@@ -373,8 +374,8 @@ class Schedule:
     ) -> None:
         """Write one row per job, by submit time, then position, with the columns `CSV_COLUMNS`.
 
-        On a machine of nodes the columns `NODE_COLUMNS` follow. `columns="all"` writes those of
-        `to_frame`. Times are in the log's own base, the run time is the executed one, and
+        On a machine of nodes the columns `PLACEMENT_COLUMNS` follow. `columns="all"` writes those
+        of `to_frame`. Times are in the log's own base, the run time is the executed one, and
         `backfilled` and `thresholded` are 0 or 1.
 
         Raises:

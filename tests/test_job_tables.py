@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from hpcgym import Machine
+from hpcgym.core.columns import NODE_COLUMNS
 from hpcgym.errors import TraceError
 from hpcgym.machine import NodeType, Partition, SwfPartitions
 from hpcgym.trace import check_log, clean, load_with_report, load_workload, read_log, read_swf
@@ -53,7 +54,7 @@ def test_a_table_becomes_a_workload_with_its_requests(write: Callable[..., Path]
     assert jobs.run_time.tolist() == [50, 5, 7, 7]
     assert jobs.requested_time.tolist() == [60, 20, 60, 60]
     assert jobs.processors.tolist() == [8, 8, 3, 1]
-    asked = jobs.requests()
+    asked = jobs.columns()
     assert asked["chunks"].tolist() == [1, 2, 3, 1]
     assert asked["gpus"].tolist() == [1, 0, 0, 0]
     assert asked["memory_mb"].tolist() == [0, 50, 0, 0]
@@ -76,7 +77,7 @@ def test_partitions_whose_names_are_numbers_are_found_beside_empty_cells(
 ):
     machine = Machine((NodeType(2, 4),), (Partition("0", "0"), Partition("1", "1")))
     path = write(f"{NEEDED},partition,spread\n1,0,1,1,1,1,1\n2,0,1,1,1,,\n3,0,1,1,1,0,0\n")
-    asked = load_workload(path, machine=machine).requests()
+    asked = load_workload(path, machine=machine).columns()
     assert asked["partition"].tolist() == [1, 0, 0]
     assert asked["spread"].tolist() == [True, False, False]
 
@@ -262,15 +263,15 @@ def mapped(*names: tuple[int, str], field: Any = "partition") -> Machine:
 
 def test_a_record_asks_for_chunks_of_one_cpu_in_the_first_partition(write: Callable[..., Path]):
     jobs = load_workload(write(LOG, "log.swf"), machine=MACHINE)
-    asked = jobs.requests()
+    asked = jobs.columns()
     assert asked["chunks"].tolist() == jobs.processors.tolist() == [4, 2, 2, 2]
-    assert not any(asked[key].any() for key in asked if key not in ("machine", "chunks"))
+    assert not any(asked[key].any() for key in NODE_COLUMNS if key != "chunks")
 
 
 def test_memory_of_a_record_is_rounded_up_where_it_is_asked_for(write: Callable[..., Path]):
     path = write(LOG, "log.swf")
     jobs, report = load_with_report(path, machine=MACHINE, requested_memory=True)
-    assert jobs.requests()["memory_mb"].tolist() == [1, 2, 0, 0]
+    assert jobs.columns()["memory_mb"].tolist() == [1, 2, 0, 0]
     assert report.count("no requested memory") == 1
     for options in ({"machine_processors": 4}, {}):
         with pytest.raises(TraceError, match="requested_memory is for logs in SWF on a machine of"):
@@ -290,7 +291,7 @@ def test_numbers_of_a_record_name_its_partition(
     machine: Machine, partition: list[int], write: Callable[..., Path]
 ):
     jobs = load_workload(write(LOG, "log.swf"), machine=machine)
-    assert jobs.requests()["partition"].tolist() == partition
+    assert jobs.columns()["partition"].tolist() == partition
 
 
 def test_an_unmapped_number_is_an_error_with_its_line(write: Callable[..., Path]):

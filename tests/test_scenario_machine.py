@@ -166,10 +166,10 @@ def test_processors_and_nodes_of_a_machine_made_in_python_agree():
 
 def is_whole(part: Workload) -> bool:
     """Tell whether a part is on the machine, and its jobs ask for what the table says."""
-    asked = part.requests()
+    asked = part.columns()
     i = asked["memory_mb"]
     return (
-        asked["machine"] == MACHINE
+        part.machine == MACHINE
         and (part.run_time == 50 + i).all()
         and (asked["chunks"] == 1 + i % 3).all()
         and (part.processors == (1 + i % 3) * (1 + i % 4)).all()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.workload import LARGEST_TIME
+from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.errors import PolicyError, unknown_name
 
 Correction = Literal["none", "reqtime", "tsafrir", "doubling"]

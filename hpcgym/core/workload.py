@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym.core.columns import COLUMNS, LARGEST_TIME, NODE_COLUMNS, JobColumns
 from hpcgym.core.history import History, empty_history, history_of
-from hpcgym.errors import WorkloadError, refuse_unless_a
-from hpcgym.machine import LARGEST_NUMBER, Machine
+from hpcgym.errors import WorkloadError, refuse_unless_a, unknown_name
+from hpcgym.machine import Machine
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,22 +20,7 @@ if TYPE_CHECKING:
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
-UNKNOWN_USER = -1
 WEEK_S = 604_800
-LARGEST_TIME = 2**52
-"""Times (s) and areas stay below this, so that float64 holds them exactly."""
-
-JOB_COLUMNS = (
-    "job_id",
-    "submit_time",
-    "run_time",
-    "requested_time",
-    "processors",
-    "user",
-    "wait_time",
-)
-NODE_COLUMNS = ("chunks", "gpus", "memory_mb", "spread", "exclusive", "partition")
-"""What jobs ask of nodes, besides their processors."""
 
 
 def _to_be_indexed() -> IntArray:
@@ -42,8 +28,8 @@ def _to_be_indexed() -> IntArray:
     return np.zeros(0, dtype=np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Workload:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Workload(JobColumns):
     """Jobs of a log, or of a part of one, in order of (submit time, position in the file).
 
     `Workload.from_arrays`, `Workload.from_frame` and `hpcgym.trace.load_workload` check and
@@ -52,13 +38,6 @@ class Workload:
     each inside one node; without one, `machine` and its six columns are None.
 
     Attributes:
-        job_id: Id of the job in its trace.
-        submit_time: Time the job enters the queue, >= 0, ascending.
-        run_time: Real duration, >= 0; the scheduler must not see it before the end.
-        requested_time: The user's limit, >= 1.
-        processors: Processors requested, 1 to machine_processors.
-        user: User id as in the trace, -1 = unknown; all unknown users count as one.
-        wait_time: Wait in the log, -1 = not recorded.
         machine_processors: Processors of the machine (M).
         name: What tables and errors call it.
         time_offset: What was subtracted from the log's submit times.
@@ -68,23 +47,12 @@ class Workload:
         source: The log this came from (a `hpcgym.trace.swf.SwfLog`), or None.
         source_row: Row of each job in `source`, or None.
         machine: The machine of nodes, or None.
-        chunks: Chunks of each job, >= 1; they divide its processors, the cpus of all chunks.
-        gpus: GPUs of each chunk.
-        memory_mb: Memory of each chunk, MB.
-        spread: Whether a node may have at most one chunk of the job; bool.
-        exclusive: Whether the job's nodes are its own; bool.
-        partition: Index of each job's partition in `machine.partitions`.
+
+    The columns are those of `hpcgym.core.columns.JobColumns`.
 
     Source: Specification, section 13, "Request".
     """
 
-    job_id: IntArray
-    submit_time: IntArray
-    run_time: IntArray
-    requested_time: IntArray
-    processors: IntArray
-    user: IntArray
-    wait_time: IntArray
     machine_processors: int
     name: str = "workload"
     time_offset: int = 0
@@ -94,12 +62,6 @@ class Workload:
     source: Any = None
     source_row: IntArray | None = None
     machine: Machine | None = None
-    chunks: IntArray | None = None
-    gpus: IntArray | None = None
-    memory_mb: IntArray | None = None
-    spread: BoolArray | None = None
-    exclusive: BoolArray | None = None
-    partition: IntArray | None = None
 
     def __post_init__(self) -> None:
         """Index the users, with an empty history, unless both are given.
@@ -142,31 +104,25 @@ class Workload:
         processors: ArrayLike,
         *,
         machine_processors: int | None = None,
-        user: ArrayLike | None = None,
-        job_id: ArrayLike | None = None,
-        wait_time: ArrayLike | None = None,
         name: str = "workload",
         time_offset: int = 0,
         unix_start: int | None = None,
         source: Any = None,
         source_row: ArrayLike | None = None,
         machine: Machine | None = None,
-        chunks: ArrayLike | None = None,
-        gpus: ArrayLike | None = None,
-        memory_mb: ArrayLike | None = None,
-        spread: ArrayLike | None = None,
-        exclusive: ArrayLike | None = None,
-        partition: ArrayLike | None = None,
+        **further: ArrayLike | None,
     ) -> Workload:
         """Check and normalise arrays into a job table, sorted stably by submit time.
 
-        Fields, units and ranges are those of `Workload`. By default all users are unknown, ids are
-        1, 2, ... in the order given, and waits are not recorded. A machine of nodes gives
-        `machine_processors`; on it a job is by default chunks of one cpu in the first partition.
+        Fields, units and ranges are those of `Workload`; `further` are columns by name. By default
+        all users are unknown, ids are 1, 2, ... in the order given, and waits are not recorded. A
+        machine of nodes gives `machine_processors`; on it a job is by default chunks of one cpu in
+        the first partition.
 
         Raises:
             WorkloadError: An array has another length, is not of whole numbers, or holds a value
-                out of range; the message names the field, the first bad job and the range.
+                out of range; the message names the field, the first bad job and the range. Or there
+                is no such column.
 
         Example:
             >>> Workload.from_arrays([0, 5], [10, 10], [20, 20], [1, 4], machine_processors=4)
@@ -187,37 +143,26 @@ class Workload:
         n = len(submit)
         if n == 0:
             raise WorkloadError(f"{name}: no jobs")
-        columns: dict[str, Any] = {
-            "submit_time": submit,
-            "run_time": _whole_numbers(name, "run_time", run_time, n),
-            "requested_time": _whole_numbers(name, "requested_time", requested_time, n),
-            "processors": _whole_numbers(name, "processors", processors, n),
-            "user": _whole_numbers(name, "user", np.full(n, -1) if user is None else user, n),
-            "job_id": _whole_numbers(
-                name, "job_id", np.arange(1, n + 1) if job_id is None else job_id, n
-            ),
-            "wait_time": _whole_numbers(
-                name, "wait_time", np.full(n, -1) if wait_time is None else wait_time, n
-            ),
-        }
-        ranges = {
-            "submit_time": (0, LARGEST_TIME),
-            "run_time": (0, LARGEST_TIME),
-            "requested_time": (1, LARGEST_TIME),
-            "processors": (1, int(machine_processors)),
-        }
-        asked = dict(
-            zip(NODE_COLUMNS, (chunks, gpus, memory_mb, spread, exclusive, partition), strict=True)
-        )
-        if machine is not None:
-            columns |= _requests(name, columns["processors"], asked)
-            ranges = {"partition": (0, len(machine.partitions) - 1)} | ranges
-            ranges["chunks"] = (1, LARGEST_TIME)
-            ranges |= dict.fromkeys(("gpus", "memory_mb"), (0, LARGEST_NUMBER))
-        elif named := [key for key in NODE_COLUMNS if asked[key] is not None]:
+        given = {key: values for key, values in further.items() if values is not None}
+        given |= {"submit_time": submit, "run_time": run_time}
+        given |= {"requested_time": requested_time, "processors": processors}
+        if unknown := [key for key in given if key not in COLUMNS]:
+            raise WorkloadError(f"{name}: {unknown_name('column', unknown[0], COLUMNS)}")
+        if machine is None and (named := [key for key in NODE_COLUMNS if key in given]):
             raise WorkloadError(f"{name}: {', '.join(named)} given without a machine of nodes")
-        for key, (low, high) in ranges.items():
-            values = columns[key]
+        given = {"job_id": np.arange(1, n + 1), "chunks": processors} | given
+        columns: dict[str, Any] = {}
+        for key, column in COLUMNS.items():
+            if machine is not None or not column.on_nodes:
+                values = given[key] if key in given else np.full(n, column.default)
+                columns[key] = (_flags if column.is_flag else _whole_numbers)(name, key, values, n)
+        most = {"processors": int(machine_processors)}
+        if machine is not None:
+            most["partition"] = len(machine.partitions) - 1
+        for key in sorted(columns, key=lambda key: key != "partition"):  # named in refusals
+            low, high, values = COLUMNS[key].least, most.get(key, COLUMNS[key].most), columns[key]
+            if low is None:
+                continue
             bad = np.flatnonzero((values < low) | (values > high))
             if len(bad):
                 first = int(bad[0])
@@ -264,8 +209,8 @@ class Workload:
     ) -> Workload:
         """Check and normalise a DataFrame with one row per job into a job table.
 
-        Columns `submit_time`, `run_time`, `requested_time` and `processors` are needed; `user`,
-        `job_id` and `wait_time` may be there, too, and with a machine the columns of requests.
+        Columns `submit_time`, `run_time`, `requested_time` and `processors` are needed; others of
+        `hpcgym.core.columns` may be there, too, with a machine also those of requests.
 
         Raises:
             WorkloadError: A needed column is missing, or `from_arrays` refuses a value.
@@ -277,25 +222,19 @@ class Workload:
                 f"{name}: the frame lacks {', '.join(missing)}; it has "
                 f"{', '.join(map(str, frame.columns))}"
             )
-        known = ("user", "job_id", "wait_time", *(NODE_COLUMNS if machine else ()))
-        optional: dict[str, Any] = {key: frame[key] for key in known if key in frame}
+        columns: dict[str, Any] = {
+            key: frame[key]
+            for key in COLUMNS
+            if key in frame and (machine is not None or key not in NODE_COLUMNS)
+        }
         return cls.from_arrays(
-            *(frame[key] for key in needed),
-            machine_processors=machine_processors,
-            name=name,
-            machine=machine,
-            **optional,
+            **columns, machine_processors=machine_processors, name=name, machine=machine
         )
 
-    def requests(self, jobs: ArrayLike | slice = slice(None)) -> dict[str, Any]:
-        """Return machine and columns of requests of some jobs, as keywords of `from_arrays`.
-
-        Without a machine of nodes there are none.
-        """
-        if self.machine is None:
-            return {}
-        columns = {key: getattr(self, key)[jobs] for key in NODE_COLUMNS}
-        return {"machine": self.machine, **columns}
+    def columns(self, jobs: ArrayLike | slice = slice(None)) -> dict[str, Any]:
+        """Return the columns of some jobs by name; those of requests on a machine of nodes only."""
+        given = [(key, getattr(self, key)) for key in COLUMNS]
+        return {key: np.ascontiguousarray(a[jobs]) for key, a in given if a is not None}
 
     def select(
         self,
@@ -350,13 +289,9 @@ class Workload:
         )
 
     def _rows(self, jobs: IntArray) -> dict[str, Any]:
-        """Return every column of some jobs but `user_index`."""
-        columns = (*JOB_COLUMNS, *NODE_COLUMNS, "source_row")
-        given = {key: getattr(self, key) for key in columns}
-        return {
-            key: None if column is None else np.ascontiguousarray(column[jobs])
-            for key, column in given.items()
-        }
+        """Return every array of some jobs but `user_index`."""
+        source_row = None if self.source_row is None else self.source_row[jobs]
+        return {**self.columns(jobs), "source_row": source_row}
 
     def _known_of(self, rows: IntArray, start: int) -> History:
         """Return the history of some users on the clock of a part that begins at `start`."""
@@ -389,8 +324,7 @@ class Workload:
         """Return the jobs as a DataFrame, one row each, in the columns that `from_frame` reads."""
         import pandas as pd
 
-        keys = JOB_COLUMNS if self.machine is None else (*JOB_COLUMNS, *NODE_COLUMNS)
-        return pd.DataFrame({key: getattr(self, key).copy() for key in keys})
+        return pd.DataFrame({key: values.copy() for key, values in self.columns().items()})
 
     def __repr__(self) -> str:
         """Show the name and the two sizes."""
@@ -418,20 +352,6 @@ def _size(name: str, machine_processors: int | None, machine: Machine | None) ->
             f"have {machine.cpus} cpus; leave machine_processors out"
         )
     return machine.cpus
-
-
-def _requests(
-    name: str, processors: IntArray, given: Mapping[str, ArrayLike | None]
-) -> dict[str, Any]:
-    """Return the columns of requests, normalised, with defaults for those that are not given."""
-    n = len(processors)
-    zeros = np.zeros(n, dtype=np.int64)
-    defaults = dict.fromkeys(NODE_COLUMNS, zeros) | {"chunks": processors}
-    columns: dict[str, Any] = {}
-    for key, value in given.items():
-        normalised = _flags if key in ("spread", "exclusive") else _whole_numbers
-        columns[key] = normalised(name, key, defaults[key] if value is None else value, n)
-    return columns
 
 
 def _flags(name: str, key: str, values: ArrayLike, n: int) -> BoolArray:

@@ -16,7 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from hpcgym.core.workload import NODE_COLUMNS, Workload
+from hpcgym.core.columns import COLUMNS
+from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, OutputError
 from hpcgym.evaluation.content import content_digest
 from hpcgym.scenario.episodes import Episodes
@@ -127,16 +128,8 @@ def digest(workload: Workload, *others: object) -> str:
     """
     fixed = (workload.machine_processors, workload.week_start, workload.machine)
     found = hashlib.sha256(content_digest((_sources(), fixed, others)).encode())
-    columns = (
-        workload.job_id,
-        workload.submit_time,
-        workload.run_time,
-        workload.requested_time,
-        workload.processors,
-        workload.user_index,
-    )
-    asked = (getattr(workload, key) for key in NODE_COLUMNS) if workload.machine else ()
-    for array in (*columns, *asked, *workload.history):
+    columns = [values for key, values in workload.columns().items() if COLUMNS[key].decides]
+    for array in (*columns, workload.user_index, *workload.history):
         found.update(array.tobytes())
     return found.hexdigest()
 

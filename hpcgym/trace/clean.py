@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.columns import COLUMNS, NODE_COLUMNS
 from hpcgym.core.requests import Requests, refused
-from hpcgym.core.workload import NODE_COLUMNS, UNKNOWN_USER, Workload
+from hpcgym.core.workload import Workload
 from hpcgym.errors import TraceError, refuse_unless_a, refuse_unless_whole, unknown_name
 from hpcgym.machine import Machine
 from hpcgym.text_table import printable
@@ -40,16 +41,7 @@ CANNOT_RUN = "cannot run on the machine"
 
 KB_OF_MB = 1024
 
-_WHOLE = (
-    "job_id",
-    "submit_time",
-    "wait_time",
-    "run_time",
-    "allocated_processors",
-    "requested_processors",
-    "requested_time",
-    "user",
-)
+_WHOLE = (*(column.swf for column in COLUMNS.values() if column.swf), "allocated_processors")
 
 
 class Flurry(NamedTuple):
@@ -261,22 +253,22 @@ def clean(
     table.note_ignored(machine, requested_memory=requested_memory)
     offset = int(table["submit_time"].min())
     unix_start = log.header_number("UnixStartTime")
+    columns: dict[str, Any] = {
+        key: table[key]
+        for key in COLUMNS
+        if key in table.columns and (machine is not None or key not in NODE_COLUMNS)
+    }
+    columns["submit_time"] = table["submit_time"] - offset
+    columns |= {key: np.maximum(table[key], -1) for key in ("user", "wait_time")}  # -1 = unknown
     workload = Workload.from_arrays(
-        table["submit_time"] - offset,
-        table["run_time"],
-        table["requested_time"],
-        table["processors"],
+        **columns,
         machine_processors=size,
-        user=np.maximum(table["user"], UNKNOWN_USER),
-        job_id=table["job_id"],
-        wait_time=np.maximum(table["wait_time"], -1),
         name=log.name,
         time_offset=offset,
         unix_start=None if unix_start is None or unix_start <= 0 else unix_start + offset,
         source=log,
         source_row=table["source_row"],
         machine=machine,
-        **{key: table[key] for key in NODE_COLUMNS if machine is not None},
     )
     report = CleaningReport(
         name=log.name,
@@ -346,6 +338,8 @@ class _Table:
                 values = whole
             self.columns[key] = np.array(values, dtype=np.int64)
         self.columns["source_row"] = np.arange(len(log))
+        if log.requests is not None:
+            self.columns |= {key: log.requests[key].to_numpy() for key in log.requests}
         self.note("decimals", "changed", int(fractional.sum()), "rounded to whole numbers")
 
     def __len__(self) -> int:
@@ -437,11 +431,9 @@ class _Table:
         """Take what jobs ask of nodes: as a table says, or chunks of one cpu."""
         rows, n = self["source_row"], len(self)
         if self.log.requests is not None:
-            asked = self.log.requests.iloc[rows]
-            self.columns |= {key: asked[key].to_numpy() for key in NODE_COLUMNS}
-            self.columns["partition"] = self._partitions(machine, asked["partition"].to_numpy())
+            self.columns["partition"] = self._partitions(machine, self["partition"])
             return
-        self.columns |= {key: np.zeros(n, dtype=np.int64) for key in NODE_COLUMNS}
+        self.columns |= {key: np.full(n, COLUMNS[key].default or 0) for key in NODE_COLUMNS}
         self.columns["chunks"] = self["processors"]
         if requested_memory:
             asked_kb = self.log.records["requested_memory"].to_numpy()[rows]
@@ -521,11 +513,10 @@ class _Table:
         """Return which jobs of a table ask for what a machine without nodes has no place for."""
         if self.log.requests is None:
             return {}
-        asked = self.log.requests.iloc[self["source_row"]]
         named = {"gpus": "GPUs", "memory_mb": "memory", "spread": "nodes apart"}
         named |= {"exclusive": "whole nodes"}
-        stated = {what: asked[key].to_numpy() > 0 for key, what in named.items()}
-        return stated | {"partitions": asked["partition"].to_numpy() != ""}
+        stated = {what: self[key] > 0 for key, what in named.items()}
+        return stated | {"partitions": self["partition"] != ""}
 
     def cut_work(self) -> float:
         """Return which share of the work runs beyond the requests."""

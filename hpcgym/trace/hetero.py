@@ -115,10 +115,8 @@ def hetero_workload(
     offered = int(drawn.run_time @ drawn.processors) / drawn.machine_processors
     scaled = scale_load(drawn, load * int(drawn.submit_time[-1]) / offered)
     users = draw_users(scaled, n_users, generator)
-    columns: dict[str, Any] = {key: getattr(scaled, key) for key in (*times, *asked)}
-    return Workload.from_arrays(
-        scaled.submit_time, machine=HETERO_64, user=users, name=name, **columns
-    )
+    columns = scaled.columns() | {"user": users}
+    return Workload.from_arrays(**columns, machine=HETERO_64, name=name)
 
 
 def draw_requests(

@@ -65,18 +65,15 @@ def resample(
     order = np.lexsort((source, submit))
     source = source[order]
     return Workload.from_arrays(
-        submit[order],
-        workload.run_time[source],
-        workload.requested_time[source],
-        workload.processors[source],
+        **workload.columns(source)
+        | {"submit_time": submit[order], "job_id": None, "wait_time": None},
         machine_processors=workload.machine_processors,
-        user=workload.user[source],
+        machine=workload.machine,
         name=f"{workload.name} resampled",
         time_offset=workload.time_offset,
         unix_start=workload.unix_start,
         source=workload.source,
         source_row=None if workload.source_row is None else workload.source_row[source],
-        **workload.requests(source),
     )
 
 
@@ -95,12 +92,11 @@ def join_weeks(parts: Sequence[Workload]) -> Workload:
                 f"has {WEEK_S} s"
             )
     starts = np.repeat(WEEK_S * np.arange(len(parts)), [len(part) for part in parts])
-    columns = ["submit_time", "run_time", "requested_time", "processors", "user", "job_id"]
-    columns += [key for key in parts[0].requests() if key != "machine"]
+    columns = [part.columns() for part in parts]
     joined: dict[str, Any] = {
-        key: np.concatenate([getattr(part, key) for part in parts]) for key in columns
+        key: np.concatenate([part[key] for part in columns]) for key in columns[0]
     }
-    joined["submit_time"] += starts
+    joined |= {"submit_time": joined["submit_time"] + starts, "wait_time": None}
     first = parts[0]
     return Workload.from_arrays(
         **joined,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hpcgym.core.columns import COLUMNS
 from hpcgym.errors import TraceError
 from hpcgym.output import note_input, writing
 
@@ -95,9 +96,9 @@ class SwfLog:
         records: One row per job in file order, columns `FIELDS`; int64, or float64 where the file
             has decimals.
         bad_lines: Lines dropped by `on_bad_line="drop"`.
-        requests: What jobs ask of nodes, where the log is a table that says so: the columns
-            `NODE_COLUMNS` of `hpcgym.core.workload`, partitions by name, "" = the first. Its index
-            is each record's line, or row in a Parquet file.
+        requests: What jobs ask of nodes, where the log is a table that says so: the columns of
+            `hpcgym.core.columns` that no field of SWF states, partitions by name, "" = the first.
+            Its index is each record's line, or row in a Parquet file.
     """
 
     name: str
@@ -230,15 +231,8 @@ def log_of(workload: Workload, header: Sequence[str] = ()) -> SwfLog:
     """
     import pandas as pd
 
-    known = {
-        "job_id": workload.job_id,
-        "submit_time": workload.submit_time + workload.time_offset,
-        "wait_time": workload.wait_time,
-        "run_time": workload.run_time,
-        "requested_processors": workload.processors,
-        "requested_time": workload.requested_time,
-        "user": workload.user,
-    }
+    known = {COLUMNS[key].swf: values for key, values in workload.columns().items()}
+    known["submit_time"] = workload.submit_time + workload.time_offset
     records = pd.DataFrame({field: known.get(field, -1) for field in FIELDS})
     sizes: dict[str, str | int] = {
         "Version": "2.2",

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core import columns as job_columns
 from hpcgym.errors import TraceError, unknown_name
 from hpcgym.progress import steps
 from hpcgym.trace.swf import (
@@ -53,10 +54,16 @@ NUMBERS = {
     "requested_time": Column(-1, -1, whole=False),
     "chunks": Column(1, None),
     "cpus": Column(1, 1),
-    "gpus": Column(0, 0),
-    "memory_mb": Column(0, 0),
 }
-FLAGS = ("spread", "exclusive")
+FURTHER = {key: column for key, column in job_columns.COLUMNS.items() if not column.swf}
+"""Columns that SWF does not have."""
+
+NUMBERS |= {
+    key: Column(1 - LARGEST_NUMBER if column.least is None else column.least, column.default)
+    for key, column in FURTHER.items()
+    if not column.is_flag and key != "partition"
+}
+FLAGS = tuple(key for key, column in FURTHER.items() if column.is_flag)
 NAMES = ("user", "group", "executable", "queue")
 REQUIRED = ("job_id", "submit_time", "run_time", "requested_time", "chunks")
 COLUMNS = (*NUMBERS, *FLAGS, "partition", *NAMES)
@@ -127,8 +134,7 @@ def _as_log(
     known = {key: columns[key] for key in FIELDS if key in columns and key != "partition"}
     records = pd.DataFrame({key: known.get(key, np.full(len(processors), -1)) for key in FIELDS})
     records["requested_processors"] = processors
-    keys = ("chunks", "gpus", "memory_mb", *FLAGS, "partition")
-    requests = pd.DataFrame({key: columns[key] for key in keys}, index=lines)
+    requests = pd.DataFrame({key: columns[key] for key in FURTHER}, index=lines)
     name = Path(unpacked_name(path)).stem
     return SwfLog(name, path, (), records, bad_lines, requests)
 

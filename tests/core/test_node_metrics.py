@@ -17,7 +17,7 @@ from hpcgym.core import node_metrics
 from hpcgym.core.nodes import Placement
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError
-from hpcgym.export import CSV_COLUMNS, NODE_COLUMNS
+from hpcgym.export import CSV_COLUMNS, PLACEMENT_COLUMNS
 from hpcgym.machine import Machine, NodeType, Partition
 from hpcgym.ranges import number_ranges
 from hpcgym.schedule import Schedule
@@ -144,7 +144,7 @@ def test_rows_of_jobs_say_where_they_ran(schedule: Schedule, tmp_path: Path) -> 
     assert frame["nodes"].tolist() == ["0-1", "2", "0-1", "2"]
     schedule.to_csv(tmp_path / "out.csv")
     written = pd.read_csv(tmp_path / "out.csv", dtype={"nodes": str})
-    assert list(written.columns) == [*CSV_COLUMNS, *NODE_COLUMNS]
+    assert list(written.columns) == [*CSV_COLUMNS, *PLACEMENT_COLUMNS]
     assert written["nodes"].tolist() == ["0-1", "2", "0-1", "2"]
 
 

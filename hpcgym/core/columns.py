@@ -1,0 +1,86 @@
+"""The columns of a job, said once: name, type, range, default, and who else states or needs each.
+
+A line of `JobColumns` makes a column: `Workload` has it as an attribute, checks, cuts and sorts it,
+and tables of jobs, cleaning, resampling, digests and exports read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, NamedTuple, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.machine import LARGEST_NUMBER
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+LARGEST_TIME = 2**52
+"""Times (s) and areas stay below this, so that float64 holds them exactly."""
+
+
+class JobColumn(NamedTuple):
+    """What holds of a column.
+
+    Attributes:
+        least: Least value of a job; None: any whole number, or true or false.
+        most: Largest value; of processors and partitions the machine has its own.
+        default: Value where none is given; None: it is needed, or made of what else is known.
+        swf: The field of SWF that states it; "" = none.
+        on_nodes: Whether only machines of nodes know it.
+        is_flag: Whether it is true or false.
+        decides: Whether a schedule may depend on it, so that digests of jobs have it.
+    """
+
+    least: int | None = None
+    most: int = LARGEST_TIME
+    default: int | None = None
+    swf: str = ""
+    on_nodes: bool = False
+    is_flag: bool = False
+    decides: bool = True
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class JobColumns:
+    """What a job table knows of each job; shape (n_jobs,), times in s.
+
+    Attributes:
+        job_id: Id of the job in its trace.
+        submit_time: Time the job enters the queue, >= 0, ascending.
+        run_time: Real duration, >= 0; the scheduler must not see it before the end.
+        requested_time: The user's limit, >= 1.
+        processors: Processors requested, 1 to those of the machine.
+        user: User id as in the trace, -1 = unknown; all unknown users count as one.
+        wait_time: Wait in the log, -1 = not recorded.
+        chunks: Chunks of each job, >= 1; they divide its processors, the cpus of all chunks.
+        gpus: GPUs of each chunk.
+        memory_mb: Memory of each chunk, MB.
+        spread: Whether a node may have at most one chunk of the job; bool.
+        exclusive: Whether the job's nodes are its own; bool.
+        partition: Index of each job's partition in `machine.partitions`.
+    """
+
+    job_id: Annotated[IntArray, JobColumn(swf="job_id")]
+    submit_time: Annotated[IntArray, JobColumn(0, swf="submit_time")]
+    run_time: Annotated[IntArray, JobColumn(0, swf="run_time")]
+    requested_time: Annotated[IntArray, JobColumn(1, swf="requested_time")]
+    processors: Annotated[IntArray, JobColumn(1, swf="requested_processors")]
+    user: Annotated[IntArray, JobColumn(default=-1, swf="user", decides=False)]
+    wait_time: Annotated[IntArray, JobColumn(default=-1, swf="wait_time", decides=False)]
+    chunks: Annotated[IntArray | None, JobColumn(1, on_nodes=True)] = None
+    gpus: Annotated[IntArray | None, JobColumn(0, LARGEST_NUMBER, 0, on_nodes=True)] = None
+    memory_mb: Annotated[IntArray | None, JobColumn(0, LARGEST_NUMBER, 0, on_nodes=True)] = None
+    spread: Annotated[BoolArray | None, JobColumn(default=0, on_nodes=True, is_flag=True)] = None
+    exclusive: Annotated[BoolArray | None, JobColumn(default=0, on_nodes=True, is_flag=True)] = None
+    partition: Annotated[IntArray | None, JobColumn(0, default=0, on_nodes=True)] = None
+
+
+COLUMNS: dict[str, JobColumn] = {
+    name: get_args(hint)[-1]
+    for name, hint in get_type_hints(JobColumns, include_extras=True).items()
+}
+NODE_COLUMNS = tuple(name for name, column in COLUMNS.items() if column.on_nodes)
+"""What jobs ask of nodes, besides their processors."""
