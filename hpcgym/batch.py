@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, as_backfill
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
@@ -34,7 +35,6 @@ from hpcgym.core.prepare import (
 )
 from hpcgym.core.settings import EventSemantics, SchedulerSettings
 from hpcgym.core.state import SettingRows, own_table, sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, refuse_unless_a, unknown_name

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.predictor import PREDICTORS, Predictor
 from hpcgym.core.prepare import size_classes
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.schedule import Schedule, run_to_end

@@ -18,6 +18,7 @@ import reference_modes
 import reference_multi_queue
 import reference_prediction
 import reference_profile
+from hpcgym.core.compiler.struct import layout_of
 from hpcgym.core.constants import RULE_URGENT
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.types import Sim
@@ -25,7 +26,6 @@ from hpcgym.core.policy import Policy
 from hpcgym.core.predictor import Submission, as_predictor
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.struct import layout_of
 from hpcgym.core.workload import Workload
 from reference import Completed, Job, Start
 

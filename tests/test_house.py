@@ -208,15 +208,32 @@ def test_core_knows_neither_gymnasium_nor_files_nor_chance():
             assert not {"gymnasium", "random"} & {name.split(".")[0] for name in imports(path)}
             called = {n.attr for n in nodes(path, ast.Attribute)}
             assert "random" not in called, label(path)
-            keeps_kernels = path.name in ("jit.py", "kernel_cache.py")
-            assert keeps_kernels or "pathlib" not in imports(path), label(path)
+            assert path.parent.name == "compiler" or "pathlib" not in imports(path), label(path)
 
 
 def test_kernels_stand_in_core_where_the_digest_of_the_cache_sees_them():
     for path in MODULES:
         uses = {name for name in imports(path) if name.split(".")[0] == "numba"}
-        uses |= {name for name in imports(path) if name == "hpcgym.core.jit.kernel"}
+        uses |= {name for name in imports(path) if name == "hpcgym.core.compiler.jit.kernel"}
         assert room(path) == "core" or not uses, label(path)
+
+
+def test_one_folder_knows_what_numba_does_not_promise():
+    private = re.compile(r"numba\.(?:core|extending|np|_)|llvmlite")
+    for path in MODULES:
+        if "compiler" not in path.parts:
+            assert not private.search(path.read_text(encoding="utf-8")), label(path)
+
+
+def test_page_on_numba_has_every_file_and_the_versions_that_were_run():
+    page = (ROOT / "docs" / "numba.md").read_text(encoding="utf-8")
+    folder = PACKAGE / "core" / "compiler"
+    assert {path.stem for path in folder.glob("[a-z]*.py")} == set(
+        re.findall(r"^\| `(\w+)`", page, re.M)
+    )
+    validation = (ROOT / "docs" / "validation.md").read_text(encoding="utf-8")
+    run = re.search(r"^\| numba \|(.*)\|$", validation, re.M)[1].split("|")
+    assert set(re.findall(r"0\.\d+\.\d+", page)) == {version.strip() for version in run}
 
 
 def test_one_decorator_compiles_everything():
@@ -225,7 +242,7 @@ def test_one_decorator_compiles_everything():
             names = {n.attr for n in nodes(path, ast.Attribute)}
             names |= {name.rpartition(".")[2] for name in imports(path)}
             assert not names & {"njit", "jit_module", "vectorize", "guvectorize"}, label(path)
-    assert "fastmath=" not in (PACKAGE / "core" / "jit.py").read_text()
+    assert "fastmath=" not in (PACKAGE / "core" / "compiler" / "jit.py").read_text()
 
 
 def test_only_the_registry_knows_where_shelves_lie():

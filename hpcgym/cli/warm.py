@@ -26,7 +26,7 @@ def warm(
     """
     from concurrent.futures import as_completed
 
-    from hpcgym.core.jit import CACHE_FOLDER, NOT_KEPT
+    from hpcgym.core.compiler.jit import CACHE_FOLDER, NOT_KEPT
     from hpcgym.core.threads import cores
     from hpcgym.evaluation.workers import workers
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.own_backfill import OwnBackfill, OwnPass, RunningJob, WaitingJob
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, refuse_on_nodes, sizes_of
@@ -29,7 +30,6 @@ from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
 from hpcgym.core.requests import PLACEMENTS
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import Room, SettingRows, State, allocate
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError, WorkloadError, refuse_unless_whole, unknown_name
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.engine import invariants
 from hpcgym.core.history import RING_JOBS, rings_of
 from hpcgym.core.kernels import entry_points
@@ -29,7 +30,6 @@ from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import copy_into, in_use, own_table, sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
 

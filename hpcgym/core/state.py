@@ -18,11 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.kernels.types import Jobs, Sim, additions_of
-from hpcgym.core.nodes import NodeSizes
-from hpcgym.core.observation_fields import ControlsField
-from hpcgym.core.parts.waiting_cost import STARTED_KEPT
-from hpcgym.core.struct import (
+from hpcgym.core.compiler.struct import (
     IS_COMPILED,
     Struct,
     add_aliases,
@@ -30,6 +26,10 @@ from hpcgym.core.struct import (
     lay_out_block,
     layout_of,
 )
+from hpcgym.core.kernels.types import Jobs, Sim, additions_of
+from hpcgym.core.nodes import NodeSizes
+from hpcgym.core.observation_fields import ControlsField
+from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.errors import PolicyError
 
 _LAYOUT = layout_of(Sim)

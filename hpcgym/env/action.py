@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.index_policy import urgent_policy
 from hpcgym.core.kernels.env.actions import CAP_SPAN, LONG_SPAN
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.policy import FEATURES, Policy, as_policy, policy_names
-from hpcgym.core.struct import Struct
 from hpcgym.errors import ActionError, ScenarioError, unknown_name
 
 ActionKind = Literal["weights", "policy", "order", "job", "controls"]

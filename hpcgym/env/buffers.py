@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core.backfill import as_backfill
+from hpcgym.core.compiler.struct import IS_COMPILED, Struct
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.kernels.types import Batch
 from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, row_of
-from hpcgym.core.struct import IS_COMPILED, Struct
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.columns import LARGEST_TIME
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import RewardPlan
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.errors import ScenarioError, unknown_name
 

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
 from hpcgym.core.own_pass import OwnPasses, own_passes
 from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.action import ActionKind, Scale
 from hpcgym.env.config import EnvConfig

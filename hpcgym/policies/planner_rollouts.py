@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.kernels.types import Jobs
@@ -17,7 +18,6 @@ from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.prepare import columns_without_history, state_for
 from hpcgym.core.state import sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from hpcgym.batch import simulate_many
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.scoring.regression_update import learn_from
 from hpcgym.core.kernels.scoring.user_history import record_completion
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use, sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate

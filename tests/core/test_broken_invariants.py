@@ -3,8 +3,8 @@
 import pytest
 
 from engines import simulator_of, workload_of
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.invariants import HEAD_DELAYED, NOT_MAXIMAL, find_pass_violation
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import HpcgymError

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcgym.core import jit, kernel_cache
-from hpcgym.core.kernel_cache import digest_of
+from hpcgym.core.compiler import jit, kernel_cache
+from hpcgym.core.compiler.kernel_cache import digest_of
 
 ROOT = Path(__file__).parents[2]
 
 CALLER = """
-from copied.core.jit import kernel
+from copied.core.compiler.jit import kernel
 from copied.core.callee import triple
 
 @kernel
@@ -25,7 +25,7 @@ def plus_one(x: int) -> int:
     return triple(x) + 1
 """
 CALLEE = """
-from copied.core.jit import kernel
+from copied.core.compiler.jit import kernel
 
 @kernel
 def triple(x: int) -> int:
@@ -45,7 +45,8 @@ def package(tmp_path):
     core.mkdir(parents=True)
     (core.parent / "__init__.py").touch()
     (core / "__init__.py").touch()
-    shutil.copy(jit.__file__, core / "jit.py")
+    (core / "compiler").mkdir()
+    shutil.copy(jit.__file__, core / "compiler" / "jit.py")
     (core / "caller.py").write_text(CALLER)
     (core / "callee.py").write_text(CALLEE)
     return core

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
@@ -16,7 +17,6 @@ from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import cost_of
 from hpcgym.trace.synthetic import synthetic_workload

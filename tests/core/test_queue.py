@@ -5,14 +5,14 @@ import pytest
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.queue import btree, ordered_queue, summary
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.observation_fields import N_STATIC_FIELDS, JobField
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import sim_of
-from hpcgym.core.struct import Struct
 from hpcgym.core.workload import Workload
 from hpcgym.schedule import simulate
 

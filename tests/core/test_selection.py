@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.queue import selection
 from hpcgym.core.kernels.types import open_sim
 from hpcgym.core.prepare import prepare, state_for

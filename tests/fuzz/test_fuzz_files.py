@@ -13,7 +13,7 @@ from hypothesis import example, given
 from fuzzing import Change, changes, damaged, many
 from hpcgym.agent.network import read_network
 from hpcgym.agent.run_time_network import read_run_time_network
-from hpcgym.core.kernel_cache import DIGEST_BYTES, KernelCache
+from hpcgym.core.compiler.kernel_cache import DIGEST_BYTES, KernelCache
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.store import Store
 from hpcgym.registry import shelf_folders

@@ -7,8 +7,8 @@ those that come sooner: few where jobs end near their estimates, at most the num
 Source: Specification, section 1, "One instant" and "EASY pass".
 """
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import DECIDE_INTERVAL, NEVER, SEMANTICS_PYSS
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Int, Jobs, Sim
 
 

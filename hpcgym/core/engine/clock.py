@@ -23,6 +23,7 @@ Source: Specification, section 1, "One instant"; section 10, "Decision epochs".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import (
     next_completion,
     next_eligible,
@@ -33,7 +34,6 @@ from hpcgym.core.engine.calendar import (
 from hpcgym.core.engine.invariants import find_violation
 from hpcgym.core.engine.life import admit, end, enter, release_estimated, start, submit
 from hpcgym.core.engine.schedule_pass import all_fit, count_pass, is_contested, make_pass
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.queue.entries import entry_of, is_held
 from hpcgym.core.kernels.queue.ordered_queue import precedes, put_in, take_out

@@ -7,8 +7,8 @@ Source: Specification, section 1, "Invariants".
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfills, reserve
 from hpcgym.core.kernels.queue.ordered_queue import first_job, list_jobs
 from hpcgym.core.kernels.types import Jobs, Sim

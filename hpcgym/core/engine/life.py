@@ -16,6 +16,7 @@ Source: Specification, section 1, "One instant".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import add_held, add_running, remove_release
 from hpcgym.core.engine.moments import (
     at_end,
@@ -25,7 +26,6 @@ from hpcgym.core.engine.moments import (
     at_submit,
     at_vacate,
 )
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import is_overdue, leave_entry, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.scoring.estimates import predict_recent, write_prediction

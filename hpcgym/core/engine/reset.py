@@ -4,8 +4,8 @@ Source: Specification, section 10, "Episodes".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue
 from hpcgym.core.kernels.scoring.online_regression import reset_regression
 from hpcgym.core.kernels.scoring.user_history import log_bounded

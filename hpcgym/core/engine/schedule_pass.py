@@ -14,8 +14,8 @@ Source: Specification, section 1, "EASY pass"; section 10, "Decision epochs".
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.passes.easy import easy_pass
 from hpcgym.core.kernels.passes.easy_dynamic import easy_dynamic_pass, easy_pass_behind
 from hpcgym.core.kernels.queue.ordered_queue import first_job, some_job_fits

@@ -9,9 +9,10 @@ That kernel's docstring explains the other arguments.
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.compiler import by_address
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER
-from hpcgym.core.engine import by_address, clock, life, reset
-from hpcgym.core.jit import kernel
+from hpcgym.core.engine import clock, life, reset
 from hpcgym.core.kernels.env import actions, metrics, observation, reward
 from hpcgym.core.kernels.env import step as env_step
 from hpcgym.core.kernels.passes import easy

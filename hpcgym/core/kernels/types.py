@@ -1,7 +1,7 @@
 """What kernels work on, and the arguments that they share.
 
-Each type below is a struct, which a kernel takes as one pointer (`hpcgym.core.struct`). Docstrings
-of kernels do not explain the arguments that all kernels share:
+Each type below is a struct, which a kernel takes as one pointer (`hpcgym.core.compiler.struct`).
+Docstrings of kernels do not explain the arguments that all kernels share:
 
 | argument | meaning |
 |---|---|
@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
+from hpcgym.core.compiler.struct import Address, Array, Column, Columned, opener
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
-from hpcgym.core.struct import Address, Array, Column, Columned, opener
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]

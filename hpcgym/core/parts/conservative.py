@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hpcgym.core.backfill import Backfill, is_count, shortest
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import CHECK, CORRECT_NOT, MAKE_PASS, MUST_PLAN, ON_START, ON_SUBMIT
 from hpcgym.core.engine.calendar import next_release
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import give_back_interval, make_profile, take_interval
 from hpcgym.core.kernels.queue.entries import entry_of

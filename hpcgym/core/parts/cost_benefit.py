@@ -26,8 +26,9 @@ import numpy as np
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, is_number, shortest
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
 from hpcgym.core.kernels.passes.easy import (
     backfills,
@@ -48,7 +49,6 @@ from hpcgym.core.kernels.scoring.user_estimates import (
 )
 from hpcgym.core.kernels.types import Counter, FloatVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import ControlsField
-from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError
 
 HEARS = s.ON_START | s.ON_END | s.ALL_FIT | s.SHOW

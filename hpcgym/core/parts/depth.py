@@ -29,9 +29,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hpcgym.core.backfill import Backfill, is_count, shortest
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER, BY_BASE, PICK_STARTED
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, start_front
 from hpcgym.core.kernels.passes.profile import find_start, is_free_now, make_profile, take_interval
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits

@@ -25,15 +25,15 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from hpcgym.core.backfill import Backfill, is_count, shortest
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Column
 from hpcgym.core.constants import BASE_ORDER, NEVER, PICK_STARTED
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import charge_extra, fits_behind, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import start_front
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.types import IntTable, Jobs, Sim, empty
-from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError
 
 HEARS = 0

@@ -37,9 +37,10 @@ from typing import Annotated, ClassVar
 
 from hpcgym.core import constants as s
 from hpcgym.core.backfill import Backfill, is_number, is_whole
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Column
 from hpcgym.core.engine.invariants import HEAD_DELAYED, NOT_MAXIMAL, find_delay
 from hpcgym.core.engine.life import hold, start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import make_primary_order
 from hpcgym.core.kernels.passes.profile import make_profile
 from hpcgym.core.kernels.queue.entries import is_held
@@ -47,7 +48,6 @@ from hpcgym.core.kernels.queue.ordered_queue import list_jobs, some_job_fits
 from hpcgym.core.kernels.queue.selection import sort_listed
 from hpcgym.core.kernels.types import Counter, Gauge, IntVector, Jobs, Sim, zeros
 from hpcgym.core.parts.depth import count_narrow, reserve_hole, start_behind, starts_now
-from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError, unknown_name
 
 HEARS = s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.ON_END | s.CHECK

@@ -21,8 +21,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Column
 from hpcgym.core.constants import PICK_STARTED
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import backfill, kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import (
     backfill_first,
@@ -32,7 +33,6 @@ from hpcgym.core.kernels.passes.easy_dynamic import (
 )
 from hpcgym.core.kernels.queue.ordered_queue import some_job_fits
 from hpcgym.core.kernels.types import Counter, Jobs, Sim
-from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError
 
 HEARS = 0

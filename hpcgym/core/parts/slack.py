@@ -27,8 +27,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from hpcgym.core.backfill import LARGEST_FACTOR, Backfill, is_number, shortest
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Column
 from hpcgym.core.constants import MAKE_PASS, ON_SUBMIT
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy_dynamic import list_in_order
 from hpcgym.core.kernels.passes.profile import make_profile, take_interval
 from hpcgym.core.kernels.queue.entries import entry_of
@@ -43,7 +44,6 @@ from hpcgym.core.parts.conservative import (
     start_planned,
 )
 from hpcgym.core.parts.depth import reserve_hole
-from hpcgym.core.struct import Column
 from hpcgym.errors import PolicyError
 
 UNPROMISED = -1

@@ -9,7 +9,7 @@ the waiting jobs, not with the log.
 Source: Specification, section 10, "Reward identity".
 """
 
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 
 STARTED_KEPT = 32

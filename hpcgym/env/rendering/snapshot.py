@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
-from hpcgym.core.struct import Struct
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.rendering import frame
 from hpcgym.schedule import Schedule

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.workload import Workload
 from papers.locality.platform import CLUSTER_HOSTS, CLUSTERS, HOSTS, Platform
 from papers.locality.sharing import Activities, advance, begin

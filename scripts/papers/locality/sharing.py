@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from papers.locality.platform import Platform
 
 FloatArray = NDArray[np.float64]

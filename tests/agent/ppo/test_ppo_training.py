@@ -19,9 +19,9 @@ from hpcgym.agent.network import NetworkAgent
 from hpcgym.agent.shelf import load_card
 from hpcgym.agent.trainers import load_trainer
 from hpcgym.agent.training_weeks import Training
+from hpcgym.core.compiler.struct import Array, layout_of
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
-from hpcgym.core.struct import Array, layout_of
 from hpcgym.errors import HpcgymError
 from hpcgym.evaluation.runner import evaluate
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes

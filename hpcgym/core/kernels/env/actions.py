@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import has_nodes
+from hpcgym.core.compiler.by_address import has_nodes
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.schedule_pass import orders_are_static
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.observation import count_visible
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue, first_job, list_jobs, put_in

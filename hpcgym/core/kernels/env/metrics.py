@@ -5,8 +5,8 @@ The formulas are those of `hpcgym.core.metrics`; sums run in the order of the jo
 
 import math
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import FLAG_BACKFILLED, FLAG_THRESHOLDED
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 

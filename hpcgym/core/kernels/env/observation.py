@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.engine.by_address import ask_mode, ask_nodes, has_nodes
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes

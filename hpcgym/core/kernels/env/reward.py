@@ -9,8 +9,8 @@ Source: Specification, section 10, "Reward identity" and "Paired reward".
 
 import math
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import PAY_AS_ACCRUED, PAY_AT_START, PAY_LOG_RATIO
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Int, RewardPlan, Sim
 
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.clock import run
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.actions import (
     is_rule_of_base,
     keeps_orders,

@@ -8,10 +8,12 @@ from typing import Any
 from numba import prange
 from numpy.typing import NDArray
 
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.raw_memory import clear_bytes, copy_bytes, fetcher, next_number
+from hpcgym.core.compiler.struct import LINE_BYTES
 from hpcgym.core.constants import NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import begin
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.env.observation import N_CLUSTER, count_visible, observe
 from hpcgym.core.kernels.env.reward import pay_at_truncation
@@ -29,8 +31,6 @@ from hpcgym.core.kernels.types import (
     open_sim,
 )
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS
-from hpcgym.core.raw_memory import clear_bytes, copy_bytes, fetcher, next_number
-from hpcgym.core.struct import LINE_BYTES
 
 # Columns of `Batch.address`.
 JOBS, INITIAL_STATE, REWARD_PLAN, SIM, ACTION_SPEC = 0, 1, 2, 3, 4

@@ -3,8 +3,8 @@
 Source: Specification, section 13, "What must hold".
 """
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import N_RESOURCES
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.rooms import use_of
 from hpcgym.core.kernels.types import Jobs, Sim
 

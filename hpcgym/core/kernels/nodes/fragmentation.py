@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import CPUS, GPUS, MEMORY, NEED_EXCLUSIVE
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.rooms import room_with, usable
 
 NOBODY = -1

@@ -28,8 +28,8 @@ Source: Specification, section 13, "Machine" and "EASY and depth k".
 import numpy as np
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.nodes.placement import is_sum_enough, place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, occupy, rooms_of, use_of
 from hpcgym.core.kernels.nodes.timeline import (

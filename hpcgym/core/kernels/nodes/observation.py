@@ -6,7 +6,7 @@ Source: Specification, section 13, "Environment".
 import numpy as np
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.nodes.nodes_pass import clear_plan, has_placement
 from hpcgym.core.kernels.nodes.rooms import component_of, rooms_of
 from hpcgym.core.kernels.nodes.timeline import reserve_earliest

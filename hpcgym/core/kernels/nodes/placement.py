@@ -11,7 +11,7 @@ Source: Specification, section 13, "Room and placement".
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.nodes.rooms import usable
 from hpcgym.core.kernels.types import Jobs, Sim
 

@@ -15,7 +15,7 @@ Source: Specification, section 13, "EASY and depth k" and "Conservative".
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.nodes.placement import place_chunks
 from hpcgym.core.kernels.nodes.rooms import component_of, room_with, rooms_of, usable
 from hpcgym.core.kernels.types import Jobs, Sim

@@ -30,8 +30,8 @@ Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import raise_estimate, size_class_of
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import first_job, put_in, take_out

@@ -9,8 +9,8 @@ Source: Mu'alem and Feitelson 2001; Specification, section 1, "EASY pass" and "Q
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.easy import (
     backfill,
     backfills,

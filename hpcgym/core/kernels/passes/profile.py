@@ -11,7 +11,7 @@ processors for now than `free` has, and a job starts only if it fits both.
 Source: Mu'alem and Feitelson 2001; Specification, section 4, "Conservative".
 """
 
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 
 

@@ -19,8 +19,8 @@ bootstrap).
 import math
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.planning.rollout import roll_out
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs

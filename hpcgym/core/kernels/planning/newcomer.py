@@ -1,7 +1,7 @@
 """What a job would wait if it came now, for each of several shapes."""
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.passes.profile import find_start, make_profile, take_interval
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs
 from hpcgym.core.kernels.types import Int, Jobs, Sim

@@ -1,9 +1,9 @@
 """One episode under many policies, in one simulation; a cell is the episode under one policy."""
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import HISTORY_NOT
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import clear, recall_estimates, recall_users, set_rules
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.env.metrics import measure
 from hpcgym.core.kernels.types import Float, InitialState, Int, Jobs, Sim
 

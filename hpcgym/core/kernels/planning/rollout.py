@@ -10,10 +10,10 @@ Source: Streit 2002; specification, section 8, "dynP".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import put_in_turn
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import clear_machine, set_rules
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, put_in
 from hpcgym.core.kernels.scoring.online_regression import copy_regression

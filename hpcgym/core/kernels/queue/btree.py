@@ -15,8 +15,8 @@ admitted it, and does not visit it again for the same reason.
 Nodes are allocated once. Spare nodes form a linked list through their first child.
 """
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import NEVER, NODE_CHILDREN, SIZE_CLASSES
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.summary import forget
 from hpcgym.core.kernels.types import Jobs, Sim
 

@@ -7,8 +7,8 @@ encodes its entry.
 Where a long queue is observed, its jobs are linked by age.
 """
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import FIRST_ENTRY, FLAG_HELD
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Sim
 
 OLDER, YOUNGER = 0, 1

@@ -14,8 +14,8 @@ Source: Specification, section 1, "Queue order".
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER, NODE_CHILDREN
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.btree import (
     free_node,
     insert_child,

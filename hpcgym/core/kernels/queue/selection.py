@@ -7,7 +7,7 @@ costs O(n + k log n).
 The jobs are listed in `scratch`, places 0 to n - 1, and the keys of order `which` decide.
 """
 
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.queue.ordered_queue import precedes
 from hpcgym.core.kernels.types import Sim

@@ -11,8 +11,8 @@ short again. Other simulations pay one comparison wherever the queue changes.
 
 import numpy as np
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import JobField
 

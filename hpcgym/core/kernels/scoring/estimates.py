@@ -9,9 +9,9 @@ Source: Tsafrir, Etsion and Feitelson 2007; specification, section 8, "EASY++".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import put_in_turn
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.scoring.user_history import past_run_time
 from hpcgym.core.kernels.types import Int, Jobs, Sim
 

@@ -16,7 +16,7 @@ Source: Gaussier, Glesser, Reis and Trystram 2015; Duchi, Hazan and Singer 2011 
 import math
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.types import Float, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
 

@@ -3,7 +3,7 @@
 import math
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.scoring.online_regression import (
     MODEL_RUN_TIME_RATIO,
     MODEL_SPEED,

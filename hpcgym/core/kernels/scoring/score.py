@@ -6,7 +6,7 @@ Source: Specification, sections 3, 6 and 8; section 10, "Action semantics".
 import math
 
 from hpcgym.core import constants as s
-from hpcgym.core.jit import kernel
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.scoring.user_estimates import (
     index_score,

@@ -22,8 +22,8 @@ import math
 from typing import Any
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.scoring.estimates import predict_recent
 from hpcgym.core.kernels.scoring.online_regression import expect_by_regression, write_regressors

@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
+from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.history import RING_JOBS
-from hpcgym.core.jit import kernel
 from hpcgym.core.kernels.queue.entries import entry_of
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S

@@ -11,7 +11,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hpcgym.core.struct import IS_COMPILED, LINE_BYTES
+from hpcgym.core.compiler.struct import IS_COMPILED, LINE_BYTES
 
 
 def fetcher(n_lines: int) -> Callable[[int], None]:

@@ -15,10 +15,10 @@ from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
 
 from hpcgym.core import loaders
+from hpcgym.core.compiler.jit import cache_of, kernel
+from hpcgym.core.compiler.struct import ADDRESS_OF, IS_COMPILED, StructType
 from hpcgym.core.constants import BACKFILL_PART
-from hpcgym.core.jit import cache_of, kernel
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.struct import ADDRESS_OF, IS_COMPILED, StructType
 
 
 @cache

@@ -2,8 +2,7 @@
 
 Numba's own cache watches only the file that holds a function: after an edit of a callee elsewhere
 it silently returns the old code. So the cache folder is named by a digest of every file of
-`hpcgym/core`, numba's version and its bounds check (`hpcgym.core.kernel_cache`). All kernels are in
-`hpcgym/core`.
+`hpcgym/core`, numba's version and its bounds check. All kernels are in `hpcgym/core`.
 """
 
 import hashlib
@@ -25,8 +24,8 @@ from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.sigutils import normalize_signature
 
-from hpcgym.core.compiling import Compilations
-from hpcgym.core.kernel_cache import KernelCache
+from hpcgym.core.compiler.kernel_cache import KernelCache
+from hpcgym.core.compiler.progress import Compilations
 from hpcgym.own_files import digest_of
 
 KernelT = TypeVar("KernelT", bound=Callable[..., Any])
@@ -97,7 +96,9 @@ def cache_of(function: Callable[..., Any]) -> KernelCache | None:
     file = function.__code__.co_filename
     if CACHE_FOLDER is None or not os.path.isfile(file):
         return None
-    own = "" if Path(__file__).parent in Path(file).parents else f"-{digest_of(Path(file))[:16]}"
+    own = (
+        "" if Path(__file__).parents[1] in Path(file).parents else f"-{digest_of(Path(file))[:16]}"
+    )
     return KernelCache(function, CACHE_FOLDER, own)
 
 
@@ -239,7 +240,7 @@ def _without_constants(find: Callable[..., Any]) -> Callable[..., Any]:
 def _source_digest() -> str:
     """Return a digest of all that compiled code depends on: `core`, numba, and the bounds check."""
     digest = hashlib.sha256(f"{numba.__version__} {_config.BOUNDSCHECK}".encode())
-    core = Path(__file__).parent
+    core = Path(__file__).parents[1]
     for source in sorted(core.rglob("*.py")):
         digest.update(f"\0{source.relative_to(core).as_posix()}\0".encode())
         digest.update(source.read_bytes())
