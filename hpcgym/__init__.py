@@ -14,6 +14,7 @@ from hpcgym import registry
 
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
+    from hpcgym.core.events import register_event
     from hpcgym.core.own_backfill import OwnBackfill, register_backfill
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
     from hpcgym.core.settings import SchedulerSettings
@@ -48,6 +49,7 @@ _HOMES = {
     "load_workload": "hpcgym.trace",
     "policy_names": "hpcgym.core.policy",
     "register_backfill": "hpcgym.core.own_backfill",
+    "register_event": "hpcgym.core.events",
     "register_policy": "hpcgym.core.policy",
     "scenario_names": "hpcgym.scenario",
     "simulate": "hpcgym.schedule",
@@ -72,6 +74,7 @@ __all__ = [
     "load_workload",
     "policy_names",
     "register_backfill",
+    "register_event",
     "register_policy",
     "scenario_names",
     "simulate",

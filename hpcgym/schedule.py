@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
@@ -13,6 +14,7 @@ from hpcgym import export
 from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
+from hpcgym.core.events import Event
 from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import AnyPolicy
 from hpcgym.core.predictor import Correction, Estimates
@@ -468,6 +470,7 @@ def simulate(
     correction: Correction = "none",
     event_semantics: EventSemantics = "batch",
     placement: str = "lowest",
+    events: Sequence[str | Event] = (),
 ) -> Schedule:
     """Schedule a whole workload on an empty machine, from the first submission to the last end.
 
@@ -526,6 +529,7 @@ def simulate(
             | "local" | of one group, else none |
             | "best-effort-contiguous" | with consecutive ids, else by id |
             | "best-effort-local" | of one group, else by id |
+        events: What happens beside the jobs, of your own (`hpcgym.core.events`).
 
     Raises:
         HpcgymError: Something else than a workload, such as a log's name.
@@ -559,6 +563,7 @@ def simulate(
         correction=correction,
         event_semantics=event_semantics,
         placement=placement,
+        events=events,
     )
     mode = as_mode(settings.backfill)
     if isinstance(mode, OwnSimulator):

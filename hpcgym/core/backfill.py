@@ -12,7 +12,10 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -282,29 +285,38 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
     """
     if isinstance(mode, (Backfill, OwnSimulator)):
         return mode
-    parts: tuple[Any, str, str] = mode.partition(":") if isinstance(mode, str) else (mode, "", "")
-    name, colon, rest = parts
-    made = _class_of(name)
-    given = _parameters_of(name, rest, [one.name for one in fields(made)]) if colon else {}
-    missing = [one.name for one in fields(made) if one.default is MISSING and one.name not in given]
-    if missing:
-        raise PolicyError(
-            f"backfill {made.NAME!r} needs {missing[0]}: '{made.NAME}:{missing[0]}=...'"
-        )
-    return made(**given)
+    made: Backfill | OwnSimulator
+    if isinstance(mode, type) and issubclass(mode, (Backfill, OwnSimulator)):
+        made = _made("backfill", mode, {})
+    else:
+        made = read_part("backfill", mode, (MODES, loaders.SIMULATORS, loaders.BACKFILLS))
+    return made
 
 
-def _class_of(name: Any) -> type[Backfill | OwnSimulator]:
-    """Return the class of a mode by its name; a class is returned as it is."""
-    if isinstance(name, type) and issubclass(name, (Backfill, OwnSimulator)):
-        return name
-    known = (*MODES, *loaders.SIMULATORS, *loaders.BACKFILLS)
-    if not isinstance(name, str) or name not in known:
-        raise PolicyError(unknown_name("backfill", name, known))
-    if name in loaders.SIMULATORS:
-        own_simulator: type[OwnSimulator] = loaders.SIMULATORS[name]()
-        return own_simulator
-    return MODES[name] if name in MODES else loaders.BACKFILLS[name]
+def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> Any:
+    """Read a part of the scheduler, such as a backfilling mode, from its name and parameters.
+
+    Raises:
+        PolicyError: An unknown name, key or value; the message names what is allowed.
+    """
+    name, colon, rest = text.partition(":") if isinstance(text, str) else ("", "", "")
+    shelf = next((shelf for shelf in shelves if name in shelf), None)
+    if shelf is None:
+        known = [key for each in shelves for key in each]
+        raise PolicyError(unknown_name(what, name or text, known))
+    made = shelf[name] if isinstance(shelf[name], type) else shelf[name]()
+    keys = [each.name for each in fields(made)]
+    return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
+
+
+def _made(what: str, kind: type[Any], given: dict[str, Any]) -> Any:
+    """Make a part of a class with parameters."""
+    for each in fields(kind):
+        if each.default is MISSING and each.name not in given:
+            raise PolicyError(
+                f"{what} {kind.NAME!r} needs {each.name}: '{kind.NAME}:{each.name}=...'"
+            )
+    return kind(**given)
 
 
 def as_backfill(mode: object) -> Backfill:
@@ -328,16 +340,16 @@ def order_refused(mode: Mode) -> str:
     return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'
 
 
-def _parameters_of(name: str, text: str, allowed: list[str]) -> dict[str, Any]:
+def _parameters_of(part: str, text: str, allowed: list[str]) -> dict[str, Any]:
     """Read the text behind the colon."""
     given: dict[str, Any] = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
+    for stated in text.split(","):
+        key, equals, value = stated.partition("=")
         if key not in allowed:
-            raise PolicyError(unknown_name(f"parameter of backfill {name!r}", key, allowed))
+            raise PolicyError(unknown_name(f"parameter of {part}", key, allowed))
         if not equals or not value or key in given:
             raise PolicyError(
-                f"backfill {name!r}: write key=value, each key once; got {text!r}. "
+                f"{part}: write key=value, each key once; got {text!r}. "
                 f"Allowed keys: {', '.join(allowed)}"
             )
         given[key] = _value_of(value)
@@ -360,6 +372,25 @@ def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
 def _text_of(value: object) -> str:
     """Write a value as `_value_of` reads it."""
     return "/".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def list_own(what: str, part: Any, kind: type[Any]) -> None:
+    """List the file of a part of somebody's own that `register_*` takes, if it has kernels.
+
+    Raises:
+        PolicyError: No subclass of a kind, or one whose file has no kernels; or a malformed name.
+    """
+    is_kind = isinstance(part, type) and issubclass(part, kind)
+    if is_kind and hasattr(sys.modules[part.__module__], "HEARS"):
+        loaders.place_of(part.__module__)
+    elif not is_kind or not hasattr(part, "start"):
+        in_python = " of OwnBackfill, or one" if what == "backfill" else ""
+        raise PolicyError(
+            f"register_{what} takes a subclass{in_python} of {kind.__name__} whose file has "
+            f"kernels and HEARS; got {part!r}"
+        )
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", part.NAME):
+        raise PolicyError(f"{what} name {part.NAME!r}: a letter, then letters, digits, '_' or '-'")
 
 
 def shortest(value: float) -> float:

@@ -30,7 +30,7 @@ PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2,
 
 # Where a run of the clock stops, and where it goes on.
 STATUS_DONE, STATUS_DECISION, STATUS_PREDICTION, STATUS_OWN_PASS, STATUS_FULL = 0, 1, 2, 3, 4
-STATUS_BAD_ACTION = -100
+STATUS_BAD_ACTION, STATUS_STUCK = -100, -101
 PHASE_BETWEEN, PHASE_PASS, PHASE_SUBMISSIONS, PHASE_OWN_PASS = 0, 1, 2, 3
 
 # What a pass returns instead of a head: no job waits or fits, or the picked job has started.
@@ -141,9 +141,11 @@ N_REACHES = 4
 CURSOR_RELEASE, CURSOR_START, CURSOR_END, CURSOR_TOUCHED, CURSOR_TOTAL = 0, 1, 2, 3, 4
 N_CURSOR_FIELDS = 5
 # What the kernels of a backfilling mode are asked to do, at `Jobs.mode_pass`; but for `MAKE_PASS`
-# only where `Sim.hears` has the bit. `hpcgym.core.parts` says what each means.
+# only where `Sim.hears` has the bit. `hpcgym.core.parts` says what each means. Events, at
+# `Jobs.event_pass`, are asked for the last two always.
 MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
+NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 # Bits of what `NODES_SHOW_JOB` returns.

@@ -44,6 +44,9 @@ SIMULATORS: dict[str, Callable[[], Any]] = {}
 BACKFILLS: dict[str, type[Any]] = {}
 """Modes that a user has registered with `hpcgym.register_backfill`."""
 
+EVENTS: dict[str, type[Any]] = {}
+"""Subclasses of `hpcgym.core.events.Event`, by the name their text begins with."""
+
 PARTS = [
     "hpcgym.core.parts.depth",
     "hpcgym.core.parts.conservative",

@@ -7,8 +7,6 @@ a pass and more for long queues, where a compiled pass takes about 1 us.
 
 from __future__ import annotations
 
-import re
-import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -17,7 +15,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.backfill import MODES, Backfill, Mode
+from hpcgym.core.backfill import MODES, Backfill, Mode, list_own
 from hpcgym.errors import PolicyError
 
 
@@ -217,18 +215,7 @@ def register_backfill(mode: type[AMode]) -> type[AMode]:
         >>> as_mode("patient").NAME
         'patient'
     """
-    is_mode = isinstance(mode, type) and issubclass(mode, Backfill)
-    if not is_mode or not (
-        issubclass(mode, OwnBackfill) or hasattr(sys.modules[mode.__module__], "HEARS")
-    ):
-        raise PolicyError(
-            "register_backfill takes a subclass of OwnBackfill, or a subclass of Backfill whose "
-            f"file has kernels and HEARS; got {mode!r}"
-        )
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", mode.NAME):
-        raise PolicyError(
-            f"backfill name {mode.NAME!r}: a letter, then letters, digits, '_' or '-'"
-        )
+    list_own("backfill", mode, Backfill)
     taken = (*MODES, *loaders.SIMULATORS)
     if mode.NAME in taken:
         raise PolicyError(f"backfill {mode.NAME!r} is taken; names taken: {', '.join(taken)}")

@@ -21,6 +21,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.events import as_event, columns_of_events
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, refuse_on_nodes, sizes_of
@@ -210,7 +211,7 @@ def prepare(
     """
     refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
-    mode = as_backfill(settings.backfill)
+    mode, events = as_backfill(settings.backfill), tuple(map(as_event, settings.events))
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
     )
@@ -240,6 +241,7 @@ def prepare(
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32) if field is None else field,
         **_columns_of_history(run_time, workload.history),
         mode_pass=mode.number if mode.part else 0,
+        **columns_of_events(events, workload),
         **columns_of(workload),
     )
     setting, weight = rules_of(policy, backfill_policy, settings)
@@ -323,6 +325,7 @@ def rules_of(
     mode = as_backfill(settings.backfill)
     setting.backfill = mode.number
     setting.hears = mode.hears
+    setting.events_hear = reduce(or_, (as_event(event).hears for event in settings.events), 0)
     setting.semantics = (
         s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
     )
@@ -424,5 +427,9 @@ def state_for(
         fields=fields,
         expectations=any(episode.expects for episode in episodes),
         estimates=any(episode.setting.predict or episode.setting.correct for episode in episodes),
-        modes={int(episode.setting.backfill) for episode in episodes},
+        parts={
+            int(part)
+            for episode in episodes
+            for part in (episode.setting.backfill, *episode.table.event_pass)
+        },
     )

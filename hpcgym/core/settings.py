@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from hpcgym.core.backfill import Backfill, Mode, as_mode, order_refused
+from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.events import Event, as_event
 from hpcgym.core.policy import AnyPolicy, Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
@@ -32,6 +34,7 @@ class SchedulerSettings:
         correction: The estimate of a job that outlives its own; "none": it ends now, see
             `hpcgym.core.kernels.scoring.estimates.next_estimate`.
         event_semantics: What happens at one instant.
+        events: What happens beside the jobs, as text or `hpcgym.core.events.Event`.
         placement: On a machine of nodes, in what order a job takes them; see
             `hpcgym.core.requests.PLACEMENTS`.
 
@@ -49,6 +52,7 @@ class SchedulerSettings:
     estimates: Estimates = "requested"
     correction: Correction = "none"
     event_semantics: EventSemantics = "batch"
+    events: Sequence[str | Event] = ()
     placement: str = "lowest"
 
     def __post_init__(self) -> None:
@@ -60,6 +64,12 @@ class SchedulerSettings:
                 object.__setattr__(self, key, chosen)  # so that it shows its name
         mode = as_mode(self.backfill)
         object.__setattr__(self, "backfill", mode)
+        object.__setattr__(self, "events", tuple(map(as_event, self.events)))
+        if self.events and not (isinstance(mode, Backfill) and self.event_semantics == "batch"):
+            raise PolicyError(
+                f"event '{self.events[0]}' needs a backfilling mode and event_semantics 'batch'; "
+                f"got '{mode}' and '{self.event_semantics}'"
+            )
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)
@@ -109,6 +119,8 @@ class SchedulerSettings:
             )
         if policy.chooser is None:
             return
+        if policy.chooser.plans and self.events:
+            raise PolicyError(f"{policy.name} plans without events; got '{self.events[0]}'")
         if backfill_policy is not None and backfill_policy.is_python:
             raise PolicyError(
                 f"{policy.name} chooses at other instants than the formula of the backfill order "
@@ -138,6 +150,12 @@ class SchedulerSettings:
         if isinstance(self.estimates, (str, Predictor)) or callable(self.estimates):
             return as_predictor(self.estimates)
         return None
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Return the numbers of the backfilling mode and of the events."""
+        events = [as_event(event).number for event in self.events]
+        return (as_backfill(self.backfill).number, *events)
 
     @property
     def moves_estimates(self) -> bool:

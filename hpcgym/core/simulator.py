@@ -125,6 +125,8 @@ class Simulator:
         """
         while True:
             status = entry_points.run(self._jobs.address, self._sim.address)
+            if status == s.STATUS_STUCK:
+                raise PolicyError("jobs wait that fit no more, and no event is to come")
             if status < 0:
                 what = _VIOLATIONS.get(status) or as_backfill(self.settings.backfill).broken[status]
                 raise HpcgymError(f"at {self.now} s: {what}; this is a bug")
@@ -230,6 +232,8 @@ class Simulator:
                 f"{self.workload.name} is on a machine of nodes; plans count processors"
             )
         mode = as_backfill(self.settings.backfill)
+        if self.settings.events:
+            raise PolicyError(f"plans know no events; got '{self.settings.events[0]}'")
         refuse_own(mode, "a rollout", "plan with a mode that keeps nothing, such as easy")
         predicted = np.full(len(policies), np.nan)
         if self.state.n_waiting[0] > 0:

@@ -133,7 +133,7 @@ def allocate(
     fields: bool,
     estimates: bool,
     expectations: bool,
-    modes: Collection[int] = (),
+    parts: Collection[int] = (),
     n_queues: int = s.N_QUEUES,
 ) -> State:
     """Allocate the state of `n_envs` simulations, before their reset.
@@ -151,7 +151,7 @@ def allocate(
         fields: Whether observations are made.
         estimates: Whether estimates are predicted or corrected.
         expectations: Whether a rule or an observation reads expected run times.
-        modes: The backfilling modes, `BACKFILL_*`; some need arrays that others do not.
+        parts: Numbers of the backfilling modes and events, some of which need arrays of their own.
         n_queues: Queues that are kept, 1 if no backfill order is.
     """
     n_jobs, n_users, sizes, limit = room
@@ -189,8 +189,8 @@ def allocate(
         "fields": fields,
         "estimates": estimates,
         "expectations": expectations,
-        "plans": limit is None or any(mode >= s.BACKFILL_PART for mode in modes),
-        "controls": fields and any(mode >= s.BACKFILL_PART for mode in modes),
+        "plans": limit is None or any(part >= s.BACKFILL_PART for part in parts),
+        "controls": fields and any(part >= s.BACKFILL_PART for part in parts),
         "nodes": sizes.nodes > 0,
     }
 
@@ -200,7 +200,7 @@ def allocate(
         name, _, needed = axis.partition(" if ")
         return lengths[name] if all(is_kept[each] for each in needed.split(" and ") if each) else 0
 
-    additions = [one for mode in modes for one in additions_of(mode - s.BACKFILL_PART)]
+    additions = [added for part in parts for added in additions_of(part - s.BACKFILL_PART)]
     for added in additions:
         if not add_aliases(Sim, added):
             raise PolicyError(

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcgym.core.backfill import as_backfill
 from hpcgym.core.compiler.struct import IS_COMPILED, Struct
 from hpcgym.core.kernels.env import step_batch as kernels
 from hpcgym.core.kernels.env.metrics import N_METRICS
@@ -349,7 +348,7 @@ class EnvBuffers:
             fields=True,
             estimates=False,
             expectations=any(config.expects for config in configs),
-            modes={as_backfill(config.settings.backfill).number for config in configs},
+            parts={part for config in configs for part in config.settings.parts},
             n_queues=1 + any(config.settings.backfill_order is not None for config in configs),
         )
 

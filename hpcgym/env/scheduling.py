@@ -348,6 +348,8 @@ schedule; -1 until the episode is over |
         )
         while (status := entry_points.step(*arguments)) == s.STATUS_OWN_PASS:
             self._make_own_pass()
+        if status == s.STATUS_STUCK:
+            raise PolicyError("jobs wait that fit no more, and no event is to come")
         if status == s.STATUS_BAD_ACTION:
             raise ActionError(self._config.reader.refuse(action))
         terminated, truncated = status == s.STATUS_DONE, self._is_last_step()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import Struct
+from hpcgym.core.events import columns_of_events
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
 from hpcgym.core.kernels.types import Jobs
@@ -151,6 +152,7 @@ def _table_for(n_jobs: int, n_keys: int) -> Jobs:
         field=np.empty((0, N_STATIC_FIELDS), dtype=np.float32),
         **columns_without_history(),
         mode_pass=0,
+        **columns_of_events((), None),
         **columns_without_nodes(),
     )
 

@@ -75,3 +75,6 @@ ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.NODES)
 
 ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""
+
+ask_event: Any = _caller_of("event_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
+"""Have the part of an event do a task; `hpcgym.core.events` says which there are."""

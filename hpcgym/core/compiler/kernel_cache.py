@@ -27,6 +27,7 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
+from hpcgym.core.compiler.struct import block_types
 from hpcgym.errors import OutputError
 from hpcgym.output import writing
 
@@ -86,8 +87,12 @@ class KernelCache:
             self._give_lock()
 
     def _path(self, signature: Any, target: Any) -> Path:
-        """Return the file of a version: by function, types, processor and versions."""
-        made_for = (signature, target.codegen().magic_tuple(), sys.version, llvmlite.__version__)
+        """Return the file of a version: by function, types, processor and versions.
+
+        Kernels open structs by their address. So what somebody's own part adds to one counts, too.
+        """
+        versions = (target.codegen().magic_tuple(), sys.version, llvmlite.__version__)
+        made_for = (signature, *versions, block_types())
         digest = hashlib.sha256(repr(made_for).encode()).hexdigest()[:16]
         return self._folder / f"{self._name}-{digest}.kernel"
 

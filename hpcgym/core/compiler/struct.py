@@ -139,19 +139,16 @@ class Address(NamedTuple):
     """A number that says where a kernel lies; Python sets the kernel's number, 0 = there is none.
 
     A kernel lies elsewhere in every process, so its address is looked up when a struct is made.
+    With an axis, an array of such numbers.
     """
 
     kernel: str
+    n_axes: int = 0
 
     @property
     def element(self) -> str:
         """Return the type of the number."""
         return "int64"
-
-    @property
-    def n_axes(self) -> int:
-        """Return 0, as for every number."""
-        return 0
 
 
 ADDRESS_OF: dict[str, Callable[[int], int]] = {}
@@ -489,6 +486,11 @@ def _attribute(column: Column) -> property:
     return property(load, store)
 
 
+def block_types() -> list[str]:
+    """Name the types of all structs that parts add to; a name tells the whole layout."""
+    return [StructType(fields).name for fields in Columned.__subclasses__()]
+
+
 class Struct(Generic[FieldsT]):
     """A struct as Python holds it.
 
@@ -515,8 +517,10 @@ class Struct(Generic[FieldsT]):
         ):
             # Another type would be copied, and kernels would write into the copy unseen.
             assert each.n_axes == 0 or field.dtype == each.element
-            if isinstance(each, Address) and field:
-                field = ADDRESS_OF[each.kernel](int(field))
+            if isinstance(each, Address):
+                numbers = np.array(field, dtype=np.int64)
+                addresses = [ADDRESS_OF[each.kernel](int(at)) if at else 0 for at in numbers.flat]
+                field = np.array(addresses, dtype=np.int64).reshape(numbers.shape)
             array = np.asarray(field, dtype=each.element)
             assert array.flags.c_contiguous
             if each.n_axes == 0:

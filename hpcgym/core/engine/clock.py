@@ -2,7 +2,8 @@
 
 An instant is handled in this order: completions, submissions, ends of delays, one pass. With `pyss`
 semantics each event has its own pass. `run` stops for a decision of an agent, and for
-predictions and passes made in Python; the next call goes on from there.
+predictions and passes made in Python; the next call goes on from there. Events come between
+completions and submissions.
 
 Three shortcuts save work. A full pass would start the same jobs:
 
@@ -33,6 +34,7 @@ from hpcgym.core.engine.calendar import (
 )
 from hpcgym.core.engine.invariants import find_violation
 from hpcgym.core.engine.life import admit, end, enter, release_estimated, start, submit
+from hpcgym.core.engine.moments import next_event, tell_events
 from hpcgym.core.engine.schedule_pass import all_fit, count_pass, is_contested, make_pass
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
 from hpcgym.core.kernels.queue.entries import entry_of, is_held
@@ -128,11 +130,16 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
 
 @kernel(inlined=True)
 def advance_clock(jobs: Jobs, sim: Sim) -> None:
-    """Go to the next instant, and handle its completions unless `pyss` semantics apply.
+    """Go to the next instant, and handle its completions unless `pyss` semantics apply, and events.
 
     Writes `now`, what completions change, `pass_due`, and `settled_head` = -1 if a job ended.
     """
     now = next_instant(jobs, sim)
+    event_due = False
+    if sim.events_hear != 0:
+        event = next_event(jobs, sim)
+        event_due = event <= now
+        now = min(now, event)
     # Costs accrue at the rate up to now, before any event changes that rate.
     if sim.keep_reward == 1:
         waiting_cost.accrue(jobs, sim, now)
@@ -143,6 +150,9 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
             end(jobs, sim)
             sim.settled_head = -1
             sim.pass_due = 1
+    if event_due and tell_events(jobs, sim, s.ON_INSTANT, 0) != 0:
+        sim.settled_head = -1
+        sim.pass_due = 1
 
 
 @kernel(inlined=True)
@@ -234,6 +244,8 @@ def run(jobs: Jobs, sim: Sim) -> int:
     while sim.n_started < sim.n_jobs:
         if sim.phase == s.PHASE_BETWEEN:
             advance_clock(jobs, sim)
+            if sim.now == s.NEVER:
+                return s.STATUS_STUCK
             sim.phase = s.PHASE_SUBMISSIONS
         if sim.phase == s.PHASE_SUBMISSIONS:
             # The phase is stored, so the next call resumes here, with more room or predictions.

@@ -3,19 +3,46 @@
 A part is a noun of the scheduler in one file of `hpcgym/core/parts`. The engine calls it at moments
 and knows nothing else of it. What every simulation may need is written out here and compiled in.
 A backfilling mode is called by its address, only at the moments that it `HEARS`; it is compiled
-when a simulation first needs it.
+when a simulation first needs it. So is each event, after the mode.
 
 The order within a moment matters, and each function says why.
 """
 
 from hpcgym.core import constants as s
-from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
+from hpcgym.core.compiler.by_address import ask_event, ask_mode, ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.scoring.regression_update import learn_from
 from hpcgym.core.kernels.scoring.user_estimates import is_expected
 from hpcgym.core.kernels.scoring.user_history import record_completion
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.parts import waiting_cost
+
+
+@kernel
+def tell_events(jobs: Jobs, sim: Sim, task: int, job: int) -> int:
+    """Have each event do a task, in the order of the settings; return the bits of all answers."""
+    answers = 0
+    for place in range(len(jobs.event_pass)):
+        sim.event = place
+        answers |= ask_event(jobs.event_pass[place], jobs, sim, task, job)
+    return answers
+
+
+@kernel(inlined=True)
+def event_number(jobs: Jobs, sim: Sim, which: int) -> int:
+    """Return a number of the event that is asked, of `hpcgym.core.events.Event.numbers`."""
+    return int(jobs.event_data[jobs.event_first[sim.event] + which])
+
+
+@kernel
+def next_event(jobs: Jobs, sim: Sim) -> int:
+    """Return the next instant at which an event happens, s; `NEVER` if none does."""
+    instant = s.NEVER
+    for place in range(len(jobs.event_pass)):
+        sim.event = place
+        asked = ask_event(jobs.event_pass[place], jobs, sim, s.NEXT_INSTANT, 0)
+        instant = min(instant, asked)
+    return instant
 
 
 @kernel(inlined=True)
@@ -25,6 +52,8 @@ def at_submit(jobs: Jobs, sim: Sim, job: int) -> None:
         waiting_cost.on_submit(jobs, sim, job)
     if sim.hears & s.ON_SUBMIT != 0:
         ask_mode(jobs.mode_pass, jobs, sim, s.ON_SUBMIT, job)
+    if sim.events_hear & s.ON_SUBMIT != 0:
+        tell_events(jobs, sim, s.ON_SUBMIT, job)
 
 
 @kernel(inlined=True)
@@ -44,6 +73,8 @@ def at_start(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that has started: it has no entry, and `n_waiting` does not count it."""
     if sim.keep_reward == 1:
         waiting_cost.on_start(jobs, sim, job)
+    if sim.events_hear & s.ON_START != 0:
+        tell_events(jobs, sim, s.ON_START, job)
 
 
 @kernel(inlined=True)
@@ -63,6 +94,8 @@ def at_end(jobs: Jobs, sim: Sim, job: int) -> None:
         if is_expected(sim, s.EXPECT_BY_REGRESSION):
             learn_from(jobs, sim, job)
         record_completion(jobs, sim, job)
+    if sim.events_hear & s.ON_END != 0:
+        tell_events(jobs, sim, s.ON_END, job)
 
 
 @kernel(inlined=True)

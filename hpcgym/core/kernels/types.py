@@ -50,6 +50,7 @@ Counter = Annotated[int, Column("counter")]
 Gauge = Annotated[float, Column("gauge")]
 ModeAddress = Annotated[int, Address("mode_pass")]
 NodesAddress = Annotated[int, Address("nodes_pass")]
+EventAddresses = Annotated[NDArray[np.int64], Address("event_pass", 1)]
 
 
 class Axes(NamedTuple):
@@ -94,6 +95,9 @@ class Jobs(NamedTuple):
     past_requested_time: IntTable
     past_processors: IntTable
     mode_pass: ModeAddress  # the kernel of the backfilling mode's part, 0 = none
+    event_pass: EventAddresses  # the kernel of each event's part
+    event_first: IntVector  # where the numbers of each event begin in `event_data`
+    event_data: IntVector
     # The machine's nodes and the requests of the jobs; all empty where processors are counted.
     nodes_pass: NodesAddress  # the kernel that works on nodes, 0 = none
     chunks: IntVector  # chunks of each job
@@ -132,6 +136,7 @@ class Sim(Columned):
     threshold: Setting  # starvation threshold, s, -1 = none
     backfill: Setting  # BACKFILL_*
     hears: Setting  # moments that the mode's part hears of, bits of ON_* and what follows these
+    events_hear: Setting  # moments that any event hears of, likewise; 0 = there are no events
     semantics: Setting  # SEMANTICS_*
     base_rule: Setting
     order_rule: Setting  # rule of the primary order, BY_BASE while the base order is the primary
@@ -200,6 +205,7 @@ class Sim(Columned):
     n_reservations: Counter  # of the plan, within a pass
     n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
     refused_state: Counter  # number of the state that `refused_*` is about
+    event: Counter  # the event that is asked, by its place in `Jobs.event_pass`
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s

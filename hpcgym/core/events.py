@@ -1,0 +1,95 @@
+"""Events: what happens beside the jobs, such as processors that come later. Each is one file.
+
+The text of an event is its name, then a colon and its parameters, as that of a backfilling mode.
+The file has its class, a subclass of `Event`; `HEARS`, the moments of jobs that it hears of, bits
+of `ON_SUBMIT`, `ON_START` and `ON_END`; a subclass of `Sim` for the numbers that it adds, if any;
+and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does not know.
+
+| task | when | argument | returns |
+|---|---|---|---|
+| `NEXT_INSTANT` | before the clock moves | | when it happens next, s, not past; `NEVER` |
+| `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
+| `ON_SUBMIT`, `ON_START`, `ON_END` | `hpcgym.core.engine.moments` | the job | |
+
+`moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers of a part
+are 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from hpcgym.core import constants as s
+from hpcgym.core import loaders
+from hpcgym.core.backfill import Mode, list_own, read_part
+from hpcgym.errors import PolicyError
+
+if TYPE_CHECKING:
+    from hpcgym.core.workload import Workload
+
+
+@dataclass(frozen=True)
+class Event(Mode):
+    """Something that happens at instants of its own; its fields are its parameters."""
+
+    def numbers(self, workload: Workload) -> Sequence[int]:
+        """Return the whole numbers that its kernels read, for the jobs of an episode."""
+        return [int(each) for each in astuple(self)]
+
+    @property
+    def number(self) -> int:
+        """Return what `Jobs.event_pass` holds for the event."""
+        return s.BACKFILL_PART + loaders.place_of(type(self).__module__)
+
+    @property
+    def hears(self) -> int:
+        """Return the moments that its part hears of."""
+        return int(loaders.module(type(self).__module__).HEARS) | s.ON_INSTANT
+
+
+AnEvent = TypeVar("AnEvent", bound=Event)
+
+
+def as_event(event: object) -> Event:
+    """Read an event from its text; an event is returned as it is.
+
+    Raises:
+        PolicyError: An unknown name, key or value; the message names what is allowed.
+    """
+    made = event if isinstance(event, Event) else read_part("event", event, [loaders.EVENTS])
+    assert isinstance(made, Event)
+    return made
+
+
+def register_event(event: type[AnEvent]) -> type[AnEvent]:
+    """Let `events=` take an event of your own by its text; usable as a decorator.
+
+    One of yours that has the name already is replaced.
+
+    Raises:
+        PolicyError: No event whose file has kernels, or a malformed name.
+    """
+    list_own("event", event, Event)
+    loaders.EVENTS[event.NAME] = event
+    return event
+
+
+def columns_of_events(events: Sequence[Event], workload: Workload | None) -> dict[str, Any]:
+    """Return the columns of `Jobs` about events; only where there are none, without jobs."""
+    data: list[Sequence[int]] = []
+    for event in events:
+        assert workload is not None
+        if workload.machine is not None:
+            raise PolicyError(f"event '{event}' counts processors; {workload.name} has nodes")
+        data.append(event.numbers(workload))
+    columns = (
+        [event.number for event in events],
+        np.cumsum([0, *map(len, data)])[:-1],
+        [number for numbers in data for number in numbers],
+    )
+    named = zip(("event_pass", "event_first", "event_data"), columns, strict=True)
+    return {name: np.array(column, dtype=np.int64) for name, column in named}

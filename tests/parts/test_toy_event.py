@@ -1,0 +1,100 @@
+"""An event of one file happens, compiled, by its text, wherever schedules are made."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def run(code):
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr
+
+
+COMPARED = """
+import hpcgym
+import numpy as np
+import toy_event
+
+jobs = hpcgym.load_workload("synthetic-256")
+jobs = jobs.select(np.arange(600))
+columns = ("submit_time", "run_time", "requested_time", "processors")
+taken = [np.concatenate([[first], getattr(jobs, name)])
+         for name, first in zip(columns, (0, 90_000, 90_000, 60), strict=True)]
+with_one_more = hpcgym.Workload.from_arrays(*taken, machine_processors=256)
+late = "late:processors=60,at=90000"
+for policy in ("FCFS", "SAF", "WFP3"):
+    ours = hpcgym.simulate(jobs, policy, backfill="none", events=[late])
+    theirs = hpcgym.simulate(with_one_more, policy, backfill="none")
+    assert theirs.start_time[0] == 0
+    assert ours.start_time.tolist() == theirs.start_time[1:].tolist(), policy
+    plain = hpcgym.simulate(jobs, policy, backfill="none")
+    assert ours.start_time.tolist() != plain.start_time.tolist()
+print("same")
+"""
+
+
+def test_processors_that_come_late_are_a_job_that_holds_them_until_then():
+    assert run(COMPARED) == "same"
+
+
+REFUSED = """
+import hpcgym
+import toy_event
+
+def said(log, events, machine=None, **settings):
+    jobs = hpcgym.load_workload(log, machine=machine)
+    try:
+        hpcgym.simulate(jobs, events=events, **settings)
+    except hpcgym.HpcgymError as error:
+        print(error)
+
+said("tiny", ["lat:processors=3"])
+said("tiny", ["late:processor=3"])
+said("tiny", ["late"])
+said("tiny", ["late:processors=3"], event_semantics="pyss")
+said("tiny", ["late:processors=3"], policy="DYNP")
+said("tiny", ["late:processors=3"], backfill="gang:rows=2")
+nodes = hpcgym.Machine((hpcgym.machine.NodeType(2, 64),))
+said("tiny", ["late:processors=3"], machine=nodes)
+toy_event.LateProcessors.numbers = lambda event, workload: [event.processors, 2**62]
+said("tiny", ["late:processors=3"], backfill="none")
+"""
+
+
+def test_events_that_cannot_be_are_refused_with_the_reason():
+    said = run(REFUSED).splitlines()
+    assert said[0] == "unknown event 'lat'; did you mean 'late'? Allowed: late"
+    assert said[1].startswith("unknown parameter of event 'late' 'processor'; did you mean 'proc")
+    assert said[2] == "event 'late' needs processors: 'late:processors=...'"
+    assert said[3].endswith("semantics 'batch'; got 'easy' and 'pyss'")
+    assert said[4] == "DYNP plans without events; got 'late:processors=3'"
+    assert said[5].endswith("got 'gang:rows=2' and 'batch'")
+    assert said[6] == "event 'late:processors=3' counts processors; tiny has nodes"
+    assert said[7] == "jobs wait that fit no more, and no event is to come"
+
+
+KEPT = """
+import hpcgym
+{imported}
+from hpcgym.core.kernels import entry_points
+hpcgym.simulate(hpcgym.load_workload("tiny"))
+print(*entry_points.run._cache._path("(int64, int64)", Target()).name.split("-")[1:])
+"""
+TARGET = """
+class Target:
+    def codegen(self):
+        return self
+    def magic_tuple(self):
+        return ()
+"""
+
+
+def test_kernels_of_a_simulation_with_more_numbers_are_kept_apart():
+    plain, alike, larger = (
+        run(TARGET + KEPT.format(imported=imported))
+        for imported in ("", "import toy_mode", "import toy_event")
+    )
+    assert plain == alike != larger
