@@ -17,8 +17,6 @@ from hpcgym.text_table import csv_style
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpcgym.schedule import Schedule
-
 CSV_COLUMNS = (
     "job_id",
     "submit_time",
@@ -69,7 +67,7 @@ def check_suffix(path: str | Path, columns: Columns = "default") -> str:
     return suffix
 
 
-def table_of(schedule: Schedule, columns: Columns = "default") -> pd.DataFrame:
+def table_of(schedule: Any, columns: Columns = "default") -> pd.DataFrame:
     """Return the columns of the CSV file, with times in the log's own base; -1 = not yet."""
     frame = schedule.to_frame()
     offset = schedule.workload.time_offset
@@ -112,7 +110,7 @@ def check_pyarrow(path: str | Path) -> None:
         )
 
 
-def batsim_frame(schedule: Schedule) -> pd.DataFrame:
+def batsim_frame(schedule: Any) -> pd.DataFrame:
     """Return Batsim's table of jobs (`jobs.csv`), with times in the log's own base, s.
 
     A job that is cut at its request has not succeeded. One of 0 s holds no processor, and has no
@@ -153,7 +151,7 @@ def batsim_frame(schedule: Schedule) -> pd.DataFrame:
     )
 
 
-def job_set(schedule: Schedule) -> Any:
+def job_set(schedule: Any) -> Any:
     """Return an `evalys.jobset.JobSet`, whose resources are all processors of the machine.
 
     Raises:

@@ -106,24 +106,17 @@ def rooms_imported(path):
 ROOMS = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 
+NAMED = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
+NAMED |= {name.removesuffix(".__init__"): path for name, path in NAMED.items()}
+
+
 def modules_imported(path):
-    """Return the files of the package that a file imports when it is imported itself."""
-    named = {".".join(one.relative_to(ROOT).with_suffix("").parts): one for one in MODULES}
-    named |= {name.removesuffix(".__init__"): one for name, one in named.items()}
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    late = (ast.FunctionDef, ast.AsyncFunctionDef)
-    waiting, found = [tree], set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, late) or (isinstance(node, ast.If) and "CHECKING" in ast.dump(node)):
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parts = {f"{node.module}.{alias.name}" for alias in node.names} & named.keys()
-            found |= parts or {node.module}
-        waiting += ast.iter_child_nodes(node)
-    return {named[name] for name in found & named.keys()} - {path, PACKAGE / "__init__.py"}
+    """Return the files of the package that a file imports: at once, late, or for type checkers."""
+    found = {alias.name for node in nodes(path, ast.Import) for alias in node.names}
+    for node in nodes(path, ast.ImportFrom):
+        parts = {f"{node.module}.{alias.name}" for alias in node.names} & NAMED.keys()
+        found |= parts or {node.module}
+    return {NAMED[name] for name in found & NAMED.keys()} - {path, PACKAGE / "__init__.py"}
 
 
 def test_no_file_imports_itself_by_way_of_others():

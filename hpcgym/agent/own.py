@@ -8,9 +8,9 @@ a function without arguments, is called first. `hpcgym.plugins` finds the object
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
@@ -20,12 +20,35 @@ from hpcgym.core.own_backfill import OwnBackfill
 from hpcgym.core.policy import Policy, as_policy, is_policy, own_policy
 from hpcgym.core.predictor import Ask, Predictor
 from hpcgym.errors import CardError, PolicyError, unknown_name
-
-if TYPE_CHECKING:
-    from hpcgym.agent.trainers import Trainer
+from hpcgym.scenario.episodes import Episodes
 
 MODEL = ".zip"
 """Suffix of the models of Stable-Baselines3."""
+
+
+class Trainer(Protocol):
+    """Makes agents of the weeks it is given, and of nothing else.
+
+    A finished training is kept under what the trainer holds and what its file says.
+    """
+
+    @property
+    def name(self) -> str:
+        """What tables call its agents."""
+        ...
+
+    def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
+        """Make an agent, which can be pickled.
+
+        Args:
+            episodes: Training weeks of one log or of several, which carry their jobs. An
+                environment takes them as `scenario=`. Weeks for validation are selected from them.
+            seed: Seed of all chance.
+
+        Source: Specification, section 10, "Evaluation protocol", step 1.
+        """
+        ...
+
 
 Fit = Callable[[object], bool]
 

@@ -2,42 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.own import is_own, own_trainer
-from hpcgym.agent.rule import RuleAgent
+from hpcgym.agent.own import Trainer, is_own, own_trainer
 from hpcgym.agent.search import W_TRAIN, SearchTrainer
 from hpcgym.env.action import CONTROLLED
 from hpcgym.errors import CardError, unknown_name
-from hpcgym.scenario.episodes import Episodes
-
-
-class Trainer(Protocol):
-    """Makes agents of the weeks it is given, and of nothing else.
-
-    A finished training is kept under what the trainer holds and what its file says.
-    """
-
-    @property
-    def name(self) -> str:
-        """What tables call its agents."""
-        ...
-
-    def train(self, episodes: Sequence[Episodes], seed: int) -> RuleAgent | NamedAgent:
-        """Make an agent, which can be pickled.
-
-        Args:
-            episodes: Training weeks of one log or of several, which carry their jobs. An
-                environment takes them as `scenario=`. Weeks for validation are selected from them.
-            seed: Seed of all chance.
-
-        Source: Specification, section 10, "Evaluation protocol", step 1.
-        """
-        ...
 
 
 def _ppo_trainer(name: str = "PPO", action: str = "order", **changes: Any) -> Trainer:

@@ -26,7 +26,7 @@ from hpcgym.cli.train import (
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
-    from hpcgym.agent.trainers import Trainer
+    from hpcgym.agent.own import Trainer
 
 Resume: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Go on with an interrupted search in the folder.")

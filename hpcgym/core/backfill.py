@@ -27,7 +27,6 @@ from hpcgym.core import loaders
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
 
 if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.workload import Workload
 
 LARGEST_FACTOR = 1000
@@ -77,8 +76,8 @@ class OwnSimulator(Mode, ABC):
     REASON: ClassVar[str]
 
     @abstractmethod
-    def simulate(self, workload: Workload, settings: SchedulerSettings) -> Any:
-        """Schedule a whole workload; returns a `hpcgym.schedule.Schedule`."""
+    def simulate(self, workload: Workload, settings: Any) -> Any:
+        """Schedule a workload by `SchedulerSettings`; returns a `hpcgym.schedule.Schedule`."""
 
 
 @dataclass(frozen=True)

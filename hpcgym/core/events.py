@@ -11,8 +11,8 @@ and `work(jobs, sim, task, argument)`, which returns 0 for tasks that it does no
 | `ON_INSTANT` | an event happens now: after completions, before submissions | | 1 = a pass is due |
 | `ON_SUBMIT`, `ON_START`, `ON_END` | `hpcgym.core.engine.moments` | the job | |
 
-`moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers of a part
-are 0.
+`moments.event_number(jobs, sim, k)` is number k of `Event.numbers`. At a reset all numbers that a
+part adds are 0.
 """
 
 from __future__ import annotations

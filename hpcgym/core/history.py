@@ -5,13 +5,10 @@ Source: Specification, section 10, "Information".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from hpcgym.core.kernels.types import Jobs
 
 RING_JOBS = 20
 """Completed jobs remembered per user."""
@@ -80,23 +77,3 @@ def history_of(
     seen = last > first
     history.last_end_time[seen] = past_end_time[known[last[seen] - 1]]
     return history
-
-
-def rings_of(
-    table: Jobs, history_job: NDArray[np.int32], users: int | slice = slice(None)
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return run times, requested times (s) and processors in the rings of users.
-
-    `history_job` holds the users' rows of `hpcgym.core.kernels.types.Sim.history_job`; the results
-    have its shape.
-    """
-    is_past = history_job < 0
-    columns = (
-        (table.past_run_time, table.ended_run_time),
-        (table.past_requested_time, table.requested_time),
-        (table.past_processors, table.processors),
-    )
-    run_time, requested_time, processors = (
-        np.where(is_past, past[users], ended[history_job]) for past, ended in columns
-    )
-    return run_time, requested_time, processors

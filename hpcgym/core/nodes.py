@@ -6,23 +6,16 @@ Source: Specification, section 13.
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import as_backfill
 from hpcgym.core.kernels.types import Jobs
-from hpcgym.core.policy import as_policy
-from hpcgym.core.requests import distinct, unplaceable
+from hpcgym.core.requests import distinct
 from hpcgym.core.workload import Workload
-from hpcgym.errors import PolicyError, WorkloadError
 from hpcgym.machine import Machine
-
-if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.core.state import State
 
 MOST_ROOMS = 2**25
 """Rooms kept of shapes by a simulation: 128 MB of them, where so many shapes wait."""
@@ -42,41 +35,6 @@ _VECTORS = (
     "shown_partition",
     "largest_node",
 )
-
-
-def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
-    """Refuse what a machine of nodes cannot do, and jobs that can never run on it.
-
-    Raises:
-        PolicyError: A mode, a policy or semantics that count processors.
-        WorkloadError: A job has no placement on its empty partition, or asks for more time than the
-            partition allows.
-    """
-    mode = as_backfill(settings.backfill)
-    if workload.machine is None:
-        mode.refuse_on_counts()
-        return
-    if not mode.works_on_nodes:
-        raise PolicyError(
-            f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy, "
-            "depth:k=2, conservative"
-        )
-    if settings.event_semantics != "batch":
-        raise PolicyError(
-            f"event_semantics {settings.event_semantics!r} counts processors; a machine of nodes "
-            "needs 'batch'"
-        )
-    policy = as_policy(settings.policy)
-    if policy.chooser is not None and policy.chooser.plans:
-        raise PolicyError(
-            f"{policy.name} plans with counts of processors; it cannot schedule a machine of nodes"
-        )
-    if refused := unplaceable(workload, settings.placement):
-        row, why = refused[0]
-        raise WorkloadError(
-            f"{workload.name}: job {workload.job_id[row]} (row {row}) can never run: it {why} "
-            f"({len(refused)} such jobs)"
-        )
 
 
 def columns_without_nodes() -> dict[str, Any]:
@@ -173,18 +131,6 @@ class Placement(NamedTuple):
         """Return the chunks of one job by node; empty if it has not started."""
         part = slice(self.first[job], self.first[job + 1])
         return dict(zip(self.node[part].tolist(), self.chunks[part].tolist(), strict=True))
-
-
-def placement_of(
-    table: Jobs, state: State, env: int, start_time: NDArray[np.int64]
-) -> Placement | None:
-    """Return on which nodes each started job of a simulation was placed; None without nodes."""
-    if not table.nodes_pass:
-        return None
-    count = np.where(start_time >= 0, state.placed_on[env, : len(start_time)], 0)
-    first = np.concatenate([[0], np.cumsum(count)])
-    at = np.arange(first[-1]) + np.repeat(table.placed_first - first[:-1], count)
-    return Placement(first, state.placed_node[env, at], state.placed_chunks[env, at])
 
 
 class NodeSizes(NamedTuple):

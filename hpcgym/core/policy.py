@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +22,6 @@ from hpcgym.core import loaders
 from hpcgym.errors import PolicyError, unknown_name
 
 if TYPE_CHECKING:
-    from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
 
 FEATURES = ("q", "e", "wait", "rho", "exp", "area")
@@ -54,8 +53,8 @@ class ChooserRun(ABC):
     """A chooser in one simulation, with what it remembers; it is copied with the simulation."""
 
     @abstractmethod
-    def choose(self, simulator: Simulator) -> Policy | NDArray[np.float64]:
-        """Choose the order of the queue at a decision.
+    def choose(self, simulator: Any) -> Policy | NDArray[np.float64]:
+        """Choose the order of the queue at a decision of a `hpcgym.core.simulator.Simulator`.
 
         Returns:
             A policy with a compiled rule, which holds from now on. Where decisions are for one

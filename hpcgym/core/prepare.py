@@ -24,11 +24,11 @@ from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.events import as_event, columns_of_events
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
-from hpcgym.core.nodes import NodeSizes, columns_of, refuse_on_nodes, sizes_of
+from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
 from hpcgym.core.policy import Policy, as_policy
 from hpcgym.core.predictor import CORRECTIONS, ONLINE, PREDICTORS
-from hpcgym.core.requests import PLACEMENTS
+from hpcgym.core.requests import PLACEMENTS, unplaceable
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import Room, SettingRows, State, allocate
 from hpcgym.core.workload import Workload
@@ -275,6 +275,41 @@ def prepare(
         math.log(max(largest, 2)),
         network_of(each for each in (policy, backfill_policy, *others) if each is not None),
     )
+
+
+def refuse_on_nodes(workload: Workload, settings: SchedulerSettings) -> None:
+    """Refuse what a machine of nodes cannot do, and jobs that can never run on it.
+
+    Raises:
+        PolicyError: A mode, a policy or semantics that count processors.
+        WorkloadError: A job has no placement on its empty partition, or asks for more time than the
+            partition allows.
+    """
+    mode = as_backfill(settings.backfill)
+    if workload.machine is None:
+        mode.refuse_on_counts()
+        return
+    if not mode.works_on_nodes:
+        raise PolicyError(
+            f"backfill '{mode}' counts processors; on a machine of nodes these work: none, easy, "
+            "depth:k=2, conservative"
+        )
+    if settings.event_semantics != "batch":
+        raise PolicyError(
+            f"event_semantics {settings.event_semantics!r} counts processors; a machine of nodes "
+            "needs 'batch'"
+        )
+    policy = as_policy(settings.policy)
+    if policy.chooser is not None and policy.chooser.plans:
+        raise PolicyError(
+            f"{policy.name} plans with counts of processors; it cannot schedule a machine of nodes"
+        )
+    if refused := unplaceable(workload, settings.placement):
+        row, why = refused[0]
+        raise WorkloadError(
+            f"{workload.name}: job {workload.job_id[row]} (row {row}) can never run: it {why} "
+            f"({len(refused)} such jobs)"
+        )
 
 
 def network_of(policies: Iterable[Policy]) -> NDArray[np.float64]:

@@ -19,17 +19,17 @@ from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.engine import invariants
-from hpcgym.core.history import RING_JOBS, rings_of
+from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.types import Jobs, Sim
-from hpcgym.core.nodes import Placement, placement_of
+from hpcgym.core.nodes import Placement
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.own_pass import own_passes
 from hpcgym.core.policy import ChooserRun, Policy, as_policy, checked_candidates, features_of
 from hpcgym.core.predictor import Submission
 from hpcgym.core.prepare import prepare, state_for
 from hpcgym.core.settings import SchedulerSettings
-from hpcgym.core.state import copy_into, in_use, own_table, sim_of
+from hpcgym.core.state import copy_into, in_use, own_table, placement_of, rings_of, sim_of
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError
 

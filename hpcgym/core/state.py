@@ -27,7 +27,7 @@ from hpcgym.core.compiler.struct import (
     layout_of,
 )
 from hpcgym.core.kernels.types import Jobs, Sim, additions_of
-from hpcgym.core.nodes import NodeSizes
+from hpcgym.core.nodes import NodeSizes, Placement
 from hpcgym.core.observation_fields import ControlsField
 from hpcgym.core.parts.waiting_cost import STARTED_KEPT
 from hpcgym.errors import PolicyError
@@ -317,6 +317,38 @@ def own_table(table: Jobs, state: State, env: int) -> Jobs:
         return table
     n = len(table.estimate)
     return table._replace(estimate=state.estimate[env, :n], feature=state.feature[env, :n])
+
+
+def rings_of(
+    table: Jobs, history_job: NDArray[np.int32], users: int | slice = slice(None)
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return run times, requested times (s) and processors in the rings of users.
+
+    `history_job` holds the users' rows of `hpcgym.core.kernels.types.Sim.history_job`; the results
+    have its shape.
+    """
+    is_past = history_job < 0
+    columns = (
+        (table.past_run_time, table.ended_run_time),
+        (table.past_requested_time, table.requested_time),
+        (table.past_processors, table.processors),
+    )
+    run_time, requested_time, processors = (
+        np.where(is_past, past[users], ended[history_job]) for past, ended in columns
+    )
+    return run_time, requested_time, processors
+
+
+def placement_of(
+    table: Jobs, state: State, env: int, start_time: NDArray[np.int64]
+) -> Placement | None:
+    """Return on which nodes each started job of a simulation was placed; None without nodes."""
+    if not table.nodes_pass:
+        return None
+    count = np.where(start_time >= 0, state.placed_on[env, : len(start_time)], 0)
+    first = np.concatenate([[0], np.cumsum(count)])
+    at = np.arange(first[-1]) + np.repeat(table.placed_first - first[:-1], count)
+    return Placement(first, state.placed_node[env, at], state.placed_chunks[env, at])
 
 
 class SettingRows:

@@ -13,11 +13,10 @@ from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import Jobs, RewardPlan
-from hpcgym.core.nodes import placement_of
 from hpcgym.core.prepare import PreparedEpisode
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
-from hpcgym.core.state import State
+from hpcgym.core.state import State, placement_of
 from hpcgym.core.workload import Workload
 from hpcgym.env.reward import Cost, OwnReward, Reward, reward_plan_of
 from hpcgym.schedule import Schedule

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -15,9 +15,6 @@ from hpcgym.env.episode import EnvEpisode
 from hpcgym.errors import ActionError
 from hpcgym.schedule import Schedule
 
-if TYPE_CHECKING:
-    from hpcgym.env.vector import SchedulingVectorEnv
-
 
 class SubEnv:
     """What `SchedulingEnv` offers besides `reset` and `step`, for one environment of a vector.
@@ -25,7 +22,7 @@ class SubEnv:
     In mode SAME_STEP it shows the next episode once an episode is over.
     """
 
-    def __init__(self, vector: SchedulingVectorEnv, env: int) -> None:
+    def __init__(self, vector: Any, env: int) -> None:
         self._vector = vector
         self._env = env
         config = vector.configs[env]
@@ -40,7 +37,7 @@ class SubEnv:
     @property
     def _episode(self) -> EnvEpisode:
         """Return the episode, once one has begun."""
-        episode = self._vector.buffers.episodes[self._env]
+        episode: EnvEpisode | None = self._vector.buffers.episodes[self._env]
         if episode is None:
             raise ActionError("no episode has begun; call reset()")
         return episode
@@ -59,12 +56,14 @@ class SubEnv:
     @property
     def spec(self) -> EnvSpec | None:
         """Return the spec that `gymnasium.make_vec` made the vector of, None if it did not."""
-        return self._vector.spec
+        spec: EnvSpec | None = self._vector.spec
+        return spec
 
     @property
     def metadata(self) -> dict[str, Any]:
         """Return the metadata of the vector."""
-        return self._vector.metadata
+        metadata: dict[str, Any] = self._vector.metadata
+        return metadata
 
     @property
     def now(self) -> int:
@@ -79,12 +78,14 @@ class SubEnv:
     @property
     def np_random(self) -> np.random.Generator:
         """Return the generator that draws the episodes."""
-        return self._vector.generator(self._env)
+        generator: np.random.Generator = self._vector.generator(self._env)
+        return generator
 
     @property
     def np_random_seed(self) -> int:
         """Return the seed of the environment, drawn by chance unless a reset has set one."""
-        return self._vector.np_random_seed[self._env]
+        seed: int = self._vector.np_random_seed[self._env]
+        return seed
 
     def schedule(self) -> Schedule:
         """Return the schedule made so far, as `SchedulingEnv.schedule`."""
@@ -96,7 +97,8 @@ class SubEnv:
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return which parts of an action serve now, as `SchedulingEnv.action_masks`."""
-        return self._reader.masks(self._vector.buffers.batch.slot[self._env])
+        masks: NDArray[np.bool_] = self._reader.masks(self._vector.buffers.batch.slot[self._env])
+        return masks
 
     def render(self) -> Any:
         """Return a text or an image of the machine over time, the queue and the reservation.
@@ -117,5 +119,5 @@ class SubEnv:
         viewers = self._vector.viewers
         if self._env not in viewers:
             fps, size = self._vector.metadata["render_fps"], self._vector.frame_size
-            viewers[self._env] = Viewer(self.render_mode, fps, size)  # type: ignore[arg-type]
+            viewers[self._env] = Viewer(self.render_mode, fps, size)
         return viewers[self._env].render(frame)

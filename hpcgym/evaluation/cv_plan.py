@@ -13,9 +13,10 @@ from functools import partial
 from typing import TypeAlias
 
 from hpcgym.agent.base import NamedAgent
+from hpcgym.agent.own import Trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
-from hpcgym.agent.trainers import Trainer, load_trainer
+from hpcgym.agent.trainers import load_trainer
 from hpcgym.core.predictor import as_predictor
 from hpcgym.errors import EvaluationError
 from hpcgym.evaluation.baselines import (

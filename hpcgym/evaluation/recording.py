@@ -16,6 +16,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +25,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-import hpcgym
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.core.policy import as_policy
@@ -465,6 +465,6 @@ def _metadata(name: str, agents: Sequence[str], **how: object) -> dict[str, Any]
         "algorithm_name": ", ".join(agents),
         "author": {"hpcgym"},
         "description": f"Episodes of {', '.join(agents)} on weeks of {how['scenario']}.",
-        "requirements": [f"hpcgym>={hpcgym.__version__}"],
-        "hpcgym": {"version": hpcgym.__version__, "agents": list(agents), **how},
+        "requirements": ["hpcgym>=" + version("hpcgym")],
+        "hpcgym": {"version": version("hpcgym"), "agents": list(agents), **how},
     }

@@ -18,8 +18,8 @@ from hpcgym.agent.contest import contest_of
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
 from hpcgym.agent.training_weeks import refuse_training_weeks
-from hpcgym.core.nodes import refuse_on_nodes
 from hpcgym.core.policy import AnyPolicy, as_policy
+from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_a, refuse_unless_whole
 from hpcgym.evaluation.content import content_digest
@@ -34,7 +34,7 @@ from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
 
 if TYPE_CHECKING:
-    from hpcgym.agent.trainers import Trainer
+    from hpcgym.agent.own import Trainer
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.env.scheduling import SchedulingEnv
     from hpcgym.scenario.spec import Scenario

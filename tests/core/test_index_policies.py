@@ -13,11 +13,12 @@ import hpcgym
 import reference_index
 from engines import first_difference, index_of, jobs_of, records_of_users, simulator_of, whole
 from hpcgym.core import constants as s
-from hpcgym.core.history import RING_JOBS, rings_of
+from hpcgym.core.history import RING_JOBS
 from hpcgym.core.index_policy import LARGEST, TERMS, index_policy
 from hpcgym.core.kernels.scoring.online_regression import REGRESSOR_COMPLETED
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
+from hpcgym.core.state import rings_of
 from hpcgym.core.workload import Workload
 from hpcgym.errors import PolicyError
 from reference_prediction import CORRECTIONS
