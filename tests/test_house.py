@@ -106,17 +106,17 @@ def rooms_imported(path):
 ROOMS = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 
-NAMED = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
-NAMED |= {name.removesuffix(".__init__"): path for name, path in NAMED.items()}
+IMPORTED = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in MODULES}
+IMPORTED |= {name.removesuffix(".__init__"): path for name, path in IMPORTED.items()}
 
 
 def modules_imported(path):
     """Return the files of the package that a file imports: at once, late, or for type checkers."""
     found = {alias.name for node in nodes(path, ast.Import) for alias in node.names}
     for node in nodes(path, ast.ImportFrom):
-        parts = {f"{node.module}.{alias.name}" for alias in node.names} & NAMED.keys()
+        parts = {f"{node.module}.{alias.name}" for alias in node.names} & IMPORTED.keys()
         found |= parts or {node.module}
-    return {NAMED[name] for name in found & NAMED.keys()} - {path, PACKAGE / "__init__.py"}
+    return {IMPORTED[name] for name in found & IMPORTED.keys()} - {path, PACKAGE / "__init__.py"}
 
 
 def test_no_file_imports_itself_by_way_of_others():
