@@ -17,6 +17,7 @@ COMPARED = """
 import hpcgym
 import numpy as np
 import toy_event
+import toy_eviction  # so that both tests share their kernels
 
 jobs = hpcgym.load_workload("synthetic-256")
 jobs = jobs.select(np.arange(600))

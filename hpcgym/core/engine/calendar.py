@@ -90,6 +90,19 @@ def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.n_releases += 1
 
 
+@kernel
+def remove_running(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Remove a job from the true ends before it ends; write `ending_*` and `n_running`."""
+    last = sim.n_running - 1
+    place = last
+    while sim.ending_job[place] != job:
+        place -= 1
+    for other in range(place, last):
+        sim.ending_time[other] = sim.ending_time[other + 1]
+        sim.ending_job[other] = sim.ending_job[other + 1]
+    sim.n_running = last
+
+
 @kernel(inlined=True)
 def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
     """Remove a running job from the estimated ends; return False if it was removed before.

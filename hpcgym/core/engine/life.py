@@ -1,4 +1,4 @@
-"""The life of a job: submit, hold, enter, start, end.
+"""The life of a job: submit, hold, enter, start, end; or evict, and wait again.
 
 | step | the job before it | the job after it |
 |---|---|---|
@@ -8,6 +8,7 @@
 | `enter` | was submitted, and is in no queue | is in the queues, held or not |
 | `start` | fits, and is in no queue | runs; its entry is given back |
 | `end` | runs until now | has ended, and its processors are free |
+| `evict` | runs, and would run on | waits anew, as after `submit`; its work is lost |
 
 `start_waiting` takes a job out of the queues first. What parts of the scheduler do at these steps
 is in `hpcgym.core.engine.moments`.
@@ -17,16 +18,17 @@ Source: Specification, section 1, "One instant".
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.calendar import add_held, add_running, remove_release
+from hpcgym.core.engine.calendar import add_held, add_running, remove_release, remove_running
 from hpcgym.core.engine.moments import (
     at_end,
+    at_evict,
     at_leave,
     at_release,
     at_start,
     at_submit,
     at_vacate,
 )
-from hpcgym.core.kernels.queue.entries import is_overdue, leave_entry, take_entry
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, leave_entry, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.scoring.estimates import predict_recent, write_prediction
 from hpcgym.core.kernels.scoring.score import first_key
@@ -42,12 +44,18 @@ def submit(jobs: Jobs, sim: Sim) -> None:
     and what parts write.
     """
     job = sim.next_job
-    entry = take_entry(sim, job)
     sim.next_job = job + 1
     sim.n_events += 1
     # The prediction comes first: keys, areas and delays depend on it.
     if sim.predict == s.PREDICT_RECENT:
         write_prediction(jobs, job, predict_recent(jobs, sim, job))
+    wait(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def wait(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Let a job wait, in no queue yet; write its entry and keys, counts, and what parts write."""
+    entry = take_entry(sim, job)
     if sim.keep_history == s.HISTORY_FOR_KEYS:
         meet_user(jobs, sim, job)
     sim.key[s.BASE_ORDER, entry] = first_key(jobs, sim, s.BASE_ORDER, job)
@@ -137,6 +145,31 @@ def end(jobs: Jobs, sim: Sim) -> None:
         if sim.start_time[job] + jobs.estimate[job] != sim.now:
             sim.replan = 1
     at_end(jobs, sim, job)
+
+
+@kernel
+def evict(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a running job off the machine; it waits anew, and its key is one of this instant.
+
+    The caller lets it `enter`, and sees to it that a pass is made. Writes both running lists,
+    `free`, what `wait` writes, and what parts write; `replan` becomes 1.
+    """
+    remove_running(jobs, sim, job)
+    at_vacate(jobs, sim, job)
+    if remove_release(jobs, sim, job):
+        sim.free += jobs.processors[job]
+        at_release(jobs, sim, job)
+    at_evict(jobs, sim, job)
+    sim.replan = 1
+    sim.settled_head = -1
+    sim.n_started -= 1
+    sim.flag[job] = 0
+    sim.keeps_summary = 0  # it links jobs by age, the youngest last; this one is older
+    wait(jobs, sim, job)
+    if is_overdue(sim, job):
+        sim.n_overdue += 1
+        sim.key[s.BASE_ORDER, entry_of(sim, job)] = -float("inf")
+        sim.key[s.BACKFILL_ORDER, entry_of(sim, job)] = -float("inf")
 
 
 @kernel(inlined=True)

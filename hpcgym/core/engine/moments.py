@@ -78,6 +78,13 @@ def at_start(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
+def at_evict(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a job that is about to wait again: its start and its flags still stand."""
+    if sim.keep_reward == 1:
+        waiting_cost.on_evict(jobs, sim, job)
+
+
+@kernel(inlined=True)
 def at_release(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell that the processors of a job are free: at its end, with `pyss` perhaps before."""
     if sim.hears & s.ON_RELEASE != 0:

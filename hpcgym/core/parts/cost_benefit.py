@@ -51,7 +51,7 @@ from hpcgym.core.kernels.types import Counter, FloatVector, Jobs, Sim, empty
 from hpcgym.core.observation_fields import ControlsField
 from hpcgym.errors import PolicyError
 
-HEARS = s.ON_START | s.ON_END | s.ALL_FIT | s.SHOW
+HEARS = s.ON_START | s.ON_RELEASE | s.ALL_FIT | s.SHOW
 
 HORIZONS_S = (3_600, 10_800, 43_200)
 """How far ahead the processors that are expected to be free are shown, s."""
@@ -133,8 +133,8 @@ def on_start(jobs: Jobs, sim: CostBenefitSim, job: int) -> int:
 
 
 @kernel(inlined=True)
-def on_end(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
-    """Take a job that ends out of what counts under the cap; write `capped`."""
+def on_release(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
+    """Take a job that leaves the machine out of what counts under the cap; write `capped`."""
     if sim.flag[job] & s.FLAG_CAPPED != 0:
         sim.capped -= jobs.processors[job]
 
@@ -445,8 +445,8 @@ def work(jobs: Jobs, sim: CostBenefitSim, task: int, argument: int) -> int:
     """Do a task for a simulation; `argument` is a job, a shadow time, or what a pass goes by."""
     if task == s.ON_START:
         return on_start(jobs, sim, argument)
-    if task == s.ON_END:
-        on_end(jobs, sim, argument)
+    if task == s.ON_RELEASE:
+        on_release(jobs, sim, argument)
         return 0
     if task == s.ALL_FIT:
         return int(all_fit(sim))

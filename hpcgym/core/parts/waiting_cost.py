@@ -89,6 +89,22 @@ def on_start(jobs: Jobs, sim: Sim, job: int) -> None:
         sim.rate = 0.0  # no rounding is carried from one busy period to the next
 
 
+@kernel(inlined=True)
+def on_evict(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a start back: the job has cost what it would have, had it waited since.
+
+    `on_submit` adds its rate again. Writes `accrued`, `started_cost`, and the heap, where the job
+    may still be.
+    """
+    onset = jobs.reward_onset[job]
+    if onset > sim.now:
+        drop_started(jobs, sim)
+    waited = sim.start_time[job] - onset
+    if waited >= 0:
+        sim.started_cost -= jobs.reward_rate[job] * waited
+    sim.accrued += jobs.reward_rate[job] * max(sim.now - max(onset, sim.start_time[job]), 0)
+
+
 @kernel
 def accrue(jobs: Jobs, sim: Sim, until: int) -> None:
     """Add the cost of waiting from `now` until the instant the clock moves to.

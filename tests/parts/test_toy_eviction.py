@@ -1,0 +1,87 @@
+"""Jobs that are taken off the machine wait anew, in every mode, as plain Python says."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+COMPARED = """
+import math
+import sys
+from heapq import heapify
+
+import numpy as np
+
+import toy_event  # before the first simulation is laid out; both, so that kernels are shared
+import toy_eviction
+
+sys.path.insert(0, "..")
+import engines
+import hpcgym
+import reference
+
+AT, EVERY, TIMES = {when}
+
+
+def kill(machine, j):
+    q = machine.jobs[j].processors
+    machine.ends = [end for end in machine.ends if end[2] != j]
+    heapify(machine.ends)
+    machine.releases = [(end, k) for end, k in machine.releases if k != j]
+    machine.free += q
+    machine.started -= 1
+    if hasattr(machine, "counted"):
+        machine.counted.discard(j)
+    for ranking in machine.rankings:
+        ranking.add(j, machine.first_score(ranking, j))
+        ranking.score = dict(sorted(ranking.score.items()))
+
+
+def run_batch(machine):
+    clearings = [AT + k * EVERY for k in range(TIMES)]
+    while True:
+        t = min(machine.next_submission(), machine.next_end(), *clearings[:1])
+        if t == math.inf or ([t] == clearings[:1] and machine.started == len(machine.jobs)):
+            return
+        while machine.next_end() == t:
+            machine.complete()
+        if clearings and clearings[0] == t:
+            clearings.pop(0)
+            for *_, j in sorted(machine.ends, key=lambda end: end[2]):
+                kill(machine, j)
+        while machine.next_submission() == t:
+            machine.submit()
+        machine.schedule(t)
+
+
+reference.Machine.run_batch = run_batch
+jobs = hpcgym.load_workload("synthetic-256")
+jobs = jobs.select(np.arange(400))
+event = f"clear:at={{AT}},every={{EVERY}},times={{TIMES}}"
+for mode in {modes}:
+    for policy in ("FCFS", "SAF", "WFP3", "SMITH", "SMITH-REGRESSION"):
+        for threshold in (None, 40_000):
+            settings = dict(policy=policy, backfill=mode, threshold=threshold)
+            ours = hpcgym.simulate(jobs, events=[event], **settings)
+            theirs = engines.by_reference(jobs, **settings)
+            assert ours.start_time.tolist() == [start.start_time for start in theirs], settings
+            assert ours.backfilled.tolist() == [start.backfilled for start in theirs], settings
+            assert ours.thresholded.tolist() == [start.thresholded for start in theirs], settings
+            plain = hpcgym.simulate(jobs, **settings)
+            assert ours.start_time.tolist() != plain.start_time.tolist()
+print("same")
+"""
+
+
+def run(code):
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    return done.stdout.strip() or done.stderr
+
+
+MODES = ["none", "easy", "easy:cap=0.5,long=3600", "cost-benefit", "depth:k=2", "conservative"]
+
+
+def test_jobs_that_are_taken_off_the_machine_start_again_as_the_reference_says():
+    assert run(COMPARED.format(when=(50_000, 9_000, 12), modes=MODES)) == "same"
