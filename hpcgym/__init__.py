@@ -15,11 +15,13 @@ from hpcgym import registry
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
     from hpcgym.core.events import register_event
+    from hpcgym.core.observation_fields import register_field
     from hpcgym.core.own_backfill import OwnBackfill, register_backfill
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.simulator import Simulator
     from hpcgym.core.workload import Workload
+    from hpcgym.env.reward import register_reward
     from hpcgym.errors import HpcgymError
     from hpcgym.evaluation import evaluate
     from hpcgym.machine import Machine
@@ -50,7 +52,9 @@ _HOMES = {
     "policy_names": "hpcgym.core.policy",
     "register_backfill": "hpcgym.core.own_backfill",
     "register_event": "hpcgym.core.events",
+    "register_field": "hpcgym.core.observation_fields",
     "register_policy": "hpcgym.core.policy",
+    "register_reward": "hpcgym.env.reward",
     "scenario_names": "hpcgym.scenario",
     "simulate": "hpcgym.schedule",
     "simulate_many": "hpcgym.batch",
@@ -75,7 +79,9 @@ __all__ = [
     "policy_names",
     "register_backfill",
     "register_event",
+    "register_field",
     "register_policy",
+    "register_reward",
     "scenario_names",
     "simulate",
     "simulate_many",

@@ -3,8 +3,9 @@
 import difflib
 import math
 import numbers
+import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class HpcgymError(Exception):
@@ -99,6 +100,16 @@ def refuse_unless_a(
     """
     if not isinstance(value, kind):
         raise error(f"{name} must be {meant}, got {textwrap.shorten(repr(value), 80)}")
+
+
+def refuse_unless_new(
+    kind: str, name: str, taken: Collection[str], error: type[HpcgymError]
+) -> None:
+    """Raise an error unless a name for a part of a user's own is well-formed, and not taken."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        raise error(f"{kind} name {name!r}: a letter, then letters, digits, '_' or '-'")
+    if name.casefold() in map(str.casefold, taken):
+        raise error(f"{kind} {name!r} is taken; names taken: {', '.join(taken)}")
 
 
 def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:

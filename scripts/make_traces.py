@@ -1,4 +1,4 @@
-"""Write the generated logs of the shelf `traces/` and the shelf's index, always the same bytes."""
+"""Write the generated logs of the shelf `traces/`, always the same bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import pandas as pd
 
 from hpcgym.core.workload import Workload
 from hpcgym.schedule import simulate
-from hpcgym.trace.catalogue import shelf_index
 from hpcgym.trace.hetero import hetero_workload
 from hpcgym.trace.sessions import LONGEST_S, session_workload
 from hpcgym.trace.swf import SwfLog, log_of, read_bytes, write_swf
@@ -99,8 +98,6 @@ def main() -> None:
         print(f"{path}: sha256 of the text {digest}")
         if folder.resolve() == SHELF:
             state_digest(SHELF / f"{path.name.split('.')[0]}.toml", digest)
-    if folder.resolve() == SHELF:
-        (SHELF / "README.md").write_text(shelf_index(), encoding="utf-8")
 
 
 def state_digest(card: Path, digest: str) -> None:

@@ -145,6 +145,69 @@ def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
         assert named == lists | USES_OF_A_PART.get(part.stem, set()), part.stem
 
 
+def texts(path):
+    """Return every string of a file, but for docstrings."""
+    prose = {
+        id(node.body[0].value)
+        for node in nodes(path, ast.Module, ast.ClassDef, ast.FunctionDef)
+        if node.body and isinstance(node.body[0], ast.Expr)
+    }
+    return {n.value for n in nodes(path, ast.Constant) if is_text(n) and id(n) not in prose}
+
+
+def test_a_reward_is_named_in_one_list_and_where_it_is_a_default():
+    from hpcgym.env.reward import _SHIPPED
+
+    rooms = ("env", "agent/ppo/config", "core/kernels/env")
+    named = {
+        (reward.name, label(path))
+        for path in MODULES
+        if path.relative_to(PACKAGE).as_posix().startswith(rooms)
+        for reward in _SHIPPED
+        if reward.name in texts(path)
+    }
+    home = "hpcgym/env/reward.py"
+    assert {name for name, path in named if path == home} == {one.name for one in _SHIPPED}
+    assert {(name, path) for name, path in named if path != home} == {
+        ("bsld", "hpcgym/env/config.py"),
+        ("bsld", "hpcgym/env/scheduling.py"),
+        ("ratio", "hpcgym/agent/ppo/config.py"),
+    }
+
+
+STORED_IN = {
+    "JobField": "kernels/env/observation.py",
+    "ClusterField": "kernels/env/observation.py",
+    "NodesField": "kernels/nodes/observation.py",
+    "ControlsField": "parts/cost_benefit.py",
+}
+"""The kernels that store the fields of each list."""
+
+READ_BY = {
+    ("JobField", "LOG_AREA"): {"env/observation.py", "core/kernels/queue/summary.py"},
+    ("JobField", "PROCESSORS"): {"env/observation.py"},
+    ("JobField", "LOG_ESTIMATE"): {"env/observation.py"},
+    ("JobField", "LOG_PREDICTED_TIME"): {"env/observation.py"},
+}
+"""Files beside these two that name a field: it is known before the episode, or rules go by it."""
+
+
+def test_an_observation_field_is_declared_in_one_list_and_stored_in_one_file():
+    home = "core/observation_fields.py"
+    found = {}
+    for path in MODULES:
+        for node in nodes(path, ast.Attribute):
+            if isinstance(node.value, ast.Name) and node.value.id in STORED_IN:
+                field = node.value.id, node.attr
+                found.setdefault(field, set()).add(path.relative_to(PACKAGE).as_posix())
+    for (kind, name), paths in found.items():
+        allowed = {home, f"core/{STORED_IN[kind]}", *READ_BY.get((kind, name), ())}
+        if name.startswith("USER_"):
+            allowed.add("core/kernels/scoring/user_history.py")
+        assert paths <= allowed, (kind, name, paths - allowed)
+    assert len(found) > 30
+
+
 def test_every_room_has_a_floor():
     assert {room(path) for path in MODULES} <= set(ROOMS)
 

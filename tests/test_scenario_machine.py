@@ -16,8 +16,8 @@ from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.from_log import episodes_of_log
 from hpcgym.scenario.load import load_scenario, parse_scenario
-from hpcgym.scenario.readme_table import describe_scheduler
 from hpcgym.scenario.spec import MachineSpec
+from update_scenarios import describe_scheduler
 
 WEEK_S = 604_800
 

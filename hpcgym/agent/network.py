@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import Observation
 from hpcgym.agent.npz import NpzFile, write_npz
 from hpcgym.env.action import ActionKind
-from hpcgym.env.observation import FIELDS, Expectations, cluster_fields
+from hpcgym.env.observation import FIELDS, Expectations, fields_of
 from hpcgym.errors import CardError, unknown_name
 
 Network = Literal["kernel", "attention"]
@@ -149,7 +149,7 @@ class NetworkSpec:
     @property
     def n_cluster(self) -> int:
         """Return how many fields of the cluster it reads."""
-        return cluster_fields(self.action == "controls")
+        return len(fields_of(controls=self.action == "controls")[1])
 
     @property
     def head_start(self) -> NDArray[np.float32]:
@@ -252,9 +252,9 @@ class NetworkAgent:
         spec, weights = self.spec, self.weights
         is_job = shown["action_mask"] > 0.5
         n = max(int(is_job.sum(axis=1).max(initial=0)), 1)  # jobs are in the first slots
-        # On a machine of nodes a job has further fields, which networks do not read.
+        # Networks do not read the further fields of machines of nodes, nor those of a user's own.
         jobs = shown["jobs"].reshape(len(is_job), spec.n_slots, -1)[:, :n, : len(FIELDS)]
-        h = self._encoded(jobs, shown["cluster"], is_job[:, :n])
+        h = self._encoded(jobs, shown["cluster"][:, : spec.n_cluster], is_job[:, :n])
         if not spec.scores_jobs:
             count = np.maximum(is_job.sum(axis=1, keepdims=True), 1).astype(np.float32)
             h = np.where(is_job[:, :n, None], h, np.float32(0.0)).sum(axis=1) / count

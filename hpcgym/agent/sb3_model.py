@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hpcgym.agent.base import NamedAgent, Observation
 from hpcgym.core.policy import FEATURES
 from hpcgym.env.action import CONTROLS, steppable_policies
-from hpcgym.env.observation import FIELDS, cluster_fields, flat_space, observation_space
+from hpcgym.env.observation import FIELDS, fields_of, flat_space, observation_space
 from hpcgym.errors import CardError, HpcgymError
 
 EXPLAIN = (
@@ -141,8 +141,9 @@ def _shown(space: Any, where: str) -> tuple[dict[str, Any], bool]:
     The second value tells whether it shows what action "controls" needs.
     """
     for controls in (False, True):
+        n_cluster = len(fields_of(controls=controls)[1])
         if isinstance(space, spaces.Box):
-            n_slots = (spaces.flatdim(space) - cluster_fields(controls)) // (len(FIELDS) + 1)
+            n_slots = (spaces.flatdim(space) - n_cluster) // (len(FIELDS) + 1)
             if n_slots > 0 and space == flat_space(n_slots, controls=controls):
                 return {"n_slots": n_slots, "observation": "flat"}, controls
         parts = dict(space.spaces) if isinstance(space, spaces.Dict) else {}
@@ -154,7 +155,7 @@ def _shown(space: Any, where: str) -> tuple[dict[str, Any], bool]:
                 return {"n_slots": n_slots}, controls
     raise CardError(
         f"{where}: was trained on other observations than those of HPCBatch-v0, {space!r:.200}; "
-        "wrap the model in a class with `predict` and name it in a .py file"
+        f"for `fields` of your own, {EXPLAIN}; else wrap it there in a class with `predict`"
     )
 
 

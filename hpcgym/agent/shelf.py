@@ -1,46 +1,17 @@
-"""The shelf of agents: cards by name, agents by name, and the README of the folder."""
+"""The shelf of agents: cards by name, agents by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hpcgym import plugins
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.card import Card, parse_card, read_card
 from hpcgym.agent.own import is_own, offered_agent, own_agent
-from hpcgym.agent.result_table import WAIT_RATIOS, Result
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.core.policy import policy_names
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.registry import shelf_entries
-
-PREFACE = """\
-# Agents
-
-The code of these agents is in `hpcgym/agent/`. This folder holds one `.toml` card per agent, and
-the results of them all in `results.csv`. `python scripts/update_agents.py` writes that table and
-this page.
-
-`hpcgym agents info NAME` shows a card, and `hpcgym evaluate --agents NAME,NAME --scenario SCENARIO`
-compares agents.
-
-A column holds the sum over a scenario's weeks of the mean bounded slowdown, as a ratio to SAF's,
-with its 95 % paired bootstrap interval over weeks; lower is better. Each week counts as it is and
-in ten copies with submit times shifted by up to 600 s. The `command` of a row of `results.csv`
-prints its metrics. An agent that was trained on weeks of a scenario is run only on the weeks that
-its training leaves open. Their number follows the ratio, which is then not comparable with others
-of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the weeks that are open
-to each.
-
-A *guarded* agent lets jobs beyond the threshold go first and lets nothing delay them further; an
-*open* one may. Tables further down have the price in long waits.
-
-A card's `score` is the value that its agent sorts jobs by, lowest first. In it, q is a job's
-processors, e its request (s), w its wait so far (s), r its submit time (s from the episode's
-start), p a run time (s), and M the machine's processors. Ties go by submit time, then by position
-in the log.
-"""
 
 
 def load_cards() -> dict[str, Card]:
@@ -129,41 +100,3 @@ def known_agents() -> tuple[str, ...]:
     """Return every name that `load_agent` takes: of the shelf, of policies, and of packages."""
     offered = (*plugins.offered_names("agents"), *plugins.offered_names("policies"))
     return tuple(dict.fromkeys((*agent_names(), *policy_names(), *offered)))
-
-
-def index_markdown(cards: Mapping[str, Card]) -> str:
-    """Compose the README of the shelf: one row per agent, its ratio to SAF on each scenario.
-
-    Below, a table of each ratio of long waits has the agents with results.
-    """
-    results = {name: card.results for name, card in cards.items()}
-    scenarios = list(dict.fromkeys(one.scenario for own in results.values() for one in own))
-    head = "| agent | what it does | contest | " + " | ".join(scenarios) + " |"
-    lines = [PREFACE, head, "|---|---|---|" + "---:|" * len(scenarios)]
-    for card in cards.values():
-        trained_on = () if card.training is None else card.training.weeks
-        ratios = {
-            one.scenario: one.ratio_text
-            + (f", {one.n_weeks} weeks" if one.scenario in trained_on else "")
-            for one in results[card.name]
-        }
-        cells = [ratios.get(scenario, "") for scenario in scenarios]
-        link = f"[`{card.name}`]({card.path.name})"
-        lines.append(f"| {link} | {card.title} | {card.contest} | " + " | ".join(cells) + " |")
-    for ratio, title in WAIT_RATIOS.items():
-        lines += _waits_markdown(results, scenarios, ratio, title)
-    return "\n".join(lines) + "\n"
-
-
-def _waits_markdown(
-    results: Mapping[str, Sequence[Result]], scenarios: Sequence[str], ratio: str, title: str
-) -> list[str]:
-    """Return the lines of a section with one ratio of long waits to SAF's."""
-    head = "| agent | " + " | ".join(scenarios) + " |"
-    lines = ["", f"## Ratio to SAF: {title}", "", head, "|---|" + "---:|" * len(scenarios)]
-    for name, own in results.items():
-        texts = {one.scenario: one.wait_ratio_text(ratio) for one in own}
-        if texts:
-            cells = [texts.get(scenario, "") for scenario in scenarios]
-            lines.append(f"| `{name}` | " + " | ".join(cells) + " |")
-    return lines

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import re
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -377,7 +376,7 @@ def list_own(what: str, part: Any, kind: type[Any]) -> None:
     """List the file of a part of somebody's own that `register_*` takes, if it has kernels.
 
     Raises:
-        PolicyError: No subclass of a kind, or one whose file has no kernels; or a malformed name.
+        PolicyError: No subclass of a kind, or one whose file has no kernels.
     """
     is_kind = isinstance(part, type) and issubclass(part, kind)
     if is_kind and hasattr(sys.modules[part.__module__], "HEARS"):
@@ -388,8 +387,6 @@ def list_own(what: str, part: Any, kind: type[Any]) -> None:
             f"register_{what} takes a subclass{in_python} of {kind.__name__} whose file has "
             f"kernels and HEARS; got {part!r}"
         )
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", part.NAME):
-        raise PolicyError(f"{what} name {part.NAME!r}: a letter, then letters, digits, '_' or '-'")
 
 
 def shortest(value: float) -> float:

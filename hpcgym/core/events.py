@@ -26,7 +26,7 @@ import numpy as np
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import Mode, list_own, read_part
-from hpcgym.errors import PolicyError
+from hpcgym.errors import PolicyError, refuse_unless_new
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -74,6 +74,7 @@ def register_event(event: type[AnEvent]) -> type[AnEvent]:
         PolicyError: No event whose file has kernels, or a malformed name.
     """
     list_own("event", event, Event)
+    refuse_unless_new("event", event.NAME, (), PolicyError)
     loaders.EVENTS[event.NAME] = event
     return event
 

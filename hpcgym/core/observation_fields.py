@@ -13,7 +13,12 @@ Source: Specification, section 10, "Observation".
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import IntEnum
+
+from hpcgym.errors import ScenarioError, refuse_unless_new
 
 
 class ObservationField(IntEnum):
@@ -163,6 +168,70 @@ class ControlsField(ObservationField):
         "x, processors left over at that time; the free ones where all fit",
         "x / M",
     )
+
+
+@dataclass(frozen=True)
+class OwnField:
+    """A field of a user's own, shown behind all others; attributes are as of `ObservationField`.
+
+    Attributes:
+        show: Its kernel: `show(jobs, sim, job)` of a visible job, or `show(jobs, sim)`.
+    """
+
+    field_name: str
+    meaning: str
+    formula: str
+    low: float
+    high: float
+    show: Callable[..., float]
+
+    @property
+    def is_of_job(self) -> bool:
+        """Return whether it is one of each visible job, rather than of the cluster."""
+        return len(inspect.signature(self.show).parameters) == 3
+
+
+OWN_FIELDS: dict[str, OwnField] = {}
+"""What `register_field` has added, by name."""
+
+
+def register_field(
+    name: str,
+    show: Callable[..., float],
+    *,
+    meaning: str,
+    formula: str,
+    low: float = 0,
+    high: float = 1,
+) -> OwnField:
+    """Let the keyword `fields=` of environments name a field of your own; a name may come again.
+
+    Args:
+        name: A letter, then letters, digits, `_` or `-`.
+        show: A function `show(jobs, sim, job)` of a waiting job, or `show(jobs, sim)` of the
+            cluster, which returns a number. It is compiled, as kernels are, and writes nothing but
+            `sim.scratch`. Arguments are as `hpcgym.core.kernels.types` says.
+        meaning: As of `ObservationField`, like `formula`.
+        formula: How that becomes the number shown.
+        low: The least number shown, also in place of less or of NaN.
+        high: The largest number shown, also in place of more.
+
+    Raises:
+        ScenarioError: A malformed name or one of a field that ships, no bounds, no such function.
+    """
+    shipped = [one.field_name for kind in ObservationField.__subclasses__() for one in kind]
+    refuse_unless_new("field", name, shipped, ScenarioError)
+    if not inspect.isfunction(show) or len(inspect.signature(show).parameters) not in (2, 3):
+        raise ScenarioError(
+            f"field {name!r}: show must be a function of (jobs, sim, job) or (jobs, sim), without "
+            f"a decorator; got {show!r}"
+        )
+    if not -1e30 <= low < high <= 1e30:  # observations are float32
+        raise ScenarioError(
+            f"field {name!r}: low must be below high, both within +-1e30; got {low} and {high}"
+        )
+    OWN_FIELDS[name] = OwnField(name, meaning, formula, low, high, show)
+    return OWN_FIELDS[name]
 
 
 N_STATIC_FIELDS = JobField.LOG_WAIT_TIME - JobField.LOG_ESTIMATE

@@ -6,7 +6,6 @@ Policies that the rooms above add are known by name through `hpcgym.core.loaders
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from hpcgym import plugins
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.errors import PolicyError, unknown_name
+from hpcgym.errors import PolicyError, refuse_unless_new, unknown_name
 
 if TYPE_CHECKING:
     from hpcgym.core.workload import Workload
@@ -280,11 +279,7 @@ def register_policy(
         'WIDEST'
         >>> unregister_policy("WIDEST")
     """
-    folded = {known.casefold() for known in policy_names()}
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
-        raise PolicyError(f"policy name {name!r}: a letter, then letters, digits, '_' or '-'")
-    if name.casefold() in folded:
-        raise PolicyError(f"policy {name!r} is taken; names taken: {', '.join(policy_names())}")
+    refuse_unless_new("policy", name, policy_names(), PolicyError)
     if sum(given is not None for given in (keys, formula, chooser)) != 1:
         raise PolicyError(f"policy {name!r}: give exactly one of keys, formula and chooser")
     policy = Policy(

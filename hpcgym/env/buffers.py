@@ -19,7 +19,6 @@ from hpcgym.core.state import Room, State, addresses_of, allocate, copy_into, ro
 from hpcgym.core.threads import step_batch
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
-from hpcgym.env.observation import cluster_fields, fields_per_job, flat_places, machine_fields
 
 PAYMENT = ("reward", "agent_term", "baseline_term")
 TALLY = ("now", "n_invalid")
@@ -127,8 +126,8 @@ class EnvBuffers:
         self, configs: Sequence[EnvConfig], max_episode_steps: int | None, threads: int
     ) -> None:
         n_envs, n_slots, reader = len(configs), configs[0].n_slots, configs[0].reader
-        machine = configs[0].machine
-        self._n_cluster = cluster_fields(configs[0].controls)
+        jobs, cluster, *_, mask = configs[0].places.values()
+        self._n_cluster = cluster.stop - cluster.start
         self._configs = list(configs)
         self.threads = min(threads, n_envs)
         self._state: State | None = None
@@ -155,10 +154,8 @@ class EnvBuffers:
             number=np.zeros(n_envs, dtype=np.int64),
             values=np.zeros((n_envs, reader.n_values), dtype=np.float32),
             slot=np.full((n_envs, n_slots), -1, dtype=np.int64),
-            shown_jobs=np.zeros((n_envs, n_slots * fields_per_job(machine)), dtype=np.float32),
-            shown_cluster=np.zeros(
-                (n_envs, self._n_cluster + machine_fields(machine)), dtype=np.float32
-            ),
+            shown_jobs=np.zeros((n_envs, jobs.stop), dtype=np.float32),
+            shown_cluster=np.zeros((n_envs, mask.start - jobs.stop), dtype=np.float32),
             mask=np.zeros((n_envs, n_slots), dtype=np.float32),
             out=np.zeros(kernels.N_OUT, dtype=np.int64),
             **self.results.vectors,
@@ -307,8 +304,7 @@ class EnvBuffers:
 
     def _new_copies(self, is_flat: bool) -> Copies:
         """Make arrays for observations."""
-        first = self._configs[0]
-        places = flat_places(first.n_slots, first.machine, first.controls)
+        places = self._configs[0].places
         where = np.zeros(kernels.N_OUT, dtype=np.int64)
         if is_flat:
             width = max(part.stop for part in places.values())

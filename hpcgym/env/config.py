@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.core.backfill import CAPPED, Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
@@ -33,20 +34,13 @@ from hpcgym.env.observation import (
     N_SLOTS,
     Expectations,
     ObservationKind,
+    flat_places,
     flat_space,
     observation_space,
+    own_fields,
     static_fields,
 )
-from hpcgym.env.reward import (
-    COMPARING_REWARDS,
-    TERMINAL_REWARDS,
-    OwnReward,
-    Reward,
-    as_reward,
-    cost_of,
-    in_units_of,
-    own_cost_of,
-)
+from hpcgym.env.reward import AnyReward, as_reward, in_units_of
 from hpcgym.errors import ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.episodes import Episodes
 
@@ -68,13 +62,14 @@ class Keywords(TypedDict, total=False):
 
     action: ActionKind
     decide: str | int
-    reward: Reward | OwnReward
+    reward: AnyReward
     baseline: str | None
     policies: Sequence[str] | None
     scale: Scale
     n_slots: int
     observation: ObservationKind
     expectations: Expectations | None
+    fields: Sequence[str | OwnField]
     horizon: int | None
     backfill: str | Backfill | None
     backfill_order: str | None
@@ -100,6 +95,8 @@ class EnvConfig:
         settings: The scheduler, with the keywords in place of the scenario's.
         reader: Reads actions; its `space` is the action space.
         controls: Whether the action is "controls", and observations show what it needs.
+        own_fields: Fields of the caller's own that observations show.
+        places: Where each part of an observation is in a flat one.
         expects: Whether a policy or the observation needs expected run times.
         observation_space: Space of observations.
         reward_terms: Keys in infos of the terms whose sum is the reward.
@@ -114,20 +111,22 @@ class EnvConfig:
     _: KW_ONLY
     action: ActionKind = "weights"
     decide: str | int = "contested"
-    reward: Reward | OwnReward = "bsld"
+    reward: AnyReward = "bsld"
     baseline: str | None = None
     policies: Sequence[str] | None = None
     scale: Scale = "unit"
     n_slots: int = N_SLOTS
     observation: ObservationKind = "dict"
     expectations: Expectations | None = None
+    fields: Sequence[str | OwnField] = ()
     horizon: int | None = None
     backfill: str | Backfill | None = None
     backfill_order: str | None = None
 
     def __post_init__(self, scenario: AnyScenario) -> None:
         """Check everything, so that nothing is refused once an episode has begun."""
-        self.reward = as_reward(self.reward)
+        self._reward = as_reward(self.reward)
+        self.own_fields = own_fields(self.fields)
         self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
         mode: str | Mode | None = self.backfill
@@ -161,11 +160,11 @@ class EnvConfig:
         self.machine = self.episodes.scenario.machine.nodes
         space_of = flat_space if self.observation == "flat" else observation_space
         self.controls = self.action == "controls"
-        self.observation_space: spaces.Space[Any] = space_of(
-            self.n_slots, self.machine, self.controls
-        )
+        shown = self.n_slots, self.machine, self.controls, self.own_fields
+        self.observation_space: spaces.Space[Any] = space_of(*shown)
+        self.places = flat_places(*shown)
         self.reward_terms = ("agent_term", "baseline_term")[: 1 if self.baseline is None else 2]
-        if self.reward in TERMINAL_REWARDS:
+        if self._reward.is_terminal:
             self.reward_terms = ("compared_term",)
         self._number_of = {label: place for place, label in enumerate(self.episodes.labels)}
         self._kept: OrderedDict[int, EnvEpisode] = OrderedDict()
@@ -195,9 +194,9 @@ class EnvConfig:
         """Return the baseline's scheduler, None without one; refuse a reward that lacks it."""
         if self.baseline is not None:
             return replace(self.settings, policy=as_policy(self.baseline))
-        if self.reward in COMPARING_REWARDS:
+        if self._reward.needs_baseline:
             raise ScenarioError(
-                f"reward {self.reward!r} compares with a baseline; name one, say 'SAF'"
+                f"reward {self._reward.name!r} compares with a baseline; name one, say 'SAF'"
             )
         return None
 
@@ -270,11 +269,8 @@ class EnvConfig:
             )
         settings, largest = self._shown, self.episodes.largest_request
         run_time = executed_run_time(workload, settings.kill_at_limit)
-        if isinstance(self.reward, str):
-            cost = cost_of(self.reward, workload.submit_time, run_time, workload.processors)
-        else:
-            cost = own_cost_of(self.reward, workload, run_time)
-        if self.reward == "ratio" and self._baseline is not None:
+        cost = self._reward.cost_of(workload, run_time)
+        if self._reward.by_baseline and self._baseline is not None:
             cost = in_units_of(cost, starts_under(self._baseline, workload))
         estimate = estimates_of(workload, settings)
         prepared = prepare(
@@ -292,7 +288,7 @@ class EnvConfig:
             prepared.setting.show_expected = EXPECTATIONS[self.expectations]
             prepared.setting.expect |= EXPECTATIONS[self.expectations]
         prepared.setting.show_controls = int(self.controls)
-        return EnvEpisode(prepared, self.reward, cost, self._baseline)
+        return EnvEpisode(prepared, self._reward, cost, self._baseline, self.own_fields)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out the kept episodes, whose keys are addresses of this process."""

@@ -13,12 +13,14 @@ from hpcgym.core import constants as s
 from hpcgym.core import metrics
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import Jobs, RewardPlan
+from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.prepare import PreparedEpisode
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import State, placement_of
 from hpcgym.core.workload import Workload
-from hpcgym.env.reward import Cost, OwnReward, Reward, reward_plan_of
+from hpcgym.env.observation import columns_of_fields
+from hpcgym.env.reward import Cost, Reward, reward_plan_of
 from hpcgym.schedule import Schedule
 
 
@@ -28,17 +30,19 @@ class EnvEpisode:
 
     Attributes:
         prepared: Jobs, what a second of waiting costs each, and scheduler.
-        reward: Name of the reward, or the rate of your own.
+        reward: The reward.
         cost: What waiting costs each job.
         baseline: Scheduler of the paired baseline, None without one.
+        own_fields: Fields of the user's own that observations show.
         n_present: Jobs that waited or ran at once, as far as a vector environment needed room for
             more than usual; the next one to play the episode begins with as much.
     """
 
     prepared: PreparedEpisode
-    reward: Reward | OwnReward
+    reward: Reward
     cost: Cost
     baseline: SchedulerSettings | None
+    own_fields: tuple[OwnField, ...] = ()
     n_present: int = 0
 
     @property
@@ -59,13 +63,14 @@ class EnvEpisode:
     @cached_property
     def jobs(self) -> Struct[Jobs]:
         """Return the jobs as kernels take them."""
-        return Struct(self.table)
+        columns: Any = columns_of_fields(self.own_fields)
+        return Struct(self.table._replace(**columns))
 
     @cached_property
     def reward_plan(self) -> Struct[RewardPlan]:
         """Return how rewards are paid; simulates the baseline on this episode once, if any."""
         start_time = None if self.baseline is None else starts_under(self.baseline, self.workload)
-        return reward_plan_of(self.reward, self.cost, self.workload.submit_time, start_time)
+        return reward_plan_of(self.reward.form, self.cost, self.workload.submit_time, start_time)
 
     def schedule(self, state: State, env: int) -> Schedule:
         """Return the schedule that row `env` of a state has made so far, start -1 = not started."""

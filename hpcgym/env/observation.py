@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import address_of_field
+from hpcgym.core.compiler.struct import IS_COMPILED
 from hpcgym.core.kernels.env.observation import HORIZONS_S
 from hpcgym.core.nodes import shown_partitions
 from hpcgym.core.observation_fields import (
     N_STATIC_FIELDS,
+    OWN_FIELDS,
     ClusterField,
     ControlsField,
     JobField,
     NodesField,
     ObservationField,
+    OwnField,
 )
+from hpcgym.errors import ScenarioError, unknown_name
 from hpcgym.machine import Machine
 
 N_SLOTS = 128
@@ -39,6 +45,9 @@ CLUSTER_FIELDS = tuple(field.field_name for field in ClusterField)
 CONTROLS_FIELDS = tuple(field.field_name for field in ControlsField)
 """Names of the fields that follow with action `controls`, in order."""
 
+AnyField: TypeAlias = ObservationField | OwnField
+Own: TypeAlias = Sequence[OwnField]
+
 ObservationKind = Literal["dict", "flat"]
 
 Expectations = Literal["records", "regression", "urgency"]
@@ -54,8 +63,24 @@ assert CLUSTER_FIELDS[1 : 1 + len(HORIZONS_S)] == tuple(
 )
 
 
+def fields_of(
+    machine: Machine | None = None, controls: bool = False, own: Own = ()
+) -> tuple[list[AnyField], list[AnyField]]:
+    """Return what is shown of each visible job, and of the cluster; fields of your own come last.
+
+    Example:
+        >>> [len(fields) for fields in fields_of(controls=True)]
+        [18, 29]
+    """
+    of_job: list[AnyField] = [*JobField, *(() if machine is None else NodesField)]
+    of_cluster: list[AnyField] = [*ClusterField, *(ControlsField if controls else ())]
+    for field in own:
+        (of_job if field.is_of_job else of_cluster).append(field)
+    return of_job, of_cluster
+
+
 def observation_space(
-    n_slots: int, machine: Machine | None = None, controls: bool = False
+    n_slots: int, machine: Machine | None = None, controls: bool = False, own: Own = ()
 ) -> spaces.Space[Any]:
     """Return the space of observations, with the fields that controls need or without them.
 
@@ -69,18 +94,20 @@ def observation_space(
         >>> observation_space(2)["jobs"].shape
         (36,)
     """
+    of_job, of_cluster = fields_of(machine, controls, own)
     boxes: dict[str, spaces.Space[Any]] = {
-        "jobs": _box(JobField, n_slots * fields_per_job(machine)),
-        "cluster": _box(ClusterField, cluster_fields(controls)),
+        "jobs": _box(of_job, n_slots * len(of_job)),
+        "cluster": _box(of_cluster, len(of_cluster)),
         "action_mask": spaces.Box(0.0, 1.0, (n_slots,), np.float32),
     }
     if machine is not None:
-        shape = (machine_fields(machine),)
-        boxes["machine"] = spaces.Box(0.0, 1.0, shape, np.float32)
+        boxes["machine"] = spaces.Box(0.0, 1.0, (machine_fields(machine),), np.float32)
     return spaces.Dict(boxes)
 
 
-def flat_space(n_slots: int, machine: Machine | None = None, controls: bool = False) -> spaces.Box:
+def flat_space(
+    n_slots: int, machine: Machine | None = None, controls: bool = False, own: Own = ()
+) -> spaces.Box:
     """Return the space of observations in one array: the parts in the order of `flat_places`.
 
     Its bounds are those of each field.
@@ -89,9 +116,8 @@ def flat_space(n_slots: int, machine: Machine | None = None, controls: bool = Fa
         >>> flat_space(2).shape, flat_space(2).low[:6]
         ((57,), array([ 0.,  0.,  0.,  0.,  0., -1.], dtype=float32))
     """
-    of_job = [*JobField] if machine is None else [*JobField, *NodesField]
+    of_job, of_cluster = fields_of(machine, controls, own)
     shares = n_slots + machine_fields(machine)  # of the partitions and the mask lie in [0, 1]
-    of_cluster = [*ClusterField, *ControlsField][: cluster_fields(controls)]
     low, high = (
         [getattr(field, end) for field in (*of_job * n_slots, *of_cluster)] + [limit] * shares
         for end, limit in (("low", 0), ("high", 1))
@@ -100,7 +126,7 @@ def flat_space(n_slots: int, machine: Machine | None = None, controls: bool = Fa
 
 
 def flat_places(
-    n_slots: int, machine: Machine | None = None, controls: bool = False
+    n_slots: int, machine: Machine | None = None, controls: bool = False, own: Own = ()
 ) -> dict[str, slice]:
     """Return where each part of an observation is in a flat one.
 
@@ -109,28 +135,14 @@ def flat_places(
         {'jobs': slice(0, 36, None), 'cluster': slice(36, 55, None), 'action_mask': slice(55, 57, \
 None)}
     """
-    lengths = {
-        "jobs": n_slots * fields_per_job(machine),
-        "cluster": cluster_fields(controls),
-        "machine": machine_fields(machine),
-        "action_mask": n_slots,
-    }
+    of_job, of_cluster = map(len, fields_of(machine, controls, own))
+    lengths = {"jobs": n_slots * of_job, "cluster": of_cluster}
+    if machine is not None:
+        lengths["machine"] = machine_fields(machine)
     places, end = {}, 0
-    for part, length in lengths.items():
+    for part, length in (lengths | {"action_mask": n_slots}).items():
         places[part], end = slice(end, end + length), end + length
-    if machine is None:
-        del places["machine"]
     return places
-
-
-def fields_per_job(machine: Machine | None) -> int:
-    """Return how many numbers are shown of each visible job."""
-    return len(JobField) + (0 if machine is None else len(NodesField))
-
-
-def cluster_fields(controls: bool) -> int:
-    """Return how many numbers are shown of the cluster."""
-    return len(ClusterField) + (len(ControlsField) if controls else 0)
 
 
 def machine_fields(machine: Machine | None) -> int:
@@ -138,14 +150,46 @@ def machine_fields(machine: Machine | None) -> int:
     return 0 if machine is None else len(shown_partitions(machine)) * s.N_RESOURCES
 
 
-def with_field_tables(sheet: str) -> str:
-    """Return the data sheet with each line `TABLE OF JobField`, or another, as that table."""
-    for fields in (JobField, NodesField, ClusterField, ControlsField):
-        line = re.search(rf"^( *)TABLE OF {fields.__name__}$", sheet, re.MULTILINE)
-        if line is not None:
-            table = textwrap.indent(_table_of(fields), line[1])
-            sheet = sheet[: line.start()] + table + sheet[line.end() :]
-    return sheet
+def own_fields(named: Sequence[str | OwnField]) -> tuple[OwnField, ...]:
+    """Return fields of your own that are given by name, or as `register_field` returns them.
+
+    Raises:
+        ScenarioError: No list, an unknown name, or a field that is named twice.
+    """
+    if isinstance(named, str) or not isinstance(named, Iterable):
+        raise ScenarioError(f"fields must be a list of names, got {named!r}")
+    found: dict[str, OwnField] = {}
+    for one in named:
+        if not isinstance(one, OwnField) and one not in OWN_FIELDS:
+            raise ScenarioError(unknown_name("field of your own", one, OWN_FIELDS))
+        field = one if isinstance(one, OwnField) else OWN_FIELDS[one]
+        if field.field_name in found:
+            raise ScenarioError(f"fields names {field.field_name!r} twice")
+        found[field.field_name] = field
+    return tuple(found.values())
+
+
+def columns_of_fields(own: Own) -> dict[str, NDArray[Any]]:
+    """Return fields of your own as columns of `Jobs`, which hold in this process only."""
+    in_turn = sorted(own, key=lambda field: not field.is_of_job)  # those of a job first
+    of_job = sum(field.is_of_job for field in own)
+    kernels = [address_of_field(field.show, int(field.is_of_job)) for field in in_turn]
+    element = np.int64 if IS_COMPILED else object
+    return {
+        "own_of_job": np.array(kernels[:of_job], dtype=element),
+        "own_of_cluster": np.array(kernels[of_job:], dtype=element),
+        "own_bounds": np.array([(one.low, one.high) for one in in_turn], float).reshape(-1, 2),
+    }
+
+
+def with_tables(sheet: str, tables: Mapping[str, str]) -> str:
+    """Return the data sheet with each line `TABLE OF name` as that table."""
+    return re.sub(
+        r"^( *)TABLE OF (\w+)$",
+        lambda line: textwrap.indent(tables[line[2]], line[1]),
+        sheet,
+        flags=re.MULTILINE,
+    )
 
 
 def _table_of(fields: type[ObservationField]) -> str:
@@ -157,7 +201,13 @@ def _table_of(fields: type[ObservationField]) -> str:
     return "\n".join(rows)
 
 
-def _box(fields: type[ObservationField], n: int) -> spaces.Box:
+FIELD_TABLES = {
+    kind.__name__: _table_of(kind) for kind in (JobField, NodesField, ClusterField, ControlsField)
+}
+"""Tables of the data sheet."""
+
+
+def _box(fields: Sequence[AnyField], n: int) -> spaces.Box:
     """Return a box of n numbers: its bounds are those of the widest field."""
     low, high = min(field.low for field in fields), max(field.high for field in fields)
     return spaces.Box(float(low), float(high), (n,), np.float32)

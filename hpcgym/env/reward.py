@@ -9,54 +9,25 @@ Source: Specification, section 10, "Reward identity" and "Paired reward".
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hpcgym import plugins
 from hpcgym.core import constants as s
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import RewardPlan
 from hpcgym.core.metrics import BSLD_BOUND_S
 from hpcgym.core.workload import Workload
-from hpcgym.errors import ScenarioError, unknown_name
-
-Reward = Literal[
-    "bsld", "bsld_start", "bsld_end", "wait", "pp_bsld", "ratio", "log_ratio", "relative"
-]
-
-TERMINAL_REWARDS = ("log_ratio", "relative")
-"""Rewards paid once, at the end, that compare with a baseline."""
-
-COMPARING_REWARDS = ("ratio", *TERMINAL_REWARDS)
-"""Rewards that need a baseline."""
-
-FORMS = {
-    "bsld_start": s.PAY_AT_START,
-    "bsld_end": s.PAY_AT_END,
-    "log_ratio": s.PAY_LOG_RATIO,
-    "relative": s.PAY_RELATIVE,
-}
-"""When rewards are paid; those that are not listed are paid as they accrue."""
+from hpcgym.errors import ScenarioError, refuse_unless_new, unknown_name
 
 IntArray = NDArray[np.int64]
-
-
-class RewardedJob(NamedTuple):
-    """A job as the rate of your own reward sees it; `run_time` is the executed one. Times are s."""
-
-    job_id: int
-    user: int
-    submit_time: int
-    run_time: int
-    requested_time: int
-    processors: int
-
-
-OwnReward: TypeAlias = Callable[[RewardedJob], "float | tuple[float, int]"] | Sequence[ArrayLike]
-"""A rate of your own, 1/s, and the instant from which waiting costs, s; see `as_reward`."""
 
 
 class Cost(NamedTuple):
@@ -73,63 +44,180 @@ class Cost(NamedTuple):
     onset: IntArray
 
 
-def cost_of(reward: str, submit_time: IntArray, run_time: IntArray, processors: IntArray) -> Cost:
-    """Return what waiting costs each job, given executed run times.
-
-    Once all jobs have started, the sum of the costs is N times the mean bsld; for "pp_bsld" the
-    mean pp-bsld, for "wait" the mean wait in s.
-
-    Example:
-        >>> cost_of("bsld", np.array([0]), np.array([4]), np.array([2]))
-        Cost(at_submission=1.0, rate=array([0.1]), onset=array([6]))
-    """
-    if reward == "wait":
-        return Cost(0.0, np.ones(len(submit_time)), submit_time)
+def cost_of_slowdown(workload: Workload, run_time: IntArray) -> Cost:
+    """Return costs that sum to N times the mean bsld once all jobs have started."""
     bound = np.maximum(run_time, BSLD_BOUND_S)
-    if reward == "pp_bsld":
-        bound = bound * processors
-    return Cost(1.0, 1.0 / bound, submit_time + bound - run_time)
+    return Cost(1.0, 1.0 / bound, workload.submit_time + bound - run_time)
 
 
-def as_reward(reward: object) -> Reward | OwnReward:
-    """Return a reward that is known by name, or the rate of your own.
+def cost_by_processor(workload: Workload, run_time: IntArray) -> Cost:
+    """Return costs that sum to N times the mean pp-bsld."""
+    bound = np.maximum(run_time, BSLD_BOUND_S) * workload.processors
+    return Cost(1.0, 1.0 / bound, workload.submit_time + bound - run_time)
 
-    A function is called with each `RewardedJob` of an episode. It returns what a second of waiting
-    costs, 1/s, alone or with the instant from which it costs, s; by default that is the submission.
-    Instead of a function two arrays can be given, rates and instants, each of shape (n_jobs,); they
-    fit episodes of so many jobs only. The rewards then sum to minus the mean cost of the jobs.
+
+def cost_of_wait(workload: Workload, run_time: IntArray) -> Cost:
+    """Return costs that sum to N times the mean wait, s."""
+    return Cost(0.0, np.ones(len(workload)), workload.submit_time)
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What waiting costs, and when and how that is paid.
+
+    Attributes:
+        name: Its name; "" = it has none.
+        pays: What it pays, in words of the data sheet.
+        cost_of: Returns what waiting costs each job of a workload, given executed run times, s.
+        form: When it is paid, `PAY_*`.
+        by_baseline: Whether costs are in units of the baseline's mean cost.
+    """
+
+    name: str
+    pays: str
+    cost_of: Callable[[Workload, IntArray], Cost] = cost_of_slowdown
+    form: int = s.PAY_AS_ACCRUED
+    by_baseline: bool = False
+
+    @property
+    def is_terminal(self) -> bool:
+        """Return whether it is paid once, at the end, by a comparison with the baseline."""
+        return self.form in (s.PAY_LOG_RATIO, s.PAY_RELATIVE)
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Return whether it cannot be paid without a baseline."""
+        return self.is_terminal or self.by_baseline
+
+
+_SHIPPED = (
+    Reward("bsld", "-1/N times the growth of the sum of b_j since the last decision"),
+    Reward("bsld_start", "-b_j / N for each job that has started", form=s.PAY_AT_START),
+    Reward("bsld_end", "minus the mean bounded slowdown, at the end", form=s.PAY_AT_END),
+    Reward("wait", 'as `"bsld"`, for the wait in s', cost_of_wait),
+    Reward("pp_bsld", 'as `"bsld"`, for the bounded slowdown per processor', cost_by_processor),
+    Reward(
+        "ratio", 'as `"bsld"`, over the mean bsld of a baseline, which it needs', by_baseline=True
+    ),
+    Reward("log_ratio", "at the end, -ln(agent / baseline) of the mean bsld", form=s.PAY_LOG_RATIO),
+    Reward(
+        "relative", "at the end, (baseline - agent) / max(agent, baseline, 1)", form=s.PAY_RELATIVE
+    ),
+)
+
+REWARDS = {reward.name: reward for reward in _SHIPPED}
+"""Rewards by name, and those that `register_reward` adds."""
+
+
+class RewardedJob(NamedTuple):
+    """A job as the rate of your own reward sees it; `run_time` is the executed one. Times are s."""
+
+    job_id: int
+    user: int
+    submit_time: int
+    run_time: int
+    requested_time: int
+    processors: int
+
+
+Rate: TypeAlias = Callable[[RewardedJob], "float | tuple[float, int]"]
+"""What a second of waiting costs, 1/s, alone or with the instant from which it costs, s."""
+
+AnyReward: TypeAlias = str | Reward | Rate | Sequence[ArrayLike]
+"""Whatever names a reward; see `as_reward`."""
+
+
+def as_reward(reward: object) -> Reward:
+    """Return the reward of a name, of a file, or of a rate of your own.
+
+    A rate is a function that is called with each `RewardedJob` of an episode. It returns what a
+    second of waiting costs, 1/s, alone or with the instant from which it costs, s; by default that
+    is the submission. Instead of a function two arrays can be given, rates and instants, each of
+    shape (n_jobs,); they fit episodes of so many jobs only. The rewards then sum to minus the mean
+    cost of the jobs. `path/to/file.py:name` and `module:name` name a rate or a `Reward` there.
 
     Raises:
         ScenarioError: An unknown name, or something else.
+        HpcgymError: A file or module that cannot be imported, or has no reward.
 
     Source: Specification, section 10, "Reward identity".
 
     Example:
-        >>> as_reward(lambda job: job.processors / 3600)  # doctest: +ELLIPSIS
-        <function <lambda> at ...>
+        >>> as_reward(lambda job: job.processors / 3600).form == as_reward("wait").form
+        True
         >>> as_reward("bsl")
         Traceback (most recent call last):
         hpcgym.errors.ScenarioError: unknown reward 'bsl'; did you mean 'bsld'? ...
     """
     if isinstance(reward, str):
-        if reward not in get_args(Reward):
-            raise ScenarioError(unknown_name("reward", reward, get_args(Reward)))
-    elif not callable(reward) and not (isinstance(reward, (tuple, list)) and len(reward) == 2):
+        if reward in REWARDS:
+            return REWARDS[reward]
+        if not plugins.is_reference(reward):
+            raise ScenarioError(unknown_name("reward", reward, REWARDS))
+        what = "reward, which is a Reward or a function of a job that returns a rate"
+        fits = (lambda found: isinstance(found, Reward), inspect.isfunction)
+        reward = plugins.load_reference(reward, what, *fits)[1]
+    if isinstance(reward, Reward):
+        return reward
+    if not callable(reward) and not (isinstance(reward, (tuple, list)) and len(reward) == 2):
         raise ScenarioError(
             "reward must be a name, a function of a job that returns a rate, or two arrays, rates "
             f"and instants; got {reward!r}"
         )
-    return reward
+    return Reward("", "", partial(own_cost_of, reward))
 
 
-def own_cost_of(reward: OwnReward, workload: Workload, run_time: IntArray) -> Cost:
-    """Return what waiting costs each job by a reward of your own, given executed run times.
+def register_reward(
+    name: str, rate: Rate, *, pays: str = "", form: int = s.PAY_AS_ACCRUED
+) -> Reward:
+    """Let `reward=` take a reward of your own by its name; one of yours of that name is replaced.
+
+    Args:
+        name: A letter, then letters, digits, `_` or `-`.
+        rate: As of `as_reward`.
+        pays: What it pays, in words.
+        form: `PAY_AS_ACCRUED`, `PAY_AT_START`, `PAY_AT_END`, or `PAY_RELATIVE`, which needs a
+            baseline. A ratio would have no value where nobody waits, since a rate costs 0 then.
+
+    Raises:
+        ScenarioError: The name is taken or malformed, the rate is no function, or the form is none.
+
+    Example:
+        >>> register_reward("node-hours", lambda job: job.processors / 3600).needs_baseline
+        False
+        >>> del REWARDS["node-hours"]
+    """
+    refuse_unless_new("reward", name, [reward.name for reward in _SHIPPED], ScenarioError)
+    if not callable(rate):
+        raise ScenarioError(f"reward {name!r}: the rate must be a function of a job, got {rate!r}")
+    if form not in (s.PAY_AS_ACCRUED, s.PAY_AT_START, s.PAY_AT_END, s.PAY_RELATIVE):
+        raise ScenarioError(
+            f"reward {name!r}: form must be PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END or "
+            f"PAY_RELATIVE, got {form!r}"
+        )
+    REWARDS[name] = Reward(name, pays, partial(own_cost_of, rate), form)
+    return REWARDS[name]
+
+
+def table_of_rewards() -> str:
+    """Return the rewards that ship as a table in Markdown."""
+    rows = [f'| `"{reward.name}"` | {reward.pays} |' for reward in _SHIPPED]
+    return "\n".join(["| `reward` | pays |", "|---|---|", *rows])
+
+
+def own_cost_of(reward: Rate | Sequence[ArrayLike], workload: Workload, run_time: IntArray) -> Cost:
+    """Return what waiting costs each job by a rate of your own, given executed run times.
 
     Raises:
         ScenarioError: Rates below 0, or instants before the submission; or arrays of another shape.
     """
     if callable(reward):
-        rows = [_rate_and_onset(reward, job) for job in _rewarded_jobs(workload, run_time)]
+        columns = (
+            *(workload.job_id, workload.user, workload.submit_time, run_time),
+            *(workload.requested_time, workload.processors),
+        )
+        jobs = zip(*(column.tolist() for column in columns), strict=True)
+        rows = [_rate_and_onset(reward, RewardedJob(*job)) for job in jobs]
         rate, onset = np.array(rows, dtype=np.float64).reshape(-1, 2).T
     else:
         rate, onset = (np.asarray(column, dtype=np.float64) for column in reward)
@@ -150,19 +238,7 @@ def own_cost_of(reward: OwnReward, workload: Workload, run_time: IntArray) -> Co
     return Cost(0.0, np.ascontiguousarray(rate), np.ceil(onset).astype(np.int64))
 
 
-def _rewarded_jobs(workload: Workload, run_time: IntArray) -> list[RewardedJob]:
-    """Return the jobs as a rate sees them."""
-    columns = (
-        *(workload.job_id, workload.user, workload.submit_time, run_time),
-        *(workload.requested_time, workload.processors),
-    )
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [RewardedJob(*row) for row in rows]
-
-
-def _rate_and_onset(
-    reward: Callable[[RewardedJob], object], job: RewardedJob
-) -> tuple[float, float]:
+def _rate_and_onset(reward: Rate, job: RewardedJob) -> tuple[float, float]:
     """Return a job's rate, 1/s, and the instant from which it counts, s."""
     given = reward(job)
     pair = given if isinstance(given, tuple) else (given, job.submit_time)
@@ -191,12 +267,9 @@ def in_units_of(cost: Cost, baseline_start_time: IntArray) -> Cost:
 
 
 def reward_plan_of(
-    reward: Reward | OwnReward,
-    cost: Cost,
-    submit_time: IntArray,
-    baseline_start_time: IntArray | None,
+    form: int, cost: Cost, submit_time: IntArray, baseline_start_time: IntArray | None
 ) -> Struct[RewardPlan]:
-    """Return how kernels pay the rewards of an episode.
+    """Return how kernels pay the rewards of an episode; `form` is `PAY_*`.
 
     Without a paired baseline the starts are None. With one, its cost is a function of the clock:
     piecewise linear until jobs start, then constant.
@@ -212,7 +285,7 @@ def reward_plan_of(
     by_start = np.argsort(start, kind="stable")
     started_cost = np.concatenate([[0.0], np.cumsum(own[by_start])])
     fields = RewardPlan(
-        form=FORMS.get(reward, s.PAY_AS_ACCRUED) if isinstance(reward, str) else s.PAY_AS_ACCRUED,
+        form=form,
         is_paired=int(baseline_start_time is not None),
         n_jobs=len(start),
         at_submission=cost.at_submission,

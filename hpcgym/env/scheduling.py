@@ -15,6 +15,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
+from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.own_pass import OwnPasses, own_passes
 from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import state_for
@@ -24,15 +25,9 @@ from hpcgym.env.action import ActionKind, Scale
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import UNMEASURED, metrics_of
-from hpcgym.env.observation import (
-    N_SLOTS,
-    Expectations,
-    ObservationKind,
-    flat_places,
-    with_field_tables,
-)
+from hpcgym.env.observation import FIELD_TABLES, N_SLOTS, Expectations, ObservationKind, with_tables
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
-from hpcgym.env.reward import OwnReward, Reward
+from hpcgym.env.reward import AnyReward, table_of_rewards
 from hpcgym.env.time_limit import steps_left
 from hpcgym.errors import ActionError, PolicyError, ScenarioError, refuse_unless_whole, unknown_name
 from hpcgym.scenario.episodes import Episodes
@@ -135,20 +130,13 @@ back, until the next decision; the order is that of SMITH-URGENT |
 
         `action_mask`: n_slots numbers, 1 where a slot holds a job.
 
+        Fields of your own (`fields`) come last in each row, or last in `cluster`.
+
     Rewards:
         N is the number of jobs in the episode. b_j(t) is the bounded slowdown of job j if it
         started at t. The sum is over the jobs submitted by then.
 
-        | `reward` | pays |
-        |---|---|
-        | `"bsld"` | -1/N times the growth of the sum of b_j since the last decision |
-        | `"bsld_start"` | -b_j / N for each job that has started |
-        | `"bsld_end"` | minus the mean bounded slowdown, at the end |
-        | `"wait"` | as `"bsld"`, for the wait in s |
-        | `"pp_bsld"` | as `"bsld"`, for the bounded slowdown per processor |
-        | `"ratio"` | as `"bsld"`, in units of the baseline's mean bsld; needs a baseline |
-        | `"log_ratio"` | at the end, -ln(agent / baseline) of the mean bsld |
-        | `"relative"` | at the end, (baseline - agent) / max(agent, baseline, 1) |
+        TABLE OF rewards
         | a function, arrays | as `"bsld"`, for what waiting costs by rates of your own; \
 see `hpcgym.env.reward.as_reward` |
 
@@ -167,7 +155,7 @@ the scenario's episodes. Its name is the attribute `label` |
         | `invalid_actions` | int | empty slots picked in this episode by action `"job"` |
         | `agent_term` | float | the agent's term of the reward |
         | `baseline_term` | float | with a `baseline` only: its term; the two sum to the reward |
-        | `compared_term` | float | in their place with rewards `"log_ratio"` and `"relative"` |
+        | `compared_term` | float | in their place with rewards that compare at the end |
         | `complete` | float | 1 where all jobs have started, 0 where a limit cut the episode \
 short; -1 until it is over |
         | `n_jobs`, `mean_wait_time`, `max_wait_time`, `mean_bsld`, `max_bsld`, `mean_pp_bsld`, \
@@ -202,6 +190,7 @@ schedule; -1 until the episode is over |
         expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
             "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
             score. A step then takes up to twice as long. None = these fields are 0.
+        fields: Observation fields of your own: names given to `hpcgym.register_field`.
         horizon: Steps after which an episode is truncated; None = never. Wrappers of other
             libraries that cut episodes short pay nothing; give `horizon` in their place.
         backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
@@ -230,13 +219,14 @@ schedule; -1 until the episode is over |
         *,
         action: ActionKind = "weights",
         decide: str | int = "contested",
-        reward: Reward | OwnReward = "bsld",
+        reward: AnyReward = "bsld",
         baseline: str | None = None,
         policies: Sequence[str] | None = None,
         scale: Scale = "unit",
         n_slots: int = N_SLOTS,
         observation: ObservationKind = "dict",
         expectations: Expectations | None = None,
+        fields: Sequence[str | OwnField] = (),
         horizon: int | None = None,
         backfill: str | Backfill | None = None,
         backfill_order: str | None = None,
@@ -257,6 +247,7 @@ schedule; -1 until the episode is over |
             n_slots=n_slots,
             observation=observation,
             expectations=expectations,
+            fields=fields,
             horizon=horizon,
             backfill=backfill,
             backfill_order=backfill_order,
@@ -268,7 +259,7 @@ schedule; -1 until the episode is over |
         self.n_slots = n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
-        self._places = flat_places(n_slots, self._config.machine, self._config.controls)
+        self._places = self._config.places
         self._slot = np.full(n_slots, -1, dtype=np.int64)
         self._action_spec = self._config.action_spec()
         self._state: State | None = None
@@ -555,4 +546,6 @@ schedule; -1 until the episode is over |
             self._sim = sim_of(self._state, 0)
 
 
-SchedulingEnv.__doc__ = with_field_tables(SchedulingEnv.__doc__ or "")
+SchedulingEnv.__doc__ = with_tables(
+    SchedulingEnv.__doc__ or "", FIELD_TABLES | {"rewards": table_of_rewards()}
+)

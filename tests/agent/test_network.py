@@ -11,7 +11,7 @@ import pytest
 
 from hpcgym.agent.card import read_card
 from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network, write_network
-from hpcgym.env.observation import FIELDS, cluster_fields
+from hpcgym.env.observation import FIELDS, fields_of
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import CardError
 from hpcgym.evaluation.runner import evaluate
@@ -51,7 +51,7 @@ def shown(
     rng = np.random.default_rng(seed)
     mask = (np.arange(N_SLOTS) < np.array(counts)[:, None]).astype(np.float32)
     jobs = rng.uniform(-1, 1, (len(counts), N_SLOTS, len(FIELDS))) * mask[:, :, None]
-    cluster = rng.uniform(-1, 1, (len(counts), cluster_fields(action == "controls")))
+    cluster = rng.uniform(-1, 1, (len(counts), len(fields_of(controls=action == "controls")[1])))
     return {
         "jobs": jobs.reshape(len(counts), -1).astype(np.float32),
         "cluster": cluster.astype(np.float32),

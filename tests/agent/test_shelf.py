@@ -19,7 +19,6 @@ from hpcgym.agent.result_table import (
     read_results,
     write_results,
 )
-from hpcgym.agent.shelf import index_markdown
 from hpcgym.agent.training_weeks import open_weeks
 from hpcgym.core.policy import Features, as_policy, policy_names, register_policy, unregister_policy
 from hpcgym.core.settings import SchedulerSettings
@@ -27,6 +26,7 @@ from hpcgym.errors import CardError, TraceError
 from hpcgym.evaluation.folds import time_blocks
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import simulate
+from update_agents import index_markdown
 
 RESULT = Result(
     command='hpcgym evaluate --agents "SAF"',

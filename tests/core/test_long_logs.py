@@ -18,7 +18,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import sim_of
 from hpcgym.core.workload import Workload
-from hpcgym.env.reward import cost_of
+from hpcgym.env.reward import cost_by_processor
 from hpcgym.trace.synthetic import synthetic_workload
 from research import benchmark
 
@@ -73,7 +73,7 @@ def again_and_again(log, times):
 
 def reward_of(log):
     """Return what waiting costs by a figure that spares wide jobs for long."""
-    cost = cost_of("pp_bsld", log.submit_time, log.run_time, log.processors)
+    cost = cost_by_processor(log, log.run_time)
     return {"reward_rate": cost.rate, "reward_onset": cost.onset}
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 
 from env_cases import Case, cases, env_of, play_at_random
+from hpcgym.env.reward import as_reward
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import ScenarioError
@@ -30,7 +31,7 @@ def played(env, episode=4):
 @given(cases(reward="bsld", baseline=None, event_semantics="batch"))
 def test_rewards_sum_to_minus_the_mean_cost(case: Case) -> None:
     env = env_of(case.workload, case.rules)
-    env._config.reward = lambda job: (job.processors / 10, job.submit_time + 2)
+    env._config._reward = as_reward(lambda job: (job.processors / 10, job.submit_time + 2))
     total = sum(play_at_random(env, case))
     waited = np.maximum(env.schedule().wait_time - 2, 0)
     assert total == pytest.approx(-(case.workload.processors / 10 * waited).mean(), rel=1e-9)

@@ -4,7 +4,6 @@ import pytest
 
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import parse_scenario, scenario_names
-from hpcgym.scenario.readme_table import describe_episodes, describe_scheduler, scenarios_readme
 from hpcgym.scenario.spec import (
     RandomWindowEpisodes,
     ResampledEpisodes,
@@ -12,6 +11,7 @@ from hpcgym.scenario.spec import (
     WholeEpisode,
     WindowEpisodes,
 )
+from update_scenarios import describe_episodes, describe_scheduler, scenarios_readme
 
 
 def test_the_index_is_current():

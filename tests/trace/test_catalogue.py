@@ -18,8 +18,8 @@ from hpcgym.trace.catalogue import (
     find_log,
     is_same_text,
     name_without_version,
-    shelf_index,
 )
+from index_traces import shelf_index
 
 catalogue_module = sys.modules["hpcgym.trace.catalogue"]
 """`hpcgym.trace.catalogue` is the function of that name."""

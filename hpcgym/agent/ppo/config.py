@@ -12,7 +12,7 @@ from hpcgym.core.policy import FEATURES
 from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.action import CONTROLS, ActionKind
 from hpcgym.env.config import Keywords
-from hpcgym.env.reward import COMPARING_REWARDS, Reward
+from hpcgym.env.reward import as_reward
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError, unknown_name
 from hpcgym.scenario.augment import Augmentation
 
@@ -136,7 +136,7 @@ class PPOConfig:
     def __post_init__(self) -> None:
         """Refuse values that no training can have."""
         choices: dict[str, Any] = {"action": ActionKind, "network": Network}
-        choices |= {"start": Start, "reward": Reward, "gives": Given, "device": Device}
+        choices |= {"start": Start, "gives": Given, "device": Device}
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
                 raise HpcgymError(unknown_name(key, getattr(self, key), get_args(allowed)))
@@ -177,7 +177,7 @@ class PPOConfig:
             )
         if self.action != "policy" and self.policies:
             raise HpcgymError(f"policies belong to action 'policy', not to {self.action!r}")
-        if self.reward in COMPARING_REWARDS and not self.baseline:
+        if as_reward(self.reward).needs_baseline and not self.baseline:
             raise HpcgymError(f"reward {self.reward!r} compares with a baseline; name one, say SAF")
         _ = self.spec
 

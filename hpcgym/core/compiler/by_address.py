@@ -3,6 +3,7 @@
 The event engine is the same for all. Where it works on nodes, or backfills otherwise than EASY, it
 calls one function by an address in `Jobs`. So these kernels are compiled when a simulation first
 needs them, each mode's alone, and once for all functions that schedule; others never pay for them.
+So are observation fields of a user's own.
 """
 
 from collections.abc import Callable
@@ -22,30 +23,45 @@ from hpcgym.core.kernels.types import Jobs, Sim
 
 
 @cache
-def address_of(function: Callable[[Jobs, Sim, int, int], int]) -> int:
-    """Compile a function of two structs and two numbers, or load it, and return its address."""
-    signature = (StructType(Jobs), StructType(Sim), types.int64, types.int64), types.int64
+def address_of(function: Callable[..., float], n: int = 2, returns: Any = types.int64) -> int:
+    """Compile a function of two structs and `n` numbers, or load it, and return its address."""
+    signature = (StructType(Jobs), StructType(Sim), *[types.int64] * n), returns
     compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
     return int(compiled.address)
 
 
-def _typed(
-    typing_context: Any, address: Any, jobs: Any, sim: Any, task: Any, argument: Any
-) -> tuple[Any, Any]:
-    """Type the call, and say how it is compiled."""
+def address_of_field(show: Callable[..., float], n: int) -> Any:
+    """Return where the kernel of an observation field lies; it where nothing is compiled."""
+    return address_of(show, n, types.float64) if IS_COMPILED else show
+
+
+def _call(returns: Any, *given: Any) -> tuple[Any, Any]:
+    """Type a call with these structs and numbers behind the address; say how it is compiled."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = ir.IntType(64)
-        function = ir.FunctionType(number, [number] * 4).as_pointer()
-        places = [builder.ptrtoint(pointer, number) for pointer in arguments[1:3]]
-        return builder.call(builder.inttoptr(arguments[0], function), [*places, *arguments[3:]])
+        pointers = [builder.ptrtoint(pointer, number) for pointer in arguments[1:3]]
+        taken = [*pointers, *arguments[3:]]
+        result = context.get_value_type(returns)
+        function = ir.FunctionType(result, [number] * len(taken)).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], function), taken)
 
-    return types.int64(types.int64, jobs, sim, types.int64, types.int64), generate
+    return returns(types.int64, *given), generate
 
 
-_by_address: Any = intrinsic(_typed)
+def _caller(typed: Callable[..., tuple[Any, Any]]) -> Any:
+    """Make a call of what lies at an address, or of a function where nothing is compiled."""
+    return intrinsic(typed) if IS_COMPILED else lambda function, *given: function(*given)
+
+
+_whole, _real = types.int64, types.float64
+_by_address = _caller(lambda _, at, jobs, sim, task, more: _call(_whole, jobs, sim, _whole, _whole))
+show_of_job = _caller(lambda _, at, jobs, sim, job: _call(_real, jobs, sim, _whole))
+"""Call the kernel of a field of a job: address, `jobs`, `sim` and the job."""
+show_of_cluster = _caller(lambda _, at, jobs, sim: _call(_real, jobs, sim))
+"""Call the kernel of a field of the cluster: address, `jobs` and `sim`."""
 
 
 def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
@@ -55,10 +71,8 @@ def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
     address, `jobs`, `sim`, a task and a further number, and returns a number.
     """
 
-    def call(number: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
-        return loaders.module(name_of(number)).work(
-            jobs, sim, task, argument
-        )  # nothing has an address
+    def call(number: int, *given: Any) -> Any:
+        return loaders.module(name_of(number)).work(*given)  # nothing has an address
 
     ADDRESS_OF[field] = lambda number: address_of(loaders.module(name_of(number)).work)
     return _by_address if IS_COMPILED else call

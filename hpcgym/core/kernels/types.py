@@ -111,6 +111,10 @@ class Jobs(NamedTuple):
     limit: IntTable  # of each partition, in the columns LIMIT_*
     shown_partition: IntVector  # partitions that observations show, higher tiers first
     largest_node: IntVector  # most of each resource on a node
+    # Observation fields of a user's own: where their kernels lie, and bounds, of jobs first.
+    own_of_job: IntVector = np.empty(0, dtype=np.int64)
+    own_of_cluster: IntVector = np.empty(0, dtype=np.int64)
+    own_bounds: FloatTable = np.empty((0, 2))
 
 
 class Sim(Columned):

@@ -18,18 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
+from hpcgym.core.compiler.by_address import (
+    ask_mode,
+    ask_nodes,
+    has_nodes,
+    show_of_cluster,
+    show_of_job,
+)
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.kernels.passes.easy import reserve
 from hpcgym.core.kernels.queue.entries import YOUNGER, entry_of, is_held, is_overdue, link_youngest
 from hpcgym.core.kernels.queue.ordered_queue import list_first, list_jobs, precedes
 from hpcgym.core.kernels.queue.selection import SHORT_LIST, sort_listed
 from hpcgym.core.kernels.queue.summary import first_wider, forget_all, range_of_areas
-from hpcgym.core.kernels.scoring.user_estimates import (
-    expect_now,
-    urgent_score,
-    weight_of_width,
-)
+from hpcgym.core.kernels.scoring.user_estimates import expect_now, urgent_score, weight_of_width
 from hpcgym.core.kernels.scoring.user_history import MONTH_MINUTES
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_STATIC_FIELDS, ClusterField, JobField
@@ -354,24 +356,52 @@ def show_jobs(
 
 
 @kernel
-def show_jobs_on_nodes(
+def show_wider_jobs(
+    jobs: Jobs,
+    sim: Sim,
+    slot: NDArray[np.int64],
+    shown_jobs: Floats,
+    mask: Floats,
+    shown: int,
+    before: int,
+    shadow: int,
+) -> None:
+    """Write the fields of the visible jobs where further ones follow, and those about nodes."""
+    n_fields = len(shown_jobs) // len(slot)
+    show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, n_fields)
+    if has_nodes(jobs):
+        ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW, 0)
+        for place in range(shown):
+            show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
+
+
+@kernel
+def within(bounds: NDArray[np.float64], value: float) -> np.float32:
+    """Return a number, or the nearest bound; the least one in place of NaN."""
+    return np.float32(min(value, bounds[1]) if value >= bounds[0] else bounds[0])
+
+
+@kernel
+def show_own(
     jobs: Jobs,
     sim: Sim,
     slot: NDArray[np.int64],
     shown_jobs: Floats,
     shown_cluster: Floats,
-    mask: Floats,
     shown: int,
-    before: int,
 ) -> None:
-    """Write the fields of the visible jobs on a machine of nodes, and those of `machine`."""
-    n_fields = N_FIELDS + s.N_NODES_FIELDS
-    show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, -1, n_fields)
-    ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW, 0)
-    for column in range(len(sim.shown_machine)):
-        shown_cluster[N_CLUSTER + column] = sim.shown_machine[column]
+    """Write the fields of a user's own: the last ones of each job, and of the cluster."""
+    n_fields = len(shown_jobs) // len(slot)
+    n_own = len(jobs.own_of_job)
     for place in range(shown):
-        show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
+        first = (place + 1) * n_fields - n_own
+        for column in range(n_own):
+            value = show_of_job(jobs.own_of_job[column], jobs, sim, slot[place])
+            shown_jobs[first + column] = within(jobs.own_bounds[column], value)
+    first = len(shown_cluster) - len(sim.shown_machine) - len(jobs.own_of_cluster)
+    for column in range(len(jobs.own_of_cluster)):
+        value = show_of_cluster(jobs.own_of_cluster[column], jobs, sim)
+        shown_cluster[first + column] = within(jobs.own_bounds[n_own + column], value)
 
 
 @kernel
@@ -385,25 +415,30 @@ def observe(
 ) -> None:
     """Write an observation over the one before, or over zeros.
 
-    `shown_jobs` has shape (n_slots * n_fields,), row-major, and `shown_cluster` (N_CLUSTER,). On a
-    machine of nodes a job has N_NODES_FIELDS more, and the cluster the fields of `machine`; where
-    controls are shown, it has those of `ControlsField`. `slot` and `mask`, 1 where a slot holds a
-    job, have shape (n_slots,). A job that keeps its slot keeps its unchanging fields, and slots
-    behind the last job keep their zeros. So the cost depends on what has changed. Writes these four
-    arrays, `scratch`, `shadow`, `extra`, `hour_ago` and `day_ago`, and what `expect_now` writes.
+    `shown_jobs` has shape (n_slots * n_fields,), row-major, and `shown_cluster` at least
+    (N_CLUSTER,). On a machine of nodes a job has N_NODES_FIELDS more; the cluster has those of
+    `ControlsField` more where controls are shown. Fields of a user's own follow, of a job and of
+    the cluster, and then those of `machine`. `slot` and `mask`, 1 where a slot holds a job, have
+    shape (n_slots,). A job that keeps its slot keeps its unchanging fields, and slots behind the
+    last job keep their zeros. So the cost depends on what has changed. Writes these four arrays,
+    `scratch`, `shadow`, `extra`, `hour_ago` and `day_ago`, and what `expect_now` writes.
     """
     listed = list_shown(sim, len(slot))
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before, listed)
-    if not has_nodes(jobs):
-        shadow = shadow_of_base(jobs, sim, len(slot), listed)
+    shadow = -1 if has_nodes(jobs) else shadow_of_base(jobs, sim, len(slot), listed)
+    if len(shown_jobs) == len(slot) * N_FIELDS:
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
     else:
-        shadow = -1
-        show_jobs_on_nodes(jobs, sim, slot, shown_jobs, shown_cluster, mask, shown, before)
+        show_wider_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow)
     show_cluster(jobs, sim, slot, shown_cluster, listed)
     if sim.show_controls == 1:
         ask_mode(jobs.mode_pass, jobs, sim, s.SHOW, shadow)
         for column in range(len(sim.shown_controls)):
             shown_cluster[N_CLUSTER + column] = sim.shown_controls[column]
+    first = len(shown_cluster) - len(sim.shown_machine)
+    for column in range(len(sim.shown_machine)):
+        shown_cluster[first + column] = sim.shown_machine[column]
+    if len(jobs.own_bounds) > 0:
+        show_own(jobs, sim, slot, shown_jobs, shown_cluster, shown)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.raw_memory import clear_bytes, copy_bytes, fetcher, next_number
 from hpcgym.core.compiler.struct import LINE_BYTES
-from hpcgym.core.constants import NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
+from hpcgym.core.constants import N_RESOURCES, NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import begin
 from hpcgym.core.kernels.env.metrics import measure
@@ -107,7 +107,7 @@ def copy_part(batch: Batch, part: int, env: int, source: int, n: int) -> int:
 
 
 @kernel
-def copy_out(batch: Batch, env: int) -> None:
+def copy_out(batch: Batch, env: int, jobs: Jobs) -> None:
     """Copy the observation of an environment to where `out` says, if it does."""
     if batch.out[OUT_JOBS] == 0:
         return
@@ -118,12 +118,11 @@ def copy_out(batch: Batch, env: int) -> None:
     behind = copy_part(batch, OUT_JOBS, env, batch.shown_jobs[env].ctypes.data, n_used)
     clear_bytes(behind, SINGLE_BYTES * (n_numbers - n_used))
     cluster = batch.shown_cluster[env].ctypes.data
-    # Behind the cluster's fields are those of `machine`, or further ones of its own.
-    n_all = batch.shown_cluster.shape[1]
-    n_own = N_CLUSTER if batch.out[OUT_MACHINE] != 0 else n_all
+    n_machine = len(jobs.shown_partition) * N_RESOURCES  # fields of `machine`, the last ones
+    n_own = batch.shown_cluster.shape[1] - n_machine
     copy_part(batch, OUT_CLUSTER, env, cluster, n_own)
-    if n_own < n_all:
-        copy_part(batch, OUT_MACHINE, env, cluster + SINGLE_BYTES * n_own, n_all - n_own)
+    if n_machine > 0:
+        copy_part(batch, OUT_MACHINE, env, cluster + SINGLE_BYTES * n_own, n_machine)
     copy_part(batch, OUT_MASK, env, batch.mask[env].ctypes.data, n_slots)
 
 
@@ -274,7 +273,7 @@ def begin_one(batch: Batch, env: int, jobs: Jobs, sim: Sim) -> None:
     )
     batch.now[env] = sim.now
     batch.n_invalid[env] = 0
-    copy_out(batch, env)
+    copy_out(batch, env, jobs)
 
 
 @kernel
@@ -323,7 +322,7 @@ def step_one(batch: Batch, turn: int, ahead: int) -> None:
     batch.n_invalid[env] = sim.n_invalid
     batch.terminated[env] = status == STATUS_DONE
     batch.truncated[env] = is_cut
-    copy_out(batch, env)
+    copy_out(batch, env, jobs)
 
 
 @kernel
