@@ -65,18 +65,13 @@ LONG = (
 """Modes for long queues."""
 
 
+few_or_crowded = workloads() | workloads(max_jobs=60)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
 def test_every_drawn_job_starts_as_the_reference_says(mode, data):
-    workload = data.draw(workloads())
-    settings = data.draw(settings_for(workload, mode))
-    assert not first_difference(workload, policy=data.draw(policies), **settings)
-
-
-@pytest.mark.parametrize("mode", MODES)
-@given(data=st.data())
-def test_crowded_jobs_start_as_the_reference_says(mode, data):
-    workload = data.draw(workloads(max_jobs=60))
+    workload = data.draw(few_or_crowded)
     settings = data.draw(settings_for(workload, mode))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
 

@@ -38,10 +38,9 @@ print(*hits)
 """
 
 
-@pytest.fixture
-def package(tmp_path):
-    """A package `copied` with our jit.py, a kernel, and the kernel it calls in another file."""
-    core = tmp_path / "copied" / "core"
+def make_package(folder):
+    """Write a package `copied`: our jit.py, a kernel, and the kernel it calls in another file."""
+    core = folder / "copied" / "core"
     core.mkdir(parents=True)
     (core.parent / "__init__.py").touch()
     (core / "__init__.py").touch()
@@ -50,6 +49,26 @@ def package(tmp_path):
     (core / "caller.py").write_text(CALLER)
     (core / "callee.py").write_text(CALLEE)
     return core
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A package whose kernels nobody has compiled."""
+    return make_package(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def first_run(tmp_path_factory):
+    """A package whose kernels are compiled, once for all tests, and what its first run gave."""
+    core = make_package(tmp_path_factory.mktemp("compiled"))
+    return core, run(core)
+
+
+@pytest.fixture
+def compiled(first_run, tmp_path):
+    """A copy of this package and of its cache."""
+    shutil.copytree(first_run[0].parents[1], tmp_path, dirs_exist_ok=True)
+    return tmp_path / "copied" / "core"
 
 
 AT_ONCE = "import hpcgym.progress as p; p.NOTICE_S = 0.0; p.TICK_S = 0.001\n"
@@ -77,24 +96,23 @@ def run(package, program=PROGRAM, **variables):
     return done.stdout.split(), done.stderr
 
 
-def test_edited_callee_in_another_file_changes_the_answer_of_its_caller(package):
-    assert run(package)[0] == ["7", "0"]
-    (package / "callee.py").write_text(CALLEE.replace("3 * x", "5 * x"))
-    assert run(package)[0] == ["11", "0"]
+def test_edited_callee_in_another_file_changes_the_answer_of_its_caller(first_run, compiled):
+    assert first_run[1][0] == ["7", "0"]
+    (compiled / "callee.py").write_text(CALLEE.replace("3 * x", "5 * x"))
+    assert run(compiled)[0] == ["11", "0"]
 
 
-def test_second_process_takes_the_kernel_from_the_cache_and_says_nothing(package):
-    _, first = run(package)
-    printed, second = run(package)
+def test_second_process_takes_the_kernel_from_the_cache_and_says_nothing(first_run, compiled):
+    _, first = first_run[1]
+    printed, second = run(compiled)
     assert first.count("hpcgym: compiling kernels for plus one: 2 kernels (kept in ") == 1
     assert printed == ["7", "1"]
     assert second == ""
 
 
-def test_code_with_bounds_checks_and_code_without_are_kept_apart(package):
-    run(package)
-    assert run(package, NUMBA_BOUNDSCHECK="1")[0] == ["7", "0"]
-    assert run(package)[0] == ["7", "1"]
+def test_code_with_bounds_checks_and_code_without_are_kept_apart(compiled):
+    assert run(compiled, NUMBA_BOUNDSCHECK="1")[0] == ["7", "0"]
+    assert run(compiled)[0] == ["7", "1"]
 
 
 def test_without_a_writable_cache_folder_kernels_compile_in_every_process(package, tmp_path):
@@ -111,9 +129,8 @@ def kept_kernels(package):
 
 
 @pytest.mark.parametrize("damage", ["cut", "emptied", "flipped", "foreign", "other pickle"])
-def test_a_damaged_file_is_compiled_again_and_said_once(package, damage):
-    run(package)
-    (file,) = kept_kernels(package)
+def test_a_damaged_file_is_compiled_again_and_said_once(compiled, damage):
+    (file,) = kept_kernels(compiled)
     content = file.read_bytes()
     flipped = bytes([content[-1] ^ 1])
     pickled = pickle.dumps("other")
@@ -126,10 +143,10 @@ def test_a_damaged_file_is_compiled_again_and_said_once(package, damage):
             "other pickle": digest_of(file, pickled) + pickled,
         }[damage]
     )
-    printed, said = run(package)
+    printed, said = run(compiled)
     assert printed == ["7", "0"]
     assert said.count("is damaged; it is compiled again") == 1
-    assert run(package)[0] == ["7", "1"]
+    assert run(compiled)[0] == ["7", "1"]
 
 
 ANOTHER = "from copied.core.callee import triple\nprint(triple(5), *triple.stats.cache_hits)\n"
@@ -144,20 +161,18 @@ def test_a_kernel_under_the_name_of_another_is_not_loaded(package):
     assert said.count(f"{other} is damaged; it is compiled again") == 1
 
 
-def test_a_damaged_file_that_cannot_be_removed_is_said_once(package):
-    run(package)
-    (file,) = kept_kernels(package)
+def test_a_damaged_file_that_cannot_be_removed_is_said_once(compiled):
+    (file,) = kept_kernels(compiled)
     file.write_bytes(b"")
-    printed, said = run(package, program=f"{READ_ONLY}os.unlink = refused\n{PROGRAM}")
+    printed, said = run(compiled, program=f"{READ_ONLY}os.unlink = refused\n{PROGRAM}")
     assert printed == ["7", "0"]
     assert said.count("is damaged; it is compiled again") == 1
     assert file.read_bytes() == b""
 
 
-def test_another_copy_of_the_same_sources_takes_the_kernels_of_the_first(package, tmp_path):
-    run(package)
+def test_another_copy_of_the_same_sources_takes_the_kernels_of_the_first(compiled, tmp_path):
     other = tmp_path / "elsewhere" / "copied" / "core"
-    shutil.copytree(package.parent, other.parent)
+    shutil.copytree(compiled.parent, other.parent)
     assert run(other, NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == ["7", "1"]
 
 
@@ -190,17 +205,16 @@ os.access = lambda *_: False
 """Makes every folder one that cannot be written, for the root user, too."""
 
 
-def test_a_folder_that_cannot_be_written_is_read(package):
-    run(package)
-    (file,) = kept_kernels(package)
+def test_a_folder_that_cannot_be_written_is_read(compiled):
+    (file,) = kept_kernels(compiled)
     assert file.stat().st_mode & 0o777 == 0o666 & ~umask()
-    assert run(package, program=READ_ONLY + PROGRAM) == (["7", "1"], "")
+    assert run(compiled, program=READ_ONLY + PROGRAM) == (["7", "1"], "")
     file.unlink()
-    printed, said = run(package, program=READ_ONLY + PROGRAM)
+    printed, said = run(compiled, program=READ_ONLY + PROGRAM)
     assert printed == ["7", "0"]
     assert said.count(f"in every process: {file.parent} cannot be written; set NUMBA_CACHE_D") == 1
     assert said.count("\n") == 1
-    assert kept_kernels(package) == []
+    assert kept_kernels(compiled) == []
 
 
 def umask():
@@ -210,9 +224,8 @@ def umask():
     return mask
 
 
-def test_a_process_that_has_loaded_a_kernel_compiles_another(package):
-    run(package)
-    printed, said = run(package, program=PROGRAM + ANOTHER)
+def test_a_process_that_has_loaded_a_kernel_compiles_another(compiled):
+    printed, said = run(compiled, program=PROGRAM + ANOTHER)
     assert printed == ["7", "1", "15"]
     assert "compiling kernels for triple" in said
 

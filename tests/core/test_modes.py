@@ -26,6 +26,7 @@ from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.state import in_use
 from hpcgym.errors import PolicyError
+from reference_prediction import CORRECTIONS
 from research.benchmark import saturated
 from strategies import policies, settings_for, workloads
 
@@ -47,8 +48,15 @@ def test_long_queues_start_as_the_reference_says(mode, policy):
     assert not first_difference(many, policy=policy, backfill=mode, threshold=20_000)
 
 
-@pytest.mark.parametrize("log", [KTH, SDSC])
-@pytest.mark.parametrize("policy", ["FCFS", "SAF"])
+@pytest.mark.parametrize(
+    ("log", "policy"),
+    [
+        (KTH, "FCFS"),
+        (SDSC, "SAF"),
+        pytest.param(KTH, "SAF", marks=pytest.mark.slow),
+        pytest.param(SDSC, "FCFS", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("mode", ["look-ahead", "relaxed", "slack:c=0", "slack:c=1"])
 def test_the_first_jobs_of_logs_start_as_the_reference_says(real_log, log, policy, mode):
     workload = whole(real_log(log))
@@ -71,9 +79,8 @@ def test_kth_under_other_rules_starts_as_the_reference_says(real_log, settings):
 
 
 @pytest.mark.parametrize("mode", ["conservative:compress=shift", "depth:k=2", *ONE_EACH])
-@pytest.mark.parametrize("correction", ["none", "reqtime", "tsafrir", "doubling"])
-@given(data=st.data())
-def test_jobs_that_outlive_predictions_start_as_the_reference_says(mode, correction, data):
+@given(data=st.data(), correction=st.sampled_from(CORRECTIONS))
+def test_jobs_that_outlive_predictions_start_as_the_reference_says(mode, data, correction):
     """A correction moves what was planned, in modes that keep reservations, too."""
     workload, policy = data.draw(workloads(max_jobs=30)), data.draw(policies)
     settings = data.draw(settings_for(workload, mode)) | {

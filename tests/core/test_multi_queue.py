@@ -62,7 +62,7 @@ def test_crowded_jobs_start_as_the_reference_says(data):
 @pytest.mark.parametrize("mode", ["multi-queue", "multi-queue:delay=20000,batch=20"])
 @pytest.mark.parametrize("policy", ["FCFS", "SAF", "WFP3"])
 def test_long_queues_start_as_the_reference_says(mode, policy):
-    workload = saturated(400, 300)
+    workload = saturated(200, 150)
     assert not first_difference(workload, policy=policy, backfill=mode, threshold=20_000)
 
 

@@ -55,10 +55,9 @@ def name_of(value):
     return getattr(value, "__name__", str(value))
 
 
-@pytest.mark.parametrize("correction", CORRECTIONS)
 @pytest.mark.parametrize("estimates", [*NAMED, None], ids=name_of)
-@given(data=st.data())
-def test_drawn_jobs_start_as_the_reference_of_predictions_says(estimates, correction, data):
+@given(data=st.data(), correction=st.sampled_from(CORRECTIONS))
+def test_drawn_jobs_start_as_the_reference_of_predictions_says(estimates, data, correction):
     workload = data.draw(workloads(max_jobs=24))
     settings = data.draw(settings_with(workload, estimates, correction))
     assert not first_difference(workload, policy=data.draw(policies), **settings)
@@ -66,7 +65,12 @@ def test_drawn_jobs_start_as_the_reference_of_predictions_says(estimates, correc
 
 @pytest.mark.parametrize(
     ("semantics", "correction"),
-    [*[("batch", kind) for kind in CORRECTIONS], *[("pyss", kind) for kind in CORRECTIONS[1:]]],
+    [
+        pytest.param(semantics, kind, marks=() if n % 2 == k else pytest.mark.slow)
+        for n, kind in enumerate(CORRECTIONS)  # in turns every day, all under `slow`
+        for k, semantics in enumerate(("batch", "pyss"))
+        if (semantics, kind) != ("pyss", CORRECTIONS[0])
+    ],
 )
 def test_kth_whole_starts_as_the_reference_says(real_log, semantics, correction):
     workload = whole(real_log(KTH))
@@ -77,7 +81,7 @@ def test_kth_whole_starts_as_the_reference_says(real_log, semantics, correction)
 @pytest.mark.parametrize(
     "settings",
     [
-        EASY_PLUS_PLUS,
+        pytest.param(EASY_PLUS_PLUS, marks=pytest.mark.slow),
         {**EASY_PLUS_PLUS, "correction": "tsafrir", "event_semantics": "pyss"},
         pytest.param(
             {

@@ -243,25 +243,23 @@ class IdleAtSomeArrivals(reference_prediction.PredictingMachine):
             super().schedule(t)
 
 
+@pytest.mark.parametrize(
+    ("correction", "published"),
+    [
+        pytest.param("reqtime", 65.7235894400489, marks=pytest.mark.slow),
+        ("tsafrir", 85.4429055860284),
+        pytest.param("doubling", 76.9224423223752, marks=pytest.mark.slow),
+    ],
+)
 def test_plain_easy_with_predictions_differs_by_passes_that_the_study_leaves_out(
-    real_log, monkeypatch
+    real_log, monkeypatch, correction, published
 ):
-    published = {
-        "reqtime": 65.7235894400489,
-        "tsafrir": 85.4429055860284,
-        "doubling": 76.9224423223752,
-    }
     jobs = jobs_by_the_recipe(real_log("KTH-SP2-1996-2"))
     monkeypatch.setattr(reference_prediction, "PredictingMachine", IdleAtSomeArrivals)
-    for correction, theirs in published.items():
-        settings = {
-            "estimates": "recent",
-            "correction": correction,
-            "event_semantics": "pyss",
-        }
-        expected = reference_prediction.simulate(jobs, 100, **settings)
-        idle = mean_bsld(jobs, [start.start_time for start in expected])
-        ours = float(hpcgym.simulate(workload_of(jobs, 100), **settings).bsld().mean())
-        print(f"{correction}: published {theirs}, with their passes {idle}, ours {ours}")
-        assert idle == pytest.approx(theirs, rel=SAME_JOBS)
-        assert ours == pytest.approx(theirs, rel=0.02)
+    settings = {"estimates": "recent", "correction": correction, "event_semantics": "pyss"}
+    expected = reference_prediction.simulate(jobs, 100, **settings)
+    idle = mean_bsld(jobs, [start.start_time for start in expected])
+    ours = float(hpcgym.simulate(workload_of(jobs, 100), **settings).bsld().mean())
+    print(f"{correction}: published {published}, with their passes {idle}, ours {ours}")
+    assert idle == pytest.approx(published, rel=SAME_JOBS)
+    assert ours == pytest.approx(published, rel=0.02)

@@ -134,12 +134,21 @@ def test_queue_keeps_its_order_and_its_bounds_as_it_grows_and_shrinks(which, ord
         "with ties": generator.integers(0, 5, N_JOBS),
     }[order].astype(float)
     twin = Twin(which, key)
+    inside, outside = [], list(range(N_JOBS))
+
+    def any_of(jobs):
+        place = int(generator.integers(len(jobs)))
+        jobs[place], jobs[-1] = jobs[-1], jobs[place]
+        return jobs.pop()
+
     for target in (40, 3_000, 900, 2_500, 30, 0, 1_500, 0):
-        while len(twin.waiting) != target:
-            if len(twin.waiting) < target and generator.random() < 0.9:
-                twin.put_in(int(generator.choice(list(set(range(N_JOBS)) - twin.waiting))))
-            elif twin.waiting:
-                twin.take_out(int(generator.choice(list(twin.waiting))))
+        while len(inside) != target:
+            if len(inside) < target and generator.random() < 0.9:
+                inside.append(any_of(outside))
+                twin.put_in(inside[-1])
+            elif inside:
+                outside.append(any_of(inside))
+                twin.take_out(outside[-1])
         twin.assert_equal()
 
 

@@ -56,8 +56,8 @@ def test_jobs_of_any_length_start_as_the_reference_does(data):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"policy": "FCFS"},
-        {"policy": "SAF"},
+        pytest.param({"policy": "FCFS"}, marks=pytest.mark.slow),
+        pytest.param({"policy": "SAF"}, marks=pytest.mark.slow),
         {"policy": "LPF", "backfill_order": "SQF"},
         {"policy": "SAF", "threshold": 100_000},
         {"policy": "FCFS", "backfill_order": "LAF", "threshold": 50_000},
@@ -83,18 +83,18 @@ def test_long_queues_in_changing_orders_start_as_the_reference_does(settings):
     assert not first_difference(saturated(500, 500), **settings)
 
 
+PAIRS = [(order, threshold) for order in (None, "SPF") for threshold in (None, 72_000, 200_000)]
+"""Backfill orders and thresholds: each policy has one of these every day, and all under `slow`."""
+
+
 @pytest.mark.parametrize(
-    ("backfill_order", "threshold"),
+    ("policy", "backfill_order", "threshold"),
     [
-        (None, None),
-        ("SPF", 200_000),
-        (None, 72_000),
-        pytest.param("SPF", None, marks=pytest.mark.slow),
-        pytest.param(None, 200_000, marks=pytest.mark.slow),
-        pytest.param("SPF", 72_000, marks=pytest.mark.slow),
+        pytest.param(policy, *pair, marks=() if k == n % len(PAIRS) else pytest.mark.slow)
+        for n, policy in enumerate(reference.POLICIES)
+        for k, pair in enumerate(PAIRS)
     ],
 )
-@pytest.mark.parametrize("policy", reference.POLICIES)
 def test_kth_whole_starts_as_the_reference_does(real_log, policy, backfill_order, threshold):
     workload = whole(real_log(KTH))
     assert not first_difference(
@@ -121,13 +121,19 @@ def test_kth_under_other_rules_starts_as_the_reference_does(real_log, settings):
     assert not first_difference(whole(real_log(KTH)), **settings)
 
 
-@pytest.mark.parametrize("log", [CTC, SDSC])
+FILLED = {"policy": "SAF", "backfill_order": "SPF", "threshold": 200_000}
+LEARNT = {"policy": "SMITH", "threshold": 72_000}
+
+
 @pytest.mark.parametrize(
-    "settings",
+    ("log", "settings"),
     [
-        {"policy": "FCFS"},
-        {"policy": "SAF", "backfill_order": "SPF", "threshold": 200_000},
-        {"policy": "SMITH", "threshold": 72_000},
+        (CTC, FILLED),
+        (SDSC, LEARNT),
+        pytest.param(CTC, LEARNT, marks=pytest.mark.slow),
+        pytest.param(SDSC, FILLED, marks=pytest.mark.slow),
+        pytest.param(CTC, {"policy": "FCFS"}, marks=pytest.mark.slow),
+        pytest.param(SDSC, {"policy": "FCFS"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

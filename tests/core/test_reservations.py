@@ -49,11 +49,13 @@ def test_whole_logs_start_as_the_reference_says(real_log, log, settings):
     "settings",
     [
         {"backfill": "conservative", "policy": "SAF", "threshold": 200_000},
-        {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"},
         {"backfill": "conservative", "event_semantics": "pyss"},
         {"backfill": "depth:k=2", "kill_at_limit": False, "backfill_order": "SMITH"},
         pytest.param({"backfill": "conservative"}, marks=pytest.mark.slow),
         pytest.param({"backfill": SHIFT}, marks=pytest.mark.slow),
+        pytest.param(
+            {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"}, marks=pytest.mark.slow
+        ),
         pytest.param(
             {"backfill": SHIFT, "policy": "SAF", "threshold": 200_000}, marks=pytest.mark.slow
         ),
@@ -70,6 +72,13 @@ def test_whole_logs_start_as_the_reference_says(real_log, log, settings):
 )
 def test_kth_under_other_rules_starts_as_the_reference_says(real_log, settings):
     assert not first_difference(whole(real_log(KTH)), **settings)
+
+
+def test_the_first_jobs_of_a_log_start_as_the_reference_says_where_reservations_move(real_log):
+    workload = whole(real_log(KTH))
+    first = workload.select(np.arange(len(workload)) < 6_000)
+    settings = {"backfill": SHIFT, "kill_at_limit": False, "policy": "WFP3"}
+    assert not first_difference(first, **settings)
 
 
 @pytest.mark.slow

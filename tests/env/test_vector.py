@@ -163,9 +163,23 @@ def test_every_kind_equals_the_scalar_environment_to_the_bit(kind: dict[str, Any
         assert play_in_lockstep(one, two, enough) >= num_envs * (enough == steps)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("mode", MODES, ids=MODE_IDS)
-@pytest.mark.parametrize("num_envs", [1, 2, 7, 64])
+MANY = AutoresetMode.SAME_STEP, 2
+"""How 64 environments are reset and how many threads step them every day; all under `slow`."""
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "mode", "threads"),
+    [
+        pytest.param(
+            *(num_envs, mode, threads),
+            marks=() if num_envs < 64 or (mode, threads) == MANY else pytest.mark.slow,
+            id=f"{num_envs}-{mode.name}-{threads}",
+        )
+        for num_envs in (1, 2, 7, 64)
+        for mode in MODES
+        for threads in (1, 2)
+    ],
+)
 def test_any_number_of_environments_equals_as_many_scalar_ones(
     num_envs: int, mode: AutoresetMode, threads: int
 ) -> None:

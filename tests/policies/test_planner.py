@@ -77,10 +77,12 @@ def test_the_planner_starts_every_drawn_job_as_its_reference_does(data):
     assert not first_difference(workload, planner, **settings)[0]
 
 
-@pytest.mark.parametrize("samples", [0, 2])
+@pytest.mark.parametrize(
+    ("samples", "n_jobs"), [(0, 500), (2, 200), pytest.param(2, 500, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("log", ["KTH-SP2-1996-2.1-cln", "SDSC-SP2-1998-4.2-cln"])
-def test_the_first_jobs_of_real_logs_start_as_the_reference_says(real_log, log, samples):
-    part = hpcgym.load_workload(real_log(log)).select(np.arange(500))
+def test_the_first_jobs_of_real_logs_start_as_the_reference_says(real_log, log, samples, n_jobs):
+    part = hpcgym.load_workload(real_log(log)).select(np.arange(n_jobs))
     planner = {"rollouts": 16, "samples": samples}
     difference, moves = first_difference(part, planner, threshold=200_000)
     assert not difference and (moves > 5 or samples > 0)
