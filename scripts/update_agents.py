@@ -12,10 +12,10 @@ import sys
 from hpcgym.agent.result_table import write_results
 from hpcgym.agent.shelf import index_markdown, load_card, load_cards
 from hpcgym.errors import HpcgymError, TraceError
-from hpcgym.evaluation.card_results import shelf_results
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import scenario_names
+from research.shelf_results import shelf_results
 
 
 def main() -> int:
