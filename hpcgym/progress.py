@@ -106,16 +106,7 @@ _display: _Watcher | None = None
 
 
 @contextmanager
-def steps(
-    total: float,
-    name: str = "",
-    unit: str = "",
-    *,
-    notice: str = "",
-    count: Callable[[], float] | None = None,
-    shares: Sequence[float] | None = None,
-    told: Callable[[], str] | None = None,
-) -> Iterator[Steps]:
+def steps(total: float, name: str = "", unit: str = "", **further: Any) -> Iterator[Steps]:
     """Say what is being done, and yield what is told of each step that is done.
 
     Args:
@@ -125,7 +116,7 @@ def steps(
         >>> with shown(), steps(2, "two weeks", "weeks") as work:
         ...     work.advance()
     """
-    own = Steps(total, name, unit, notice, count, shares, told)
+    own = Steps(total, name, unit, **further)
     if _display is None:
         yield own
         return
@@ -141,16 +132,11 @@ def steps(
 @contextmanager
 def shown(asked: bool = True) -> Iterator[None]:
     """Show progress inside the block, unless that is done already or not asked for."""
-    global _display
     if _display is not None or not asked:
         yield
         return
-    _display = _Terminal() if sys.stderr.isatty() else _Lines()
-    try:
-        with _display:
-            yield
-    finally:
-        _display = None
+    with _Terminal() if sys.stderr.isatty() else _Lines():
+        yield
 
 
 @contextmanager
@@ -159,14 +145,9 @@ def sent(shares: MutableSequence[float], place: int) -> Iterator[None]:
 
     While kernels are compiled it is the share of them that is ready, below 0.
     """
-    global _display
-    _display = _Sender(shares, place)
-    try:
-        with _display:
-            yield
-        shares[place] = 1.0
-    finally:
-        _display = None
+    with _Sender(shares, place):
+        yield
+    shares[place] = 1.0
 
 
 def clock(seconds: float) -> str:
@@ -203,13 +184,19 @@ class _Watcher:
 
     def __enter__(self) -> None:
         """Begin to look."""
+        global _display
         self._thread.start()
+        _display = self
 
     def __exit__(self, *_: object) -> None:
         """Look no more."""
-        self._over.set()
-        self._thread.join()
-        self.clear()
+        global _display
+        try:
+            self._over.set()
+            self._thread.join()
+            self.clear()
+        finally:
+            _display = None
 
     def _watch(self) -> None:
         """Look from time to time."""
@@ -234,25 +221,22 @@ class _Terminal(_Watcher):
     def look(self) -> None:
         """Draw a bar for what has gone on for a while."""
         with self._lock:
-            self._draw(time.monotonic())
+            now = time.monotonic()
+            measured = [one for one in _measured() if now - one[0].begun > FIRST_S]
+            if self._live is None and measured:
+                from rich.console import Console
+                from rich.live import Live
 
-    def _draw(self, now: float) -> None:
-        """Draw the bars, from the first on that is due."""
-        measured = [one for one in _measured() if now - one[0].begun > FIRST_S]
-        if self._live is None and measured:
-            from rich.console import Console
-            from rich.live import Live
-
-            self._live = Live(
-                console=Console(stderr=True),
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-            )
-            self._live.start()
-        if self._live is not None:
-            self._live.update(_bars(measured), refresh=True)
+                self._live = Live(
+                    console=Console(stderr=True),
+                    auto_refresh=False,
+                    transient=True,
+                    redirect_stdout=False,
+                    redirect_stderr=False,
+                )
+                self._live.start()
+            if self._live is not None:
+                self._live.update(_bars(measured), refresh=True)
 
     def clear(self) -> None:
         """Wipe the bars."""

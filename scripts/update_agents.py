@@ -14,10 +14,10 @@ from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import WAIT_RATIOS, Result, write_results
 from hpcgym.agent.shelf import load_card, load_cards
 from hpcgym.errors import HpcgymError, TraceError
-from hpcgym.evaluation.card_results import shelf_results
 from hpcgym.output import writing
 from hpcgym.registry import shelf_folders
 from hpcgym.scenario.load import scenario_names
+from research.shelf_results import shelf_results
 
 PREFACE = """\
 # Agents

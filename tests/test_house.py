@@ -416,6 +416,32 @@ def test_scripts_are_thin_and_never_import_each_other():
         assert len(path.read_text().splitlines()) <= SCRIPT_LINES, label(path)
 
 
+MOST_ARGUMENTS = 12
+"""More go into a settings object: a dataclass, which says what each means."""
+
+STATES_THE_KEYWORDS = {"simulate_many", "SchedulingEnv.__init__"}
+"""What may state each keyword of the scheduler or the environment, as these are passed one by one.
+"""
+
+
+def public_functions(body, around=""):
+    """Yield the public functions of a module or class, and what makes its public classes."""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from public_functions(node.body, f"{node.name}.")
+        elif isinstance(node, ast.FunctionDef) and re.match("__init__$|[^_]", node.name):
+            yield f"{around}{node.name}", node.args
+
+
+def test_no_public_function_takes_more_arguments_than_can_be_kept_apart():
+    for path in MODULES:
+        for name, takes in public_functions(tree(path).body):
+            named = {one.arg for one in (*takes.posonlyargs, *takes.args, *takes.kwonlyargs)}
+            n_named = len(named - {"self", "cls"})
+            allowed = name in STATES_THE_KEYWORDS or n_named <= MOST_ARGUMENTS
+            assert allowed, f"{label(path)}: {name} takes {n_named}"
+
+
 def test_the_check_command_names_tests_that_exist():
     text = (ROOT / "scripts" / "check.py").read_text(encoding="utf-8")
     named = re.findall(r'"(tests/[\w/.]+)"', text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli import options
-from hpcgym.cli.show import say, show, show_frame
+from hpcgym.cli.show import Format, say, show, show_frame
 from hpcgym.errors import HpcgymError
 from hpcgym.progress import steps
 
@@ -24,26 +25,45 @@ if TYPE_CHECKING:
 UNFINISHED = "unfinished.sqlite"
 """Store in the output folder until all is done; see `hpcgym.evaluation.store`."""
 
-Jitter: TypeAlias = Annotated[
-    int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
-]
-Replicas: TypeAlias = Annotated[int, typer.Option(help="Jittered copies of each week.")]
-Resume: TypeAlias = Annotated[
-    bool,
-    typer.Option("--resume", help="With --output: go on from what an interrupted run kept there."),
-]
-LogOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        help="A log of your own, a table of jobs, or - for standard input, in place of a "
-        "scenario. The options of the machine, the scheduler and the cleaning go with it.",
-    ),
-]
-Force: TypeAlias = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Options of both commands: the copies of weeks, how they are run, and what is printed."""
+
+    jitter: Annotated[
+        int, typer.Option(metavar="SECONDS", help="Largest shift of submit times in the copies.")
+    ] = 0
+    replicas: Annotated[int, typer.Option(help="Jittered copies of each week.")] = 0
+    seed: Annotated[
+        int, typer.Option(help="Seed of copies, intervals, synthetic requests and searches.")
+    ] = 0
+    processes: Annotated[int, typer.Option(help="Processes to spread the work over.")] = 1
+    log: Annotated[
+        str | None,
+        typer.Option(
+            help="A log of your own, a table of jobs, or - for standard input, in place of a "
+            "scenario. The options of the machine, the scheduler and the cleaning go with it."
+        ),
+    ] = None
+    how: Format = "table"
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Folder to write runs.csv, summary.csv and more to."),
+    ] = None
+    resume: options.Resume = False
+    force: options.Force = False
+
+    @property
+    def copies(self) -> dict[str, Any]:
+        """The keywords that make the copies."""
+        return {"jitter": self.jitter, "replicas": self.replicas, "seed": self.seed}
 
 
-def refuse_idle_options(context: typer.Context) -> None:
-    """Refuse options of a log where none is given, and others that have no effect.
+OPTIONS = options.group_of(Comparison) | options.OF_A_LOG
+
+
+def refuse_idle_options(context: typer.Context) -> Comparison:
+    """Return the options of a command; refuse those of a log without one, and others in vain.
 
     Raises:
         HpcgymError: One of them is given.
@@ -58,6 +78,7 @@ def refuse_idle_options(context: typer.Context) -> None:
         if given["log"] is None and options.stated(context, name):
             raise HpcgymError(f"{flags[name]} goes with --log only; a scenario states its own")
     options.refuse_idle(context, {"force": None if given["output"] else "without --output"})
+    return Comparison(**{one.name: given[one.name] for one in fields(Comparison)})
 
 
 def weeks_of(context: typer.Context, scenarios: Sequence[str]) -> list[Episodes]:
@@ -103,11 +124,6 @@ def show_conditions(context: typer.Context, episodes: Episodes, **numbers: objec
         processors=episodes.scenario.machine.processors,
         **numbers,
     )
-
-
-def output_option(files: Sequence[str]) -> Any:
-    """Return the option `--output` of a command that writes some files to a folder."""
-    return typer.Option("--output", "-o", help=f"Folder to write {', '.join(files)} to.")
 
 
 @contextmanager
@@ -195,9 +211,7 @@ def show_and_write(
     folder: Path | None,
     frames: Mapping[str, pd.DataFrame],
     figures: Mapping[str, Evaluation],
-    *,
-    how: str,
-    force: bool,
+    given: Comparison,
 ) -> None:
     """Print the tables, or the summary for a program; write to the folder, if there is one.
 
@@ -205,6 +219,7 @@ def show_and_write(
     """
     from hpcgym.evaluation.results import Evaluation, write_csv
 
+    how, force = given.how, given.force or given.resume
     if how == "table":
         show(result.table())
         if isinstance(result, Evaluation):

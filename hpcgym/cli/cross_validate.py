@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 
 from hpcgym.cli import comparison, options
-from hpcgym.cli.show import Format
 
 FILES = ("runs.csv", "summary.csv", "trainings.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, every training, the figure; of several
 logs a figure each, such as comparison-tiny.png."""
 
 
-@options.with_options(options.OF_A_LOG)
+@options.with_options(comparison.OPTIONS, jitter=600, replicas=10)
 def cross_validate_agents(
     context: typer.Context,
     names: Annotated[
@@ -47,18 +46,7 @@ def cross_validate_agents(
         bool, typer.Option(help="Whether to add the baselines; SAF is always there.")
     ] = True,
     seeds: Annotated[int, typer.Option(help="Trainings of each fold.")] = 5,
-    jitter: comparison.Jitter = 600,
-    replicas: comparison.Replicas = 10,
-    seed: Annotated[int, typer.Option(help="Seed of copies, intervals and the search for w*.")] = 0,
-    processes: Annotated[
-        int, typer.Option(help="Processes to spread trainings and runs over.")
-    ] = 1,
-    log: comparison.LogOption = None,
-    how: Format = "table",
-    output: Annotated[Path | None, comparison.output_option(FILES)] = None,
-    resume: comparison.Resume = False,
-    force: comparison.Force = False,
-    **options_of_a_log: object,
+    **_: object,
 ) -> None:
     """Run agents on weeks they have not been trained on, and compare them with baselines.
 
@@ -74,42 +62,35 @@ def cross_validate_agents(
     from hpcgym.agent.rule import RuleAgent
     from hpcgym.evaluation import cross_validate
     from hpcgym.evaluation.baselines import BASELINES
-    from hpcgym.evaluation.cross_validation import load_agent_or_trainer
-    from hpcgym.evaluation.runner import DEFAULT_SCENARIO
+    from hpcgym.evaluation.cross_validation import DEFAULT_SCENARIO, load_agent_or_trainer
     from hpcgym.scenario.load import load_scenario
 
-    comparison.refuse_idle_options(context)
+    given = comparison.refuse_idle_options(context)
     several = scenarios or [DEFAULT_SCENARIO]
     figures = _figures([load_scenario(name).name for name in several])
     with comparison.results_folder(
-        output, (*FILES[:-1], *figures), resume=resume, force=force
+        given.output, (*FILES[:-1], *figures), resume=given.resume, force=given.force
     ) as folder:
         chosen = [load_agent_or_trainer(name) for name in names]
         learns = baselines or not all(isinstance(one, RuleAgent | NamedAgent) for one in chosen)
         why = None if learns else "with --no-baselines and no trainer"
         options.refuse_idle(context, {"folds": why, "seeds": why})
         logs = comparison.weeks_of(context, several)
-        numbers = {"jitter": jitter, "replicas": replicas, "seed": seed}
         trained = {"folds": folds, "seeds": seeds} if learns else {}
         for weeks in logs:
-            comparison.show_conditions(context, weeks, **trained, **numbers)
+            comparison.show_conditions(context, weeks, **trained, **given.copies)
         result = cross_validate(
             chosen,
             logs,
             folds=folds,
             seeds=seeds,
-            jitter=jitter,
-            replicas=replicas,
-            seed=seed,
-            processes=processes,
+            processes=given.processes,
             baselines=BASELINES if baselines else (),
-            resume=folder and comparison.store_in(folder, resume=resume),
+            resume=folder and comparison.store_in(folder, resume=given.resume),
+            **given.copies,
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
-        replaced = force or resume
-        comparison.show_and_write(
-            result, folder, result.frames(), by_figure, how=how, force=replaced
-        )
+        comparison.show_and_write(result, folder, result.frames(), by_figure, given)
 
 
 def _figures(scenarios: Sequence[str]) -> list[str]:

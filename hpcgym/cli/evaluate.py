@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from hpcgym.cli import comparison, options
-from hpcgym.cli.show import Format
 from hpcgym.errors import HpcgymError
 
 FILES = ("runs.csv", "summary.csv", "comparison.png")
 """Files in the output folder: every run, one line per agent, the figure."""
 
 
-@options.with_options(options.OF_A_LOG)
+@options.with_options(comparison.OPTIONS)
 def evaluate_agents(
     context: typer.Context,
     agents: Annotated[
@@ -34,18 +32,7 @@ def evaluate_agents(
     weeks: Annotated[
         str | None, typer.Option(help="Weeks to run, such as 65-100 or 1,3,5.")
     ] = None,
-    jitter: comparison.Jitter = 0,
-    replicas: comparison.Replicas = 0,
-    seed: Annotated[
-        int, typer.Option(help="Seed of copies, intervals and synthetic requests.")
-    ] = 0,
-    processes: Annotated[int, typer.Option(help="Processes to spread the weeks over.")] = 1,
-    log: comparison.LogOption = None,
-    how: Format = "table",
-    output: Annotated[Path | None, comparison.output_option(FILES)] = None,
-    resume: comparison.Resume = False,
-    force: comparison.Force = False,
-    **options_of_a_log: object,
+    **_: object,
 ) -> None:
     """Run agents on the same weeks and compare each with SAF, in pairs.
 
@@ -54,31 +41,25 @@ def evaluate_agents(
     with --resume goes on from there.
     """
     from hpcgym.agent.shelf import load_agent
-    from hpcgym.evaluation import evaluate
-    from hpcgym.evaluation.runner import DEFAULT_SCENARIO
+    from hpcgym.evaluation.cross_validation import DEFAULT_SCENARIO, evaluate
 
-    comparison.refuse_idle_options(context)
-    with comparison.results_folder(output, FILES, resume=resume, force=force) as folder:
-        chosen = [load_agent(name) for given in agents for name in split_agents(given)]
+    given = comparison.refuse_idle_options(context)
+    with comparison.results_folder(
+        given.output, FILES, resume=given.resume, force=given.force
+    ) as folder:
+        chosen = [load_agent(name) for some in agents for name in split_agents(some)]
         (episodes,) = comparison.weeks_of(context, [scenario or DEFAULT_SCENARIO])
-        comparison.show_conditions(
-            context, episodes, weeks=weeks or "all", jitter=jitter, replicas=replicas, seed=seed
-        )
+        comparison.show_conditions(context, episodes, weeks=weeks or "all", **given.copies)
         result = evaluate(
             chosen,
             episodes,
             weeks=weeks,
-            jitter=jitter,
-            replicas=replicas,
-            seed=seed,
-            processes=processes,
-            resume=folder and comparison.store_in(folder, resume=resume),
+            processes=given.processes,
+            resume=folder and comparison.store_in(folder, resume=given.resume),
+            **given.copies,
         )
         frames = {"runs.csv": result.frame, "summary.csv": result.summary()}
-        replaced = force or resume
-        comparison.show_and_write(
-            result, folder, frames, {"comparison.png": result}, how=how, force=replaced
-        )
+        comparison.show_and_write(result, folder, frames, {"comparison.png": result}, given)
 
 
 def split_agents(text: str) -> list[str]:

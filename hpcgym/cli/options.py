@@ -9,9 +9,10 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_hints
 
 import typer
 
@@ -59,6 +60,13 @@ RequestedMemory: TypeAlias = Annotated[
         rich_help_panel=LOG,
         help="With --machine: jobs of an SWF log need the memory of its field 10.",
     ),
+]
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Go on from what was cut off, if there is any.")
+]
+Force: TypeAlias = Annotated[
+    bool,
+    typer.Option("--force", help="Replace what is there and, without --resume, begin anew."),
 ]
 BACKFILL = typer.Option(
     rich_help_panel=SCHEDULER,
@@ -154,6 +162,18 @@ def with_options(
         return command
 
     return add
+
+
+def group_of(declared: type) -> dict[str, tuple[Any, Any]]:
+    """Return the options that the fields of a dataclass are, as a group for `with_options`."""
+    kinds = get_type_hints(declared, include_extras=True)
+    return {
+        one.name: (
+            kinds[one.name],
+            inspect.Parameter.empty if one.default is MISSING else one.default,
+        )
+        for one in fields(declared)
+    }
 
 
 NO_THRESHOLD = "none"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from hpcgym.schedule import Schedule
 
 
+_OF_A_MACHINE = ("processors", "machine", "requested_memory")
+
+
+@options.with_options({name: options.OF_A_LOG[name] for name in _OF_A_MACHINE})
 def plot_log(
     context: typer.Context,
     logs: Annotated[
@@ -51,10 +55,7 @@ def plot_log(
     backfill: Annotated[list[str], options.BACKFILL] = ["easy"],  # noqa: B006
     threshold: Annotated[str, options.THRESHOLD] = options.NO_THRESHOLD,
     estimates: Annotated[str, options.ESTIMATES] = "requested",
-    processors: options.Processors = None,
-    machine: options.MachineFile = None,
     placement: options.Placement = "lowest",
-    requested_memory: options.RequestedMemory = False,
     days: Annotated[
         str | None,
         typer.Option(metavar="FIRST-LAST", help="Days to draw, from the start of the log."),
@@ -63,6 +64,7 @@ def plot_log(
         int | None, typer.Option(help="Jobs of a Gantt chart at most; default 2000.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    **of_a_machine: Any,
 ) -> None:
     """Draw schedules: over time, as distributions, or as heat maps.
 
@@ -75,6 +77,7 @@ def plot_log(
     from hpcgym.report.plots import check_kind, plot_schedules
     from hpcgym.report.style import blank_figure, format_of
 
+    processors, machine, requested_memory = (of_a_machine[name] for name in _OF_A_MACHINE)
     check_kind(kind, jobs)
     format_of(output)
     ensure_writable(output, force=force)

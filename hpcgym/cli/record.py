@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from hpcgym.cli.options import refuse_idle
+from hpcgym.cli.options import Force, Resume, refuse_idle, with_options
 from hpcgym.cli.show import Format, say, show_rows
 from hpcgym.text_table import Kind
 
 
+@with_options({"resume": (Resume, False), "force": (Force, False)})
 def record_episodes(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Name of the data set, with a version: busy-v0.")],
@@ -43,15 +44,7 @@ def record_episodes(
         typer.Option("--output", "-o", help="Folder of data sets; default Minari's own."),
     ] = None,
     how: Format = "table",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on from what an interrupted recording kept.")
-    ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", help="Replace a data set and, without --resume, what was interrupted."
-        ),
-    ] = False,
+    **again: bool,
 ) -> None:
     """Play agents on weeks of a scenario, and write a Minari data set in Parquet.
 
@@ -72,10 +65,9 @@ def record_episodes(
         epsilon=epsilon,
         seed=seed,
         folder=output,
-        resume=resume,
-        force=force,
         n_slots=n_slots,
         observation=observation,
+        **again,
     )
     kinds: dict[str, Kind] = {"agent": "name", "week": "word"}
     show_rows(made.frame.to_dict("records"), how, kinds=kinds)

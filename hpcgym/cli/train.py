@@ -5,11 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcgym.cli.options import Force, Resume, group_of, with_options
 from hpcgym.cli.show import echo
 from hpcgym.errors import HpcgymError, OutputError
 
@@ -18,42 +20,43 @@ if TYPE_CHECKING:
     from hpcgym.agent.ppo.checkpoint import TrainingSettings
     from hpcgym.scenario.episodes import Episodes
 
-TrainingScenarios: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        "--scenario", "-s", help="A name or a .toml; may be given for several logs.", metavar="NAME"
-    ),
-]
-TrainingWeeks: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--weeks",
-        metavar="1-29",
-        help="Weeks to train on, once for each --scenario; default all but the last of five "
-        "blocks and the week before it.",
-    ),
-]
-Seed: TypeAlias = Annotated[int, typer.Option(help="Seed of all chance.")]
-Name: TypeAlias = Annotated[str, typer.Option(help="Name of the agent and of its files.")]
-Output: TypeAlias = Annotated[
-    Path, typer.Option("--output", "-o", help="Folder to write the card and the weights to.")
-]
-OnShelf: TypeAlias = Annotated[
-    bool, typer.Option("--shelf", help="Put the agent on the shelf, too; in a clone only.")
-]
-ReplaceCard: TypeAlias = Annotated[
-    bool, typer.Option("--force", help="Replace a card that is there.")
-]
-ReplaceTraining: TypeAlias = Annotated[
-    bool,
-    typer.Option("--force", help="Replace a card and, without --resume, a training in the folder."),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class AgentOptions:
+    """Options of `hpcgym train` and `hpcgym tune`: what an agent is made of, and its files."""
+
+    scenarios: Annotated[
+        list[str],
+        typer.Option(
+            *("--scenario", "-s"),
+            metavar="NAME",
+            help="A name or a .toml; may be given for several logs.",
+        ),
+    ]
+    weeks: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="1-29",
+            help="Weeks to train on, once for each --scenario; default all but the last of five "
+            "blocks and the week before it.",
+        ),
+    ] = None
+    seed: Annotated[int, typer.Option(help="Seed of all chance.")] = 0
+    name: Annotated[str, typer.Option(help="Name of the agent and of its files.")] = "TRAINED"
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write the card and the weights to.")
+    ] = Path("runs/ppo")
+    resume: Resume = False
+    force: Force = False
+    shelf: Annotated[
+        bool, typer.Option("--shelf", help="Put the agent on the shelf, too; in a clone only.")
+    ] = False
 
 
-def train_agent(
-    context: typer.Context,
-    scenarios: TrainingScenarios,
-    weeks: TrainingWeeks = None,
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(AgentOptions):
+    """Options of `hpcgym train`."""
+
     validation_weeks: Annotated[
         list[str] | None,
         typer.Option(
@@ -61,40 +64,34 @@ def train_agent(
             help="Weeks that choose the network and are not played, once for each --scenario; "
             "default the last fifth.",
         ),
-    ] = None,
-    action: Annotated[str, typer.Option(help="order, job, policy, weights or controls.")] = "order",
-    network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel",
-    seed: Seed = 0,
+    ] = None
+    action: Annotated[str, typer.Option(help="order, job, policy, weights or controls.")] = "order"
+    network: Annotated[str, typer.Option(help="kernel or attention.")] = "kernel"
     steps: Annotated[
         int | None,
         typer.Option(help="Decisions to end after; alone, it lifts the limit of 9 minutes."),
-    ] = None,
+    ] = None
     minutes: Annotated[
         float | None,
         typer.Option(help="Time to end after; alone, it lifts the limit of steps."),
-    ] = None,
+    ] = None
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A hyper-parameter; may be repeated."),
-    ] = None,
+    ] = None
     augment: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE", help="A change of the weeks that are played; may be repeated."
         ),
-    ] = None,
+    ] = None
     threads: Annotated[
         int, typer.Option(help="Threads of torch, and those that step environments.")
-    ] = 1,
-    name: Name = "TRAINED",
-    output: Output = Path("runs/ppo"),
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Go on from the checkpoint in the folder, if there is one."),
-    ] = False,
-    force: ReplaceTraining = False,
-    shelf: OnShelf = False,
-) -> None:
+    ] = 1
+
+
+@with_options(group_of(TrainOptions))
+def train_agent(context: typer.Context, **given: Any) -> None:
     """Train a network by PPO; write its card, its weights, a checkpoint and TensorBoard's files.
 
     The agent is the best network on the validation weeks. `hpcgym evaluate --agents
@@ -104,7 +101,7 @@ def train_agent(
     checkpoint; only --steps, --minutes and --threads may then change. Ctrl-C waits for the end of a
     rollout, so that nothing is lost; the second Ctrl-C does not.
     """
-    trained, card = train_and_write(**context.params, command=command_line(context))
+    trained, card = train_and_write(TrainOptions(**given), command_line(context))
     for done, ratio, _ in trained.history:
         echo(f"{done:>10} steps: {ratio:.3f} times SAF on the validation weeks")
     rate = trained.steps / trained.seconds
@@ -113,35 +110,14 @@ def train_agent(
         is_stale = 0 < trained.config.patience < len(trained.history)
         longer = "--minutes or --steps" + (", --set patience=0" if is_stale else "")
         echo(
-            f"{context.params['name']} ended where it began, as {trained.start}: {trained.steps:,} "
+            f"{given['name']} ended where it began, as {trained.start}: {trained.steps:,} "
             "decisions of PPO gave nothing better. On the validation weeks it has "
             f"{trained.found}. Try more {longer}, a higher --set learning_rate, or other weeks"
         )
 
 
-def train_and_write(
-    scenarios: Sequence[str],
-    weeks: Sequence[str] | None = None,
-    validation_weeks: Sequence[str] | None = None,
-    *,
-    action: str = "order",
-    network: str = "kernel",
-    seed: int = 0,
-    steps: int | None = None,
-    minutes: float | None = None,
-    settings: Sequence[str] | None = None,
-    augment: Sequence[str] | None = None,
-    threads: int = 1,
-    name: str = "TRAINED",
-    output: Path = Path("runs/ppo"),
-    resume: bool = False,
-    force: bool = False,
-    shelf: bool = False,
-    command: str = "hpcgym train",
-) -> tuple[Trained, Path]:
-    """Train, or go on with a training; return the result and the card.
-
-    Arguments are the options of `hpcgym train`, and the command that the card records.
+def train_and_write(given: TrainOptions, command: str = "hpcgym train") -> tuple[Trained, Path]:
+    """Train, or go on with a training; return the result and the card, which records the command.
 
     Raises:
         HpcgymError: An option that cannot be honoured, before anything is trained.
@@ -152,48 +128,51 @@ def train_and_write(
     from hpcgym.agent.training_weeks import Training, digests_of_logs
     from hpcgym.output import locked, output_folder
 
-    limits: dict[str, float] = {"threads": threads}
+    steps, minutes, force = given.steps, given.minutes, given.force
+    limits: dict[str, float] = {"threads": given.threads}
     if minutes is not None and not minutes > 0:
         raise HpcgymError(f"--minutes must be above 0, got {minutes:g}")
     if (steps, minutes) != (None, None):  # what is given alone decides
         limits |= {"steps": 10**9 if steps is None else steps, "minutes": minutes or 0.0}
-    config = ppo.overridden(ppo.preset(action, network=network, **limits), settings or ())
-    augmentation = ppo.augmentation_of(augment or ())
-    playing, kept = chosen_weeks(
-        scenarios, weeks or (), validation_weeks or (), config.validation_share
+    config = ppo.overridden(
+        ppo.preset(given.action, network=given.network, **limits), given.settings or ()
     )
-    asked = TrainingSettings.of(config, seed, playing, kept, augmentation)
-    with output_folder(output) as folder, locked(folder / CHECKPOINT):
+    augmentation = ppo.augmentation_of(given.augment or ())
+    playing, kept = chosen_weeks(
+        given.scenarios, given.weeks or (), given.validation_weeks or (), config.validation_share
+    )
+    asked = TrainingSettings.of(config, given.seed, playing, kept, augmentation)
+    with output_folder(given.output) as folder, locked(folder / CHECKPOINT):
         is_kept = (folder / CHECKPOINT).exists()
-        if is_kept and resume and not force:
-            _clear_results(folder / f"{name.casefold()}.npz", asked)
-        ensure_free(name, folder, shelf=shelf, force=force)
-        logs = digests_of_logs(scenarios)
-        if is_kept and not (resume or force):
+        if is_kept and given.resume and not force:
+            _clear_results(folder / f"{given.name.casefold()}.npz", asked)
+        ensure_free(given.name, folder, shelf=given.shelf, force=force)
+        logs = digests_of_logs(given.scenarios)
+        if is_kept and not (given.resume or force):
             raise HpcgymError(
                 f"{folder / CHECKPOINT}: a training is kept here; go on with it by --resume, "
                 "replace it by --force, or name another folder by --output"
             )
         with _saying_how_to_go_on(folder, command):
-            if is_kept and resume:
+            if is_kept and given.resume:
                 trained = ppo.resume(folder, asked=asked, progress=True)
             else:
-                if resume:
+                if given.resume:
                     echo(f"hpcgym: {folder}: has no checkpoint, so the training begins", err=True)
                 trained = ppo.train(
                     config,
                     playing,
                     validation=kept,
                     augmentation=augmentation,
-                    seed=seed,
+                    seed=given.seed,
                     output=folder,
                     progress=True,
                 )
             training = Training(
                 trained.weeks, trained.seed, trained.seconds, version_of_code(), command, logs
             )
-            card = write_agent(trained, name, folder, training, force=force)
-    return trained, put_on_shelf(card, force=force) if shelf else card
+            card = write_agent(trained, given.name, folder, training, force=force)
+    return trained, put_on_shelf(card, force=force) if given.shelf else card
 
 
 def _clear_results(weights: Path, asked: TrainingSettings) -> None:

@@ -6,31 +6,18 @@ import shlex
 import time
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcgym.cli.comparison import results_folder, store_in
+from hpcgym.cli.options import group_of, with_options
 from hpcgym.cli.show import echo
-from hpcgym.cli.train import (
-    Name,
-    OnShelf,
-    Output,
-    ReplaceCard,
-    Seed,
-    TrainingScenarios,
-    TrainingWeeks,
-    command_line,
-    version_of_code,
-)
+from hpcgym.cli.train import AgentOptions, command_line, version_of_code
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
     from hpcgym.agent.own import Trainer
-
-Resume: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Go on with an interrupted search in the folder.")
-]
 
 UNFINISHED = ".unfinished.sqlite"
 """What the name of the file ends in that keeps a search until its card is written."""
@@ -39,10 +26,9 @@ KEYS = ("strategy", "evaluations")
 """Fields of a trainer that options set."""
 
 
+@with_options(group_of(AgentOptions), name="TUNED", output=Path("runs/tuned"))
 def tune_agent(
     context: typer.Context,
-    scenarios: TrainingScenarios,
-    weeks: TrainingWeeks = None,
     trainer: Annotated[
         str,
         typer.Option(
@@ -54,12 +40,7 @@ def tune_agent(
     evaluations: Annotated[
         int | None, typer.Option(help="Vectors of weights that are tried.")
     ] = None,
-    seed: Seed = 0,
-    name: Name = "TUNED",
-    output: Output = Path("runs/tuned"),
-    resume: Resume = False,
-    force: ReplaceCard = False,
-    shelf: OnShelf = False,
+    **given: Any,
 ) -> None:
     """Search the weights of an order on weeks of one or more logs; write the agent's card.
 
@@ -76,29 +57,31 @@ def tune_agent(
     from hpcgym.evaluation.folds import left_of_each_log
     from hpcgym.evaluation.kept_values import KeptValues
 
+    asked = AgentOptions(**given)
+    name, seed, force, shelf = asked.name, asked.seed, asked.force, asked.shelf
     refuse_name(name)
-    given = {"strategy": strategy, "evaluations": evaluations}
-    chosen = chosen_trainer(trainer, {key: one for key, one in given.items() if one is not None})
+    changes = {"strategy": strategy, "evaluations": evaluations}
+    chosen = chosen_trainer(trainer, {key: one for key, one in changes.items() if one is not None})
     defaults = {
-        key: getattr(chosen, key) for key in _settable(chosen, trainer) if given[key] is None
+        key: getattr(chosen, key) for key in _settable(chosen, trainer) if changes[key] is None
     }
     words = [word for key, value in defaults.items() for word in (f"--{key}", str(value))]
-    sets = left_of_each_log(scenarios, weeks or [])
+    sets = left_of_each_log(asked.scenarios, asked.weeks or [])
     stem = name.casefold()
     unfinished = f"{stem}{UNFINISHED}"
     with results_folder(
-        output,
+        asked.output,
         [f"{stem}.toml"],
-        resume=resume,
+        resume=asked.resume,
         force=force,
         unfinished=unfinished,
         part="generation",
     ) as folder:
         assert folder is not None
-        replaced = force or (resume and (folder / unfinished).exists())
+        replaced = force or (asked.resume and (folder / unfinished).exists())
         ensure_free(name, folder, shelf=shelf, force=force, resumed=replaced)
-        logs = digests_of_logs(scenarios)
-        path = store_in(folder, resume=resume, unfinished=unfinished)
+        logs = digests_of_logs(asked.scenarios)
+        path = store_in(folder, resume=asked.resume, unfinished=unfinished)
         began, seconds = time.monotonic(), 0.0
         if type(chosen) is SearchTrainer:  # what a class of one's own computes, no key would tell
             kept = KeptValues(path, chosen, sets, seed)

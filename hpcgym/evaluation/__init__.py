@@ -1,10 +1,10 @@
 """Comparison of agents: the same weeks for all, paired ratios to SAF, bootstrap intervals."""
 
-from hpcgym.evaluation.cross_validation import cross_validate
+from hpcgym.evaluation.cross_validation import cross_validate, evaluate
 from hpcgym.evaluation.cv_result import CrossValidationResult
 from hpcgym.evaluation.recording import Recording, record
 from hpcgym.evaluation.results import Evaluation, Summary
-from hpcgym.evaluation.runner import evaluate, play
+from hpcgym.evaluation.runner import play
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 
 __all__ = [

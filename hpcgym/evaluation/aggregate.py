@@ -17,10 +17,10 @@ from hpcgym.evaluation.statistics import (
 )
 from hpcgym.evaluation.waits import (
     NOTES,
-    columns_of,
     interval_text,
     long_waits,
     mean_ratios,
+    row_of,
     table_columns,
 )
 from hpcgym.text_table import Column, TextTable, fixed
@@ -105,19 +105,7 @@ def aggregate_frame(aggregates: Sequence[Aggregate]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [
-        {
-            "scenario": ALL_LOGS,
-            "agent": one.agent,
-            "n_weeks": one.n_weeks,
-            **one.ratio.columns("ratio"),
-            **one.log_ratio.columns("log_ratio"),
-            "contest": one.contest,
-            **columns_of(one.waits),
-        }
-        for one in aggregates
-    ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame([{"scenario": ALL_LOGS} | row_of(one) for one in aggregates])
 
 
 def aggregate_tables(

@@ -1,8 +1,12 @@
-"""Cross-validation: agents are trained on some weeks, and run on weeks they have never seen."""
+"""Comparisons of agents on the weeks of logs: as they are, or trained on weeks apart from those.
+
+`cross_validate` plans who is trained on what and who runs where; `evaluate` is the same without
+trainings. One path runs what is planned and makes the results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -14,16 +18,30 @@ from hpcgym.agent.shelf import agent_names, known_agents, load_agent
 from hpcgym.agent.trainers import TRAINERS, load_trainer
 from hpcgym.agent.training_weeks import open_weeks, refuse_training_weeks
 from hpcgym.core.policy import policy_names
-from hpcgym.errors import CardError, EvaluationError, refuse_unless_whole, unknown_name
-from hpcgym.evaluation import runner
+from hpcgym.errors import (
+    CardError,
+    EvaluationError,
+    refuse_unless_a,
+    refuse_unless_whole,
+    unknown_name,
+)
 from hpcgym.evaluation.baselines import BASELINES, HINDSIGHT, HINDSIGHT_ON_COPIES, RULES
-from hpcgym.evaluation.card_results import REPLICAS
 from hpcgym.evaluation.cv_plan import AgentOrTrainer, CrossValidationPlan, PlannedRuns
 from hpcgym.evaluation.cv_result import CrossValidationResult, mean_over_seeds
 from hpcgym.evaluation.cv_training import TrainedAgent, TrainingTask, train_all
+from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.folds import FOLDS, refuse_one_log_twice, time_blocks
 from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.store import Row, Store
+from hpcgym.evaluation.runner import (
+    RATIO_BASELINE,
+    WAITS,
+    AnyAgent,
+    Copies,
+    Runner,
+    loaded,
+    misfits,
+    refuse_namesake,
+)
 from hpcgym.evaluation.waits import waits_of
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import Scenario
@@ -32,11 +50,81 @@ from hpcgym.trace.resample import JITTER_S
 if TYPE_CHECKING:
     import pandas as pd
 
-SEEDS = 5
-"""Training seeds of the evaluation protocol."""
+DEFAULT_SCENARIO = "synthetic-256-weeks"
+"""Scenario of a comparison that names none; bundled."""
+
+SEEDS, REPLICAS = 5, 10
+"""Training seeds, and jittered copies of each week, of the evaluation protocol."""
 
 Weeks: TypeAlias = str | Path | Scenario | Episodes
 """What names the weeks of a log."""
+
+
+def evaluate(
+    agents: Sequence[str | AnyAgent],
+    scenario: Weeks = DEFAULT_SCENARIO,
+    *,
+    weeks: str | None = None,
+    jitter: int = 0,
+    replicas: int = 0,
+    seed: int = 0,
+    processes: int = 1,
+    resume: str | Path | None = None,
+    progress: bool = True,
+) -> Evaluation:
+    """Run agents on the weeks of a scenario, and compare each with SAF in pairs.
+
+    Each week is run as it is and on `replicas` copies whose submit times are jittered, the same
+    copies for every agent. The scenario's threshold, backfilling and estimates hold for all, except
+    what an agent's card states. Rules run in the simulator, all other agents through the
+    environment, which would give a rule the same schedule. SAF is added where it is not named.
+    Agents that count processors are left out where the machine has nodes; the result names them.
+
+    Args:
+        agents: Names on the shelf, names of registered policies, weights such as "e=1,q=0.5", or
+            agents; no name twice.
+        scenario: A name, a path, a scenario, or its episodes.
+        weeks: Numbers of the weeks to run, such as "65-100"; default all.
+        jitter: Largest shift of a submit time in a copy, s.
+        replicas: Jittered copies of each week, besides the original.
+        seed: Seed of the copies and of the bootstrap.
+        processes: How many processes share the weeks; the result is the same. With more than one,
+            a script must guard its entry with `if __name__ == "__main__"`.
+        resume: File that keeps finished weeks, and from which an interrupted run goes on; see
+            `hpcgym.evaluation.store`.
+        progress: Whether to show progress: a bar on a terminal, elsewhere a line a minute.
+
+    Raises:
+        EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
+            jitter or jitter without copies, a negative seed, or a `resume` that is no store. Or
+            none of the agents can schedule the scenario's machine.
+        CardError: No such agent, or a week is one it was trained on or adjacent to one.
+        ScenarioError: No such scenario or week.
+
+    Source: Specification, section 10, "Evaluation protocol", steps 2 to 4; input shaking: Tsafrir,
+        Ouaknine, Feitelson 2007.
+
+    Example:
+        >>> evaluate(["FCFS"], "tiny", progress=False).frame[["agent", "n_jobs"]]
+          agent  n_jobs
+        0  FCFS       8
+        1   SAF       8
+    """
+    copies, execution = Copies(jitter, replicas, seed), Execution(processes, resume, progress)
+    every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
+    episodes = every if weeks is None else every.select(weeks)
+    given = _with_baseline(agents)
+    left_out = misfits(given, episodes)
+    named = [agent for agent in given if agent.name not in left_out]
+    if len(left_out) == len(agents):
+        reasons = "; ".join(left_out.values())
+        raise EvaluationError(f"no agent can schedule {episodes.scenario.name}: {reasons}")
+    for agent in named:
+        refuse_training_weeks(agent, every, episodes.numbers)
+        if agent.name == RATIO_BASELINE:
+            refuse_namesake(agent, episodes.settings)
+    planned = [PlannedRuns(0, one.name, "achievable", one, episodes.numbers) for one in named]
+    return _run(planned, {}, episodes, copies, execution, left_out)[1]
 
 
 def load_agent_or_trainer(name: str) -> AgentOrTrainer:
@@ -65,7 +153,7 @@ def load_agent_or_trainer(name: str) -> AgentOrTrainer:
 
 def cross_validate(
     agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
-    scenario: Weeks | Sequence[Weeks] = runner.DEFAULT_SCENARIO,
+    scenario: Weeks | Sequence[Weeks] = DEFAULT_SCENARIO,
     *,
     folds: int = FOLDS,
     blocks: Sequence[int] | None = None,
@@ -126,51 +214,59 @@ def cross_validate(
         0   SPF  achievable        4
         1   SAF  achievable        4
     """
-    runner.check_numbers(jitter, replicas, seed, processes)
+    copies, execution = Copies(jitter, replicas, seed), Execution(processes, resume, progress)
     refuse_unless_whole("seeds", seeds, 1, error=EvaluationError)
     for name in baselines:
         if name not in BASELINES:
             raise EvaluationError(unknown_name("baseline", name, BASELINES))
-    entrants, logs = _agents_and_trainers(agent), _logs(scenario)
+    several = cast(Any, agent if isinstance(agent, (list, tuple)) else [agent])
+    entrants, logs = loaded(several, load_agent_or_trainer), _logs(scenario)
+    if not entrants:
+        raise EvaluationError("give at least one trainer or agent to cross-validate")
     tested = [_open_to_all(entrants, log) for log in logs]
     if blocks is not None:
         tested = [
             _within_blocks(numbers, log, folds, blocks)
             for numbers, log in zip(tested, logs, strict=True)
         ]
-    store = None if resume is None else Store(resume)
     plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
     rules = [load_agent(name) for name in baselines if name in RULES]
-    left_out = {name: why for log in logs for name, why in runner.misfits(rules, log).items()}
+    left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}
     kept = [name for name in baselines if name not in left_out]
     planned = list(plan.planned_runs(entrants, kept))
-    tasks_by_key = {
-        runs.training_key: runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)
-    }
-    trained = train_all(
-        list(tasks_by_key.values()), store=store, processes=processes, progress=progress
-    )
-    frames = []
-    for log, episodes in enumerate(logs):
-        own = [runs for runs in planned if runs.log == log and runs.numbers]
-        agents = [runs.agent_of(trained) for runs in own]
-        made = runner.Runner(agents, episodes, jitter, replicas, seed)
-        tasks = _tasks(own, episodes, tested[log])
-        done = runner.run_tasks(made, tasks, store=store, processes=processes, progress=progress)
-        frames.append(_frame(own, tasks, done))
-    return _result(plan, planned, trained, frames, (jitter, replicas), left_out)
+    tasks = [runs.agent for runs in planned if isinstance(runs.agent, TrainingTask)]
+    trained = train_all(list({one.key: one for one in tasks}.values()), execution)
+    frames, evaluations = [], []
+    for place, log in enumerate(logs):
+        own = [runs for runs in planned if runs.log == place]
+        frame, evaluation = _run(own, trained, log, copies, execution, left_out)
+        frame.insert(0, "scenario", log.scenario.name)
+        frames.append(frame)
+        evaluations.append(evaluation)
+    of_folds = [
+        plan.training_row(runs, runs.made(trained)) for runs in planned if runs.fold is not None
+    ]
+    import pandas as pd
+
+    trainings = pd.DataFrame(of_folds, columns=list(_TRAINING_COLUMNS)).astype({"steps": "Int64"})
+    kinds = _with_copies({runs.name: runs.kind for runs in planned})
+    runs = pd.concat(frames, ignore_index=True)
+    return CrossValidationResult(tuple(evaluations), runs, trainings, kinds)
 
 
-def _agents_and_trainers(
-    agent: str | AgentOrTrainer | Sequence[str | AgentOrTrainer],
-) -> list[AgentOrTrainer]:
-    """Return the agents and trainers that are given or named; no name twice."""
-    several = cast(Any, agent if isinstance(agent, (list, tuple)) else [agent])
-    chosen = [load_agent_or_trainer(one) if isinstance(one, str) else one for one in several]
-    if not chosen:
-        raise EvaluationError("give at least one trainer or agent to cross-validate")
-    runner.refuse_one_name_twice(chosen)
-    return chosen
+def _with_baseline(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
+    """Return the agents, with the baseline that ratios are taken to."""
+    refuse_unless_a(Iterable, "agents", agents, "a list of at least one agent", EvaluationError)
+    if isinstance(agents, (str, bytes)) or not len(agents):
+        raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
+    for agent in agents:
+        if not isinstance(agent, str) and not hasattr(agent, "name"):
+            raise EvaluationError(
+                f"an agent must be a name or have one (NamedAgent), got {agent!r}"
+            )
+    named: list[AnyAgent] = loaded(agents, load_agent)
+    has_baseline = any(agent.name == RATIO_BASELINE for agent in named)
+    return named if has_baseline else [*named, load_agent(RATIO_BASELINE)]
 
 
 def _logs(scenario: Weeks | Sequence[Weeks]) -> list[Episodes]:
@@ -221,58 +317,57 @@ _TRAINING_COLUMNS = (
 """Columns of `CrossValidationResult.trainings`."""
 
 
-def _result(
-    plan: CrossValidationPlan,
+def _run(
     planned: Sequence[PlannedRuns],
     trained: Mapping[str, TrainedAgent],
-    frames: Sequence[pd.DataFrame],
-    copies: tuple[int, int],
+    log: Episodes,
+    copies: Copies,
+    execution: Execution,
     left_out: Mapping[str, str],
-) -> CrossValidationResult:
-    """Return the result of all logs; `copies` is their jitter and replicas."""
+) -> tuple[pd.DataFrame, Evaluation]:
+    """Run what is planned on one log, week by week; return one row per run, and the evaluation."""
     import pandas as pd
 
-    trainings = [
-        plan.training_row(runs, trained[runs.training_key])
-        for runs in planned
-        if runs.fold is not None
+    own = [runs for runs in planned if runs.numbers]
+    runner = Runner([runs.made(trained).agent for runs in own], log, copies)
+    tasks = [
+        (week, position)
+        for week, number in enumerate(log.numbers)
+        for position, runs in enumerate(own)
+        if number in runs.numbers
     ]
-    names = [log.scenario.name for log in plan.logs]
-    jitter, replicas = copies
-    evaluations = [
-        Evaluation(
-            waits=waits_of(frame, frame.pop(runner.WAITS)),
-            frame=mean_over_seeds(frame),
-            scenario=log.scenario.name,
-            threshold=log.settings.threshold,
-            contests=_contests_of([one for one in planned if one.log == place], trained, log),
-            baseline=runner.RATIO_BASELINE,
-            jitter=jitter,
-            replicas=replicas,
-            seed=plan.seed,
-            left_out=left_out,
-        )
-        for place, (log, frame) in enumerate(zip(plan.logs, frames, strict=True))
-    ]
-    for name, frame in zip(names, frames, strict=True):
-        frame.insert(0, "scenario", name)
-    return CrossValidationResult(
-        evaluations=tuple(evaluations),
-        runs=pd.concat(frames, ignore_index=True),
-        trainings=pd.DataFrame(trainings, columns=list(_TRAINING_COLUMNS)).astype(
-            {"steps": "Int64"}
-        ),
-        kinds=_with_copies({runs.name: runs.kind for runs in planned}),
+    shown_as = (log.scenario.name, "runs")
+    made = execution.rows(runner.run, tasks, runner.key, shown_as=shown_as, command="evaluate")
+    rows = []
+    for (_, position), some in zip(tasks, made, strict=True):
+        runs = own[position]
+        fold = None if runs.fold is None else runs.fold.number
+        for row in some:
+            copied = runs.kind == "hindsight" and row["replica"] > 0
+            name = HINDSIGHT_ON_COPIES if copied else runs.name
+            rows.append({**row, "agent": name, "fold": fold, "seed": runs.seed})
+    frame = pd.DataFrame(rows).astype({"fold": "Int64", "seed": "Int64"})
+    first = ["agent", "week", "label", "fold", "seed"]
+    frame = frame[[*first, *(name for name in frame if name not in first)]]
+    return frame, Evaluation(
+        waits=waits_of(frame, frame.pop(WAITS)),
+        frame=mean_over_seeds(frame),
+        scenario=log.scenario.name,
+        threshold=log.settings.threshold,
+        contests=_contests(planned, trained, log),
+        baseline=RATIO_BASELINE,
+        left_out=left_out,
+        **vars(copies),
     )
 
 
-def _contests_of(
+def _contests(
     planned: Sequence[PlannedRuns], trained: Mapping[str, TrainedAgent], log: Episodes
 ) -> dict[str, str]:
     """Return the contest of every agent on a log; unknown where what is trained differs in it."""
     found: dict[str, str] = {}
     for runs in planned:
-        contest = contest_of(runs.agent_of(trained), log.settings)
+        contest = contest_of(runs.made(trained).agent, log.settings)
         found[runs.name] = contest if found.get(runs.name, contest) == contest else UNKNOWN
     return _with_copies(found)
 
@@ -280,34 +375,3 @@ def _contests_of(
 def _with_copies(found: dict[str, Any]) -> dict[str, Any]:
     """Add the agent that replays on copies what w* found, if w* is there."""
     return found | ({HINDSIGHT_ON_COPIES: found[HINDSIGHT]} if HINDSIGHT in found else {})
-
-
-def _tasks(
-    planned: Sequence[PlannedRuns], log: Episodes, tested: Sequence[int]
-) -> list[runner.Task]:
-    """Return the tasks of one log, week by week, in the order of the planned runs."""
-    return [
-        (log.position(number), position)
-        for number in tested
-        for position, runs in enumerate(planned)
-        if number in runs.numbers
-    ]
-
-
-def _frame(
-    planned: Sequence[PlannedRuns], tasks: Sequence[runner.Task], done: Sequence[Sequence[Row]]
-) -> pd.DataFrame:
-    """Return one row per run of one log."""
-    import pandas as pd
-
-    rows = []
-    for (_, position), some in zip(tasks, done, strict=True):
-        runs = planned[position]
-        fold = None if runs.fold is None else runs.fold.number
-        for row in some:
-            copied = runs.name == HINDSIGHT and row["replica"] > 0
-            name = HINDSIGHT_ON_COPIES if copied else runs.name
-            rows.append({**row, "agent": name, "fold": fold, "seed": runs.seed})
-    frame = pd.DataFrame(rows).astype({"fold": "Int64", "seed": "Int64"})
-    first = ["agent", "week", "label", "fold", "seed"]
-    return frame[[*first, *(name for name in frame if name not in first)]]

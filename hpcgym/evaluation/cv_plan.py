@@ -64,14 +64,11 @@ class PlannedRuns:
     fold: Fold | None = None
     seed: int | None = None
 
-    @property
-    def training_key(self) -> str:
-        """Digest of the agent's training; "" where it is not trained."""
-        return self.agent.key if isinstance(self.agent, TrainingTask) else ""
-
-    def agent_of(self, trained: Mapping[str, TrainedAgent]) -> AnyAgent:
+    def made(self, trained: Mapping[str, TrainedAgent]) -> TrainedAgent:
         """Return the agent, taken from the trained ones by key where it is one of them."""
-        return trained[self.agent.key].agent if isinstance(self.agent, TrainingTask) else self.agent
+        if isinstance(self.agent, TrainingTask):
+            return trained[self.agent.key]
+        return TrainedAgent(self.agent, 0.0)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         One row per agent, week and replica, in the order of the runs. The longest wait is the
-        maximum over seeds.
+        maximum over seeds. Where nothing was trained, the runs as they are.
 
     Example:
         >>> import pandas as pd
@@ -47,6 +47,8 @@ def mean_over_seeds(runs: pd.DataFrame) -> pd.DataFrame:
         >>> mean_over_seeds(pd.DataFrame(two))["mean_bsld"].tolist()
         [3.0]
     """
+    if runs["seed"].isna().all():
+        return runs.drop(columns=["fold", "seed"])
     metrics = [name for name in runs if name not in (*KEYS, "fold", "seed")]
     how = {name: "max" if name == "max_wait_time" else "mean" for name in metrics}
     return runs.groupby(KEYS, sort=False, as_index=False).agg(how)

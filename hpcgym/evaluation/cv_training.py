@@ -1,32 +1,20 @@
-"""Train or search the agents of a cross-validation, here or in workers, and keep each one."""
+"""Trainings and searches of a cross-validation, and how each agent is kept."""
 
 from __future__ import annotations
 
 import base64
-import os
 import pickle
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, MutableSequence, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.rule import RuleAgent
-from hpcgym.core.threads import keep_to_threads
 from hpcgym.errors import EvaluationError
+from hpcgym.evaluation.execution import Execution
 from hpcgym.evaluation.runner import AnyAgent
-from hpcgym.evaluation.store import Store
-from hpcgym.evaluation.workers import (
-    UNPICKLABLE,
-    as_finished,
-    no_shares,
-    refuse_unpicklable,
-    workers,
-)
-from hpcgym.progress import shown, steps
-
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Where numerical libraries read how many threads to start."""
+from hpcgym.evaluation.store import Row
+from hpcgym.evaluation.workers import UNPICKLABLE
 
 
 @dataclass(frozen=True)
@@ -52,9 +40,7 @@ class TrainedAgent:
     seconds: float
 
 
-def train_all(
-    tasks: Sequence[TrainingTask], *, store: Store | None, processes: int, progress: bool
-) -> Mapping[str, TrainedAgent]:
+def train_all(tasks: Sequence[TrainingTask], execution: Execution) -> Mapping[str, TrainedAgent]:
     """Return the agent of every task by its key, and keep each agent as soon as it is trained.
 
     With one process, trainings are done here, on as many threads as they like. With more, each is
@@ -64,98 +50,45 @@ def train_all(
         EvaluationError: What was trained is no agent, cannot be kept or cannot be sent.
         OutputError: The store cannot be written.
     """
-    trained = {} if store is None else _kept(tasks, store)
-    todo = [one for one in tasks if one.key not in trained]
-    shares = None if processes == 1 else no_shares(len(todo))
-    fresh = _train_here(todo) if shares is None else _train_in_workers(todo, processes, shares)
-    with (
-        closing(fresh),
-        shown(progress),
-        steps(len(tasks), "training and searching", "trainings", shares=shares) as work,
-    ):
-        work.advance(len(trained))
-        for task, found in fresh:
-            if store is not None:
-                _keep(task, found, store)
-            trained[task.key] = found
-            work.advance()
-    return trained
+    found = execution.rows(
+        _train,
+        tasks,
+        lambda task: task.key,
+        shown_as=("training and searching", "trainings"),
+        command="cross-validate",
+        packed=_pickled,
+        one_thread=True,
+    )
+    return {
+        task.key: TrainedAgent(_unpickled(row["agent"]), row["seconds"])
+        for task, (row,) in zip(tasks, found, strict=True)
+    }
 
 
-def _kept(tasks: Sequence[TrainingTask], store: Store) -> dict[str, TrainedAgent]:
-    """Return the agents that are in the store."""
-    trained = {}
-    for one in tasks:
-        if (rows := store.find(one.key)) is not None:
-            agent = pickle.loads(base64.b64decode(rows[0]["agent"]))
-            trained[one.key] = TrainedAgent(agent, rows[0]["seconds"])
-    return trained
-
-
-def _keep(task: TrainingTask, trained: TrainedAgent, store: Store) -> None:
-    """Put an agent into the store."""
-    where = f"kept in {store.path}"
-    pickled = _pickled(task.name, trained.agent, where, "without a file to resume from")
-    text = base64.b64encode(pickled).decode()
-    store.keep(task.key, [{"agent": text, "seconds": trained.seconds}])
-
-
-def _train_here(tasks: Sequence[TrainingTask]) -> Generator[tuple[TrainingTask, TrainedAgent]]:
-    """Yield agents that are trained in this process."""
-    for task in tasks:
-        yield task, _timed(task)
-
-
-def _train_in_workers(
-    tasks: Sequence[TrainingTask], processes: int, shares: MutableSequence[float]
-) -> Generator[tuple[TrainingTask, TrainedAgent]]:
-    """Yield agents that are trained in workers, as they finish."""
-    for task in {one.name: one for one in tasks}.values():
-        refuse_unpicklable(task, task.name, "cross-validate it")
-    with workers(processes, keep_to_threads, 1, shares=shares) as pool:
-        with _one_thread_each():
-            trained = as_finished(pool, _train_in_worker, tasks)
-        for place, (pickled, seconds) in trained:
-            yield tasks[place], TrainedAgent(pickle.loads(pickled), seconds)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let processes that are spawned meanwhile load numerical libraries with one thread."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
-
-
-def _train_in_worker(task: TrainingTask) -> tuple[bytes, float]:
-    """Train one agent in a worker."""
-    trained = _timed(task)
-    where = "sent back from another process"
-    return _pickled(task.name, trained.agent, where, "with processes=1"), trained.seconds
-
-
-def _timed(task: TrainingTask) -> TrainedAgent:
+def _train(task: TrainingTask) -> list[Row]:
     """Train one agent, and measure the time."""
     begun = time.perf_counter()
     agent = task.train()
     seconds = time.perf_counter() - begun
     if not isinstance(agent, (RuleAgent, NamedAgent)):
         raise EvaluationError(f"{task.name} made {agent!r}, which is no RuleAgent or NamedAgent")
-    return TrainedAgent(agent, seconds)
+    return [{"agent": agent, "seconds": seconds}]
 
 
-def _pickled(name: str, agent: AnyAgent, where: str, how: str) -> bytes:
-    """Pickle an agent, or say why that fails."""
+def _pickled(task: TrainingTask, rows: list[Row], why: str, how: str) -> list[Row]:
+    """Pickle an agent into text, or say why that fails."""
+    (row,) = rows
+    if isinstance(row["agent"], str):  # by the process that trained it
+        return rows
     try:
-        return pickle.dumps(agent)
+        return [row | {"agent": base64.b64encode(pickle.dumps(row["agent"])).decode()}]
     except UNPICKLABLE as error:
         raise EvaluationError(
-            f"{name} made an agent that cannot be {where} ({error}); cross-validate it {how}"
+            f"{task.name} made an agent that cannot be {why} ({error}); cross-validate it {how}"
         ) from None
+
+
+def _unpickled(agent: AnyAgent | str) -> AnyAgent:
+    """Return an agent that may have been pickled."""
+    made: AnyAgent = pickle.loads(base64.b64decode(agent)) if isinstance(agent, str) else agent
+    return made

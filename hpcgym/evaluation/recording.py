@@ -37,7 +37,7 @@ from hpcgym.errors import (
     refuse_unless_whole,
     unknown_name,
 )
-from hpcgym.evaluation.runner import AnyAgent, refuse_one_name_twice
+from hpcgym.evaluation.runner import AnyAgent, loaded
 from hpcgym.evaluation.store import Store, digest, digest_of_weeks
 from hpcgym.output import make_folder, unfinished_folder, unfinished_of
 from hpcgym.progress import steps
@@ -113,8 +113,7 @@ def record(
     storage = _storage()
     place = _root(folder) / name
     _refuse_unasked(place, resume=resume, force=force)
-    chosen = [load_agent(one) if isinstance(one, str) else one for one in agents]
-    refuse_one_name_twice(chosen)
+    chosen: list[AnyAgent] = loaded(agents, load_agent)
     keywords = _common_keywords(chosen, action, n_slots, observation)
     every = Episodes(scenario)
     played = every if weeks is None else every.select(weeks)

@@ -20,6 +20,7 @@ from hpcgym.evaluation.waits import (
     Waits,
     interval_text,
     long_waits,
+    row_of,
     table_columns,
     unpacked,
 )
@@ -202,23 +203,7 @@ class Evaluation:
         """
         import pandas as pd
 
-        rows = [
-            {
-                "agent": one.agent,
-                "n_weeks": one.n_weeks,
-                "mean_bsld": one.mean_bsld,
-                "sum_bsld": one.sum_bsld,
-                **one.ratio.columns("ratio"),
-                **one.log_ratio.columns("log_ratio"),
-                "mean_pp_bsld": one.mean_pp_bsld,
-                "p99_bsld": one.p99_bsld,
-                "max_wait_time": one.max_wait_time,
-                "utilisation": one.utilisation,
-                "contest": one.contest,
-                **one.waits.columns(),
-            }
-            for one in self.summaries
-        ]
+        rows = [row_of(one) for one in self.summaries]
         return pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
 
     def to_csv(self, path: str | Path, *, force: bool = False) -> None:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Generator, Iterable, MutableSequence, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from math import inf
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from hpcgym.agent.base import NamedAgent
-from hpcgym.agent.contest import contest_of
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.shelf import load_agent
-from hpcgym.agent.training_weeks import refuse_training_weeks
 from hpcgym.core.policy import AnyPolicy, as_policy
 from hpcgym.core.prepare import refuse_on_nodes
 from hpcgym.core.workload import Workload
-from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_a, refuse_unless_whole
+from hpcgym.errors import EvaluationError, PolicyError, refuse_unless_whole
 from hpcgym.evaluation.content import content_digest
 from hpcgym.evaluation.on_nodes import metrics_on_nodes
-from hpcgym.evaluation.results import Evaluation
-from hpcgym.evaluation.store import Row, Store, digest
-from hpcgym.evaluation.waits import packed, waits_of
-from hpcgym.evaluation.workers import as_finished, no_shares, refuse_unpicklable, workers
-from hpcgym.progress import shown, steps
+from hpcgym.evaluation.store import Row, digest
+from hpcgym.evaluation.waits import packed
+from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.schedule import Schedule, simulate
 from hpcgym.trace.resample import jitter as jittered
@@ -37,12 +30,6 @@ if TYPE_CHECKING:
     from hpcgym.agent.own import Trainer
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.env.scheduling import SchedulingEnv
-    from hpcgym.scenario.spec import Scenario
-
-DEFAULT_SCENARIO = "synthetic-256-weeks"
-"""Scenario of an evaluation that names none; bundled."""
-
-MOST_PROCESSES = 4096
 
 RATIO_BASELINE = "SAF"
 """Agent every ratio is taken to."""
@@ -52,94 +39,39 @@ WAITS = "waits"
 
 AnyAgent: TypeAlias = RuleAgent | NamedAgent
 
+AgentT = TypeVar("AgentT", bound="AnyAgent | Trainer")
+
 Task: TypeAlias = tuple[int, int]
 """Position of a week, position of an agent."""
 
 
-def evaluate(
-    agents: Sequence[str | AnyAgent],
-    scenario: str | Path | Scenario | Episodes = DEFAULT_SCENARIO,
-    *,
-    weeks: str | None = None,
-    jitter: int = 0,
-    replicas: int = 0,
-    seed: int = 0,
-    processes: int = 1,
-    resume: str | Path | None = None,
-    progress: bool = True,
-) -> Evaluation:
-    """Run agents on the weeks of a scenario, and compare each with SAF in pairs.
+@dataclass(frozen=True)
+class Copies:
+    """Jittered copies of weeks, the same for every agent.
 
-    Each week is run as it is and on `replicas` copies whose submit times are jittered, the same
-    copies for every agent. The scenario's threshold, backfilling and estimates hold for all, except
-    what an agent's card states. Rules run in the simulator, all other agents through the
-    environment, which would give a rule the same schedule. SAF is added where it is not named.
-    Agents that count processors are left out where the machine has nodes; the result names them.
-
-    Args:
-        agents: Names on the shelf, names of registered policies, weights such as "e=1,q=0.5", or
-            agents; no name twice.
-        scenario: A name, a path, a scenario, or its episodes.
-        weeks: Numbers of the weeks to run, such as "65-100"; default all.
+    Attributes:
         jitter: Largest shift of a submit time in a copy, s.
-        replicas: Jittered copies of each week, besides the original.
-        seed: Seed of the copies and of the bootstrap.
-        processes: How many processes share the weeks; the result is the same. With more than one,
-            a script must guard its entry with `if __name__ == "__main__"`.
-        resume: File that keeps finished weeks, and from which an interrupted run goes on; see
-            `hpcgym.evaluation.store`.
-        progress: Whether to show progress: a bar on a terminal, elsewhere a line a minute.
+        replicas: Copies of each week, besides the original.
+        seed: Seed of the copies, and of what else is drawn in an evaluation.
 
     Raises:
-        EvaluationError: No agent, one name twice, another agent under the name SAF, copies without
-            jitter or jitter without copies, a negative seed, or a `resume` that is no store. Or
-            none of the agents can schedule the scenario's machine.
-        CardError: No such agent, or a week is one it was trained on or adjacent to one.
-        ScenarioError: No such scenario or week.
-
-    Source: Specification, section 10, "Evaluation protocol", steps 2 to 4; input shaking: Tsafrir,
-        Ouaknine, Feitelson 2007.
-
-    Example:
-        >>> evaluate(["FCFS"], "tiny", progress=False).frame[["agent", "n_jobs"]]
-          agent  n_jobs
-        0  FCFS       8
-        1   SAF       8
+        EvaluationError: Copies without jitter or jitter without copies, or a number out of range.
     """
-    check_numbers(jitter, replicas, seed, processes)
-    every = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-    episodes = every if weeks is None else every.select(weeks)
-    given = _named(agents)
-    left_out = misfits(given, episodes)
-    named = [agent for agent in given if agent.name not in left_out]
-    if len(left_out) == len(agents):
-        reasons = "; ".join(left_out.values())
-        raise EvaluationError(f"no agent can schedule {episodes.scenario.name}: {reasons}")
-    for agent in named:
-        refuse_training_weeks(agent, every, episodes.numbers)
-        if agent.name == RATIO_BASELINE:
-            refuse_namesake(agent, episodes.settings)
-    runner = Runner(named, episodes, jitter, replicas, seed)
-    tasks = [(week, agent) for week in range(len(episodes)) for agent in range(len(runner.agents))]
-    if resume is not None:
-        refuse_unless_a((str, os.PathLike), "resume", resume, "a path or None", EvaluationError)
-    store = None if resume is None else Store(resume)
-    rows = run_tasks(runner, tasks, store=store, processes=processes, progress=progress)
-    import pandas as pd
 
-    frame = pd.DataFrame([row for some in rows for row in some])
-    return Evaluation(
-        waits=waits_of(frame, frame.pop(WAITS)),
-        frame=frame,
-        scenario=episodes.scenario.name,
-        threshold=episodes.settings.threshold,
-        contests={one.name: contest_of(one, episodes.settings) for one in runner.agents},
-        baseline=RATIO_BASELINE,
-        jitter=jitter,
-        replicas=replicas,
-        seed=seed,
-        left_out=left_out,
-    )
+    jitter: int = 0
+    replicas: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be."""
+        for name in ("jitter", "replicas"):
+            refuse_unless_whole(name, getattr(self, name), error=EvaluationError)
+        if (self.jitter > 0) != (self.replicas > 0):
+            raise EvaluationError(
+                f"jitter is {self.jitter} s and replicas {self.replicas}; copies of a week need "
+                "both above 0 (such as 600 and 10), the original alone needs neither"
+            )
+        refuse_unless_whole("a seed", self.seed, most=inf, error=EvaluationError)
 
 
 def misfits(agents: Sequence[AnyAgent], episodes: Episodes) -> dict[str, str]:
@@ -172,25 +104,14 @@ def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> SchedulerSetti
     )
 
 
-def check_numbers(jitter: int, replicas: int, seed: int, processes: int) -> None:
-    """Refuse copies without jitter or jitter without copies, and numbers out of range."""
-    for name, number in (("jitter", jitter), ("replicas", replicas)):
-        refuse_unless_whole(name, number, error=EvaluationError)
-    if (jitter > 0) != (replicas > 0):
-        raise EvaluationError(
-            f"jitter is {jitter} s and replicas {replicas}; copies of a week need both above 0 "
-            "(such as 600 and 10), the original alone needs neither"
-        )
-    refuse_unless_whole("a seed", seed, most=inf, error=EvaluationError)
-    refuse_unless_whole("processes", processes, 1, MOST_PROCESSES, EvaluationError)
-
-
-def refuse_one_name_twice(agents: Sequence[AnyAgent | Trainer]) -> None:
-    """Refuse two agents of one name."""
-    names = [agent.name for agent in agents]
+def loaded(agents: Iterable[str | AgentT], load: Callable[[str], AgentT]) -> list[AgentT]:
+    """Return agents that are given or named, by a function that loads them; no name twice."""
+    found = [load(one) if isinstance(one, str) else one for one in agents]
+    names = [agent.name for agent in found]
     for name in names:
         if names.count(name) > 1:
             raise EvaluationError(f"two agents are called {name}; each name may stand once")
+    return found
 
 
 def refuse_namesake(agent: AnyAgent | Trainer, settings: SchedulerSettings) -> None:
@@ -216,17 +137,12 @@ class Runner:
     """Runs one agent on one week and its copies; pickled once into every process.
 
     Attributes:
-        jitter: Largest shift of a submit time in a copy, s.
-        replicas: Jittered copies of each week, besides the original.
-        seed: Seed of the copies.
         envs: The environments played in so far, by position of the agent.
     """
 
     agents: list[AnyAgent]
     episodes: Episodes
-    jitter: int
-    replicas: int
-    seed: int
+    copies: Copies = Copies()
     envs: dict[int, SchedulingEnv] = field(default_factory=dict)
 
     @cached_property
@@ -239,8 +155,9 @@ class Runner:
         week, agent = task
         number, label = self.episodes.numbers[week], self.episodes.labels[week]
         rows = []
-        with steps(self.replicas + 1) as work:
-            for replica in range(self.replicas + 1):
+        replicas = range(self.copies.replicas + 1)
+        with steps(len(replicas)) as work:
+            for replica in replicas:
                 workload = self.replica(week, replica)
                 schedule = self.schedule(agent, workload)
                 key = {"agent": self.agents[agent].name, "week": number, "label": label}
@@ -258,7 +175,7 @@ class Runner:
             self.agent_digests[agent],
             self.episodes.settings,
             (self.episodes.numbers[week], self.episodes.labels[week]),
-            (self.jitter, self.replicas, self.seed),
+            astuple(self.copies),
             WAITS,  # rows of another form have another key
         )
 
@@ -270,8 +187,8 @@ class Runner:
         workload = self.episodes.workload(week)
         if replica == 0:
             return workload
-        generator = np.random.default_rng([self.seed, self.episodes.numbers[week], replica])
-        return jittered(workload, generator, seconds=self.jitter)
+        generator = np.random.default_rng([self.copies.seed, self.episodes.numbers[week], replica])
+        return jittered(workload, generator, seconds=self.copies.jitter)
 
     def schedule(self, position: int, workload: Workload) -> Schedule:
         """Let an agent schedule a workload: a rule in the simulator, any other in its env."""
@@ -283,39 +200,6 @@ class Runner:
 
             self.envs[position] = SchedulingEnv(scenario=self.episodes, **agent.env_keywords)
         return play(agent, self.envs[position], workload)
-
-
-def run_tasks(
-    runner: Runner,
-    tasks: Sequence[Task],
-    *,
-    store: Store | None,
-    processes: int,
-    progress: bool,
-) -> list[list[Row]]:
-    """Return the rows of each task, and keep each task's rows as soon as it is finished.
-
-    Raises:
-        EvaluationError: An agent cannot be sent to another process.
-        OutputError: The store cannot be written.
-    """
-    keys = ["" if store is None else runner.key(task) for task in tasks]
-    kept = [None if store is None else store.find(key) for key in keys]
-    todo = [place for place, found in enumerate(kept) if found is None]
-    shares = None if processes == 1 else no_shares(len(todo))
-    rows = list(kept)
-    with (
-        closing(_run_all(runner, [tasks[place] for place in todo], processes, shares)) as fresh,
-        shown(progress),
-        steps(len(tasks), runner.episodes.scenario.name, "runs", shares=shares) as work,
-    ):
-        work.advance(len(tasks) - len(todo))
-        for place, some in fresh:
-            if store is not None:
-                store.keep(keys[todo[place]], some)
-            rows[todo[place]] = some
-            work.advance()
-    return [some for some in rows if some is not None]
 
 
 def play(agent: AnyAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
@@ -335,22 +219,6 @@ def play(agent: AnyAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
     return env.schedule()
 
 
-def _named(agents: Sequence[str | AnyAgent]) -> list[AnyAgent]:
-    """Return the agents, with the baseline that ratios are taken to."""
-    refuse_unless_a(Iterable, "agents", agents, "a list of at least one agent", EvaluationError)
-    if isinstance(agents, (str, bytes)) or not len(agents):
-        raise EvaluationError(f"give a list of at least one agent, got {agents!r}")
-    for agent in agents:
-        if not isinstance(agent, str) and not hasattr(agent, "name"):
-            raise EvaluationError(
-                f"an agent must be a name or have one (NamedAgent), got {agent!r}"
-            )
-    named = [load_agent(agent) if isinstance(agent, str) else agent for agent in agents]
-    refuse_one_name_twice(named)
-    has_baseline = any(agent.name == RATIO_BASELINE for agent in named)
-    return named if has_baseline else [*named, load_agent(RATIO_BASELINE)]
-
-
 def _chosen(agent: RuleAgent, settings: SchedulerSettings) -> dict[str, object]:
     """Return the settings of a rule's scheduler, in a form in which equal policies are equal."""
     chosen = vars(agent.settings(settings))
@@ -364,29 +232,3 @@ def _what_it_is(policy: AnyPolicy | None) -> object:
     own = as_policy(policy)
     numbers = [None if some is None else some.tolist() for some in (own.parameters, own.network)]
     return own.rule, own.keys, own.formula, own.chooser, numbers
-
-
-def _run_all(
-    runner: Runner, tasks: list[Task], processes: int, shares: MutableSequence[float] | None
-) -> Generator[tuple[int, list[Row]]]:
-    """Yield the place and the rows of every task, as they finish."""
-    if shares is None:
-        yield from enumerate(map(runner.run, tasks))
-        return
-    refuse_unpicklable(runner, "an agent", "evaluate it")
-    with workers(processes, _begin_worker, runner, shares=shares) as pool:
-        yield from as_finished(pool, _run_in_worker, tasks)
-
-
-_worker: Runner
-
-
-def _begin_worker(runner: Runner) -> None:
-    """Keep the runner that a worker runs tasks with."""
-    global _worker
-    _worker = runner
-
-
-def _run_in_worker(task: Task) -> list[Row]:
-    """Run one task in a worker."""
-    return _worker.run(task)

@@ -11,7 +11,7 @@ import base64
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -174,6 +174,19 @@ def columns_of(estimates: Sequence[Estimate]) -> dict[str, float]:
     """Return the ratios of an agent and their intervals by column."""
     named = zip(RATIOS, estimates, strict=True)
     return {key: value for name, one in named for key, value in one.columns(name).items()}
+
+
+def row_of(summary: object) -> dict[str, Any]:
+    """Return the metrics of an agent by column, with the intervals of those that have one."""
+    row: dict[str, Any] = {}
+    for name, value in vars(summary).items():
+        if isinstance(value, LongWaits):
+            row |= value.columns()
+        elif isinstance(value, tuple):
+            row |= columns_of(value)
+        else:
+            row |= value.columns(name) if isinstance(value, Estimate) else {name: value}
+    return row
 
 
 def table_columns(ratios: Sequence[Sequence[Estimate]]) -> list[Column]:

@@ -13,7 +13,7 @@ from hpcgym.agent import RuleAgent, load_card
 from hpcgym.agent.contest import UNKNOWN
 from hpcgym.evaluation import CrossValidationResult, Evaluation, cross_validate, evaluate
 from hpcgym.evaluation.aggregate import Aggregate, aggregate_frame
-from hpcgym.evaluation.runner import Runner
+from hpcgym.evaluation.runner import Copies, Runner
 from hpcgym.evaluation.statistics import (
     Estimate,
     FloatArray,
@@ -154,7 +154,7 @@ def class_sums(runner: Runner, agent: int) -> FloatArray:
     """
     found = np.zeros((3, len(SIZES), len(RUN_TIMES_S), len(runner.episodes)))
     for week in range(len(runner.episodes)):
-        for replica in range(runner.replicas + 1):
+        for replica in range(runner.copies.replicas + 1):
             jobs = runner.replica(week, replica)
             schedule = runner.schedule(agent, jobs)
             share = jobs.processors / jobs.machine_processors
@@ -178,7 +178,7 @@ def class_tables(
     for scenario in scenarios:
         rules = [load_card(name).agent for name in sums]
         jitter = JITTER_S if replicas else 0
-        runner = Runner(rules, Episodes(scenario), jitter, replicas, 0)
+        runner = Runner(rules, Episodes(scenario), Copies(jitter, replicas))
         for agent, name in enumerate(sums):
             sums[name].append(class_sums(runner, agent))
     parts = [one.sum(axis=3) for one in sums["SAF"]]
@@ -241,7 +241,7 @@ def lost_jobs(runner: Runner, number: int) -> dict[str, object]:
     """
     found = []
     week = runner.episodes.position(number)
-    for replica in range(runner.replicas + 1):
+    for replica in range(runner.copies.replicas + 1):
         jobs = runner.replica(week, replica)
         saf, own = (runner.schedule(agent, jobs) for agent in (0, 1))
         lost = own.bsld() - saf.bsld()
@@ -261,8 +261,8 @@ def lost_jobs(runner: Runner, number: int) -> dict[str, object]:
 def lost_weeks(evaluation: Evaluation, agent: str, most: int) -> pd.DataFrame:
     """Return the weeks that cost an agent most, with what their ten jobs have in common."""
     rules = [load_card(name).agent for name in ("SAF", agent)]
-    copies = evaluation.jitter, evaluation.replicas, evaluation.seed
-    runner = Runner(rules, Episodes(evaluation.scenario), *copies)
+    copies = Copies(evaluation.jitter, evaluation.replicas, evaluation.seed)
+    runner = Runner(rules, Episodes(evaluation.scenario), copies)
     found = weeks_of(evaluation, agent).head(most)
     found["change"] = [f"{100 * change:+.2f} %" for change in found["change"]]
     jobs = pd.DataFrame([lost_jobs(runner, week) for week in found["week"]])

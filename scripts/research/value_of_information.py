@@ -22,8 +22,8 @@ from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.simulator import Simulator
 from hpcgym.errors import EvaluationError
+from hpcgym.evaluation import evaluate
 from hpcgym.evaluation.baselines import clairvoyant
-from hpcgym.evaluation.runner import evaluate
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
 

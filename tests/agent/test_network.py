@@ -14,7 +14,7 @@ from hpcgym.agent.network import EMPTY, NetworkAgent, NetworkSpec, read_network,
 from hpcgym.env.observation import FIELDS, fields_of
 from hpcgym.env.vector import SchedulingVectorEnv
 from hpcgym.errors import CardError
-from hpcgym.evaluation.runner import evaluate
+from hpcgym.evaluation import evaluate
 from hpcgym.schedule import simulate
 
 N_SLOTS = 8

@@ -20,12 +20,12 @@ from hpcgym.agent.training_weeks import (
 )
 from hpcgym.errors import CardError, EvaluationError
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.card_results import shelf_results
 from hpcgym.evaluation.cross_validation import cross_validate
 from hpcgym.registry import find_entry
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
 from hpcgym.trace.catalogue import find_trace
+from research.shelf_results import shelf_results
 
 SCENARIO = "synthetic-256-weeks"
 TABLE = """

@@ -98,7 +98,7 @@ def test_interrupted_cross_validation_goes_on_with_resume(
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "run_tasks", stop)
+        patch.setattr(runner.Runner, "run", stop)
         result = CliRunner().invoke(app, command)
     assert result.exit_code == 130
     assert "add --resume to go on from there" in result.stderr

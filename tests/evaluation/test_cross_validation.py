@@ -282,7 +282,7 @@ def test_interrupted_cross_validation_trains_and_runs_nothing_twice(
     handed.clear()
     store = tmp_path / "store.sqlite"
     with pytest.raises(KeyboardInterrupt), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "run_tasks", interrupted)
+        patch.setattr(runner.Runner, "run", interrupted)
         cross_validate(Spy(handed), marked_weeks, resume=store, **options)
     assert len(handed) == 8
     handed.clear()

@@ -23,7 +23,7 @@ from hpcgym.core.compiler.struct import Array, layout_of
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.state import State
 from hpcgym.errors import HpcgymError
-from hpcgym.evaluation.runner import evaluate
+from hpcgym.evaluation import evaluate
 from hpcgym.scenario.augment import Augmentation, AugmentedEpisodes
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.spec import MachineSpec, Scenario, SchedulerSpec, TraceSpec, WindowEpisodes

@@ -20,7 +20,7 @@ def evaluation() -> Evaluation:
 
 
 def test_sums_by_class_are_those_of_all_jobs(evaluation: Evaluation) -> None:
-    runner = Runner([load_agent("SAF")], Episodes(SCENARIO).select("1-4"), 0, 0, 0)
+    runner = Runner([load_agent("SAF")], Episodes(SCENARIO).select("1-4"))
     sums = ladder.class_sums(runner, 0)
     rows = evaluation.frame.query("agent == 'SAF'")
     assert np.array_equal(sums[0].sum(axis=(0, 1)), rows["n_jobs"])

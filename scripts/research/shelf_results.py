@@ -9,14 +9,11 @@ from typing import Any
 from hpcgym.agent.card import Card
 from hpcgym.agent.result_table import Result
 from hpcgym.agent.training_weeks import open_weeks
+from hpcgym.evaluation.cross_validation import REPLICAS, evaluate
 from hpcgym.evaluation.results import Evaluation, Summary
-from hpcgym.evaluation.runner import evaluate
 from hpcgym.ranges import number_ranges
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
-
-REPLICAS = 10
-"""Jittered copies of each week."""
 
 
 def shelf_results(

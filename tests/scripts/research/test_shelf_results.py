@@ -7,8 +7,8 @@ import pytest
 
 from hpcgym.agent import load_cards
 from hpcgym.evaluation import evaluate
-from hpcgym.evaluation.card_results import shelf_results
 from hpcgym.ranges import parse_numbers
+from research.shelf_results import shelf_results
 
 BUNDLED = "synthetic-256-weeks"
 
