@@ -302,8 +302,7 @@ def _class_of(name: Any) -> type[Backfill | OwnSimulator]:
     if not isinstance(name, str) or name not in known:
         raise PolicyError(unknown_name("backfill", name, known))
     if name in loaders.SIMULATORS:
-        own_simulator: type[OwnSimulator] = loaders.SIMULATORS[name]()
-        return own_simulator
+        return loaders.SIMULATORS[name]
     return MODES[name] if name in MODES else loaders.BACKFILLS[name]
 
 
@@ -324,7 +323,7 @@ def as_backfill(mode: object) -> Backfill:
 
 def order_refused(mode: Mode) -> str:
     """Return the message that a mode takes no backfill order, and which modes take one."""
-    takers = ", ".join(name for name, made in MODES.items() if made.TAKES_ORDER)
+    takers = ", ".join(name for name in MODES if MODES[name].TAKES_ORDER)
     return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'
 
 

@@ -1,30 +1,39 @@
 """Calls of kernels that few simulations need, through addresses.
 
-The event engine is the same for all. Where it works on nodes, or backfills otherwise than EASY, it
-calls one function by an address in `Jobs`. So these kernels are compiled when a simulation first
-needs them, each mode's alone, and once for all functions that schedule; others never pay for them.
+The event engine is the same for all. Where it works on nodes, backfills otherwise than EASY, or
+orders by other rules than weights and keys, it calls one function by an address in `Jobs`. So these
+kernels are compiled when a simulation first needs them, each mode's and order's alone, and once for
+all functions that schedule; others never pay for them.
 """
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from hpcgym.core import loaders
 from hpcgym.core.compiler.jit import cache_of, kernel
 from hpcgym.core.compiler.struct import ADDRESS_OF, IS_COMPILED, StructType
-from hpcgym.core.constants import BACKFILL_PART
+from hpcgym.core.constants import BACKFILL_PART, RULE_CALLED
 from hpcgym.core.kernels.types import Jobs, Sim
+
+_functions: list[Any] = [None]
+"""Where compilation is off, places in this list are addresses."""
 
 
 @cache
-def address_of(function: Callable[[Jobs, Sim, int, int], int]) -> int:
+def address_of(function: Callable[[Jobs, Sim, int, int], Any], result: Any = types.int64) -> int:
     """Compile a function of two structs and two numbers, or load it, and return its address."""
-    signature = (StructType(Jobs), StructType(Sim), types.int64, types.int64), types.int64
+    if not IS_COMPILED:
+        _functions.append(function)
+        return len(_functions) - 1
+    signature = (StructType(Jobs), StructType(Sim), types.int64, types.int64), result
     compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
@@ -45,23 +54,30 @@ def _typed(
     return types.int64(types.int64, jobs, sim, types.int64, types.int64), generate
 
 
-_by_address: Any = intrinsic(_typed)
+def _call(address: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
+    """Do what `call` does, where compilation is off."""
+    return _functions[address](jobs, sim, task, argument)
 
 
-def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
-    """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
+call: Any = intrinsic(_typed) if IS_COMPILED else _call
+"""Call the function at an address, with `jobs`, `sim`, a task and a further number."""
 
-    Python sets the field to a number, by which `name_of` names the module. The call takes the
-    address, `jobs`, `sim`, a task and a further number, and returns a number.
-    """
+ADDRESS_OF["nodes_pass"] = lambda number: address_of(loaders.module(loaders.NODES).work)
+ADDRESS_OF["mode_pass"] = lambda number: address_of(
+    loaders.module(loaders.PARTS[number - BACKFILL_PART]).work
+)
 
-    def call(number: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
-        return loaders.module(name_of(number)).work(
-            jobs, sim, task, argument
-        )  # nothing has an address
+ORDERS: NDArray[np.int64] = np.zeros(1024, dtype=np.int64)
+"""Addresses of orders, by rule; 0 = not loaded in this process."""
+ADDRESS_OF["orders"] = lambda number: ORDERS
 
-    ADDRESS_OF[field] = lambda number: address_of(loaders.module(name_of(number)).work)
-    return _by_address if IS_COMPILED else call
+
+def rule_of(order: str) -> int:
+    """Return the rule of an order, whose function is compiled, or loaded; one's own is listed."""
+    loaders.ORDERS.setdefault(order, ())
+    rule = RULE_CALLED + [*loaders.ORDERS].index(order)
+    ORDERS[rule] = address_of(loaders.load(order), types.void)
+    return rule
 
 
 @kernel(inlined=True)
@@ -70,8 +86,14 @@ def has_nodes(jobs: Jobs) -> bool:
     return jobs.nodes_pass != 0
 
 
-ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.NODES)
+ask_nodes = call
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
+ask_mode = call
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""
+
+
+@kernel(inlined=True)
+def ask_order(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
+    """Have an order write keys in order `which` of the first n jobs in `scratch`."""
+    call(jobs.orders[rule], jobs, sim, which, n)  # what it returns means nothing

@@ -29,7 +29,7 @@ from hpcgym.core.engine.moments import (
 from hpcgym.core.kernels.queue.entries import is_overdue, leave_entry, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.scoring.estimates import predict_recent, write_prediction
-from hpcgym.core.kernels.scoring.score import first_key
+from hpcgym.core.kernels.scoring.score import score_alone
 from hpcgym.core.kernels.scoring.user_history import meet_user
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -42,7 +42,7 @@ def submit(jobs: Jobs, sim: Sim) -> None:
     and what parts write.
     """
     job = sim.next_job
-    entry = take_entry(sim, job)
+    take_entry(sim, job)
     sim.next_job = job + 1
     sim.n_events += 1
     # The prediction comes first: keys, areas and delays depend on it.
@@ -50,9 +50,9 @@ def submit(jobs: Jobs, sim: Sim) -> None:
         write_prediction(jobs, job, predict_recent(jobs, sim, job))
     if sim.keep_history == s.HISTORY_FOR_KEYS:
         meet_user(jobs, sim, job)
-    sim.key[s.BASE_ORDER, entry] = first_key(jobs, sim, s.BASE_ORDER, job)
+    score_alone(jobs, sim, s.BASE_ORDER, job)
     if sim.backfill_order_is_static == 1:
-        sim.key[s.BACKFILL_ORDER, entry] = first_key(jobs, sim, s.BACKFILL_ORDER, job)
+        score_alone(jobs, sim, s.BACKFILL_ORDER, job)
     sim.waiting_processors += jobs.processors[job]
     sim.waiting_area += jobs.processors[job] * jobs.estimate[job]
     at_submit(jobs, sim, job)

@@ -50,6 +50,7 @@ Counter = Annotated[int, Column("counter")]
 Gauge = Annotated[float, Column("gauge")]
 ModeAddress = Annotated[int, Address("mode_pass")]
 NodesAddress = Annotated[int, Address("nodes_pass")]
+OrderAddresses = Annotated[Any, Address("orders", 1)]
 
 
 class Axes(NamedTuple):
@@ -107,6 +108,7 @@ class Jobs(NamedTuple):
     limit: IntTable  # of each partition, in the columns LIMIT_*
     shown_partition: IntVector  # partitions that observations show, higher tiers first
     largest_node: IntVector  # most of each resource on a node
+    orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
 
 
 class Sim(Columned):
