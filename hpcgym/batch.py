@@ -23,7 +23,7 @@ from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
-from hpcgym.core.policy import FEATURES, Policy, as_policy, mixed_policy
+from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy, mixed_policy
 from hpcgym.core.predictor import Correction, Predictor
 from hpcgym.core.prepare import (
     PreparedEpisode,
@@ -50,7 +50,7 @@ BLOCK_JOBS = 200_000
 METRICS = EPISODE_METRICS[2:]
 """What can be measured of a cell: sums over jobs, and metrics of `Schedule.metrics()`."""
 
-_KEYED = Policy("keys", s.RULE_KEYS, np.zeros(s.N_WEIGHTS))
+_KEYED = Policy("keys", KEYS, np.zeros(s.N_WEIGHTS))
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ import reference_multi_queue
 import reference_prediction
 import reference_profile
 from hpcgym.core.compiler.struct import layout_of
-from hpcgym.core.constants import RULE_URGENT
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.types import Sim
 from hpcgym.core.policy import Policy
@@ -107,7 +106,7 @@ def index_of(policy: Any) -> Any:
         return reference_capped.SMITH_URGENT
     if isinstance(policy, Policy):
         weights = policy.parameters.tolist()
-        if policy.rule == RULE_URGENT:
+        if policy.order == hpcgym.as_policy("SMITH-URGENT").order:
             return reference_capped.SMITH_URGENT.with_numbers(*weights[:7])
         index = reference_index.Index(weights[:6])
         index.network = () if policy.network is None else policy.network.tolist()

@@ -20,8 +20,8 @@ from hpcgym.agent.run_time_network import write_run_time_network
 from hpcgym.agent.trainers import TRAINERS
 from hpcgym.agent.training_weeks import Training
 from hpcgym.agent.weights import ConstantAction
-from hpcgym.core.constants import RULE_INDEX, RULE_WEIGHTS
-from hpcgym.core.policy import FEATURES, Policy
+from hpcgym.core.index_policy import INDEX
+from hpcgym.core.policy import FEATURES, WEIGHTS, Policy
 from hpcgym.errors import CardError
 from hpcgym.output import ensure_writable, writing
 from hpcgym.ranges import number_ranges
@@ -187,7 +187,7 @@ class _Stated(NamedTuple):
 def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _Stated:
     """Describe an agent the way its kind of card does."""
     if isinstance(agent, RuleAgent):
-        is_index = agent.policy.rule == RULE_INDEX
+        is_index = agent.policy.order == INDEX
         return _index(agent.policy, stem, logs) if is_index else _weighted(agent.policy, logs)
     if not isinstance(agent, NamedAgent):
         return _network(agent, stem, logs)
@@ -226,7 +226,7 @@ def _controls(agent: NamedAgent, controls: tuple[float, ...], logs: str) -> _Sta
 def _weighted(policy: Policy, logs: str) -> _Stated:
     """Describe weights of raw features, or the rule that they are equal to."""
     text = policy.name
-    if policy.rule == RULE_WEIGHTS:
+    if policy.order == WEIGHTS:
         named = zip(FEATURES, policy.parameters[: len(FEATURES)].tolist(), strict=True)
         text = ",".join(f"{feature}={weight!r}" for feature, weight in named if weight)
     return _Stated(

@@ -302,7 +302,7 @@ def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> 
     if shelf is None:
         known = [key for each in shelves for key in each]
         raise PolicyError(unknown_name(what, name or text, known))
-    made = shelf[name] if isinstance(shelf[name], type) else shelf[name]()
+    made = shelf[name]
     keys = [each.name for each in fields(made)]
     return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
 
@@ -334,7 +334,7 @@ def as_backfill(mode: object) -> Backfill:
 
 def order_refused(mode: Mode) -> str:
     """Return the message that a mode takes no backfill order, and which modes take one."""
-    takers = ", ".join(name for name, made in MODES.items() if made.TAKES_ORDER)
+    takers = ", ".join(name for name in MODES if MODES[name].TAKES_ORDER)
     return f'backfill_order contradicts backfill = "{mode}"; modes that take one: {takers}'
 
 

@@ -46,25 +46,12 @@ N_ORDERS, N_QUEUES = 3, 2
 
 # Rules that score a job; their parameters are rows of `Sim.weight`.
 BY_BASE = -1  # no rule: the base order serves
-(
-    RULE_WEIGHTS,
-    RULE_SUBMIT,
-    RULE_WFP3,
-    RULE_UNICEF,
-    RULE_F1,
-    RULE_F2,
-    RULE_F3,
-    RULE_F4,
-    RULE_MULTIFACTOR,
-    RULE_SMITH,
-    RULE_KEYS,
-    RULE_INDEX,
-    RULE_URGENT,
-) = range(13)
+RULE_WEIGHTS, RULE_SUBMIT, RULE_KEYS = 0, 1, 2
+RULE_CALLED = 3  # the first order of `hpcgym.core.loaders.ORDERS`, whose kernels are called
 N_WEIGHTS = 9
-"""Parameters of a rule: for `RULE_WEIGHTS` the six weights of features, for `RULE_INDEX` those of
-all terms."""
-# Parameters of `RULE_URGENT`: see `hpcgym.core.index_policy.urgent_policy`.
+"""Parameters of a rule: for `RULE_WEIGHTS` the six weights of features, for an index those of all
+terms."""
+# Parameters of SMITH-URGENT: see `hpcgym.core.index_policy.urgent_policy`.
 URGENCY, URGENT_AFTER, URGENT_WITHIN, NARROWEST, WIDEST, CROWDING, MOST_CROWDING = range(7)
 USUAL_URGENCY = (4.0, 50_000.0, 150_000.0, 0.1, 0.6, 0.1, 3.0)
 """Those of SMITH-URGENT."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,6 +30,9 @@ expected D/E, with D the run time, at least tau. A speed is the expected E/D. Me
 records, a network and a regression each give both. The last is the ratio by the user's last two
 jobs.
 """
+
+INDEX = "hpcgym.core.orders.smith:index"
+"""The order of every index."""
 
 LARGEST = 1e12
 """Largest weight or parameter, so that no sum of products runs out of numbers."""
@@ -69,18 +73,22 @@ def index_policy(
         )
     chosen = np.zeros(s.N_WEIGHTS)
     chosen[: len(given)] = given
+    learns = chosen[s.TERM_REGRESSED_RUN_TIME_RATIO] or chosen[s.TERM_REGRESSED_SPEED]
+    expects = s.EXPECT_BY_REGRESSION if learns else s.EXPECT_BY_RECORDS
+    made = Policy(name or _name_of(chosen), INDEX, chosen, source, is_static=False, expects=expects)
     if network is None:
         if chosen[s.TERM_NETWORK_RUN_TIME_RATIO] or chosen[s.TERM_NETWORK_SPEED]:
             raise PolicyError("weights of network_run_time_ratio and network_speed need a network")
-        return Policy(name or _name_of(chosen), s.RULE_INDEX, chosen, source)
+        return made
     parameters = np.array(network, dtype=np.float64)
     if parameters.shape != (s.N_NETWORK,) or not (abs(parameters) <= LARGEST).all():
         raise PolicyError(
             f"a network has {s.N_NETWORK} parameters from -{LARGEST:g} to {LARGEST:g}; got shape "
             f"{parameters.shape}, {int((~(abs(parameters) <= LARGEST)).sum())} beyond that"
         )
-    called = name or f"{_name_of(chosen)}#{hashlib.sha256(parameters.tobytes()).hexdigest()[:8]}"
-    return Policy(called, s.RULE_INDEX, chosen, source, network=parameters)
+    called = name or f"{made.name}#{hashlib.sha256(parameters.tobytes()).hexdigest()[:8]}"
+    expects |= s.EXPECT_BY_NETWORK
+    return replace(made, name=called, network=parameters, expects=expects)
 
 
 def urgent_policy(
@@ -130,7 +138,7 @@ def urgent_policy(
     ]
     if not differing and name is None:
         return usual
-    return Policy(name or f"urgent:{','.join(differing)}", s.RULE_URGENT, row, usual.source)
+    return replace(usual, name=name or f"urgent:{','.join(differing)}", parameters=row)
 
 
 def _name_of(weights: NDArray[np.float64]) -> str:

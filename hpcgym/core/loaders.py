@@ -4,41 +4,32 @@
 object is loaded when its name is first used, so that the import stays quick.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import UserDict
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class ByName(Mapping[str, T]):
+class ByName(UserDict[str, T | str]):
     """Objects by name, each of which may be given as the text "module:name"."""
-
-    def __init__(self, given: Mapping[str, T | str]) -> None:
-        self._given = dict(given)
 
     def __getitem__(self, name: str) -> T:
         """Return an object, and load it where it is a text yet."""
-        found = self._given[name]
+        found = self.data[name]
         if isinstance(found, str):
-            module, _, key = found.partition(":")
-            self._given[name] = found = cast(T, getattr(import_module(module), key))
+            self.data[name] = found = load(found)
         return found
 
-    def __iter__(self) -> Iterator[str]:
-        """Go through the names, without loading anything."""
-        return iter(self._given)
 
-    def __len__(self) -> int:
-        """Count the names."""
-        return len(self._given)
+def load(text: str) -> Any:
+    """Load what a text "module:name" names."""
+    module, _, name = text.partition(":")
+    return getattr(import_module(module), name)
 
 
-POLICIES: dict[str, Callable[[], Any]] = {}
-"""Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
-
-SIMULATORS: dict[str, Callable[[], Any]] = {}
+SIMULATORS: ByName[type[Any]] = ByName()
 """Subclasses of `hpcgym.core.backfill.OwnSimulator`."""
 
 BACKFILLS: dict[str, type[Any]] = {}
@@ -57,6 +48,31 @@ PARTS = [
     "hpcgym.core.parts.cost_benefit",
 ]
 """Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
+
+ORDERS: dict[str, tuple[str, ...]] = {
+    "hpcgym.core.orders.tang:wfp3": ("WFP3",),
+    "hpcgym.core.orders.tang:unicef": ("UNICEF",),
+    "hpcgym.core.orders.learned:learned": ("F1", "F2", "F3", "F4"),
+    "hpcgym.core.orders.multifactor:multifactor": ("MULTIFACTOR",),
+    "hpcgym.core.orders.smith:smith": ("SMITH",),
+    "hpcgym.core.orders.smith:index": (
+        *("SPF-RECENT", "SAF-RECENT", "SMITH-RECENT"),
+        *("SPF-HISTORY", "SAF-HISTORY", "SMITH-HISTORY"),
+        *("SPF-REGRESSION", "SAF-REGRESSION", "SMITH-REGRESSION"),
+    ),
+    "hpcgym.core.orders.smith:urgent": ("SMITH-URGENT",),
+}
+"""Functions that score jobs, as "module:name", each with the policies of its module that go by it;
+the place here is part of a rule's number."""
+
+POLICIES: ByName[Any] = ByName(
+    {
+        name: f"{order.partition(':')[0]}:{name.replace('-', '_')}"
+        for order, names in ORDERS.items()
+        for name in names
+    }
+)
+"""Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
 
 NODES = "hpcgym.core.kernels.nodes.work"
 """Module of the kernels of machines of nodes."""

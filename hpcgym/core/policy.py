@@ -6,10 +6,12 @@ Policies that the rooms above add are known by name through `hpcgym.core.loaders
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -21,13 +23,14 @@ from hpcgym.core import loaders
 from hpcgym.errors import PolicyError, refuse_unless_new, unknown_name
 
 if TYPE_CHECKING:
+    from hpcgym.core.kernels.types import Jobs, Sim
     from hpcgym.core.workload import Workload
 
 FEATURES = ("q", "e", "wait", "rho", "exp", "area")
 """What weights apply to: processors, estimate (s), wait (s), e/q, (wait+e)/e, e*q."""
 
-MAX_AGE_S = 43_200
-"""Wait at which the age factor of MULTIFACTOR is full, s."""
+COMPILED_IN = WEIGHTS, SUBMIT, KEYS = "weights", "submit", "keys"
+"""Orders that every simulation has: mixed weights, the submit time, one key per job."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Features:
 
 Formula = Callable[[Features], ArrayLike]
 KeyMaker = Callable[["Workload"], ArrayLike]
+Score = Callable[["Jobs", "Sim", int, int], None]
 
 
 class ChooserRun(ABC):
@@ -90,27 +94,38 @@ class Chooser(ABC):
 class Policy:
     """A rule that orders the waiting jobs: lowest score first, ties by (submit, position).
 
-    Rule `RULE_KEYS` has one of keys, formula and chooser; `RULE_INDEX` may have a network.
+    Order `KEYS` has one of keys, formula and chooser; an index may have a network.
 
     Attributes:
         name: Name, as tables show it.
-        rule: Code of the compiled rule.
+        order: One of `COMPILED_IN`, or the function that scores, as "module:name".
         parameters: Its parameters, shape (N_WEIGHTS,).
         source: Where the rule comes from.
         keys: Makes one key per job of a workload.
         formula: Scores the waiting jobs at each contested pass, in Python.
         chooser: Chooses a rule now and again, in Python.
         network: Parameters of a network that expects run times, shape (N_NETWORK,).
+        is_static: Whether a job's score is the same at every instant.
+        expects: The expectations that it reads, bits of `EXPECT_*`.
+        needs_history: Whether users' completed jobs must be recorded, as expectations need.
     """
 
     name: str
-    rule: int
+    order: str
     parameters: NDArray[np.float64]
     source: str = ""
     keys: KeyMaker | None = None
     formula: Formula | None = None
     chooser: Chooser | None = None
     network: NDArray[np.float64] | None = None
+    is_static: bool = True
+    expects: int = s.EXPECT_NOTHING
+    needs_history: bool = False
+
+    def __post_init__(self) -> None:
+        """Have what expectations read."""
+        if self.expects:
+            object.__setattr__(self, "needs_history", True)
 
     @property
     def is_python(self) -> bool:
@@ -118,37 +133,13 @@ class Policy:
         return self.formula is not None or self.chooser is not None
 
     @property
-    def is_static(self) -> bool:
-        """Tell whether a compiled rule scores a job the same at every instant."""
-        if self.rule == s.RULE_WEIGHTS:
-            return bool(self.parameters[2] == 0.0 and self.parameters[4] == 0.0)
-        by_time = (s.RULE_WFP3, s.RULE_UNICEF, s.RULE_MULTIFACTOR, s.RULE_INDEX, s.RULE_URGENT)
-        return self.rule not in by_time
+    def rule(self) -> int:
+        """Return what kernels call its order, whose own kernel is compiled, or loaded, first."""
+        if self.order in COMPILED_IN:
+            return COMPILED_IN.index(self.order)
+        from hpcgym.core.compiler.by_address import rule_of
 
-    @property
-    def needs_history(self) -> bool:
-        """Tell whether users' completed jobs must be recorded."""
-        return self.rule == s.RULE_SMITH or self.expects != s.EXPECT_NOTHING
-
-    @property
-    def expects(self) -> int:
-        """Return the expectations that it reads, bits of `EXPECT_*`."""
-        if self.chooser is not None:
-            return self.chooser.expects
-        if self.rule == s.RULE_URGENT:
-            return s.EXPECT_BY_REGRESSION
-        if self.rule != s.RULE_INDEX:
-            return s.EXPECT_NOTHING
-        by_network = s.EXPECT_NOTHING if self.network is None else s.EXPECT_BY_NETWORK
-        learns = (
-            self.parameters[s.TERM_REGRESSED_RUN_TIME_RATIO]
-            or self.parameters[s.TERM_REGRESSED_SPEED]
-        )
-        return (
-            s.EXPECT_BY_RECORDS
-            | by_network
-            | (s.EXPECT_BY_REGRESSION if learns else s.EXPECT_NOTHING)
-        )
+        return rule_of(self.order)
 
     def __repr__(self) -> str:
         """Show the name."""
@@ -172,34 +163,18 @@ def _parameters(*values: float) -> NDArray[np.float64]:
 def _vertex(name: str, feature: str, sign: float) -> Policy:
     """Return a pure policy: a vertex of the weights' unit ball."""
     if feature == "wait":
-        return Policy(name, s.RULE_SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
+        return Policy(name, SUBMIT, _parameters(-sign), "RR-9212, section 4.2")
     weights = [sign if other == feature else 0.0 for other in FEATURES]
-    return Policy(name, s.RULE_WEIGHTS, _parameters(*weights), "RR-9212, section 4.2")
+    return replace(_weighted(name, weights), source="RR-9212, section 4.2")
 
 
-def _indexes(source: str, ratio_term: int, speed_term: int | None, cites: str) -> list[Policy]:
-    """Return SPF, SAF and Smith's rule by terms of expected run-time ratios and speeds.
-
-    Without a term of speeds, 1 / run-time ratio is the speed.
-    """
-    made = []
-    for name, processors, smith in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
-        weight = np.zeros(s.N_WEIGHTS)
-        weight[s.TERM_PROCESSORS], weight[s.TERM_REQUEST] = processors, 1.0 + smith
-        weight[ratio_term] = 1.0
-        if speed_term is None:
-            weight[ratio_term] += smith
-        else:
-            weight[speed_term] -= smith
-        made.append(Policy(f"{name}-{source}", s.RULE_INDEX, _parameters(*weight), cites))
-    return made
+def _weighted(name: str, weights: Sequence[float]) -> Policy:
+    """Return a policy by six weights, static if none is of the wait or the expansion factor."""
+    is_static = weights[2] == weights[4] == 0.0
+    source = "RR-9212, equation 3"
+    return Policy(name, WEIGHTS, _parameters(*weights), source, is_static=is_static)
 
 
-_SC17 = "Carastan-Santos and de Camargo 2017 (SC)"
-_RECORDS = "Smith 1956; means over user, request and size: hpcgym specification, section 10"
-_RECENT = "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)"
-_REGRESSION = "Smith 1956; Gaussier, Glesser, Reis and Trystram 2015 (SC)"
-_TANG = "Tang et al. 2009 (Cluster)"
 _POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
@@ -215,40 +190,14 @@ _POLICIES: dict[str, Policy] = {
         _vertex("LRF", "rho", -1.0),
         _vertex("SEXP", "exp", 1.0),
         _vertex("LEXP", "exp", -1.0),
-        Policy("WFP3", s.RULE_WFP3, _parameters(), _TANG),
-        Policy("UNICEF", s.RULE_UNICEF, _parameters(), _TANG),
-        Policy("F1", s.RULE_F1, _parameters(), _SC17),
-        Policy("F2", s.RULE_F2, _parameters(), _SC17),
-        Policy("F3", s.RULE_F3, _parameters(), _SC17),
-        Policy("F4", s.RULE_F4, _parameters(), _SC17),
-        Policy(
-            "MULTIFACTOR",
-            s.RULE_MULTIFACTOR,
-            _parameters(MAX_AGE_S, 1000.0, 1000.0),
-            "Slurm's multifactor plug-in as reduced by SchedInspector (HPDC 2022)",
-        ),
-        Policy(
-            "SMITH", s.RULE_SMITH, _parameters(), "Smith 1956; hpcgym specification, section 10"
-        ),
-        *_indexes("RECENT", s.TERM_RECENT_RUN_TIME_RATIO, None, _RECENT),
-        *_indexes("HISTORY", s.TERM_RUN_TIME_RATIO, s.TERM_SPEED, _RECORDS),
-        *_indexes(
-            "REGRESSION", s.TERM_REGRESSED_RUN_TIME_RATIO, s.TERM_REGRESSED_SPEED, _REGRESSION
-        ),
-        Policy(
-            "SMITH-URGENT",
-            s.RULE_URGENT,
-            _parameters(*s.USUAL_URGENCY),
-            f"{_REGRESSION}; hpcgym specification, section 10",
-        ),
     )
 }
-_COMPILED = tuple(_POLICIES)
+_PURE = tuple(_POLICIES)
 
 
 def policy_names() -> tuple[str, ...]:
     """Return the name of every policy, in the specification's order, then those registered."""
-    return tuple(dict.fromkeys((*_COMPILED, *loaders.POLICIES, *_POLICIES)))
+    return tuple(dict.fromkeys((*_PURE, *loaders.POLICIES, *_POLICIES)))
 
 
 def register_policy(
@@ -257,7 +206,9 @@ def register_policy(
     keys: KeyMaker | None = None,
     formula: Formula | None = None,
     chooser: Chooser | None = None,
+    score: Score | None = None,
     source: str = "",
+    **declared: Any,
 ) -> Policy:
     """Add a policy of your own, to be used by name like any other.
 
@@ -267,11 +218,14 @@ def register_policy(
             cheapest form, for orders that do not change with time.
         formula: Called at every pass at which the order can matter, with the `Features` of all
             waiting jobs; returns their scores, lowest first.
-        chooser: Chooses a rule now and again; exactly one of the three is given.
+        chooser: Chooses a rule now and again.
+        score: Scores the waiting jobs, compiled; exactly one of the four is given.
         source: Where the rule comes from.
+        declared: What `compiled_policy` takes beside a score.
 
     Raises:
-        PolicyError: The name is taken or malformed, or not exactly one rule is given.
+        PolicyError: The name is taken or malformed, not exactly one rule is given, or the function
+            or its parameters cannot be compiled.
 
     Example:
         >>> policy = register_policy("WIDEST", keys=lambda workload: -workload.processors)
@@ -280,13 +234,68 @@ def register_policy(
         >>> unregister_policy("WIDEST")
     """
     refuse_unless_new("policy", name, policy_names(), PolicyError)
-    if sum(given is not None for given in (keys, formula, chooser)) != 1:
-        raise PolicyError(f"policy {name!r}: give exactly one of keys, formula and chooser")
-    policy = Policy(
-        name, s.RULE_KEYS, _parameters(), source, keys=keys, formula=formula, chooser=chooser
-    )
+    if sum(given is not None for given in (keys, formula, chooser, score)) != 1:
+        raise PolicyError(f"policy {name!r}: give exactly one of keys, formula, chooser and score")
+    if declared and score is None:
+        raise PolicyError(f"policy {name!r}: {', '.join(declared)} belong to a score")
+    if score is not None:
+        policy = compiled_policy(name, score, source=source, **declared)
+    elif chooser is not None:
+        policy = chooser_policy(chooser, name, source)
+    else:
+        policy = Policy(name, KEYS, _parameters(), source, keys=keys, formula=formula)
     _POLICIES[name] = policy
     return policy
+
+
+def compiled_policy(
+    name: str,
+    score: Score,
+    parameters: Sequence[float] = (),
+    source: str = "",
+    *,
+    is_static: bool = False,
+    expects: int = s.EXPECT_NOTHING,
+    needs_history: bool = False,
+) -> Policy:
+    """Return the policy that scores by a function of its own, which is compiled on first use.
+
+    Args:
+        name: What tables call it.
+        score: A plain function of `jobs`, `sim`, `which` and `n`, at the top of its file. It writes
+            `sim.key[which, entry_of(sim, job)]` of the first n jobs in `sim.scratch`.
+        parameters: At most N_WEIGHTS numbers, which it finds in `sim.weight[which]`.
+        source: Where the rule comes from.
+        is_static: Whether time does not change a job's score, which saves most of the work.
+        expects: The expectations that it reads by `expect_now`, bits of `EXPECT_*`.
+        needs_history: Whether it reads `sim.inverse`, what users' completed jobs tell of a job.
+
+    Raises:
+        PolicyError: The function cannot be found by its name, or takes others than these four; too
+            many parameters, or one that is no finite number.
+    """
+    module = sys.modules.get(str(getattr(score, "__module__", "")))
+    called = str(getattr(score, "__name__", ""))
+    is_plain = isinstance(score, FunctionType) and getattr(module, called, None) is score
+    if not (is_plain and plugins.takes(score, 4)):
+        raise PolicyError(
+            f"policy {name!r}: score must be a plain function of jobs, sim, which and n, at the "
+            f"top of its file, got {score!r:.80}"
+        )
+    if len(parameters) > s.N_WEIGHTS or not all(map(math.isfinite, parameters)):
+        raise PolicyError(
+            f"policy {name!r}: parameters must be at most {s.N_WEIGHTS} finite numbers, got "
+            f"{parameters!r:.200}"
+        )
+    return Policy(
+        name,
+        f"{score.__module__}:{called}",
+        _parameters(*parameters),
+        source,
+        is_static=is_static,
+        expects=expects,
+        needs_history=needs_history,
+    )
 
 
 def unregister_policy(name: str) -> None:
@@ -295,7 +304,7 @@ def unregister_policy(name: str) -> None:
     Raises:
         PolicyError: No such policy was registered.
     """
-    built_in = (*_COMPILED, *loaders.POLICIES)
+    built_in = (*_PURE, *loaders.POLICIES)
     if name in built_in or name not in _POLICIES:
         registered = [known for known in _POLICIES if known not in built_in]
         raise PolicyError(unknown_name("registered policy", name, registered))
@@ -339,7 +348,7 @@ def mixed_policy(weights: ArrayLike, *, divisors: ArrayLike | None = None) -> Po
     name = ",".join(
         f"{feature}={weight:g}" for feature, weight in zip(FEATURES, w, strict=True) if weight
     )
-    return Policy(name, s.RULE_WEIGHTS, _parameters(*(w / d)), "RR-9212, equation 3")
+    return _weighted(name, (w / d).tolist())
 
 
 def as_policy(policy: AnyPolicy) -> Policy:
@@ -365,7 +374,7 @@ def as_policy(policy: AnyPolicy) -> Policy:
         return chooser_policy(policy)
     if callable(policy):
         name = getattr(policy, "__name__", type(policy).__name__)
-        return Policy(name, s.RULE_KEYS, _parameters(), formula=policy)
+        return Policy(name, KEYS, _parameters(), formula=policy)
     if not isinstance(policy, str):
         return mixed_policy(policy)
     if "=" in policy:
@@ -374,9 +383,7 @@ def as_policy(policy: AnyPolicy) -> Policy:
     name = by_folded.get(policy.strip().casefold())
     if name is None:
         return _offered(policy)
-    if name not in _POLICIES:
-        _POLICIES[name] = loaders.POLICIES[name]()
-    return _POLICIES[name]
+    return _POLICIES[name] if name in _POLICIES else loaders.POLICIES[name]
 
 
 @cache
@@ -426,7 +433,8 @@ def own_policy(found: object, name: str, source: str = "") -> Policy:
 
 def chooser_policy(chooser: Chooser, name: str | None = None, source: str = "") -> Policy:
     """Return the policy that a chooser makes; its name is the chooser's unless another is given."""
-    return Policy(name or chooser.name, s.RULE_KEYS, _parameters(), source, chooser=chooser)
+    made = name or chooser.name
+    return Policy(made, KEYS, _parameters(), source, chooser=chooser, expects=chooser.expects)
 
 
 def checked_candidates(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:

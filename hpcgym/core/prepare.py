@@ -115,6 +115,12 @@ class PreparedEpisode:
         """Leave out addresses, which hold in this process only."""
         return {key: value for key, value in self.__dict__.items() if key != "initial"}
 
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Load the kernels of the orders, which another process may have had."""
+        self.__dict__.update(kept)
+        for policy in filter(None, (self.policy, self.backfill_policy)):
+            _ = policy.rule
+
     @property
     def _fixed(self) -> tuple[NDArray[Any], ...]:
         """Return what the kernels read besides the jobs."""

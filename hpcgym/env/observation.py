@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import address_of_field
-from hpcgym.core.compiler.struct import IS_COMPILED
 from hpcgym.core.kernels.env.observation import HORIZONS_S
 from hpcgym.core.nodes import shown_partitions
 from hpcgym.core.observation_fields import (
@@ -174,10 +173,9 @@ def columns_of_fields(own: Own) -> dict[str, NDArray[Any]]:
     in_turn = sorted(own, key=lambda field: not field.is_of_job)  # those of a job first
     of_job = sum(field.is_of_job for field in own)
     kernels = [address_of_field(field.show, int(field.is_of_job)) for field in in_turn]
-    element = np.int64 if IS_COMPILED else object
     return {
-        "own_of_job": np.array(kernels[:of_job], dtype=element),
-        "own_of_cluster": np.array(kernels[of_job:], dtype=element),
+        "own_of_job": np.array(kernels[:of_job], dtype=np.int64),
+        "own_of_cluster": np.array(kernels[of_job:], dtype=np.int64),
         "own_bounds": np.array([(one.low, one.high) for one in in_turn], float).reshape(-1, 2),
     }
 

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.search import W_TRAIN
 from hpcgym.agent.weights import weights_agent
-from hpcgym.core.constants import N_WEIGHTS, RULE_KEYS
+from hpcgym.core.constants import N_WEIGHTS
 from hpcgym.core.metrics import BSLD_BOUND_S
-from hpcgym.core.policy import Policy
+from hpcgym.core.policy import KEYS, Policy
 from hpcgym.core.prepare import executed_run_time
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
@@ -73,7 +73,7 @@ def clairvoyant(name: str, settings: SchedulerSettings) -> RuleAgent:
         'clairvoyant SPF'
     """
     keys = partial(_keys_of, name=name, killed=settings.kill_at_limit)
-    policy = Policy(name, RULE_KEYS, np.zeros(N_WEIGHTS), "run times as executed", keys=keys)
+    policy = Policy(name, KEYS, np.zeros(N_WEIGHTS), "run times as executed", keys=keys)
     return RuleAgent(policy)
 
 

@@ -231,4 +231,4 @@ def _what_it_is(policy: AnyPolicy | None) -> object:
         return None
     own = as_policy(policy)
     numbers = [None if some is None else some.tolist() for some in (own.parameters, own.network)]
-    return own.rule, own.keys, own.formula, own.chooser, numbers
+    return own.order, own.keys, own.formula, own.chooser, numbers

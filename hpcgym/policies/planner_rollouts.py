@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.events import columns_of_events
+from hpcgym.core.index_policy import INDEX
 from hpcgym.core.kernels import entry_points
-from hpcgym.core.kernels.planning.forecast import FIRST_ORDER
+from hpcgym.core.kernels.planning.forecast import FIRST_ORDER, RULE_INDEX
 from hpcgym.core.kernels.types import Jobs
 from hpcgym.core.nodes import columns_without_nodes
 from hpcgym.core.observation_fields import N_STATIC_FIELDS
-from hpcgym.core.policy import Policy, as_policy
+from hpcgym.core.policy import SUBMIT, WEIGHTS, Policy, as_policy
 from hpcgym.core.prepare import columns_without_history, state_for
 from hpcgym.core.state import sim_of
 from hpcgym.errors import PolicyError
@@ -57,7 +58,8 @@ class Plans:
         ]
         self._planned = [Struct(table) for table in self._tables]
         self._plan = sim_of(state_for([simulator.episode], more_jobs=room), 0)
-        self._rule = np.array([policy.rule for policy in policies], dtype=np.int64)
+        rules = [RULE_INDEX if policy.order == INDEX else policy.rule for policy in policies]
+        self._rule = np.array(rules, dtype=np.int64)
         self._weight = np.stack([policy.parameters for policy in policies])
         self._column = np.zeros((self.trial + 1, s.N_WEIGHTS))
         self._column[:, 0] = FIRST_ORDER + np.arange(self.trial + 1)
@@ -172,10 +174,9 @@ def checked_orders(candidates: Sequence[str | Policy]) -> tuple[Policy, ...]:
     chosen = tuple(as_policy(candidate) for candidate in candidates)
     for policy in chosen:
         is_index = (
-            policy.rule == s.RULE_INDEX
-            and not policy.parameters[s.TERM_NETWORK_RUN_TIME_RATIO :].any()
+            policy.order == INDEX and not policy.parameters[s.TERM_NETWORK_RUN_TIME_RATIO :].any()
         )
-        is_sum = policy.rule in (s.RULE_SUBMIT, s.RULE_WEIGHTS) and policy.is_static
+        is_sum = policy.order in (SUBMIT, WEIGHTS) and policy.is_static
         if not (is_index or is_sum):
             raise PolicyError(
                 f"{policy.name} cannot be planned with: an order is FCFS, LCFS, a sum of features "

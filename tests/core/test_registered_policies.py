@@ -104,8 +104,8 @@ def test_example_of_the_documentation() -> None:
         ("saf", {"keys": len}, "taken"),
         ("2ND", {"keys": len}, "a letter, then"),
         ("a=b", {"keys": len}, "a letter, then"),
-        ("NEITHER", {}, "exactly one of keys, formula and chooser"),
-        ("BOTH", {"keys": len, "formula": len}, "exactly one of keys, formula and chooser"),
+        ("NEITHER", {}, "exactly one of keys, formula, chooser and score"),
+        ("BOTH", {"keys": len, "formula": len}, "exactly one of keys, formula, chooser and score"),
     ],
 )
 def test_bad_registration_is_refused(name: str, rules: dict, message: str) -> None:

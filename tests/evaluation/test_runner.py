@@ -156,7 +156,7 @@ def test_a_rule_of_the_shelf_is_known_by_what_it_is_and_not_by_where_it_was_made
     refuse_namesake(RuleAgent(replace(saf, parameters=saf.parameters.copy())), settings)
     for other in (
         replace(saf, parameters=2 * saf.parameters),
-        replace(saf, rule=as_policy("F1").rule),
+        replace(saf, order=as_policy("F1").order),
         replace(saf, formula=lambda features: features.q),
     ):
         with pytest.raises(EvaluationError, match="not the SAF of the shelf"):

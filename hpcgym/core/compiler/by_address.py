@@ -1,30 +1,38 @@
 """Calls of kernels that few simulations need, through addresses.
 
-The event engine is the same for all. Where it works on nodes, or backfills otherwise than EASY, it
-calls one function by an address in `Jobs`. So these kernels are compiled when a simulation first
-needs them, each mode's alone, and once for all functions that schedule; others never pay for them.
-So are observation fields of a user's own.
+The event engine is the same for all. Where it works on nodes, backfills otherwise than EASY, or
+orders by other rules than weights and keys, it calls one function by an address in `Jobs`. So these
+kernels are compiled when a simulation first needs them, each mode's and order's alone, and once for
+all functions that schedule; others never pay for them. So are observation fields of a user's own.
 """
 
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from hpcgym.core import loaders
 from hpcgym.core.compiler.jit import cache_of, kernel
 from hpcgym.core.compiler.struct import ADDRESS_OF, IS_COMPILED, StructType
-from hpcgym.core.constants import BACKFILL_PART
+from hpcgym.core.constants import BACKFILL_PART, RULE_CALLED
 from hpcgym.core.kernels.types import Jobs, Sim
+
+_functions: list[Any] = [None]
+"""Where compilation is off, places in this list are addresses."""
 
 
 @cache
-def address_of(function: Callable[..., float], n: int = 2, returns: Any = types.int64) -> int:
+def address_of(function: Callable[..., Any], n: int = 2, returns: Any = types.int64) -> int:
     """Compile a function of two structs and `n` numbers, or load it, and return its address."""
+    if not IS_COMPILED:
+        _functions.append(function)
+        return len(_functions) - 1
     signature = (StructType(Jobs), StructType(Sim), *[types.int64] * n), returns
     compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
@@ -32,9 +40,9 @@ def address_of(function: Callable[..., float], n: int = 2, returns: Any = types.
     return int(compiled.address)
 
 
-def address_of_field(show: Callable[..., float], n: int) -> Any:
-    """Return where the kernel of an observation field lies; it where nothing is compiled."""
-    return address_of(show, n, types.float64) if IS_COMPILED else show
+def address_of_field(show: Callable[..., float], n: int) -> int:
+    """Return where the kernel of an observation field of `n` numbers lies."""
+    return address_of(show, n, types.float64)
 
 
 def _call(returns: Any, *given: Any) -> tuple[Any, Any]:
@@ -52,30 +60,39 @@ def _call(returns: Any, *given: Any) -> tuple[Any, Any]:
 
 
 def _caller(typed: Callable[..., tuple[Any, Any]]) -> Any:
-    """Make a call of what lies at an address, or of a function where nothing is compiled."""
-    return intrinsic(typed) if IS_COMPILED else lambda function, *given: function(*given)
+    """Make a call of what lies at an address."""
+    return intrinsic(typed) if IS_COMPILED else lambda at, *given: _functions[at](*given)
 
 
 _whole, _real = types.int64, types.float64
-_by_address = _caller(lambda _, at, jobs, sim, task, more: _call(_whole, jobs, sim, _whole, _whole))
+call = _caller(lambda _, at, jobs, sim, task, more: _call(_whole, jobs, sim, _whole, _whole))
+"""Call the function at an address, with `jobs`, `sim`, a task and a further number."""
 show_of_job = _caller(lambda _, at, jobs, sim, job: _call(_real, jobs, sim, _whole))
 """Call the kernel of a field of a job: address, `jobs`, `sim` and the job."""
 show_of_cluster = _caller(lambda _, at, jobs, sim: _call(_real, jobs, sim))
 """Call the kernel of a field of the cluster: address, `jobs` and `sim`."""
 
 
-def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
-    """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
+def _part(number: int) -> int:
+    """Return the address of the part of a mode or an event, by its number."""
+    return address_of(loaders.module(loaders.PARTS[number - BACKFILL_PART]).work)
 
-    Python sets the field to a number, by which `name_of` names the module. The call takes the
-    address, `jobs`, `sim`, a task and a further number, and returns a number.
-    """
 
-    def call(number: int, *given: Any) -> Any:
-        return loaders.module(name_of(number)).work(*given)  # nothing has an address
+ADDRESS_OF["nodes_pass"] = lambda number: address_of(loaders.module(loaders.NODES).work)
+ADDRESS_OF["mode_pass"] = _part
+ADDRESS_OF["event_pass"] = lambda numbers: np.array(list(map(_part, numbers)), dtype=np.int64)
 
-    ADDRESS_OF[field] = lambda number: address_of(loaders.module(name_of(number)).work)
-    return _by_address if IS_COMPILED else call
+ORDERS: NDArray[np.int64] = np.zeros(1024, dtype=np.int64)
+"""Addresses of orders, by rule; 0 = not loaded in this process."""
+ADDRESS_OF["orders"] = lambda number: ORDERS
+
+
+def rule_of(order: str) -> int:
+    """Return the rule of an order, whose function is compiled, or loaded; one's own is listed."""
+    loaders.ORDERS.setdefault(order, ())
+    rule = RULE_CALLED + [*loaders.ORDERS].index(order)
+    ORDERS[rule] = address_of(loaders.load(order), types.void)
+    return rule
 
 
 @kernel(inlined=True)
@@ -84,11 +101,17 @@ def has_nodes(jobs: Jobs) -> bool:
     return jobs.nodes_pass != 0
 
 
-ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.NODES)
+ask_nodes = call
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
+ask_mode = call
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""
 
-ask_event: Any = _caller_of("event_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
+ask_event = call
 """Have the part of an event do a task; `hpcgym.core.events` says which there are."""
+
+
+@kernel(inlined=True)
+def ask_order(jobs: Jobs, sim: Sim, which: int, rule: int, n: int) -> None:
+    """Have an order write keys in order `which` of the first n jobs in `scratch`."""
+    call(jobs.orders[rule], jobs, sim, which, n)  # what it returns means nothing

@@ -136,22 +136,18 @@ class Array(NamedTuple):
 
 
 class Address(NamedTuple):
-    """A number that says where a kernel lies; Python sets the kernel's number, 0 = there is none.
+    """A number that says where a kernel lies, or a table of these; Python sets another number.
 
-    A kernel lies elsewhere in every process, so its address is looked up when a struct is made.
-    With an axis, an array of such numbers.
+    That is the kernel's, 0 = there is none. With an axis it may be an array of them. A kernel lies
+    elsewhere in every process, so its address is looked up when a struct is made.
     """
 
     kernel: str
     n_axes: int = 0
-
-    @property
-    def element(self) -> str:
-        """Return the type of the number."""
-        return "int64"
+    element: str = "int64"
 
 
-ADDRESS_OF: dict[str, Callable[[int], int]] = {}
+ADDRESS_OF: dict[str, Callable[[Any], Any]] = {}
 """Functions that return where the kernels lie that structs may name, by the number of one."""
 
 
@@ -503,24 +499,25 @@ class Struct(Generic[FieldsT]):
     def __init__(self, fields: FieldsT, block: int | None = None) -> None:
         """Write the table of an array's places, unless the arrays lie in a block at an address."""
         self.fields = fields
-        self.address: Any = fields
+        declared = layout_of(type(fields)).arrays
+        called = {
+            name: ADDRESS_OF[each.kernel](getattr(fields, name))
+            for name, each in declared.items()
+            if isinstance(each, Address) and np.any(getattr(fields, name))
+        }
+        self.address: Any = cast(Any, fields)._replace(**called) if called else fields
         if IS_COMPILED:
-            self.address = self._write_table(type(fields)) if block is None else block
+            self.address = self._write_table(self.address) if block is None else block
 
-    def _write_table(self, kind: type[Any]) -> int:
+    def _write_table(self, fields: Any) -> int:
         """Write the table, keep the arrays that it points to, and return its address."""
+        kind = type(fields)
         declared, words = layout_of(kind).arrays, words_of(cast(Any, kind))
         self._arrays = []
         self._table = np.zeros(table_size(cast(Any, kind)), dtype=np.int64)
-        for field, (name, each) in zip(
-            cast("Iterable[Any]", self.fields), declared.items(), strict=True
-        ):
+        for field, (name, each) in zip(fields, declared.items(), strict=True):
             # Another type would be copied, and kernels would write into the copy unseen.
             assert each.n_axes == 0 or field.dtype == each.element
-            if isinstance(each, Address):
-                numbers = np.array(field, dtype=np.int64)
-                addresses = [ADDRESS_OF[each.kernel](int(at)) if at else 0 for at in numbers.flat]
-                field = np.array(addresses, dtype=np.int64).reshape(numbers.shape)
             array = np.asarray(field, dtype=each.element)
             assert array.flags.c_contiguous
             if each.n_axes == 0:

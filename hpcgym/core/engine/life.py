@@ -31,7 +31,7 @@ from hpcgym.core.engine.moments import (
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, leave_entry, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import put_in, take_out
 from hpcgym.core.kernels.scoring.estimates import predict_recent, write_prediction
-from hpcgym.core.kernels.scoring.score import first_key
+from hpcgym.core.kernels.scoring.score import score_alone
 from hpcgym.core.kernels.scoring.user_history import meet_user
 from hpcgym.core.kernels.types import Jobs, Sim
 
@@ -55,12 +55,12 @@ def submit(jobs: Jobs, sim: Sim) -> None:
 @kernel(inlined=True)
 def wait(jobs: Jobs, sim: Sim, job: int) -> None:
     """Let a job wait, in no queue yet; write its entry and keys, counts, and what parts write."""
-    entry = take_entry(sim, job)
+    take_entry(sim, job)
     if sim.keep_history == s.HISTORY_FOR_KEYS:
         meet_user(jobs, sim, job)
-    sim.key[s.BASE_ORDER, entry] = first_key(jobs, sim, s.BASE_ORDER, job)
+    score_alone(jobs, sim, s.BASE_ORDER, job)
     if sim.backfill_order_is_static == 1:
-        sim.key[s.BACKFILL_ORDER, entry] = first_key(jobs, sim, s.BACKFILL_ORDER, job)
+        score_alone(jobs, sim, s.BACKFILL_ORDER, job)
     sim.waiting_processors += jobs.processors[job]
     sim.waiting_area += jobs.processors[job] * jobs.estimate[job]
     at_submit(jobs, sim, job)

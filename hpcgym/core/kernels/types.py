@@ -51,6 +51,7 @@ Gauge = Annotated[float, Column("gauge")]
 ModeAddress = Annotated[int, Address("mode_pass")]
 NodesAddress = Annotated[int, Address("nodes_pass")]
 EventAddresses = Annotated[NDArray[np.int64], Address("event_pass", 1)]
+OrderAddresses = Annotated[Any, Address("orders", 1)]
 
 
 class Axes(NamedTuple):
@@ -115,6 +116,7 @@ class Jobs(NamedTuple):
     own_of_job: IntVector = np.empty(0, dtype=np.int64)
     own_of_cluster: IntVector = np.empty(0, dtype=np.int64)
     own_bounds: FloatTable = np.empty((0, 2))
+    orders: OrderAddresses = 1  # the kernel of each rule that is called, 0 = not loaded
 
 
 class Sim(Columned):

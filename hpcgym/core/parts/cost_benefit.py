@@ -203,6 +203,15 @@ def is_blocked_now(jobs: Jobs, sim: CostBenefitSim, job: int, held: int) -> bool
     return sim.capped > held and is_blocked(jobs, sim, job)
 
 
+@kernel(inlined=True)
+def exchange_ends(sim: CostBenefitSim, n: int, listed: int) -> None:
+    """List the jobs that are listed from place n on first, or as before when done again."""
+    for place in range(min(n, listed - n)):
+        job = sim.scratch[place]
+        sim.scratch[place] = sim.scratch[listed - 1 - place]
+        sim.scratch[listed - 1 - place] = job
+
+
 @kernel
 def first_blocked(jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed: int) -> int:
     """Return the first of the blocked jobs in the primary order, which are listed from place n on.
@@ -210,7 +219,9 @@ def first_blocked(jobs: Jobs, sim: CostBenefitSim, primary: int, n: int, listed:
     Return -1 if there is none. Writes their keys, unless they are kept or a decision has set them.
     """
     if primary != s.BASE_ORDER and sim.ordered == 0:
-        score_listed(jobs, sim, primary, sim.order_rule, listed, n)
+        exchange_ends(sim, n, listed)
+        score_listed(jobs, sim, primary, sim.order_rule, listed - n)
+        exchange_ends(sim, n, listed)
     first = -1
     for place in range(n, listed):
         job = sim.scratch[place]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.policy import FEATURES, Policy, as_policy
+from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy
 from hpcgym.core.workload import Workload
 from hpcgym.errors import EvaluationError, unknown_name
 from hpcgym.schedule import Schedule
@@ -126,8 +126,8 @@ def newest_first_of(weights: NDArray[np.float64], name: str = "mixed") -> tuple[
 
     nothing = np.zeros(s.N_WEIGHTS)
     return (
-        Policy(f"{name}, newest first", s.RULE_KEYS, nothing, keys=primary),
-        Policy(f"SPF, then {name}", s.RULE_KEYS, nothing, keys=backfill),
+        Policy(f"{name}, newest first", KEYS, nothing, keys=primary),
+        Policy(f"SPF, then {name}", KEYS, nothing, keys=backfill),
     )
 
 

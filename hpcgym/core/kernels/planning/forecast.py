@@ -42,6 +42,9 @@ from hpcgym.core.metrics import BSLD_BOUND_S
 FIRST_ORDER = 2
 """Column of a planner's `keys` for its first order; those before are the job table's."""
 
+RULE_INDEX = -2
+"""In place of the rule of an index, whose kernel no plan calls."""
+
 WINDOW, ROTATION, HORIZON = 0, 1, 2
 """Elements of `drawn`, s: length and rotation of the window that comes again; for how long."""
 
@@ -118,7 +121,7 @@ def forecast_waiting(
     """Write row `to` of `planned` for a job that waits, or comes at `submit_time`.
 
     `rule`, shape (n_orders,), and `weight`, shape (n_orders, N_WEIGHTS), make its keys. A rule is
-    weights without the wait, the submit time, or an index.
+    weights without the wait, the submit time, or `RULE_INDEX`.
     """
     copy_job(jobs, job, planned, to, submit_time)
     planned.estimate[to] = int(jobs.feature[job, s.FEATURE_ESTIMATE])
@@ -132,7 +135,7 @@ def forecast_waiting(
         else:
             own = weight[which]
             features = (own[0], own[1], own[2], own[3], own[4], own[5])
-            if rule[which] == s.RULE_INDEX:
+            if rule[which] == RULE_INDEX:
                 key = weigh_terms((*features, own[6], own[7], own[8]), term)
             else:
                 key = mixed_score(jobs, features, job, 0.0)

@@ -14,10 +14,10 @@ from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import put_in_turn
 from hpcgym.core.engine.clock import run
 from hpcgym.core.engine.reset import clear_machine, set_rules
-from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, take_entry
+from hpcgym.core.kernels.queue.entries import entry_of, take_entry
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, put_in
 from hpcgym.core.kernels.scoring.online_regression import copy_regression
-from hpcgym.core.kernels.scoring.score import first_key
+from hpcgym.core.kernels.scoring.score import score_alone
 from hpcgym.core.kernels.scoring.user_estimates import expect, is_expected
 from hpcgym.core.kernels.types import Float, Int, Jobs, Sim
 from hpcgym.core.metrics import BSLD_BOUND_S
@@ -108,15 +108,10 @@ def copy_queue(jobs: Jobs, sim: Sim, plan: Sim, n: int) -> None:
             plan.inverse[entry] = sim.inverse[entry_of(sim, job)]
         if is_expected(sim, s.EXPECT_BY_RECORDS):
             copy_expected(jobs, sim, plan, job)
-        overdue = is_overdue(sim, job)
-        plan.key[s.BASE_ORDER, entry] = (
-            -float("inf") if overdue else first_key(jobs, plan, s.BASE_ORDER, job)
-        )
+        score_alone(jobs, plan, s.BASE_ORDER, job)
         put_in(jobs, plan, s.BASE_ORDER, job)
         if plan.backfill_order_is_static == 1:
-            plan.key[s.BACKFILL_ORDER, entry] = (
-                -float("inf") if overdue else first_key(jobs, plan, s.BACKFILL_ORDER, job)
-            )
+            score_alone(jobs, plan, s.BACKFILL_ORDER, job)
             put_in(jobs, plan, s.BACKFILL_ORDER, job)
 
 

@@ -356,12 +356,6 @@ def weigh_terms(weight: tuple[float, ...], term: Float) -> float:
     return total
 
 
-@kernel
-def index_score(jobs: Jobs, sim: Sim, weight: tuple[float, ...], job: int) -> float:
-    """Return a waiting job's score by an index; writes what `expect_now` writes."""
-    return weigh_terms(weight, sim.expected[expect_now(jobs, sim, job)])
-
-
 @kernel(inlined=True)
 def weight_of_width(sim: Sim, weight: Any) -> float:
     """Return what the logarithm of the processors counts under urgency: less, the more waits."""

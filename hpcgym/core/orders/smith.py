@@ -1,0 +1,92 @@
+"""Smith's ratio, work over the cost of waiting, by what users' completed jobs tell of a job.
+
+`hpcgym.core.kernels.scoring.user_estimates` says how run times are expected, and
+`hpcgym.core.index_policy` makes indexes and urgencies of one's own.
+
+Source: Smith 1956; Specification, section 10, "Index policies" and "Urgency".
+"""
+
+import numpy as np
+
+from hpcgym.core import constants as s
+from hpcgym.core.index_policy import index_policy
+from hpcgym.core.kernels.queue.entries import entry_of
+from hpcgym.core.kernels.scoring.score import parameters_of
+from hpcgym.core.kernels.scoring.user_estimates import (
+    expect_now,
+    urgent_score,
+    weigh_terms,
+    weight_of_width,
+)
+from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.policy import Policy, compiled_policy
+
+
+def smith(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
+    """Score jobs by the requested work over E[1/D] as of the submission."""
+    for place in range(n):
+        job = sim.scratch[place]
+        q, e = jobs.feature[job, s.FEATURE_PROCESSORS], jobs.feature[job, s.FEATURE_ESTIMATE]
+        sim.key[which, entry_of(sim, job)] = e * q / sim.inverse[entry_of(sim, job)]
+
+
+def index(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
+    """Score jobs by the weighted sum of their terms; writes what `expect_now` writes."""
+    weight = parameters_of(sim, which)
+    for place in range(n):
+        entry = expect_now(jobs, sim, sim.scratch[place])
+        sim.key[which, entry] = weigh_terms(weight, sim.expected[entry])
+
+
+def urgent(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
+    """Score jobs by the ratio with urgency; writes what `expect_now` writes."""
+    weight = parameters_of(sim, which)
+    width = weight_of_width(sim, weight)
+    for place in range(n):
+        job = sim.scratch[place]
+        wait = sim.now - jobs.feature[job, s.FEATURE_SUBMIT]
+        score = urgent_score(jobs, sim, weight, job, wait, width)
+        sim.key[which, entry_of(sim, job)] = score
+
+
+def _indexes(source: str, ratio_term: int, speed_term: int | None, cites: str) -> list[Policy]:
+    """Return SPF, SAF and Smith's rule by terms of expected run-time ratios and speeds.
+
+    Without a term of speeds, 1 / run-time ratio is the speed.
+    """
+    made = []
+    for name, processors, power in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
+        weight = np.zeros(s.N_WEIGHTS)
+        weight[s.TERM_PROCESSORS], weight[s.TERM_REQUEST] = processors, 1.0 + power
+        weight[ratio_term] = 1.0
+        if speed_term is None:
+            weight[ratio_term] += power
+        else:
+            weight[speed_term] -= power
+        made.append(index_policy(weight, name=f"{name}-{source}", source=cites))
+    return made
+
+
+_RECORDS = "Smith 1956; means over user, request and size: hpcgym specification, section 10"
+_RECENT = "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)"
+_REGRESSION = "Smith 1956; Gaussier, Glesser, Reis and Trystram 2015 (SC)"
+_SECTION = "hpcgym specification, section 10"
+SMITH = compiled_policy(
+    "SMITH", smith, (), f"Smith 1956; {_SECTION}", is_static=True, needs_history=True
+)
+SPF_RECENT, SAF_RECENT, SMITH_RECENT = _indexes(
+    "RECENT", s.TERM_RECENT_RUN_TIME_RATIO, None, _RECENT
+)
+SPF_HISTORY, SAF_HISTORY, SMITH_HISTORY = _indexes(
+    "HISTORY", s.TERM_RUN_TIME_RATIO, s.TERM_SPEED, _RECORDS
+)
+SPF_REGRESSION, SAF_REGRESSION, SMITH_REGRESSION = _indexes(
+    "REGRESSION", s.TERM_REGRESSED_RUN_TIME_RATIO, s.TERM_REGRESSED_SPEED, _REGRESSION
+)
+SMITH_URGENT = compiled_policy(
+    "SMITH-URGENT",
+    urgent,
+    s.USUAL_URGENCY,
+    f"{_REGRESSION}; {_SECTION}",
+    expects=s.EXPECT_BY_REGRESSION,
+)
