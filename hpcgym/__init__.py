@@ -14,6 +14,7 @@ from hpcgym import registry
 
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
+    from hpcgym.core.action import register_action
     from hpcgym.core.own_backfill import OwnBackfill, register_backfill
     from hpcgym.core.policy import Policy, as_policy, policy_names, register_policy
     from hpcgym.core.settings import SchedulerSettings
@@ -47,6 +48,7 @@ _HOMES = {
     "load_scenario": "hpcgym.scenario",
     "load_workload": "hpcgym.trace",
     "policy_names": "hpcgym.core.policy",
+    "register_action": "hpcgym.core.action",
     "register_backfill": "hpcgym.core.own_backfill",
     "register_policy": "hpcgym.core.policy",
     "scenario_names": "hpcgym.scenario",
@@ -71,6 +73,7 @@ __all__ = [
     "load_scenario",
     "load_workload",
     "policy_names",
+    "register_action",
     "register_backfill",
     "register_policy",
     "scenario_names",

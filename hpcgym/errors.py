@@ -3,6 +3,7 @@
 import difflib
 import math
 import numbers
+import re
 import textwrap
 from collections.abc import Iterable
 
@@ -99,6 +100,14 @@ def refuse_unless_a(
     """
     if not isinstance(value, kind):
         raise error(f"{name} must be {meant}, got {textwrap.shorten(repr(value), 80)}")
+
+
+def refuse_unless_new(kind: str, name: str, taken: Iterable[str], error: type[HpcgymError]) -> None:
+    """Refuse a name of somebody's own that is malformed or taken."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+        raise error(f"{kind} name {name!r}: a letter, then letters, digits, '_' or '-'")
+    if name in taken:
+        raise error(f"{kind} {name!r} is taken; names taken: {', '.join(taken)}")
 
 
 def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> str:

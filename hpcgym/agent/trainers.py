@@ -11,7 +11,7 @@ from hpcgym.agent.base import NamedAgent
 from hpcgym.agent.own import is_own, own_trainer
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.search import W_TRAIN, SearchTrainer
-from hpcgym.env.action import CONTROLLED
+from hpcgym.core.actions.controls import CONTROLLED
 from hpcgym.errors import CardError, unknown_name
 from hpcgym.scenario.episodes import Episodes
 

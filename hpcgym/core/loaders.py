@@ -1,4 +1,4 @@
-"""Names of policies and modes, and how each is loaded.
+"""Names of policies, modes and kinds of action, and how each is loaded.
 
 `hpcgym/simulators.py` and `hpcgym/policies/registration.py` add theirs when hpcgym is imported. An
 object is loaded when its name is first used, so that the import stays quick.
@@ -34,6 +34,10 @@ class ByName(Mapping[str, T]):
         """Count the names."""
         return len(self._given)
 
+    def add(self, name: str, given: T) -> None:
+        """Add an object behind the others, or in place of the one that has its name."""
+        self._given[name] = given
+
 
 POLICIES: dict[str, Callable[[], Any]] = {}
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
@@ -54,6 +58,20 @@ PARTS = [
     "hpcgym.core.parts.cost_benefit",
 ]
 """Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
+
+ACTIONS: ByName[type[Any]] = ByName(
+    {
+        "weights": "hpcgym.core.actions.weights:Weights",
+        "policy": "hpcgym.core.actions.policy:PolicyChoice",
+        "order": "hpcgym.core.actions.order:Order",
+        "job": "hpcgym.core.actions.job:Job",
+        "controls": "hpcgym.core.actions.controls:Controls",
+    }
+)
+"""Kinds of action; those that a user has registered come behind."""
+
+SHIPPED_ACTIONS = tuple(ACTIONS)
+"""Names of the kinds that are no user's."""
 
 NODES = "hpcgym.core.kernels.nodes.work"
 """Module of the kernels of machines of nodes."""

@@ -7,7 +7,6 @@ a pass and more for long queues, where a compiled pass takes about 1 us.
 
 from __future__ import annotations
 
-import re
 import sys
 from abc import ABC, abstractmethod
 from bisect import bisect_left
@@ -18,7 +17,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
 from hpcgym.core.backfill import MODES, Backfill, Mode
-from hpcgym.errors import PolicyError
+from hpcgym.errors import PolicyError, refuse_unless_new
 
 
 class WaitingJob(NamedTuple):
@@ -225,13 +224,7 @@ def register_backfill(mode: type[AMode]) -> type[AMode]:
             "register_backfill takes a subclass of OwnBackfill, or a subclass of Backfill whose "
             f"file has kernels and HEARS; got {mode!r}"
         )
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", mode.NAME):
-        raise PolicyError(
-            f"backfill name {mode.NAME!r}: a letter, then letters, digits, '_' or '-'"
-        )
-    taken = (*MODES, *loaders.SIMULATORS)
-    if mode.NAME in taken:
-        raise PolicyError(f"backfill {mode.NAME!r} is taken; names taken: {', '.join(taken)}")
+    refuse_unless_new("backfill", mode.NAME, (*MODES, *loaders.SIMULATORS), PolicyError)
     loaders.BACKFILLS[mode.NAME] = mode
     return mode
 

@@ -3,6 +3,7 @@
 The event engine is the same for all. Where it works on nodes, or backfills otherwise than EASY, it
 calls one function by an address in `Jobs`. So these kernels are compiled when a simulation first
 needs them, each mode's alone, and once for all functions that schedule; others never pay for them.
+A step of the environment calls the kernel of its kind of action likewise.
 """
 
 from collections.abc import Callable
@@ -12,56 +13,65 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from hpcgym.core import loaders
 from hpcgym.core.compiler.jit import cache_of, kernel
 from hpcgym.core.compiler.struct import ADDRESS_OF, IS_COMPILED, StructType
 from hpcgym.core.constants import BACKFILL_PART
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import ActionSpec, Jobs, Sim
+
+
+def _of_work() -> Signature:
+    """Return the types of `work`, which parts and the kernels of nodes have."""
+    return types.int64(StructType(Jobs), StructType(Sim), types.int64, types.int64)
+
+
+def _of_act() -> Signature:
+    """Return the types of `act`, which kinds of action have."""
+    structs = StructType(Jobs), StructType(Sim), StructType(ActionSpec)
+    slot, values = types.Array(types.int64, 1, "C"), types.Array(types.float32, 1, "C")
+    return types.void(*structs, slot, types.int64, values)
 
 
 @cache
-def address_of(function: Callable[[Jobs, Sim, int, int], int]) -> int:
-    """Compile a function of two structs and two numbers, or load it, and return its address."""
-    signature = (StructType(Jobs), StructType(Sim), types.int64, types.int64), types.int64
-    compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
+def address_of(function: Callable[..., Any], signature: Signature) -> int:
+    """Compile a function, or load it, and return its address."""
+    typed = signature.args, signature.return_type
+    compiled: Any = CFunc(function, typed, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
     return int(compiled.address)
 
 
-def _typed(
-    typing_context: Any, address: Any, jobs: Any, sim: Any, task: Any, argument: Any
-) -> tuple[Any, Any]:
-    """Type the call, and say how it is compiled."""
+def _typed(signature: Signature) -> tuple[Any, Any]:
+    """Type a call by an address, which comes first, and say how it is compiled."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = ir.IntType(64)
-        function = ir.FunctionType(number, [number] * 4).as_pointer()
-        places = [builder.ptrtoint(pointer, number) for pointer in arguments[1:3]]
-        return builder.call(builder.inttoptr(arguments[0], function), [*places, *arguments[3:]])
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        kinds = signature.return_type, *signature.args
+        result, *given = map(context.get_value_type, kinds)
+        function = ir.FunctionType(result, given).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
 
-    return types.int64(types.int64, jobs, sim, types.int64, types.int64), generate
+    return signature.return_type(types.int64, *signature.args), generate
 
 
-_by_address: Any = intrinsic(_typed)
+_work: Any = intrinsic(lambda typing, address, jobs, sim, task, argument: _typed(_of_work()))
+_act: Any = intrinsic(
+    lambda typing, address, jobs, sim, action_spec, slot, index, values: _typed(_of_act())
+)
 
 
-def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
-    """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
+def _caller_of(field: str, call: Any, signature: Callable[[], Signature], find: Any) -> Any:
+    """Make what kernels call in place of a function whose address is a field of a struct.
 
-    Python sets the field to a number, by which `name_of` names the module. The call takes the
-    address, `jobs`, `sim`, a task and a further number, and returns a number.
+    Python sets the field to a number or a name, by which `find` finds the function. The call takes
+    the address, and what the function takes.
     """
-
-    def call(number: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
-        return loaders.module(name_of(number)).work(
-            jobs, sim, task, argument
-        )  # nothing has an address
-
-    ADDRESS_OF[field] = lambda number: address_of(loaders.module(name_of(number)).work)
-    return _by_address if IS_COMPILED else call
+    ADDRESS_OF[field] = lambda name: address_of(find(name), signature())
+    # Where compilation is off, nothing has an address.
+    return call if IS_COMPILED else lambda name, *arguments: find(name)(*arguments)
 
 
 @kernel(inlined=True)
@@ -70,8 +80,18 @@ def has_nodes(jobs: Jobs) -> bool:
     return jobs.nodes_pass != 0
 
 
-ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.NODES)
+ask_nodes: Any = _caller_of(
+    "nodes_pass", _work, _of_work, lambda number: loaders.module(loaders.NODES).work
+)
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
+ask_mode: Any = _caller_of(
+    "mode_pass",
+    _work,
+    _of_work,
+    lambda number: loaders.module(loaders.PARTS[number - BACKFILL_PART]).work,
+)
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""
+
+take_action: Any = _caller_of("act", _act, _of_act, lambda module: loaders.module(module).act)
+"""Have the kernel of a kind of action take an action; `hpcgym.core.actions` explains the call."""

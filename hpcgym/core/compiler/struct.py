@@ -136,7 +136,7 @@ class Array(NamedTuple):
 
 
 class Address(NamedTuple):
-    """A number that says where a kernel lies; Python sets the kernel's number, 0 = there is none.
+    """A number that says where a kernel lies; Python sets its number or name, 0 = there is none.
 
     A kernel lies elsewhere in every process, so its address is looked up when a struct is made.
     """
@@ -154,8 +154,8 @@ class Address(NamedTuple):
         return 0
 
 
-ADDRESS_OF: dict[str, Callable[[int], int]] = {}
-"""Functions that return where the kernels lie that structs may name, by the number of one."""
+ADDRESS_OF: dict[str, Callable[[Any], int]] = {}
+"""Functions that return where the kernels lie that structs may name, by number or name."""
 
 
 class Column(NamedTuple):
@@ -170,6 +170,7 @@ class Layout(NamedTuple):
 
     `axes` has what the class says of an array's axes, `added_by` the class that adds an array.
     `aliases` are names that additions give to columns of this class, which change no other kernel.
+    `marks` are what annotations say of an array besides, such as when its rows are fetched.
     """
 
     arrays: dict[str, Array | Address]
@@ -177,6 +178,7 @@ class Layout(NamedTuple):
     axes: dict[str, Any]
     added_by: dict[str, type[Any]]
     aliases: set[str]
+    marks: dict[str, list[str]]
 
     def columns_of(self, array: str) -> list[str]:
         """Return the names of the columns of an array."""
@@ -257,7 +259,7 @@ def layout_of(fields: type[Any]) -> Layout:
     """Read the declarations of a class, once."""
     if fields in _layouts:
         return _layouts[fields]
-    layout = _layouts[fields] = Layout({}, {}, {}, {}, set())
+    layout = _layouts[fields] = Layout({}, {}, {}, {}, set(), {})
     _declare(layout, fields, get_type_hints(fields, include_extras=True))
     for kind in fields.additions() if issubclass(fields, Columned) else ():
         _declare(layout, fields, _added_hints(kind), kind)
@@ -286,7 +288,8 @@ def _declare(
 ) -> None:
     """Add declarations to a layout, and to what Python sees of the struct."""
     for name, hint in hints.items():
-        _, field = get_args(hint)
+        _, field, *marks = get_args(hint)
+        layout.marks[name] = marks
         if isinstance(field, (Array, Address)):
             layout.arrays[name] = field
             layout.axes[name] = vars(added or fields).get(name)
@@ -367,7 +370,7 @@ def _load_field(context: Any, builder: Any, struct: StructType, pointer: Any, na
     """Load a number, or the descriptor of an array."""
     array, place = struct.place_of(name)
     if place is None:
-        return _load_descriptor(context, builder, struct, pointer, name)
+        return load_descriptor(context, builder, struct, pointer, name)
     address = _address_of_number(context, builder, struct, pointer, name)
     return load_item(context, builder, array, address)
 
@@ -429,9 +432,7 @@ def _data_of(context: Any, builder: Any, struct: StructType, pointer: Any, name:
     return builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
 
 
-def _load_descriptor(
-    context: Any, builder: Any, struct: StructType, pointer: Any, name: str
-) -> Any:
+def load_descriptor(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
     """Return the descriptor of an array, made of its words; what is not used costs nothing."""
     array = struct.arrays[name]
     number = ir.IntType(64)
@@ -516,7 +517,7 @@ class Struct(Generic[FieldsT]):
             # Another type would be copied, and kernels would write into the copy unseen.
             assert each.n_axes == 0 or field.dtype == each.element
             if isinstance(each, Address) and field:
-                field = ADDRESS_OF[each.kernel](int(field))
+                field = ADDRESS_OF[each.kernel](field)
             array = np.asarray(field, dtype=each.element)
             assert array.flags.c_contiguous
             if each.n_axes == 0:
