@@ -14,6 +14,7 @@ from hpcgym import registry
 
 if TYPE_CHECKING:
     from hpcgym.batch import simulate_many
+    from hpcgym.core.action import register_action
     from hpcgym.core.events import register_event
     from hpcgym.core.observation_fields import register_field
     from hpcgym.core.own_backfill import OwnBackfill, register_backfill
@@ -50,6 +51,7 @@ _HOMES = {
     "load_scenario": "hpcgym.scenario",
     "load_workload": "hpcgym.trace",
     "policy_names": "hpcgym.core.policy",
+    "register_action": "hpcgym.core.action",
     "register_backfill": "hpcgym.core.own_backfill",
     "register_event": "hpcgym.core.events",
     "register_field": "hpcgym.core.observation_fields",
@@ -77,6 +79,7 @@ __all__ = [
     "load_scenario",
     "load_workload",
     "policy_names",
+    "register_action",
     "register_backfill",
     "register_event",
     "register_field",

@@ -126,7 +126,7 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not below, sorted(map(label, below))
 
 
-USES_OF_A_PART = {"cost_benefit": {"hpcgym/env/action.py"}}
+USES_OF_A_PART = {"cost_benefit": {"hpcgym/core/actions/controls.py"}}
 """Files beside the two lists that name the part of a mode: `controls` sets its numbers."""
 
 
@@ -206,6 +206,25 @@ def test_an_observation_field_is_declared_in_one_list_and_stored_in_one_file():
             allowed.add("core/kernels/scoring/user_history.py")
         assert paths <= allowed, (kind, name, paths - allowed)
     assert len(found) > 30
+
+
+USES_OF_AN_ACTION = {
+    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "ppo/config", "search", "trainers")}
+}
+"""Files beside the list that name the file of a kind of action: agents that set controls."""
+
+
+def test_a_kind_of_action_is_named_in_its_file_and_in_one_list():
+    actions = PACKAGE / "core" / "actions"
+    for kind in sorted(set(actions.glob("*.py")) - {actions / "__init__.py"}):
+        name = f"hpcgym.core.actions.{kind.stem}"
+        named = {
+            label(path)
+            for path in MODULES
+            if path.parent != actions and re.search(rf"{name}\b", path.read_text(encoding="utf-8"))
+        }
+        uses = USES_OF_AN_ACTION.get(kind.stem, set())
+        assert named == {"hpcgym/core/loaders.py"} | uses, kind.stem
 
 
 def test_every_room_has_a_floor():

@@ -240,7 +240,7 @@ def _index_agent(card: Card) -> RuleAgent:
 def _constant_agent(card: Card) -> NamedAgent:
     """Make the agent that takes the same vector, the card's kind of action, at every decision."""
     from hpcgym.agent.weights import ConstantAction
-    from hpcgym.env.action import CONTROLS
+    from hpcgym.core.actions.controls import CONTROLS
 
     key, environment = card.kind, dict(card.environment)
     _check_keys("parameters", card.parameters, (key,))

@@ -29,9 +29,11 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation
 from hpcgym.agent.npz import NpzFile, write_npz
-from hpcgym.env.action import ActionKind
 from hpcgym.env.observation import FIELDS, Expectations, fields_of
 from hpcgym.errors import CardError, unknown_name
+
+Chosen = Literal["weights", "policy", "order", "job", "controls"]
+"""Kinds of action that networks choose."""
 
 Network = Literal["kernel", "attention"]
 Start = Literal["saf", "smith-history", "smith-regression", "smith-urgent"]
@@ -105,7 +107,7 @@ class NetworkSpec:
 
     def __post_init__(self) -> None:
         """Refuse names and numbers that no network has."""
-        for key, allowed in (("network", Network), ("action", ActionKind), ("start", Start)):
+        for key, allowed in (("network", Network), ("action", Chosen), ("start", Start)):
             if getattr(self, key) not in get_args(allowed):
                 raise CardError(unknown_name(key, getattr(self, key), get_args(allowed)))
         least = {"n_slots": 2, "hidden": 1, "layers": 1, "heads": 1}

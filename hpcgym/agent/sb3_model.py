@@ -19,8 +19,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent, Observation
-from hpcgym.core.policy import FEATURES
-from hpcgym.env.action import CONTROLS, steppable_policies
+from hpcgym.core import loaders
 from hpcgym.env.observation import FIELDS, fields_of, flat_space, observation_space
 from hpcgym.errors import CardError, HpcgymError
 
@@ -161,10 +160,9 @@ def _shown(space: Any, where: str) -> tuple[dict[str, Any], bool]:
 
 def _kinds(space: Any, n_slots: int, controls: bool) -> list[str]:
     """Return the kinds of action that have this space, and go with an observation."""
-    if controls:
-        return ["controls"] if space.shape == (len(CONTROLS),) else []
-    if isinstance(space, spaces.Discrete):
-        sizes = {"job": n_slots, "policy": len(steppable_policies(None))}
-        return [kind for kind, size in sizes.items() if int(space.n) == size]
-    sizes = {"weights": len(FEATURES), "order": n_slots}
-    return [kind for kind, size in sizes.items() if space.shape == (size,)]
+    is_vector = not isinstance(space, spaces.Discrete)
+    size = space.shape if is_vector else int(space.n)
+    kinds = [kind for kind in loaders.ACTIONS.values() if controls == kind.SHOWS_CONTROLS]
+    kinds = [kind for kind in kinds if is_vector == kind.IS_VECTOR]
+    sizes = {kind.NAME: kind(n_slots).size for kind in kinds}
+    return [name for name in sizes if size in (sizes[name], (sizes[name],))]

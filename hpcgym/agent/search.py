@@ -27,11 +27,11 @@ from hpcgym.agent.objective import Measure, Objective
 from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.run_time_network import fit_network, samples_of
 from hpcgym.agent.weights import ConstantAction, weights_agent
+from hpcgym.core.actions.controls import CONTROLLED, CONTROLS, controlled
 from hpcgym.core.backfill import Easy, as_backfill
 from hpcgym.core.constants import N_LAST, N_NETWORK
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import FEATURES, Policy
-from hpcgym.env.action import CONTROLLED, CONTROLS, controlled
 from hpcgym.errors import HpcgymError, refuse_seed, unknown_name
 from hpcgym.progress import steps
 from hpcgym.scenario.episodes import Episodes

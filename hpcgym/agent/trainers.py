@@ -9,7 +9,7 @@ from typing import Any
 
 from hpcgym.agent.own import Trainer, is_own, own_trainer
 from hpcgym.agent.search import W_TRAIN, SearchTrainer
-from hpcgym.env.action import CONTROLLED
+from hpcgym.core.actions.controls import CONTROLLED
 from hpcgym.errors import CardError, unknown_name
 
 

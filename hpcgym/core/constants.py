@@ -24,7 +24,6 @@ HISTORY_NOT, HISTORY_FOR_KEYS = 0, 1  # users' records: not kept; read at every 
 HISTORY_FOR_OBSERVATIONS, HISTORY_FOR_PREDICTIONS = 2, 3  # read of queued jobs; recorded only
 PREDICT_NOT, PREDICT_RECENT, PREDICT_ASKED = 0, 1, 2
 CORRECT_NOT, CORRECT_TO_REQUEST, CORRECT_BY_STEPS, CORRECT_BY_DOUBLING = 0, 1, 2, 3
-ACTION_WEIGHTS, ACTION_POLICY, ACTION_ORDER, ACTION_JOB, ACTION_CONTROLS = 0, 1, 2, 3, 4
 # The last two compare costs; they are the only ones from `PAY_LOG_RATIO` on.
 PAY_AS_ACCRUED, PAY_AT_START, PAY_AT_END, PAY_LOG_RATIO, PAY_RELATIVE = 0, 1, 2, 3, 4
 
@@ -99,11 +98,6 @@ FIRST_BOUND = 5
 backfilling; those of the other classes follow."""
 N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
 """Parameters that a backfilling mode may have."""
-
-# Columns of `Sim.backfill_parameter` that controls change.
-PARAMETER_CAP, PARAMETER_LONG, PARAMETER_LOG_LONG, PARAMETER_KAPPA = 0, 1, 2, 3
-# Places in an action `controls`.
-CONTROL_KAPPA, CONTROL_CAP, CONTROL_LONG, CONTROL_URGENCY = 0, 1, 2, 3
 
 # Machines of nodes. Resources of a node, in the columns of `Jobs.capacity` and `Sim.free_on`.
 CPUS, GPUS, MEMORY = 0, 1, 2

@@ -1,26 +1,30 @@
-"""Names of policies and modes, and how each is loaded.
+"""Names of policies, modes and kinds of action, and how each is loaded.
 
 `hpcgym/simulators.py` and `hpcgym/policies/registration.py` add theirs when hpcgym is imported. An
 object is loaded when its name is first used, so that the import stays quick.
 """
 
 from collections import UserDict
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
 
-class ByName(UserDict[str, T | str]):
+class ByName(UserDict[str, T]):
     """Objects by name, each of which may be given as the text "module:name"."""
+
+    def __init__(self, given: Mapping[str, T | str] | None = None) -> None:
+        super().__init__(cast("Mapping[str, T]", given or {}))
 
     def __getitem__(self, name: str) -> T:
         """Return an object, and load it where it is a text yet."""
-        found = self.data[name]
-        if isinstance(found, str):
-            self.data[name] = found = load(found)
-        return found
+        known: T | str = self.data[name]
+        if isinstance(known, str):
+            self.data[name] = load(known)
+        return self.data[name]
 
 
 def load(text: str) -> Any:
@@ -73,6 +77,20 @@ POLICIES: ByName[Any] = ByName(
     }
 )
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
+
+ACTIONS: ByName[type[Any]] = ByName(
+    {
+        "weights": "hpcgym.core.actions.weights:Weights",
+        "policy": "hpcgym.core.actions.policy:PolicyChoice",
+        "order": "hpcgym.core.actions.order:Order",
+        "job": "hpcgym.core.actions.job:Job",
+        "controls": "hpcgym.core.actions.controls:Controls",
+    }
+)
+"""Kinds of action; those that a user has registered come behind."""
+
+SHIPPED_ACTIONS = tuple(ACTIONS)
+"""Names of the kinds that are no user's."""
 
 NODES = "hpcgym.core.kernels.nodes.work"
 """Module of the kernels of machines of nodes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, InitVar, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,22 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, get_arg
 import numpy as np
 from gymnasium import spaces
 
-from hpcgym.core.backfill import CAPPED, Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core import loaders
+from hpcgym.core.action import Action, kind_of
+from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.observation_fields import OwnField
-from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import as_policy
 from hpcgym.core.prepare import estimates_of, executed_run_time, network_of, prepare
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import (
-    CONTROLLED,
-    ActionKind,
-    ActionReader,
-    Scale,
-    action_spec_of,
-    steppable_policies,
-    unit_divisors,
-)
+from hpcgym.env.action import ActionReader, Scale, action_spec_of, unit_divisors
 from hpcgym.env.episode import EnvEpisode, starts_under
 from hpcgym.env.observation import (
     EXPECTATIONS,
@@ -60,7 +53,7 @@ AnyScenario: TypeAlias = "str | Path | Scenario | Episodes"
 class Keywords(TypedDict, total=False):
     """The fields of `EnvConfig`, as type checkers want them for `**keywords`."""
 
-    action: ActionKind
+    action: str
     decide: str | int
     reward: AnyReward
     baseline: str | None
@@ -94,7 +87,7 @@ class EnvConfig:
         episodes: Episodes of the scenario.
         settings: The scheduler, with the keywords in place of the scenario's.
         reader: Reads actions; its `space` is the action space.
-        controls: Whether the action is "controls", and observations show what it needs.
+        controls: Whether observations show what an action of controls needs.
         own_fields: Fields of the caller's own that observations show.
         places: Where each part of an observation is in a flat one.
         expects: Whether a policy or the observation needs expected run times.
@@ -109,7 +102,7 @@ class EnvConfig:
 
     scenario: InitVar[AnyScenario]
     _: KW_ONLY
-    action: ActionKind = "weights"
+    action: str = "weights"
     decide: str | int = "contested"
     reward: AnyReward = "bsld"
     baseline: str | None = None
@@ -129,20 +122,18 @@ class EnvConfig:
         self.own_fields = own_fields(self.fields)
         self._refuse_contradictions()
         self.episodes = scenario if isinstance(scenario, Episodes) else Episodes(scenario)
-        mode: str | Mode | None = self.backfill
-        if self.action == "controls" and mode is None:
-            own = self.episodes.settings.backfill
-            mode = own if as_mode(own).NAME == "cost-benefit" else CONTROLLED
+        kind = kind_of(self.action)
+        usual = kind.usual_mode(self.episodes.settings.backfill)
+        mode = usual if self.backfill is None else self.backfill
         self.settings = _overridden(self.episodes.settings, mode, self.backfill_order)
-        _refuse_what_no_step_runs(self.settings, self.action)
-        chosen = steppable_policies(self.policies) if self.action == "policy" else []
-        if self.action == "controls":
-            chosen = [as_policy("SMITH-URGENT")]
-        self.reader = ActionReader(self.action, self.n_slots, chosen)
+        kept = as_backfill(self.settings.backfill)
+        kind.refuse(kept)
+        _refuse_moving_estimates(self.settings)
+        action = kind(self.n_slots, self.policies)
+        self.reader, chosen = ActionReader(action), action.policies
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
         read = [policy.expects for policy in (*chosen, base, backfill_policy)]
-        kept = as_backfill(self.settings.backfill)
         read.append(kept.expects)
         self.expects = bool(self.expectations) or any(read)
         network_of((*chosen, base, backfill_policy))  # refuses two networks
@@ -155,11 +146,11 @@ class EnvConfig:
             processors = self.episodes.scenario.machine.processors
             largest = self.episodes.largest_request
             divisor = unit_divisors(processors, largest, self.settings.threshold)
-        self.action_spec = partial(action_spec_of, self.action, chosen, base, divisor, kept.row())
+        self.action_spec = partial(action_spec_of, action, base, divisor, kept.row())
         self.action_spec()  # refuses policies that a step cannot run
         self.machine = self.episodes.scenario.machine.nodes
         space_of = flat_space if self.observation == "flat" else observation_space
-        self.controls = self.action == "controls"
+        self.controls = kind.SHOWS_CONTROLS
         shown = self.n_slots, self.machine, self.controls, self.own_fields
         self.observation_space: spaces.Space[Any] = space_of(*shown)
         self.places = flat_places(*shown)
@@ -185,10 +176,13 @@ class EnvConfig:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
         if self.scale not in get_args(Scale):
             raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
-        if self.action != "policy" and self.policies is not None:
-            raise ScenarioError(f"policies belong to action 'policy', not to {self.action!r}")
-        if self.action != "weights" and self.scale != "unit":
-            raise ScenarioError(f"scale belongs to action 'weights', not to {self.action!r}")
+        for key, is_given in (
+            ("policies", self.policies is not None),
+            ("scale", self.scale != "unit"),
+        ):
+            if is_given and key not in kind_of(self.action).TAKES:
+                takers = _named(kind for kind in loaders.ACTIONS.values() if key in kind.TAKES)
+                raise ScenarioError(f"{key!r} belongs to action {takers}, not to {self.action!r}")
 
     def _baseline_settings(self) -> SchedulerSettings | None:
         """Return the baseline's scheduler, None without one; refuse a reward that lacks it."""
@@ -303,31 +297,22 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
             raise ScenarioError(unknown_name("decide", decide, allowed))
         return decide
     refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
-    if action not in ("weights", "policy", "controls"):
+    if not kind_of(action).LASTS:
+        lasting = _named(kind for kind in loaders.ACTIONS.values() if kind.LASTS)
         raise ScenarioError(
-            f"decide={decide} s is for actions 'weights', 'policy' and 'controls': an order "
-            f"of visible jobs lasts one pass only, so action {action!r} decides 'contested' or at "
-            "each 'event'"
+            f"decide={decide} s is for actions {lasting}: an order of visible jobs lasts one pass "
+            f"only, so action {action!r} decides 'contested' or at each 'event'"
         )
     return int(decide)
 
 
-def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
-    """Refuse actions that a backfilling mode excludes, and estimates that change in an episode."""
-    mode = as_backfill(settings.backfill)
-    if action == "controls" and mode.part != CAPPED:
-        raise ScenarioError(
-            f"action 'controls' sets the numbers of a cap or of cost-benefit backfilling, not of "
-            f"backfill '{mode}'; choose {CONTROLLED!r} or 'easy:cap=0.97'"
-        )
-    if action == "job":
-        refuse_own(mode, "action 'job'", "choose action 'order', 'policy' or 'weights'")
-    if action == "job" and mode.keeps_reservations:
-        raise ScenarioError(
-            f"action 'job' starts or reserves one job at a time, but backfill "
-            f"'{mode}' keeps every reservation; choose action 'order', "
-            "'policy' or 'weights', or backfill 'conservative'"
-        )
+def _named(kinds: Iterable[type[Action]]) -> str:
+    """Return the names of kinds of action for a message."""
+    return " and ".join(", ".join(f"{kind.NAME!r}" for kind in kinds).rsplit(", ", 1))
+
+
+def _refuse_moving_estimates(settings: SchedulerSettings) -> None:
+    """Refuse estimates that change in an episode."""
     if settings.moves_estimates:
         raise ScenarioError(
             f"estimates {settings.estimates!r} with correction {settings.correction!r} change "
@@ -338,10 +323,10 @@ def _refuse_what_no_step_runs(settings: SchedulerSettings, action: str) -> None:
 
 
 def _overridden(
-    settings: SchedulerSettings, backfill: str | Mode | None, backfill_order: str | None
+    settings: SchedulerSettings, backfill: str | Mode, backfill_order: str | None
 ) -> SchedulerSettings:
     """Return the scenario's settings with what the caller sets in their place."""
-    mode = as_mode(settings.backfill if backfill is None else backfill)
+    mode = as_mode(backfill)
     if not isinstance(mode, Backfill):
         raise ScenarioError(
             f"backfill '{mode}' {mode.REASON}, which a step cannot run; hpcgym.simulate and "

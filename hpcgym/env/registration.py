@@ -6,7 +6,7 @@ Further ids fix the kind of action, and a flat observation, for clients that pas
 
 from gymnasium.envs.registration import register
 
-ACTIONS = ("weights", "policy", "order", "job", "controls")
+from hpcgym.core.loaders import SHIPPED_ACTIONS
 
 
 def _register(name: str, **keywords: str) -> None:
@@ -20,6 +20,6 @@ def _register(name: str, **keywords: str) -> None:
 
 
 _register("HPCBatch")
-for _action in ACTIONS:
+for _action in SHIPPED_ACTIONS:
     _register(f"HPCBatch-{_action}", action=_action)
     _register(f"HPCBatch-{_action}-flat", action=_action, observation="flat")

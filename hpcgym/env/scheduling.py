@@ -21,7 +21,7 @@ from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import ActionKind, Scale
+from hpcgym.env.action import Scale, with_action_table
 from hpcgym.env.config import EnvConfig
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import UNMEASURED, metrics_of
@@ -58,21 +58,9 @@ class SchedulingEnv(gymnasium.Env[Observation, Any]):
         score goes first everywhere; ties go by (submit time, position in the log).
 
     Action Space:
-        The keyword `action` chooses one of five:
+        The keyword `action` chooses one of these; `hpcgym.register_action` adds your own.
 
-        | `action` | space | meaning |
-        |---|---|---|
-        | `"weights"` | Box(-1, 1, (6,)) | weights of (q, e, wait, e/q, (wait+e)/e, e q), \
-L1-normalised; zero means FCFS. With `scale="unit"` the features are divided by \
-(M, E, T, E, 1 + T/3600, M E) first; T is the threshold, or 3 E without one |
-        | `"policy"` | Discrete(len(policies)) | the policy that orders this pass |
-        | `"order"` | Box(-1, 1, (n_slots,)) | a score for each visible job; hidden jobs follow in \
-the base order; scores of empty slots are ignored |
-        | `"job"` | Discrete(n_slots) | the job that goes first. If it starts, the next decision \
-is at the same instant, as long as the pass is contested; if not, it holds the reservation in this \
-pass. An empty slot means the first job of the base order and counts in `info["invalid_actions"]` |
-        | `"controls"` | Box(-1, 1, (4,)) | how far long jobs and jobs that delay others are held \
-back, until the next decision; the order is that of SMITH-URGENT |
+        TABLE OF ACTIONS
 
         q is the processors of a job, e its estimate in s, E the largest request of the scenario in
         s. The base order is that of the scenario's policy (SAF unless it names another).
@@ -217,7 +205,7 @@ schedule; -1 until the episode is over |
         self,
         scenario: str | Path | Scenario | Episodes = "synthetic-256-weeks",
         *,
-        action: ActionKind = "weights",
+        action: str = "weights",
         decide: str | int = "contested",
         reward: AnyReward = "bsld",
         baseline: str | None = None,
@@ -547,5 +535,5 @@ schedule; -1 until the episode is over |
 
 
 SchedulingEnv.__doc__ = with_tables(
-    SchedulingEnv.__doc__ or "", FIELD_TABLES | {"rewards": table_of_rewards()}
+    with_action_table(SchedulingEnv.__doc__ or ""), FIELD_TABLES | {"rewards": table_of_rewards()}
 )

@@ -10,8 +10,8 @@ from hypothesis import given
 import hpcgym
 from env_cases import Case, busy_workload, cases, env_of, episodes_of, play, rules_for
 from hpcgym.core import policy as policy_module
+from hpcgym.core.actions.policy import AFTER_V0
 from hpcgym.core.policy import register_policy
-from hpcgym.env.action import AFTER_V0
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 

@@ -20,9 +20,9 @@ import reference_index
 from engines import history_of_users, jobs_of, records_of_users
 from env_cases import burst, busy_workload, episodes_of
 from hpcgym.agent.shelf import load_agent
+from hpcgym.core.actions.controls import CONTROLLED, CONTROLS, controlled
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import CONTROLLED, CONTROLS, controlled
 from hpcgym.env.observation import CLUSTER_FIELDS, CONTROLS_FIELDS, flat_places
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ScenarioError

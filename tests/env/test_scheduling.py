@@ -287,7 +287,7 @@ def test_unknown_name_is_answered_with_the_nearest(keywords: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"policies": ["SAF"]}, "belong to action 'policy'"),
+        ({"policies": ["SAF"]}, "belongs to action 'policy'"),
         ({"action": "policy", "policies": []}, "at least one policy"),
         ({"action": "policy", "scale": "raw"}, "belongs to action 'weights'"),
         ({"action": "order", "decide": 60}, "lasts one pass only"),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzzing import many
-from hpcgym.env.action import CONTROLS
+from hpcgym.core.actions.controls import CONTROLS
 from hpcgym.env.scheduling import SchedulingEnv
 from hpcgym.errors import ActionError, HpcgymError
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from math import inf
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 
-from hpcgym.agent.network import Network, NetworkSpec, Start
+from hpcgym.agent.network import Chosen, Network, NetworkSpec, Start
+from hpcgym.core.actions.controls import CONTROLS
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.threads import MOST_THREADS
-from hpcgym.env.action import CONTROLS, ActionKind
 from hpcgym.env.config import Keywords
 from hpcgym.env.reward import as_reward
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError, unknown_name
@@ -135,7 +135,7 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         """Refuse values that no training can have."""
-        choices: dict[str, Any] = {"action": ActionKind, "network": Network}
+        choices: dict[str, Any] = {"action": Chosen, "network": Network}
         choices |= {"start": Start, "gives": Given, "device": Device}
         for key, allowed in choices.items():
             if getattr(self, key) not in get_args(allowed):
@@ -208,7 +208,7 @@ class PPOConfig:
     def env_keywords(self) -> Keywords:
         """Return the keywords of `HPCBatch-v0` that the agent needs, trained or in training."""
         keywords = Keywords(
-            action=cast(ActionKind, self.action),
+            action=self.action,
             n_slots=self.n_slots,
             expectations=self.spec.expectations or "records",
         )

@@ -3,7 +3,8 @@
 The event engine is the same for all. Where it works on nodes, backfills otherwise than EASY, or
 orders by other rules than weights and keys, it calls one function by an address in `Jobs`. So these
 kernels are compiled when a simulation first needs them, each mode's and order's alone, and once for
-all functions that schedule; others never pay for them. So are observation fields of a user's own.
+all functions that schedule; others never pay for them. A step of the environment calls the kernel
+of its kind of action likewise, and observations those of fields of a user's own.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -21,42 +23,53 @@ from hpcgym.core import loaders
 from hpcgym.core.compiler.jit import cache_of, kernel
 from hpcgym.core.compiler.struct import ADDRESS_OF, IS_COMPILED, StructType
 from hpcgym.core.constants import BACKFILL_PART, RULE_CALLED
-from hpcgym.core.kernels.types import Jobs, Sim
+from hpcgym.core.kernels.types import ActionSpec, Jobs, Sim
 
 _functions: list[Any] = [None]
 """Where compilation is off, places in this list are addresses."""
 
 
+def _of(returns: Any, n: int) -> Signature:
+    """Return the types of a function of jobs, a simulation and so many whole numbers."""
+    typed: Signature = returns(StructType(Jobs), StructType(Sim), *[types.int64] * n)
+    return typed
+
+
+def _of_act() -> Signature:
+    """Return the types of `act`, which kinds of action have."""
+    structs = StructType(Jobs), StructType(Sim), StructType(ActionSpec)
+    slot, values = types.Array(types.int64, 1, "C"), types.Array(types.float32, 1, "C")
+    return types.void(*structs, slot, types.int64, values)
+
+
 @cache
-def address_of(function: Callable[..., Any], n: int = 2, returns: Any = types.int64) -> int:
-    """Compile a function of two structs and `n` numbers, or load it, and return its address."""
+def address_of(function: Callable[..., Any], signature: Signature) -> int:
+    """Compile a function, or load it, and return its address."""
     if not IS_COMPILED:
         _functions.append(function)
         return len(_functions) - 1
-    signature = (StructType(Jobs), StructType(Sim), *[types.int64] * n), returns
-    compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
+    typed = signature.args, signature.return_type
+    compiled: Any = CFunc(function, typed, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
     return int(compiled.address)
 
 
 def address_of_field(show: Callable[..., float], n: int) -> int:
-    """Return where the kernel of an observation field of `n` numbers lies."""
-    return address_of(show, n, types.float64)
+    """Return where the kernel of an observation field of so many numbers lies."""
+    return address_of(show, _of(types.float64, n))
 
 
-def _call(returns: Any, *given: Any) -> tuple[Any, Any]:
-    """Type a call with these structs and numbers behind the address; say how it is compiled."""
+def _typed(signature: Signature) -> tuple[Any, Any]:
+    """Type a call by an address, which comes first, and say how it is compiled."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = ir.IntType(64)
-        pointers = [builder.ptrtoint(pointer, number) for pointer in arguments[1:3]]
-        taken = [*pointers, *arguments[3:]]
-        result = context.get_value_type(returns)
-        function = ir.FunctionType(result, [number] * len(taken)).as_pointer()
-        return builder.call(builder.inttoptr(arguments[0], function), taken)
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        kinds = signature.return_type, *signature.args
+        result, *given = map(context.get_value_type, kinds)
+        function = ir.FunctionType(result, given).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
 
-    return returns(types.int64, *given), generate
+    return signature.return_type(types.int64, *signature.args), generate
 
 
 def _caller(typed: Callable[..., tuple[Any, Any]]) -> Any:
@@ -64,34 +77,43 @@ def _caller(typed: Callable[..., tuple[Any, Any]]) -> Any:
     return intrinsic(typed) if IS_COMPILED else lambda at, *given: _functions[at](*given)
 
 
-_whole, _real = types.int64, types.float64
-call = _caller(lambda _, at, jobs, sim, task, more: _call(_whole, jobs, sim, _whole, _whole))
+call = _caller(lambda typing, at, jobs, sim, task, argument: _typed(_of(types.int64, 2)))
 """Call the function at an address, with `jobs`, `sim`, a task and a further number."""
-show_of_job = _caller(lambda _, at, jobs, sim, job: _call(_real, jobs, sim, _whole))
+show_of_job = _caller(lambda typing, at, jobs, sim, job: _typed(_of(types.float64, 1)))
 """Call the kernel of a field of a job: address, `jobs`, `sim` and the job."""
-show_of_cluster = _caller(lambda _, at, jobs, sim: _call(_real, jobs, sim))
+show_of_cluster = _caller(lambda typing, at, jobs, sim: _typed(_of(types.float64, 0)))
 """Call the kernel of a field of the cluster: address, `jobs` and `sim`."""
+take_action = _caller(
+    lambda typing, at, jobs, sim, action_spec, slot, index, values: _typed(_of_act())
+)
+"""Have the kernel of a kind of action take an action; `hpcgym.core.actions` explains the call."""
 
 
 def _part(number: int) -> int:
     """Return the address of the part of a mode or an event, by its number."""
-    return address_of(loaders.module(loaders.PARTS[number - BACKFILL_PART]).work)
+    return _work_of(loaders.PARTS[number - BACKFILL_PART])
 
 
-ADDRESS_OF["nodes_pass"] = lambda number: address_of(loaders.module(loaders.NODES).work)
+def _work_of(module: str) -> int:
+    """Return the address of a module's `work`."""
+    return address_of(loaders.module(module).work, _of(types.int64, 2))
+
+
+ADDRESS_OF["nodes_pass"] = lambda number: _work_of(loaders.NODES)
 ADDRESS_OF["mode_pass"] = _part
 ADDRESS_OF["event_pass"] = lambda numbers: np.array(list(map(_part, numbers)), dtype=np.int64)
+ADDRESS_OF["act"] = lambda module: address_of(loaders.module(module).act, _of_act())
+ADDRESS_OF["orders"] = lambda number: ORDERS
 
 ORDERS: NDArray[np.int64] = np.zeros(1024, dtype=np.int64)
 """Addresses of orders, by rule; 0 = not loaded in this process."""
-ADDRESS_OF["orders"] = lambda number: ORDERS
 
 
 def rule_of(order: str) -> int:
     """Return the rule of an order, whose function is compiled, or loaded; one's own is listed."""
     loaders.ORDERS.setdefault(order, ())
     rule = RULE_CALLED + [*loaders.ORDERS].index(order)
-    ORDERS[rule] = address_of(loaders.load(order), types.void)
+    ORDERS[rule] = address_of(loaders.load(order), _of(types.void, 2))
     return rule
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -11,7 +12,14 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from hpcgym.core.compiler.struct import IS_COMPILED, LINE_BYTES
+from hpcgym.core.compiler.struct import (
+    DATA,
+    IS_COMPILED,
+    LINE_BYTES,
+    STRIDES,
+    layout_of,
+    load_descriptor,
+)
 
 
 def fetcher(n_lines: int) -> Callable[[int], None]:
@@ -24,18 +32,52 @@ def fetcher(n_lines: int) -> Callable[[int], None]:
 
     def typed(typing_context: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-            prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
-            place = builder.inttoptr(arguments[0], byte)
             for line in range(n_lines):
-                at = builder.gep(place, [ir.Constant(ir.IntType(64), line * LINE_BYTES)])
-                builder.call(prefetch, [at, flag(0), flag(3), flag(1)])  # to read; keep; data
+                _ask_for(builder, builder.add(arguments[0], ir.IntType(64)(line * LINE_BYTES)))
             return context.get_dummy_value()
 
         return types.void(types.intp), generate
 
     return cast("Callable[[int], None]", intrinsic(typed))
+
+
+def row_fetcher(fields: type[Any], mark: str) -> Callable[[Any, int], None]:
+    """Make a kernel function that asks for a row of each array of a struct that has a mark.
+
+    It asks for the line in which the row begins and, where rows are declared longer than a line,
+    for that of the next row. The row may lie behind the last.
+    """
+    if not IS_COMPILED:
+        return lambda struct, row: None
+
+    def typed(typing_context: Any, struct: Any, row: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            number, marks = ir.IntType(64), layout_of(fields).marks
+            for name, array in struct.arrays.items():
+                if mark not in marks[name]:
+                    continue
+                found = load_descriptor(context, builder, struct, arguments[0], name)
+                stride = builder.extract_value(found, [STRIDES, 0])
+                begin = builder.ptrtoint(builder.extract_value(found, DATA), number)
+                begin = builder.add(begin, builder.mul(stride, arguments[1]))
+                _ask_for(builder, begin)
+                known = [max(-length, 0) for length in struct.words[name].lengths[1:]]
+                if math.prod(known) * array.dtype.bitwidth // 8 > LINE_BYTES:
+                    _ask_for(builder, builder.add(begin, stride))
+            return context.get_dummy_value()
+
+        return types.void(struct, types.intp), generate
+
+    return cast("Callable[[Any, int], None]", intrinsic(typed))
+
+
+def _ask_for(builder: Any, address: Any) -> None:
+    """Ask for the line of the cache that holds an address."""
+    byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+    place = builder.inttoptr(address, byte)
+    builder.call(prefetch, [place, flag(0), flag(3), flag(1)])  # to read; keep; data
 
 
 def _copy_bytes_typed(typing_context: Any, to: Any, source: Any, n: Any) -> Any:

@@ -136,7 +136,7 @@ class Array(NamedTuple):
 
 
 class Address(NamedTuple):
-    """A number that says where a kernel lies, or a table of these; Python sets another number.
+    """A number that says where a kernel lies, or a table of these; Python sets a number or a name.
 
     That is the kernel's, 0 = there is none. With an axis it may be an array of them. A kernel lies
     elsewhere in every process, so its address is looked up when a struct is made.
@@ -148,7 +148,7 @@ class Address(NamedTuple):
 
 
 ADDRESS_OF: dict[str, Callable[[Any], Any]] = {}
-"""Functions that return where the kernels lie that structs may name, by the number of one."""
+"""Functions that return where the kernels lie that structs may name, by number or name."""
 
 
 class Column(NamedTuple):
@@ -163,6 +163,7 @@ class Layout(NamedTuple):
 
     `axes` has what the class says of an array's axes, `added_by` the class that adds an array.
     `aliases` are names that additions give to columns of this class, which change no other kernel.
+    `marks` are what annotations say of an array besides, such as when its rows are fetched.
     """
 
     arrays: dict[str, Array | Address]
@@ -170,6 +171,7 @@ class Layout(NamedTuple):
     axes: dict[str, Any]
     added_by: dict[str, type[Any]]
     aliases: set[str]
+    marks: dict[str, list[str]]
 
     def columns_of(self, array: str) -> list[str]:
         """Return the names of the columns of an array."""
@@ -250,7 +252,7 @@ def layout_of(fields: type[Any]) -> Layout:
     """Read the declarations of a class, once."""
     if fields in _layouts:
         return _layouts[fields]
-    layout = _layouts[fields] = Layout({}, {}, {}, {}, set())
+    layout = _layouts[fields] = Layout({}, {}, {}, {}, set(), {})
     _declare(layout, fields, get_type_hints(fields, include_extras=True))
     for kind in fields.additions() if issubclass(fields, Columned) else ():
         _declare(layout, fields, _added_hints(kind), kind)
@@ -279,7 +281,8 @@ def _declare(
 ) -> None:
     """Add declarations to a layout, and to what Python sees of the struct."""
     for name, hint in hints.items():
-        _, field = get_args(hint)
+        _, field, *marks = get_args(hint)
+        layout.marks[name] = marks
         if isinstance(field, (Array, Address)):
             layout.arrays[name] = field
             layout.axes[name] = vars(added or fields).get(name)
@@ -360,7 +363,7 @@ def _load_field(context: Any, builder: Any, struct: StructType, pointer: Any, na
     """Load a number, or the descriptor of an array."""
     array, place = struct.place_of(name)
     if place is None:
-        return _load_descriptor(context, builder, struct, pointer, name)
+        return load_descriptor(context, builder, struct, pointer, name)
     address = _address_of_number(context, builder, struct, pointer, name)
     return load_item(context, builder, array, address)
 
@@ -422,9 +425,7 @@ def _data_of(context: Any, builder: Any, struct: StructType, pointer: Any, name:
     return builder.gep(table, [ir.Constant(ir.IntType(64), place)], inbounds=True)
 
 
-def _load_descriptor(
-    context: Any, builder: Any, struct: StructType, pointer: Any, name: str
-) -> Any:
+def load_descriptor(context: Any, builder: Any, struct: StructType, pointer: Any, name: str) -> Any:
     """Return the descriptor of an array, made of its words; what is not used costs nothing."""
     array = struct.arrays[name]
     number = ir.IntType(64)
@@ -503,7 +504,7 @@ class Struct(Generic[FieldsT]):
         called = {
             name: ADDRESS_OF[each.kernel](getattr(fields, name))
             for name, each in declared.items()
-            if isinstance(each, Address) and np.any(getattr(fields, name))
+            if isinstance(each, Address) and _is_set(getattr(fields, name))
         }
         self.address: Any = cast(Any, fields)._replace(**called) if called else fields
         if IS_COMPILED:
@@ -526,6 +527,11 @@ class Struct(Generic[FieldsT]):
             self._arrays.append(array)
             _write_words(self._table, words[name], address_of(array), array.shape)
         return address_of(self._table)
+
+
+def _is_set(named: Any) -> bool:
+    """Tell whether a field names a kernel."""
+    return bool(named.size if isinstance(named, np.ndarray) else named)
 
 
 def address_of(array: NDArray[Any]) -> int:

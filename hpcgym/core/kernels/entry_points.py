@@ -6,9 +6,6 @@ Each takes structs by their addresses, opens them, and calls the kernel that its
 That kernel's docstring explains the other arguments.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hpcgym.core.compiler import by_address
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.constants import BASE_ORDER
@@ -22,14 +19,13 @@ from hpcgym.core.kernels.scoring import estimates, user_estimates
 from hpcgym.core.kernels.types import (
     Float,
     Int,
+    Single,
     open_action_spec,
     open_initial_state,
     open_jobs,
     open_reward_plan,
     open_sim,
 )
-
-Singles = NDArray[np.float32]
 
 
 @kernel
@@ -98,9 +94,9 @@ def observe(
     jobs: int,
     sim: int,
     slot: Int,
-    shown_jobs: Singles,
-    shown_cluster: Singles,
-    mask: Singles,
+    shown_jobs: Single,
+    shown_cluster: Single,
+    mask: Single,
 ) -> None:
     """Write an observation: `observation.observe`."""
     observation.observe(open_jobs(jobs), open_sim(sim), slot, shown_jobs, shown_cluster, mask)
@@ -138,10 +134,10 @@ def step(
     reward_plan: int,
     slot: Int,
     index: int,
-    values: Singles,
-    shown_jobs: Singles,
-    shown_cluster: Singles,
-    mask: Singles,
+    values: Single,
+    shown_jobs: Single,
+    shown_cluster: Single,
+    mask: Single,
 ) -> int:
     """Take an action, run on, observe and pay: `env.step.step`."""
     return env_step.step(

@@ -33,6 +33,7 @@ from hpcgym.core.observation_fields import N_HISTORY_FIELDS, N_KEPT_FIELDS
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
+Single = NDArray[np.float32]
 IntVector = Annotated[NDArray[np.int64], Array("int64", 1)]
 IntTable = Annotated[NDArray[np.int64], Array("int64", 2)]
 IntCube = Annotated[NDArray[np.int64], Array("int64", 3)]
@@ -52,6 +53,12 @@ ModeAddress = Annotated[int, Address("mode_pass")]
 NodesAddress = Annotated[int, Address("nodes_pass")]
 EventAddresses = Annotated[NDArray[np.int64], Address("event_pass", 1)]
 OrderAddresses = Annotated[Any, Address("orders", 1)]
+ActAddress = Annotated["int | str", Address("act")]
+
+
+AT_SUBMISSION, WHILE_SHOWN, OF_USER = "at submission", "while shown", "of user"
+"""Marks of arrays of which steps of many environments fetch a row ahead (`env.step_batch`): that of
+the next job, of each visible job, of the next job's user."""
 
 
 class Axes(NamedTuple):
@@ -77,19 +84,24 @@ class Jobs(NamedTuple):
     The scheduler plans with `estimate`; `run_time` only decides when a job ends.
     """
 
-    submit_time: IntVector  # s
+    submit_time: Annotated[IntVector, AT_SUBMISSION]  # s
     run_time: IntVector  # as executed, s; read at completions only
-    estimate: IntVector  # what the scheduler takes the run time to be, s, >= 1
-    requested_time: IntVector  # the user's limit, s
-    processors: IntVector
-    size_class: IntVector  # class by processors, 0 to SIZE_CLASSES - 1
+    # What the scheduler takes the run time to be, s, >= 1.
+    estimate: Annotated[IntVector, AT_SUBMISSION]
+    requested_time: Annotated[IntVector, AT_SUBMISSION]  # the user's limit, s
+    processors: Annotated[IntVector, AT_SUBMISSION, WHILE_SHOWN]
+    size_class: Annotated[IntVector, AT_SUBMISSION]  # by processors, 0 to SIZE_CLASSES - 1
     # FEATURE_*: what rules weigh and time does not change; float64, so scores need no conversions.
-    feature: FloatTable
-    user: IntVector  # dense index
-    keys: FloatTable  # a column for each policy given by one number per job
-    reward_rate: FloatVector  # what a second of waiting costs, 1/s; empty = no reward is kept
-    reward_onset: IntVector  # instant from which waiting costs, s; empty likewise
-    field: SingleTable  # observation fields that never change; empty = no observation is made
+    feature: Annotated[FloatTable, AT_SUBMISSION, WHILE_SHOWN]
+    user: Annotated[IntVector, AT_SUBMISSION]  # dense index
+    # A column for each policy given by one number per job.
+    keys: Annotated[FloatTable, AT_SUBMISSION]
+    # What a second of waiting costs, 1/s, and the instant from which it does; empty = no reward is
+    # kept.
+    reward_rate: Annotated[FloatVector, AT_SUBMISSION]
+    reward_onset: Annotated[IntVector, AT_SUBMISSION]
+    # Observation fields that never change; empty = no observation is made.
+    field: Annotated[SingleTable, AT_SUBMISSION, WHILE_SHOWN]
     # What users' records refer to, see `Sim.history_job`.
     ended_run_time: IntVector  # `run_time`, read of jobs that have ended
     past_run_time: IntTable  # jobs that ended before time 0, as `hpcgym.core.history.History`
@@ -275,24 +287,26 @@ class Sim(Columned):
     onset: IntVector = empty("onsets if reward")
     """Heap of jobs that cost nothing yet, by onset; few but waiting ones."""
 
-    start_time: IntVector = empty("jobs")
+    start_time: Annotated[IntVector, WHILE_SHOWN] = empty("jobs")
     """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
     flag: ByteVector = empty("jobs")
     """`FLAG_*` bits of each job."""
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
 
-    history_job: ShortTable = zeros("users if history", RING_JOBS)
+    history_job: Annotated[ShortTable, OF_USER] = zeros("users if history", RING_JOBS)
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
     history_log_bound: FloatTable = zeros("users if history and expectations", RING_JOBS)
     """log D of the same jobs, D = max(run time, 10 s)."""
-    history_completed: IntVector = zeros("users if history")
+    history_completed: Annotated[IntVector, OF_USER] = zeros("users if history")
     """Jobs completed."""
-    history_last_end_time: IntVector = zeros("users if history")
+    history_last_end_time: Annotated[IntVector, OF_USER] = zeros("users if history")
     """Latest end, s."""
-    history_shown: SingleTable = zeros("users if history and fields", N_KEPT_FIELDS)
+    history_shown: Annotated[SingleTable, OF_USER] = zeros(
+        "users if history and fields", N_KEPT_FIELDS
+    )
     """Fields 0 to 3 of `history_field`, which change at the user's completions only."""
-    history_shown_at: IntVector = zeros("users if history")
+    history_shown_at: Annotated[IntVector, OF_USER] = zeros("users if history")
     """Jobs completed when these were computed, -1 = never."""
     inverse: FloatVector = empty("entries if history")
     """E[1/D] of each waiting job, frozen at its submission, 1/s."""
@@ -461,7 +475,8 @@ class InitialState(NamedTuple):
 class ActionSpec(NamedTuple):
     """How an environment reads actions."""
 
-    kind: Whole  # ACTION_*
+    act: ActAddress  # the kernel of the kind of action
+    names_slot: Whole  # 1 = an action is the number of a slot
     base_rule: Whole
     rule: IntVector  # rules to choose among
     rule_weight: FloatTable  # parameters of each

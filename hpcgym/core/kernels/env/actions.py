@@ -1,11 +1,9 @@
-"""How a decision sets the order of one scheduling pass.
+"""How a decision sets the order of one scheduling pass: what kinds of action share.
 
 Whatever the action says, jobs beyond the threshold get the key -inf and go first.
 
 Source: Specification, section 10, "Action semantics".
 """
-
-import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +12,11 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import has_nodes
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.schedule_pass import orders_are_static
-from hpcgym.core.kernels.env.observation import count_visible
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import clear_queue, first_job, list_jobs, put_in
 from hpcgym.core.kernels.queue.selection import take_first
 from hpcgym.core.kernels.scoring.score import score_listed
-from hpcgym.core.kernels.types import ActionSpec, Float, Jobs, Sim
-
-CAP_SPAN, LONG_SPAN = 2.0, 8.0
-"""Factors by which controls of 1 raise the cap and the bound of long jobs."""
+from hpcgym.core.kernels.types import Float, Jobs, Sim
 
 
 @kernel
@@ -83,6 +77,20 @@ def rank_waiting(jobs: Jobs, sim: Sim, rule: int, weight: Float, lowest: float) 
 
 
 @kernel
+def go_by_rule(jobs: Jobs, sim: Sim, rule: int) -> None:
+    """Order this pass by a rule whose parameters have been set.
+
+    Where decisions come at fixed intervals, it orders all passes until the next one. Writes
+    `order_rule`, or what `score_waiting` writes.
+    """
+    if sim.decide == s.DECIDE_INTERVAL:
+        sim.order_rule = rule
+    # Queues are in the base order already.
+    elif not (keeps_orders(jobs, sim) and is_rule_of_base(sim, rule, sim.weight[s.PASS_ORDER])):
+        score_waiting(jobs, sim, rule)
+
+
+@kernel
 def order_by_rule(jobs: Jobs, sim: Sim, rule: int, weight: Float) -> None:
     """Order this pass by a rule with the given parameters, shape (N_WEIGHTS,)."""
     set_rule_parameters(sim, weight)
@@ -108,42 +116,6 @@ def order_by_keys(jobs: Jobs, sim: Sim, which: int, listed: NDArray[np.int64], k
 
 
 @kernel
-def order_visible_first(
-    jobs: Jobs,
-    sim: Sim,
-    slot: NDArray[np.int64],
-    score: NDArray[np.float32],
-    rule: int,
-    weight: Float,
-) -> None:
-    """Order this pass by scores of the visible jobs, lowest first; the others follow by a rule.
-
-    `slot` and `score` have shape (n_slots,). Scores of empty slots, -1, are ignored. Writes keys of
-    `PASS_ORDER`, `scratch`, and `ordered`, or `n_ahead` where the others are in the base order.
-    """
-    shown = count_visible(slot)
-    if (
-        shown < sim.n_waiting
-        and sim.n_overdue == 0
-        and keeps_orders(jobs, sim)
-        and is_rule_of_base(sim, rule, weight)
-    ):
-        for place in range(shown):
-            sim.scratch[place] = slot[place]
-            sim.key[s.PASS_ORDER, entry_of(sim, slot[place])] = np.float64(score[place])
-        sim.n_ahead = shown
-        return
-    if shown < sim.n_waiting:
-        rank_waiting(jobs, sim, rule, weight, 2.0)  # scores are at most 1, so these follow
-    for place in range(shown):
-        job = slot[place]
-        sim.key[s.PASS_ORDER, entry_of(sim, job)] = (
-            -np.inf if is_overdue(sim, job) else np.float64(score[place])
-        )
-    sim.ordered = 1
-
-
-@kernel
 def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float) -> None:
     """Put one job, -1 for a rule's first, at the front of this pass; the others follow by the rule.
 
@@ -160,26 +132,3 @@ def order_picked_first(jobs: Jobs, sim: Sim, job: int, rule: int, weight: Float)
     if not is_overdue(sim, job):
         sim.key[s.PASS_ORDER, entry_of(sim, job)] = -1.0  # before all ranks, which begin at 0
     sim.pick = job
-
-
-@kernel
-def set_controls(sim: Sim, action_spec: ActionSpec, values: NDArray[np.float32]) -> None:
-    """Set the order, and the numbers of the mode, until the next decision by controls.
-
-    Writes `order_rule`, the parameters of `PASS_ORDER`, and those of the mode.
-
-    Source: Specification, section 10, "Controls".
-    """
-    sim.order_rule = action_spec.rule[0]
-    set_rule_parameters(sim, action_spec.rule_weight[0])
-    sim.weight[s.PASS_ORDER, s.URGENCY] *= 1.0 + np.float64(values[s.CONTROL_URGENCY])
-    middle = action_spec.middle
-    kappa = 1.0 + np.float64(values[s.CONTROL_KAPPA])
-    parameter = sim.backfill_parameter
-    parameter[s.PARAMETER_KAPPA] = middle[s.PARAMETER_KAPPA] * kappa * kappa
-    parameter[s.PARAMETER_CAP] = middle[s.PARAMETER_CAP] * CAP_SPAN ** np.float64(
-        values[s.CONTROL_CAP]
-    )
-    long = np.float64(values[s.CONTROL_LONG])
-    parameter[s.PARAMETER_LONG] = middle[s.PARAMETER_LONG] * LONG_SPAN**long
-    parameter[s.PARAMETER_LOG_LONG] = middle[s.PARAMETER_LOG_LONG] + long * math.log(LONG_SPAN)

@@ -9,7 +9,13 @@ from numba import prange
 from numpy.typing import NDArray
 
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.compiler.raw_memory import clear_bytes, copy_bytes, fetcher, next_number
+from hpcgym.core.compiler.raw_memory import (
+    clear_bytes,
+    copy_bytes,
+    fetcher,
+    next_number,
+    row_fetcher,
+)
 from hpcgym.core.compiler.struct import LINE_BYTES
 from hpcgym.core.constants import N_RESOURCES, NODE_CHILDREN, PASS_ORDER, STATUS_DONE, STATUS_FULL
 from hpcgym.core.engine.clock import run
@@ -19,6 +25,9 @@ from hpcgym.core.kernels.env.observation import N_CLUSTER, count_visible, observ
 from hpcgym.core.kernels.env.reward import pay_at_truncation
 from hpcgym.core.kernels.env.step import step
 from hpcgym.core.kernels.types import (
+    AT_SUBMISSION,
+    OF_USER,
+    WHILE_SHOWN,
     Batch,
     Int,
     Jobs,
@@ -97,6 +106,12 @@ fetch_shown = fetcher(8)
 fetch_slots = fetcher(2)
 fetch_line = fetcher(1)
 
+# Rows of the arrays that are marked where they are declared.
+fetch_submitted = row_fetcher(Jobs, AT_SUBMISSION)
+fetch_visible = row_fetcher(Jobs, WHILE_SHOWN)
+fetch_visible_in_sim = row_fetcher(Sim, WHILE_SHOWN)
+fetch_user = row_fetcher(Sim, OF_USER)
+
 
 @kernel(inlined=True)
 def copy_part(batch: Batch, part: int, env: int, source: int, n: int) -> int:
@@ -171,18 +186,7 @@ def fetch_lists(batch: Batch, env: int) -> None:
     fetch_end(sim.ending_time, sim.n_running)
     fetch_end(sim.ending_job, sim.n_running)
     jobs = open_jobs(batch.address[env, JOBS])
-    job = sim.next_job
-    fetch_row(jobs.submit_time, job)
-    fetch_row(jobs.user, job)
-    fetch_row(jobs.processors, job)
-    fetch_row(jobs.estimate, job)
-    fetch_row(jobs.requested_time, job)
-    fetch_row(jobs.size_class, job)
-    fetch_row(jobs.feature, job)
-    fetch_row(jobs.keys, job)
-    fetch_row(jobs.reward_rate, job)
-    fetch_row(jobs.reward_onset, job)
-    fetch_row(jobs.field, job)
+    fetch_submitted(jobs, sim.next_job)
     fetch_row(jobs.submit_time, sim.hour_ago)
     fetch_row(jobs.submit_time, sim.day_ago)
     fetch_row(jobs.submit_time, sim.next_overdue)
@@ -199,10 +203,8 @@ def fetch_listed(batch: Batch, env: int) -> None:
         job = batch.slot[env, place]
         if job < 0:
             break
-        fetch_row(jobs.feature, job)
-        fetch_row(jobs.processors, job)
-        fetch_row(jobs.field, job)
-        fetch_row(sim.start_time, job)
+        fetch_visible(jobs, job)
+        fetch_visible_in_sim(sim, job)
     for place in range(max(sim.n_releases - n_slots, 0), sim.n_releases):  # the soonest are last
         fetch_row(jobs.processors, sim.release_job[place])
     # The first block of a queue.
@@ -211,13 +213,7 @@ def fetch_listed(batch: Batch, env: int) -> None:
     # episode. Read once, since another thread may be stepping this environment.
     next_job = sim.next_job
     if next_job < len(jobs.user):
-        user = jobs.user[next_job]
-        fetch_row(sim.history_job, user)
-        fetch_row(sim.history_job, user + 1)  # a ring ends where the next begins
-        fetch_row(sim.history_completed, user)
-        fetch_row(sim.history_last_end_time, user)
-        fetch_row(sim.history_shown, user)
-        fetch_row(sim.history_shown_at, user)
+        fetch_user(sim, jobs.user[next_job])
 
 
 @kernel(inlined=True)

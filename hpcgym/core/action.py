@@ -1,0 +1,115 @@
+"""Kinds of action: what an agent says at a decision. A new kind is a file of its own.
+
+`hpcgym.core.actions` says what the file holds; `hpcgym.core.loaders.ACTIONS` lists the kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import loaders
+from hpcgym.core.backfill import Backfill, Mode
+from hpcgym.core.policy import Policy
+from hpcgym.errors import ScenarioError, refuse_unless_new, unknown_name
+
+
+class Action:
+    """A kind of action under the keywords of an environment.
+
+    The docstring of a kind says in the data sheet of the environment what its actions mean; the
+    sheet leaves out what follows `Source:`.
+
+    Attributes:
+        NAME: What the keyword `action` names.
+        SIZE: Numbers of an action that is a vector, or choices of one that is a number. Where the
+            keywords decide, "n_slots" or "len(policies)".
+        IS_VECTOR: Whether an action is a vector of numbers from -1 to 1, or one whole number.
+        TAKES: Keywords that only such kinds take: "policies", "scale".
+        LASTS: Whether an action can order all passes until the next decision.
+        SHOWS_CONTROLS: Whether observations show the fields of `ControlsField`.
+        policies: Policies that its kernel finds in `ActionSpec.rule`.
+        size: `SIZE`, as a number.
+    """
+
+    NAME: ClassVar[str]
+    SIZE: ClassVar[int | str]
+    IS_VECTOR: ClassVar[bool] = True
+    TAKES: ClassVar[tuple[str, ...]] = ()
+    LASTS: ClassVar[bool] = False
+    SHOWS_CONTROLS: ClassVar[bool] = False
+
+    def __init__(self, n_slots: int, policies: Sequence[str] | None = None) -> None:
+        self.policies = self.policies_of(policies)
+        sizes = {"n_slots": n_slots, "len(policies)": len(self.policies)}
+        self.size = self.SIZE if isinstance(self.SIZE, int) else sizes[self.SIZE]
+
+    @property
+    def names_slot(self) -> bool:
+        """Tell whether an action is the number of a slot."""
+        return self.SIZE == "n_slots" and not self.IS_VECTOR
+
+    def policies_of(self, names: Sequence[str] | None) -> list[Policy]:
+        """Return the policies that the kernel needs, given the keyword `policies`."""
+        return []
+
+    @classmethod
+    def usual_mode(cls, scenarios: str | Mode) -> str | Mode:
+        """Return the mode where the keyword `backfill` names none, given the scenario's."""
+        return scenarios
+
+    @classmethod
+    def refuse(cls, mode: Backfill) -> None:
+        """Raise a ScenarioError where no action can be taken under a backfilling mode."""
+
+    def masks(self, slot: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which parts of an action serve now, given the job in each slot, -1 = empty.
+
+        Returns:
+            Where an action has a part for each slot, which slots hold a job. Where no job waits the
+            first is True, since a masked agent needs one action. Else a True for each part, behind
+            the leading axes of `slot`.
+        """
+        if self.SIZE != "n_slots":
+            return np.ones((*slot.shape[:-1], self.size), dtype=np.bool_)
+        masks: NDArray[np.bool_] = slot >= 0
+        masks[..., 0] |= ~masks.any(axis=-1)
+        return masks
+
+
+def kind_of(name: str) -> type[Action]:
+    """Return a kind of action by its name.
+
+    Raises:
+        ScenarioError: There is none of that name, or its file has no kernel.
+    """
+    if not isinstance(name, str) or name not in loaders.ACTIONS:
+        raise ScenarioError(unknown_name("action", name, loaders.ACTIONS))
+    kind = loaders.ACTIONS[name]
+    if not hasattr(loaders.module(kind.__module__), "act"):
+        raise ScenarioError(f"action {name!r}: {kind.__module__} has no kernel called act")
+    return kind
+
+
+AKind = TypeVar("AKind", bound=type[Action])
+
+
+def register_action(kind: AKind) -> AKind:
+    """Let the keyword `action` name a kind of action of your own; usable as a decorator.
+
+    It is a subclass of `Action` in a file with its kernel, as `hpcgym.core.actions` says. A kind of
+    yours that has the name already is replaced.
+
+    Raises:
+        ScenarioError: No such class, or a name that is malformed or not yours.
+    """
+    if not isinstance(kind, type) or not issubclass(kind, Action):
+        raise ScenarioError(
+            f"register_action takes a subclass of hpcgym.core.action.Action, got {kind!r}"
+        )
+    refuse_unless_new("action", kind.NAME, loaders.SHIPPED_ACTIONS, ScenarioError)
+    loaders.ACTIONS[kind.NAME] = kind
+    return kind
