@@ -301,10 +301,8 @@ def _class_of(name: Any) -> type[Backfill | OwnSimulator]:
     known = (*MODES, *loaders.SIMULATORS, *loaders.BACKFILLS)
     if not isinstance(name, str) or name not in known:
         raise PolicyError(unknown_name("backfill", name, known))
-    if name in loaders.SIMULATORS:
-        own_simulator: type[OwnSimulator] = loaders.SIMULATORS[name]()
-        return own_simulator
-    return MODES[name] if name in MODES else loaders.BACKFILLS[name]
+    (home,) = (each for each in (MODES, loaders.SIMULATORS, loaders.BACKFILLS) if name in each)
+    return home[name]
 
 
 def as_backfill(mode: object) -> Backfill:

@@ -4,7 +4,7 @@
 object is loaded when its name is first used, so that the import stays quick.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar, cast
@@ -15,8 +15,12 @@ T = TypeVar("T")
 class ByName(Mapping[str, T]):
     """Objects by name, each of which may be given as the text "module:name"."""
 
-    def __init__(self, given: Mapping[str, T | str]) -> None:
-        self._given = dict(given)
+    def __init__(self, given: Mapping[str, T | str] | None = None) -> None:
+        self._given = dict(given or {})
+
+    def add(self, given: Mapping[str, T | str]) -> None:
+        """Add objects by name, behind the others."""
+        self._given |= given
 
     def __getitem__(self, name: str) -> T:
         """Return an object, and load it where it is a text yet."""
@@ -35,10 +39,10 @@ class ByName(Mapping[str, T]):
         return len(self._given)
 
 
-POLICIES: dict[str, Callable[[], Any]] = {}
+POLICIES: ByName[Any] = ByName()
 """Objects of `hpcgym.core.policy.Policy`, in the order in which `policy_names` lists them."""
 
-SIMULATORS: dict[str, Callable[[], Any]] = {}
+SIMULATORS: ByName[type[Any]] = ByName()
 """Subclasses of `hpcgym.core.backfill.OwnSimulator`."""
 
 BACKFILLS: dict[str, type[Any]] = {}

@@ -381,7 +381,7 @@ def as_policy(policy: AnyPolicy) -> Policy:
     if name is None:
         return _offered(policy)
     if name not in _POLICIES:
-        _POLICIES[name] = loaders.POLICIES[name]()
+        _POLICIES[name] = loaders.POLICIES[name]
     return _POLICIES[name]
 
 

@@ -199,10 +199,12 @@ def _inverse_mean_bsld(turnaround: NDArray[np.int64], run_time: NDArray[np.int64
     return float(1.0 / bsld.mean())
 
 
-def bandit_policy(algorithm: Algorithm) -> Policy:
-    """Return the policy named after an algorithm, such as BANDIT-UCB, with the default arms."""
-    return chooser_policy(
+EPSILON_GREEDY, UCB, EXP3 = (
+    chooser_policy(
         Bandit(algorithm=algorithm),
         f"BANDIT-{algorithm.upper()}",
         "Gaussier, Lelong, Reis, Trystram 2018 (IEEE TPDS)",
     )
+    for algorithm in get_args(Algorithm)
+)
+"""The policy of each algorithm, with the default arms."""

@@ -1,44 +1,13 @@
 """Registers the policies of this room by name; each is loaded when its name is first used."""
 
-from __future__ import annotations
+from hpcgym.core.loaders import POLICIES
 
-from functools import partial
-from typing import TYPE_CHECKING
-
-from hpcgym.core import loaders
-
-if TYPE_CHECKING:
-    from hpcgym.core.policy import Policy
-    from hpcgym.policies.bandit import Algorithm
-
-
-def _dynp() -> Policy:
-    """Load dynP."""
-    from hpcgym.policies.dynp import DYNP
-
-    return DYNP
-
-
-def _planner() -> Policy:
-    """Load the planner."""
-    from hpcgym.policies.planner import PLANNER
-
-    return PLANNER
-
-
-def _bandit(algorithm: Algorithm) -> Policy:
-    """Load the bandit of an algorithm."""
-    from hpcgym.policies.bandit import bandit_policy
-
-    return bandit_policy(algorithm)
-
-
-loaders.POLICIES.update(
+POLICIES.add(
     {
-        "DYNP": _dynp,
-        "PLANNER": _planner,
-        "BANDIT-EPSILON-GREEDY": partial(_bandit, "epsilon-greedy"),
-        "BANDIT-UCB": partial(_bandit, "ucb"),
-        "BANDIT-EXP3": partial(_bandit, "exp3"),
+        "DYNP": "hpcgym.policies.dynp:DYNP",
+        "PLANNER": "hpcgym.policies.planner:PLANNER",
+        "BANDIT-EPSILON-GREEDY": "hpcgym.policies.bandit:EPSILON_GREEDY",
+        "BANDIT-UCB": "hpcgym.policies.bandit:UCB",
+        "BANDIT-EXP3": "hpcgym.policies.bandit:EXP3",
     }
 )
