@@ -48,12 +48,12 @@ def plot_log(
             help="Policies of a log, separated by commas.",
         ),
     ] = ["FCFS"],  # noqa: B006 - read by typer, never changed
-    backfill: Annotated[list[str], options.BACKFILL] = ["easy"],  # noqa: B006
-    threshold: Annotated[str, options.THRESHOLD] = options.NO_THRESHOLD,
-    estimates: Annotated[str, options.ESTIMATES] = "requested",
+    backfill: Annotated[list[str], options.OF_SETTINGS["backfill"]] = ["easy"],  # noqa: B006
+    threshold: Annotated[str, options.OF_SETTINGS["threshold"]] = options.NO_THRESHOLD,
+    estimates: Annotated[str, options.OF_SETTINGS["estimates"]] = "requested",
     processors: options.Processors = None,
     machine: options.MachineFile = None,
-    placement: options.Placement = "lowest",
+    placement: Annotated[str, options.OF_SETTINGS["placement"]] = "lowest",
     requested_memory: options.RequestedMemory = False,
     days: Annotated[
         str | None,

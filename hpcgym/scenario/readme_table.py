@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from hpcgym.core.setting_list import SETTINGS
 from hpcgym.scenario import spec
 from hpcgym.scenario.load import load_scenario, scenario_names
 
@@ -100,6 +101,16 @@ def describe_episodes(episode: spec.EpisodeSpec) -> str:
             return f"{episode.episodes} {part}resampled logs ({episode.mode})"
 
 
+_SAID = {
+    "threshold": "threshold {:,} s",
+    "kill_at_limit": "no kill at the limit",
+    "estimates": "{} estimates",
+    "event_semantics": "{} semantics",
+    "placement": "{} placement",
+}
+"""How a line says a value of a setting; by default the setting's name, then the value."""
+
+
 def describe_scheduler(scenario: spec.Scenario) -> str:
     """Return a few words on the scheduler of a scenario.
 
@@ -112,16 +123,8 @@ def describe_scheduler(scenario: spec.Scenario) -> str:
     parts = [chosen.policy, words.get(chosen.backfill, chosen.backfill)]
     if chosen.backfill_order is not None:
         parts[-1] += f" in {chosen.backfill_order} order"
-    if chosen.threshold_s is not None:
-        parts.append(f"threshold {chosen.threshold_s:,} s")
-    if not chosen.kill_at_limit:
-        parts.append("no kill at the limit")
-    if chosen.estimates != "requested":
-        parts.append(f"{chosen.estimates} estimates")
-    if chosen.correction != "none":
-        parts.append(f"correction {chosen.correction}")
-    if chosen.placement != "lowest":
-        parts.append(f"{chosen.placement} placement")
-    if chosen.event_semantics != "batch":
-        parts.append(f"{chosen.event_semantics} semantics")
+    for name, setting in SETTINGS.items():
+        value = getattr(chosen, setting.key)
+        if name not in ("policy", "backfill", "backfill_order") and value != setting.default:
+            parts.append(_SAID.get(name, f"{name} {{}}").format(value))
     return ", ".join(parts)
