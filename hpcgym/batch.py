@@ -12,19 +12,19 @@ from collections.abc import Iterable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Backfill, as_backfill
+from hpcgym.core.backfill import as_backfill
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import EPISODE_METRICS, N_METRICS
 from hpcgym.core.own_backfill import refuse_own
 from hpcgym.core.policy import FEATURES, KEYS, Policy, as_policy, mixed_policy
-from hpcgym.core.predictor import Correction, Predictor
+from hpcgym.core.predictor import Predictor
 from hpcgym.core.prepare import (
     PreparedEpisode,
     checked_keys,
@@ -33,11 +33,13 @@ from hpcgym.core.prepare import (
     rules_of,
     state_for,
 )
-from hpcgym.core.settings import EventSemantics, SchedulerSettings
+from hpcgym.core.setting_list import SettingKeywords, SettingList
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.state import SettingRows, own_table, sim_of
 from hpcgym.core.threads import checked_threads
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, PolicyError, WorkloadError, refuse_unless_a, unknown_name
+from hpcgym.keywords import refuse_unknown, takes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,6 +166,7 @@ class _Worker:
         return measured
 
 
+@takes(SettingList, but=("policy",))
 def simulate_many(
     workloads: Sequence[Workload],
     policies: Sequence[str | Policy | Sequence[float]] | None = None,
@@ -171,22 +174,15 @@ def simulate_many(
     weights: ArrayLike | None = None,
     divisors: ArrayLike | None = None,
     keys: Sequence[ArrayLike] | None = None,
-    backfill: str | Backfill = "easy",
-    backfill_order: str | Policy | Sequence[float] | None = None,
-    threshold: int | None = None,
-    kill_at_limit: bool = True,
-    estimates: str | Predictor | Sequence[ArrayLike] = "requested",
-    correction: Correction = "none",
-    event_semantics: EventSemantics = "batch",
-    placement: str = "lowest",
     metrics: Sequence[str] = METRICS,
     threads: int | None = None,
+    **settings: Unpack[SettingKeywords],
 ) -> BatchResult:
     """Schedule every workload under every policy, on all cores, and keep metrics only.
 
     Each schedule is the one that `hpcgym.simulate` gives, and so are its metrics, but for the last
     digits of sums: here they run in the order of the jobs. Exactly one of `policies`, `weights` and
-    `keys` says which policies. Settings are as in `hpcgym.simulate` where nothing else is said.
+    `keys` says which policies.
 
     Args:
         workloads: The jobs of each, with their machines.
@@ -198,17 +194,10 @@ def simulate_many(
             `hpcgym.env.action.unit_divisors`.
         keys: For each workload one key per job and policy, shape (n_policies, n_jobs), lowest
             first.
-        backfill: A mode that a pass runs, so not "gang".
-        backfill_order: Order in which jobs are tried as backfill; default each primary order.
-        threshold: Wait beyond which a job goes first, s; None for no threshold.
-        kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: A predictor as in `hpcgym.simulate`, but no function in Python; or one array per
-            workload, shape (n_jobs,), s, >= 1.
-        correction: The estimate of a job that outlives its own.
-        event_semantics: "batch" or "pyss".
-        placement: On machines of nodes, in what order a job takes them.
         metrics: Metrics to keep, of `METRICS`; each takes 8 bytes per cell.
         threads: Threads that work; default one per core this process may use.
+        **settings: As in `hpcgym.simulate`, the same for all cells. Not "gang", and no function in
+            Python as `estimates`, but these may be one array per workload, shape (n_jobs,).
 
     Raises:
         HpcgymError: Something else than workloads, no workload, an unknown metric, no thread.
@@ -232,17 +221,8 @@ def simulate_many(
     _refuse_malformed(workloads, metrics)
     n_threads = checked_threads(threads)
     chosen = _policies_of(workloads, policies, weights, divisors, keys)
-    many = _many_settings(
-        len(workloads),
-        estimates,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        threshold=threshold,
-        kill_at_limit=kill_at_limit,
-        correction=correction,
-        event_semantics=event_semantics,
-        placement=placement,
-    )
+    refuse_unknown("setting", settings, SettingKeywords.__annotations__)
+    many = _many_settings(len(workloads), **settings)
     orders = _orders_of(chosen, many[0])
     needs_history = bool(orders.setting.keep_history.any())
     asking = [policy for policy in chosen if policy.expects][:1]  # makes room for what is expected
@@ -338,7 +318,7 @@ def _checked_given_keys(workloads: Sequence[Workload], keys: Sequence[ArrayLike]
 
 
 def _many_settings(
-    n_workloads: int, estimates: str | Predictor | Sequence[ArrayLike], **others: Any
+    n_workloads: int, estimates: Any = SettingList.estimates, **others: Any
 ) -> list[SchedulerSettings]:
     """Return the settings for each workload, which differ in the estimates only."""
     if isinstance(estimates, (str, Predictor)) or callable(estimates):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +12,15 @@ from numpy.typing import NDArray
 from hpcgym import export
 from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
 from hpcgym.core import metrics, node_metrics
-from hpcgym.core.backfill import Mode, OwnSimulator, as_mode
-from hpcgym.core.events import Event
+from hpcgym.core.backfill import OwnSimulator, as_mode
 from hpcgym.core.nodes import Placement
 from hpcgym.core.policy import AnyPolicy
-from hpcgym.core.predictor import Correction, Estimates
-from hpcgym.core.settings import EventSemantics, SchedulerSettings
+from hpcgym.core.setting_list import SETTINGS, SettingKeywords, SettingList
+from hpcgym.core.settings import SchedulerSettings
 from hpcgym.core.simulator import Simulator
 from hpcgym.core.workload import Workload
 from hpcgym.errors import HpcgymError, unknown_name
+from hpcgym.keywords import refuse_unknown, takes
 from hpcgym.progress import steps
 from hpcgym.registry import PICTURES
 
@@ -458,78 +457,15 @@ class Schedule:
             )
 
 
+@takes(SettingList)
 def simulate(
-    workload: Workload,
-    policy: AnyPolicy = "FCFS",
-    *,
-    backfill: str | Mode = "easy",
-    backfill_order: AnyPolicy | None = None,
-    threshold: int | None = None,
-    kill_at_limit: bool = True,
-    estimates: Estimates = "requested",
-    correction: Correction = "none",
-    event_semantics: EventSemantics = "batch",
-    placement: str = "lowest",
-    events: Sequence[str | Event] = (),
+    workload: Workload, policy: AnyPolicy = "FCFS", **settings: Unpack[SettingKeywords]
 ) -> Schedule:
     """Schedule a whole workload on an empty machine, from the first submission to the last end.
 
     Args:
         workload: The jobs and the machine.
-        policy: Order of the waiting jobs, lowest score first: a name such as "SAF", weights as text
-            ("q=1,e=0.5") or as six numbers, or a `Policy`; of your own, a function of
-            `hpcgym.core.policy.Features`, or a `hpcgym.StatefulPolicy`.
-        backfill: Which jobs may start ahead of others, as text or an object of
-            `hpcgym.core.backfill`; of your own, an `hpcgym.OwnBackfill`.
-
-            | text | jobs that may start ahead |
-            |---|---|
-            | "none" | none |
-            | "easy" | those that do not delay the first that waits |
-            | "depth:k=3" | those that do not delay the first three that wait |
-            | "conservative" | those that delay nobody who came before |
-            | "multi-queue" | those that do not delay the first that waits of each class |
-            | "look-ahead" | of those of "easy" the ones that fill the machine most |
-            | "relaxed" | also those that delay the first a little |
-            | "slack:c=1" | those that break no promise |
-            | "gang" | any: jobs take turns on the machine |
-        backfill_order: Order in which jobs are tried as backfill ("easy", "depth" and "relaxed");
-            default the primary order.
-        threshold: Wait beyond which a job goes first, s; None for no threshold.
-        kill_at_limit: Whether a job ends at its request at the latest, whatever its estimate is.
-        estimates: What the scheduler takes run times to be.
-
-            | given | estimates |
-            |---|---|
-            | "requested" | the users' requests |
-            | "doubled" | twice the requests |
-            | "exact" | the executed run times p |
-            | "f-model:f=3,seed=1" | noise from p to (f + 1) p |
-            | "recent" | means of the user's last two completed jobs |
-            | a function | what it returns for a job's `hpcgym.core.predictor.Submission` |
-            | an array, shape (n_jobs,) | its values, s, >= 1 |
-        correction: The estimate of a job that outlives its own.
-
-            | text | new estimate |
-            |---|---|
-            | "none" | the job ends now |
-            | "reqtime" | the request |
-            | "tsafrir" | the prediction and 1, 5, 15 ... minutes more |
-            | "doubling" | twice the estimate |
-        event_semantics: What happens at one instant: "batch", all ends, all submissions, one pass;
-            "pyss", event by event, as simulators of the pyss family do.
-        placement: On a machine of nodes, in what order a job takes them.
-
-            | text | nodes |
-            |---|---|
-            | "lowest" | by id |
-            | "tightest" | those with least room first |
-            | "fewest-groups" | the smallest group that suffices, else the largest first |
-            | "contiguous" | with consecutive ids, else none |
-            | "local" | of one group, else none |
-            | "best-effort-contiguous" | with consecutive ids, else by id |
-            | "best-effort-local" | of one group, else by id |
-        events: What happens beside the jobs, of your own (`hpcgym.core.events`).
+        KEYWORDS
 
     Raises:
         HpcgymError: Something else than a workload, such as a log's name.
@@ -553,23 +489,13 @@ def simulate(
         raise HpcgymError(
             f"a Workload is needed, got {workload!r}; hpcgym.load_workload reads a log"
         )
-    settings = SchedulerSettings(
-        policy=policy,
-        backfill=backfill,
-        backfill_order=backfill_order,
-        threshold=threshold,
-        kill_at_limit=kill_at_limit,
-        estimates=estimates,
-        correction=correction,
-        event_semantics=event_semantics,
-        placement=placement,
-        events=events,
-    )
-    mode = as_mode(settings.backfill)
+    refuse_unknown("setting", settings, SETTINGS)
+    chosen = SchedulerSettings(policy, **settings)
+    mode = as_mode(chosen.backfill)
     if isinstance(mode, OwnSimulator):
-        schedule: Schedule = mode.simulate(workload, settings)
+        schedule: Schedule = mode.simulate(workload, chosen)
         return schedule
-    simulator = Simulator(workload, settings)
+    simulator = Simulator(workload, chosen)
     run_to_end(simulator)
     return Schedule(
         workload,
@@ -577,7 +503,7 @@ def simulate(
         simulator.episode.table.run_time,
         simulator.backfilled,
         simulator.thresholded,
-        settings,
+        chosen,
         placement=simulator.placement,
     )
 

@@ -22,7 +22,10 @@ STUDIES = sorted((ROOT / "scripts").glob("*/**/*.py"))
 
 FLOORS = [
     {"errors"},
-    {"registry", "output", "ranges", "machine", "own_files", "plugins", "progress", "text_table"},
+    {
+        *("keywords", "registry", "output", "ranges", "machine"),
+        *("own_files", "plugins", "progress", "text_table"),
+    },
     {"core"},
     {"trace"},
     {"allocation", "batch", "export", "gang", "moldable", "policies", "schedule", "simulators"},
@@ -225,6 +228,30 @@ def test_a_kind_of_action_is_named_in_its_file_and_in_one_list():
         }
         uses = USES_OF_AN_ACTION.get(kind.stem, set())
         assert named == {"hpcgym/core/loaders.py"} | uses, kind.stem
+
+
+USES_OF_A_SETTING = {
+    "hpcgym/core/setting_list.py": "its line",
+    "hpcgym/core/settings.py": "what it contradicts",
+    "hpcgym/core/prepare.py": "what kernels read",
+    "hpcgym/cli/options.py": "where its option has no effect",
+    "hpcgym/env/config.py": "why no environment takes it",
+}
+
+
+def test_a_setting_of_the_scheduler_is_named_in_its_list_and_where_it_works():
+    """So it is for `correction`; what only passes settings on names none."""
+    named = {
+        label(path)
+        for path in MODULES
+        if any(
+            "correction" in (getattr(node, "id", ""), getattr(node, "attr", ""))
+            or getattr(node, "arg", "") == "correction"
+            or (is_text(node) and node.value == "correction")
+            for node in nodes(path, ast.Name, ast.Attribute, ast.arg, ast.keyword, ast.Constant)
+        )
+    }
+    assert named == USES_OF_A_SETTING.keys()
 
 
 def test_every_room_has_a_floor():

@@ -32,6 +32,7 @@ from hpcgym.agent.rule import RuleAgent
 from hpcgym.agent.training_weeks import Training
 from hpcgym.core.index_policy import index_policy
 from hpcgym.core.policy import mixed_policy
+from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.errors import CardError, PolicyError, ScenarioError, unknown_name
 from hpcgym.ranges import parse_numbers
 from hpcgym.registry import read_toml
@@ -206,17 +207,16 @@ def _check_type(key: str, value: object, wanted: type) -> None:
 def _rule_agent(card: Card) -> RuleAgent:
     """Make a rule agent of a card."""
     environment = dict(card.environment)
-    _check_keys("parameters", card.parameters, ("policy",), ("score", "estimates", "correction"))
-    _check_keys("environment", environment, ("action", "policies"), ("backfill", "backfill_order"))
+    settings, overrides = settings_of_rules("parameters"), settings_of_rules("environment")
+    _check_keys("parameters", card.parameters, ("policy",), ("score", *settings))
+    _check_keys("environment", environment, ("action", "policies"), overrides)
     if environment.pop("action") != "policy":
         raise CardError('environment.action of a rule must be "policy"')
     _check_type("environment.policies", environment["policies"], list)
     return RuleAgent(
         card.parameters["policy"],
-        estimates=card.parameters.get("estimates"),
-        correction=card.parameters.get("correction"),
         name=card.name,
-        **environment,
+        **(environment | {key: card.parameters.get(key) for key in settings}),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +11,24 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import Observation, batch_size
 from hpcgym.agent.training_weeks import Training
-from hpcgym.core.backfill import Mode, as_mode
+from hpcgym.core.backfill import as_mode
 from hpcgym.core.policy import AnyPolicy, Policy, as_policy
+from hpcgym.core.setting_list import settings_of_rules
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import CardError, unknown_name
+from hpcgym.keywords import refuse_unknown
+
+_STATED = settings_of_rules("environment", "parameters")
+_Stated: Any = make_dataclass("_Stated", [(name, Any, None) for name in _STATED], frozen=True)
 
 
 @dataclass(frozen=True, init=False)
-class RuleAgent:
+class RuleAgent(_Stated):  # type: ignore[misc]  # which settings, their list says
     """An agent that always chooses the same ordering policy.
 
     An evaluation runs it by `hpcgym.simulate`. Through the environment it makes the same schedule,
-    to the second. Of backfilling mode, backfill order, estimates and correction it has the
-    scenario's where it states none.
+    to the second. It may state settings, which are attributes, None = the scenario's. Which, says
+    `of_rules` of `hpcgym.core.setting_list.Setting`.
 
     Attributes:
         name: What tables call it.
@@ -46,10 +51,6 @@ class RuleAgent:
     name: str
     policy: Policy
     policies: tuple[Policy, ...]
-    backfill: Mode | None
-    backfill_order: Policy | None
-    estimates: str | None
-    correction: str | None
     training: Training | None
     ended_at_start: bool = field(default=False, compare=False, repr=False)
 
@@ -58,28 +59,26 @@ class RuleAgent:
         policy: AnyPolicy,
         *,
         policies: Sequence[AnyPolicy] | None = None,
-        backfill: str | Mode | None = None,
-        backfill_order: AnyPolicy | None = None,
-        estimates: str | None = None,
-        correction: str | None = None,
         name: str | None = None,
         training: Training | None = None,
         ended_at_start: bool = False,
+        **stated: Any,
     ) -> None:
+        refuse_unknown("setting of a rule", stated, _STATED)
+        stated = {key: value for key, value in stated.items() if value is not None}
         chosen = as_policy(policy)
         offered = (chosen,) if policies is None else tuple(map(as_policy, policies))
         names = [each.name for each in offered]
         if chosen.name not in names:
             raise CardError(unknown_name("choice of policy", chosen.name, names))
-        order = None if backfill_order is None else as_policy(backfill_order)
         object.__setattr__(self, "name", chosen.name if name is None else name)
         object.__setattr__(self, "policy", offered[names.index(chosen.name)])
         object.__setattr__(self, "policies", offered)
-        mode = None if backfill is None else as_mode(backfill)
-        object.__setattr__(self, "backfill", mode)
-        object.__setattr__(self, "backfill_order", order)
-        object.__setattr__(self, "estimates", estimates)
-        object.__setattr__(self, "correction", correction)
+        for key, read in (("backfill", as_mode), ("backfill_order", as_policy)):
+            if key in stated:
+                stated[key] = read(stated[key])
+        for key in _STATED:
+            object.__setattr__(self, key, stated.get(key))
         object.__setattr__(self, "training", training)
         object.__setattr__(self, "ended_at_start", ended_at_start)
         self.settings(SchedulerSettings())
@@ -91,12 +90,12 @@ class RuleAgent:
         Raises:
             CardError: It states estimates, which the environment takes from the scenario alone.
         """
-        if self.estimates is not None or self.correction is not None:
+        stated = self._stated
+        if stated.keys() & settings_of_rules("parameters"):
             raise CardError(
                 f"{self.name} plans with estimates of its own, and HPCBatch-v0 with the "
                 "scenario's; hpcgym.evaluate runs it, and so does hpcgym.simulate"
             )
-        stated = self._stated
         if self.backfill is not None:
             stated["backfill"] = self.backfill.kept_as  # specs of environments are written as JSON
         return {"action": "policy", "policies": self.policies, **stated}
@@ -118,13 +117,7 @@ class RuleAgent:
     @property
     def _stated(self) -> dict[str, Any]:
         """What the rule states of the scheduler besides its policy."""
-        stated = {
-            "backfill": self.backfill,
-            "backfill_order": self.backfill_order,
-            "estimates": self.estimates,
-            "correction": self.correction,
-        }
-        return {key: value for key, value in stated.items() if value is not None}
+        return {name: getattr(self, name) for name in _STATED if getattr(self, name) is not None}
 
     def predict(
         self,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_type_h
 import typer
 
 from hpcgym.cli.show import echo, say
+from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import LARGEST_WHOLE, HpcgymError
 
 if TYPE_CHECKING:
@@ -44,15 +45,6 @@ MachineFile: TypeAlias = Annotated[
         help="A machine of nodes, in place of --processors.",
     ),
 ]
-Placement: TypeAlias = Annotated[
-    str,
-    typer.Option(
-        rich_help_panel=SCHEDULER,
-        metavar="RULE",
-        help="With --machine: which nodes a job gets: lowest, tightest, fewest-groups, contiguous, "
-        "local, best-effort-contiguous, best-effort-local.",
-    ),
-]
 RequestedMemory: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -68,44 +60,30 @@ Force: TypeAlias = Annotated[
     bool,
     typer.Option("--force", help="Replace what is there and, without --resume, begin anew."),
 ]
-BACKFILL = typer.Option(
-    rich_help_panel=SCHEDULER,
-    metavar="MODE",
-    help="Backfilling mode: none, easy, easy:cap=0.97, conservative, depth:k=3, multi-queue, "
-    "look-ahead, relaxed, slack:c=1, cost-benefit, gang. Parameters follow a colon: "
-    "multi-queue:delay=2500. In simulate and plot also file.py:Name or module:Name, one of your "
-    "own.",
-)
-BACKFILL_ORDER = typer.Option(
-    rich_help_panel=SCHEDULER, help="Order of backfill candidates; default as the policy's."
-)
-THRESHOLD = typer.Option(
-    rich_help_panel=SCHEDULER,
-    metavar="SECONDS|none",
-    help="Wait beyond which a job goes first: by default none in simulate, 200000 with --log.",
-)
-ESTIMATES = typer.Option(
-    rich_help_panel=SCHEDULER,
-    metavar="KIND",
-    help="Estimates of run times that the scheduler plans with: requested, exact, doubled, "
-    "recent, f-model:f=3. In simulate and plot also file.py:Name or module:Name, one of your own.",
-)
-CORRECTION = typer.Option(
-    rich_help_panel=SCHEDULER,
-    metavar="KIND",
-    help="New estimate of a job that runs longer than its estimate: none, reqtime, tsafrir, "
-    "doubling.",
-)
-KILL = typer.Option(
-    "--kill/--no-kill",
-    rich_help_panel=SCHEDULER,
-    help="Whether a job is killed at its requested time.",
-)
-EVENT_SEMANTICS = typer.Option(
-    rich_help_panel=SCHEDULER,
-    metavar="KIND",
-    help="Order of events at one instant: batch, or pyss.",
-)
+_OWN = ". In simulate and plot also file.py:Name or module:Name, one of your own"
+_FURTHER = {
+    "backfill": f". Parameters follow a colon: multi-queue:delay=2500{_OWN}",
+    "backfill_order": "; default as the policy's",
+    "threshold": ": by default none in simulate, 200000 with --log",
+    "estimates": _OWN,
+}
+"""What the help of an option says besides what the setting is."""
+
+_KEPT_BY_EVERY_MODE = ("policy", "backfill", "backfill_order", "kill_at_limit", "placement")
+"""Settings that are not about passes, which modes with their own simulator do without."""
+
+OF_SETTINGS: dict[str, Any] = {
+    name: typer.Option(
+        *(["--kill/--no-kill"] if name == "kill_at_limit" else []),
+        rich_help_panel=SCHEDULER,
+        metavar="SECONDS|none" if one.unit else "KIND" if isinstance(one.default, str) else None,
+        help=f"{one.brief}{_FURTHER.get(name, '')}.",
+    )
+    for name, one in SETTINGS.items()
+    if name != "policy"
+}
+"""Option of each setting but the policy, which commands state in ways of their own."""
+
 MISSING_REQUEST = typer.Option(
     rich_help_panel=LOG,
     metavar="KIND",
@@ -126,14 +104,10 @@ OF_A_LOG: dict[str, tuple[Any, Any]] = {
     "processors": (Processors, None),
     "machine": (MachineFile, None),
     "requested_memory": (RequestedMemory, False),
-    "backfill": (Annotated[str | None, BACKFILL], None),
-    "backfill_order": (Annotated[str | None, BACKFILL_ORDER], None),
-    "threshold": (Annotated[str | None, THRESHOLD], None),
-    "estimates": (Annotated[str | None, ESTIMATES], None),
-    "correction": (Annotated[str | None, CORRECTION], None),
-    "kill_at_limit": (Annotated[bool | None, KILL], None),
-    "event_semantics": (Annotated[str | None, EVENT_SEMANTICS], None),
-    "placement": (Placement, "lowest"),
+    **{
+        name: (Annotated[bool | None if SETTINGS[name].default is True else str | None, one], None)
+        for name, one in OF_SETTINGS.items()
+    },
     "missing_request": (Annotated[str | None, MISSING_REQUEST], None),
     "max_request": (Annotated[int | None, MAX_REQUEST], None),
     "minimum_run_time": (Annotated[int | None, MINIMUM_RUN_TIME], None),
@@ -213,10 +187,8 @@ def idle_options(settings: SchedulerSettings) -> dict[str, str | None]:
 
     mode, predictor = as_mode(settings.backfill), settings.predictor
     takes_turns = isinstance(mode, OwnSimulator)
-    idle: dict[str, str | None] = dict.fromkeys(
-        ("threshold", "estimates", "correction", "event_semantics"),
-        f"with --backfill {mode}" if takes_turns else None,
-    )
+    why = f"with --backfill {mode}" if takes_turns else None
+    idle = {name: why for name in SETTINGS if name not in _KEPT_BY_EVERY_MODE}
     requests = predictor is not None and predictor.kind in ("requested", "doubled")
     outlives = predictor is None or predictor.online or (requests and not settings.kill_at_limit)
     if settings.correction != "none" and not outlives:
@@ -234,14 +206,12 @@ def idle_on_machine(machine: Path | None) -> dict[str, str | None]:
     }
 
 
-def read_machine(path: Path | None, placement: str = "lowest") -> Machine | None:
-    """Return the machine of `--machine`, or None; refuse another placement without one.
+def read_machine(path: Path | None) -> Machine | None:
+    """Return the machine of `--machine`, or None.
 
     Raises:
-        HpcgymError: The file has an error, or `--placement` is given without it.
+        HpcgymError: The file has an error.
     """
-    if path is None and placement != "lowest":
-        raise HpcgymError("--placement has no effect without --machine")
     if path is None:
         return None
     from hpcgym.machine import Machine
@@ -310,24 +280,25 @@ def named(part: object) -> object:
     return getattr(part, "name", getattr(part, "__name__", part))
 
 
-_ONLY_IF_SET = {"correction": "none", "event_semantics": "batch", "placement": "lowest"}
-"""Settings that a line leaves out where they are as usual."""
+_ALWAYS_SHOWN = ("backfill", "threshold", "kill_at_limit", "estimates")
+"""Settings that a line states though they are as usual."""
+
+
+def _shown(value: object) -> str:
+    """Return a value of a setting as a line states it."""
+    words = {None: "none", True: "yes", False: "no"}
+    return words[value] if isinstance(value, bool | None) else str(named(value))
 
 
 def show_settings(
     context: typer.Context, settings: SchedulerSettings, of: str, **further: Any
 ) -> None:
     """Print in one line under which settings `of` is run; what is None is left out."""
-    words: dict[str, Any] = {
-        "backfill": str(settings.backfill),
-        "backfill order": named(settings.backfill_order),
-        "threshold": NO_THRESHOLD if settings.threshold is None else settings.threshold,
-        "kill": "yes" if settings.kill_at_limit else "no",
-        "estimates": named(settings.estimates),
-    }
-    for key, usual in _ONLY_IF_SET.items():
-        value = getattr(settings, key)
-        words[key.replace("_", " ")] = None if value == usual else value
+    words: dict[str, Any] = {}
+    for name in OF_SETTINGS:
+        value = _shown(getattr(settings, name))
+        if name in _ALWAYS_SHOWN or value != _shown(SETTINGS[name].default):
+            words[name.replace("_", " ").removesuffix(" at limit")] = value
     words |= {key.replace("_", " "): value for key, value in further.items()}
     shown = (f"{key} {value}" for key, value in words.items() if value is not None)
     _say(context, f"settings: {', '.join([of, *shown])}")

@@ -52,10 +52,10 @@ def plot_log(
             help="Policies of a log, separated by commas.",
         ),
     ] = ["FCFS"],  # noqa: B006 - read by typer, never changed
-    backfill: Annotated[list[str], options.BACKFILL] = ["easy"],  # noqa: B006
-    threshold: Annotated[str, options.THRESHOLD] = options.NO_THRESHOLD,
-    estimates: Annotated[str, options.ESTIMATES] = "requested",
-    placement: options.Placement = "lowest",
+    backfill: Annotated[list[str], options.OF_SETTINGS["backfill"]] = ["easy"],  # noqa: B006
+    threshold: Annotated[str, options.OF_SETTINGS["threshold"]] = options.NO_THRESHOLD,
+    estimates: Annotated[str, options.OF_SETTINGS["estimates"]] = "requested",
+    placement: Annotated[str, options.OF_SETTINGS["placement"]] = "lowest",
     days: Annotated[
         str | None,
         typer.Option(metavar="FIRST-LAST", help="Days to draw, from the start of the log."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -17,6 +18,7 @@ from hpcgym.cli.show import (
     show_metrics,
     show_resources,
 )
+from hpcgym.core.setting_list import SETTINGS
 from hpcgym.errors import HpcgymError
 
 if TYPE_CHECKING:
@@ -26,12 +28,8 @@ if TYPE_CHECKING:
 
 
 DEFAULTS: dict[str, Any] = {
-    "backfill": "easy",
+    **{name: SETTINGS[name].default for name in options.OF_SETTINGS},
     "threshold": options.NO_THRESHOLD,
-    "estimates": "requested",
-    "correction": "none",
-    "kill_at_limit": True,
-    "event_semantics": "batch",
     "missing_request": "run",
     "minimum_run_time": 0,
     "on_bad_line": "raise",
@@ -111,13 +109,15 @@ def simulate_log(
     from hpcgym.schedule import simulate
     from hpcgym.trace import load_with_report
 
-    names = ("kill_at_limit", "correction", "event_semantics", "placement")
-    settings = {name: given[name] for name in names} | {
-        "policy": load_policy(policy),
-        "backfill": load_backfill(given["backfill"]),
-        "backfill_order": given["backfill_order"] and load_policy(given["backfill_order"]),
-        "threshold": options.parse_threshold(given["threshold"]),
-        "estimates": load_predictor(given["estimates"]),
+    readers: dict[str, Callable[[str], Any]] = {
+        "backfill": load_backfill,
+        "backfill_order": lambda order: order and load_policy(order),
+        "threshold": options.parse_threshold,
+        "estimates": load_predictor,
+    }
+    settings = {"policy": load_policy(policy)} | {
+        name: readers[name](given[name]) if name in readers else given[name]
+        for name in options.OF_SETTINGS
     }
     chosen = SchedulerSettings(**settings)  # refuse before the log is read
     if top is not None and (top < 1 or by in (None, "resource")):

@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
-from hpcgym.core.events import Event, as_event
-from hpcgym.core.policy import AnyPolicy, Chooser, as_policy
-from hpcgym.core.predictor import CORRECTIONS, Correction, Estimates, Predictor, as_predictor
+from hpcgym.core.events import as_event
+from hpcgym.core.policy import Chooser, as_policy
+from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
+from hpcgym.core.setting_list import EventSemantics, SettingList
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, unknown_name
+from hpcgym.keywords import documented
 
-EventSemantics = Literal["batch", "pyss"]
 
-
+@documented(SettingList)
 @dataclass(frozen=True)
-class SchedulerSettings:
+class SchedulerSettings(SettingList):
     """How the scheduler works; an agent and the baselines it is compared with share them.
 
+    A mode given as text, and a policy of your own, are kept as the objects that they mean.
+
     Attributes:
-        policy: Primary order; your own, such as a function, is kept as a `Policy`.
-        backfill: Which jobs may start ahead of others; a text is read once, and kept as the object
-            that it names; see `hpcgym.core.backfill`.
-        backfill_order: Order of backfill candidates; None = the primary order.
-        threshold: Wait beyond which a job goes first, s; None = no threshold.
-        kill_at_limit: Whether a job ends at its request at the latest.
-        estimates: What the scheduler takes run times to be: text or a function that
-            `hpcgym.core.predictor.as_predictor` reads, or seconds >= 1, shape (n_jobs,).
-        correction: The estimate of a job that outlives its own; "none": it ends now, see
-            `hpcgym.core.kernels.scoring.estimates.next_estimate`.
-        event_semantics: What happens at one instant.
-        events: What happens beside the jobs, as text or `hpcgym.core.events.Event`.
-        placement: On a machine of nodes, in what order a job takes them; see
-            `hpcgym.core.requests.PLACEMENTS`.
+        KEYWORDS
 
     Raises:
         PolicyError: An unknown name, a threshold below 0 or not whole, or a contradiction.
 
     Source: Specification, section 1.
     """
-
-    policy: AnyPolicy = "FCFS"
-    backfill: str | Mode = "easy"
-    backfill_order: AnyPolicy | None = None
-    threshold: int | None = None
-    kill_at_limit: bool = True
-    estimates: Estimates = "requested"
-    correction: Correction = "none"
-    event_semantics: EventSemantics = "batch"
-    events: Sequence[str | Event] = ()
-    placement: str = "lowest"
 
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated, naming what is allowed."""

@@ -78,10 +78,35 @@ class Drawn(NamedTuple):
 
 @dataclass(eq=False)
 class EnvConfig:
-    """The keywords of an environment, which `SchedulingEnv` explains, and what follows from them.
+    """The keywords of an environment, said once, and what follows from them.
 
     Environments of one scenario and the same keywords share a configuration, and with it the
     episodes that it keeps prepared.
+
+    Args:
+        action: See Action Space.
+        decide: When the agent decides. `"contested"`: at passes where the order can matter.
+            `"event"`: at every pass with a waiting job. A number: every so many seconds, for
+            actions `weights`, `policy` and `controls`; each pass in between uses the same rule.
+        reward: See Rewards.
+        baseline: Policy of the paired baseline; None = not paired.
+        policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
+            newer than this version of the environment.
+        scale: `"unit"` or `"raw"` features for `weights`.
+        n_slots: Visible jobs.
+        observation: `"dict"` or `"flat"`; see Observation Space.
+        expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
+            "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
+            score. A step then takes up to twice as long. None = these fields are 0.
+        fields: Observation fields of your own: names given to `hpcgym.register_field`.
+        horizon: Steps after which an episode is truncated; None = never. Wrappers of other
+            libraries that cut episodes short pay nothing; give `horizon` in their place.
+        backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
+            `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
+            reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
+            end is a decision, and action `job` is refused. Also an object of your own
+            (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
+        backfill_order: Backfill order in place of the scenario's.
 
     Attributes:
         episodes: Episodes of the scenario.

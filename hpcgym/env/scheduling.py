@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import gymnasium
 import numpy as np
@@ -15,28 +14,25 @@ from hpcgym.core import constants as s
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels import entry_points
 from hpcgym.core.kernels.env.metrics import N_METRICS
-from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.own_pass import OwnPasses, own_passes
 from hpcgym.core.policy import Policy
 from hpcgym.core.prepare import state_for
 from hpcgym.core.state import Room, State, sim_of
 from hpcgym.core.workload import Workload
-from hpcgym.env.action import Scale, with_action_table
-from hpcgym.env.config import EnvConfig
+from hpcgym.env.action import with_action_table
+from hpcgym.env.config import AnyScenario, EnvConfig, Keywords
 from hpcgym.env.episode import EnvEpisode
 from hpcgym.env.info import UNMEASURED, metrics_of
-from hpcgym.env.observation import FIELD_TABLES, N_SLOTS, Expectations, ObservationKind, with_tables
+from hpcgym.env.observation import FIELD_TABLES, with_tables
 from hpcgym.env.rendering.pen import IMAGE_SIZE, checked_frame_size
-from hpcgym.env.reward import AnyReward, table_of_rewards
+from hpcgym.env.reward import table_of_rewards
 from hpcgym.env.time_limit import steps_left
 from hpcgym.errors import ActionError, PolicyError, ScenarioError, refuse_unless_whole, unknown_name
-from hpcgym.scenario.episodes import Episodes
+from hpcgym.keywords import documented, refuse_unknown, takes
 from hpcgym.schedule import Schedule
 
 if TYPE_CHECKING:
-    from hpcgym.core.backfill import Backfill
     from hpcgym.env.rendering.viewer import Viewer
-    from hpcgym.scenario.spec import Scenario
 
 RENDER_MODES = ("ansi", "rgb_array", "human")
 
@@ -45,6 +41,7 @@ Observation: TypeAlias = Any
 """A dict of arrays, or one array, as the keyword `observation` says."""
 
 
+@documented(EnvConfig)
 class SchedulingEnv(gymnasium.Env[Observation, Any]):
     """Order the waiting jobs of a cluster, pass by pass, for a backfilling scheduler.
 
@@ -164,29 +161,7 @@ schedule; -1 until the episode is over |
 
     Arguments:
         scenario: Name or path of a scenario, a `Scenario`, or its `Episodes`.
-        action: See Action Space.
-        decide: When the agent decides. `"contested"`: at passes where the order can matter.
-            `"event"`: at every pass with a waiting job. A number: every so many seconds, for
-            actions `weights`, `policy` and `controls`; each pass in between uses the same rule.
-        reward: See Rewards.
-        baseline: Policy of the paired baseline; None = not paired.
-        policies: Names a `policy` action chooses among; None = all but SMITH-URGENT, which is
-            newer than this version of the environment.
-        scale: `"unit"` or `"raw"` features for `weights`.
-        n_slots: Visible jobs.
-        observation: `"dict"` or `"flat"`; see Observation Space.
-        expectations: Source of fields 15 to 17 of `jobs`: "records", those of the job's user,
-            "regression", which learns from all jobs, or "urgency", the same with SMITH-URGENT's
-            score. A step then takes up to twice as long. None = these fields are 0.
-        fields: Observation fields of your own: names given to `hpcgym.register_field`.
-        horizon: Steps after which an episode is truncated; None = never. Wrappers of other
-            libraries that cut episodes short pay nothing; give `horizon` in their place.
-        backfill: Backfilling mode in place of the scenario's: `"none"`, `"easy"`,
-            `"conservative"`, `"depth:k=3"` and others of `hpcgym.core.backfill`. In modes that keep
-            reservations (`"conservative:compress=shift"`), every pass with an arrival or an early
-            end is a decision, and action `job` is refused. Also an object of your own
-            (`hpcgym.OwnBackfill`), which is asked at every pass; two waiting jobs make a decision.
-        backfill_order: Backfill order in place of the scenario's.
+        KEYWORDS
         render_mode: `"ansi"`, `"rgb_array"` or `"human"`.
         frame_size: Width and height of images and of the window, pixels. The picture is scaled and
             keeps its proportions.
@@ -201,50 +176,25 @@ schedule; -1 until the episode is over |
 
     metadata: dict[str, Any] = {"render_modes": list(RENDER_MODES), "render_fps": 10}  # noqa: RUF012
 
+    @takes(EnvConfig)
     def __init__(
         self,
-        scenario: str | Path | Scenario | Episodes = "synthetic-256-weeks",
+        scenario: AnyScenario = "synthetic-256-weeks",
         *,
-        action: str = "weights",
-        decide: str | int = "contested",
-        reward: AnyReward = "bsld",
-        baseline: str | None = None,
-        policies: Sequence[str] | None = None,
-        scale: Scale = "unit",
-        n_slots: int = N_SLOTS,
-        observation: ObservationKind = "dict",
-        expectations: Expectations | None = None,
-        fields: Sequence[str | OwnField] = (),
-        horizon: int | None = None,
-        backfill: str | Backfill | None = None,
-        backfill_order: str | None = None,
         render_mode: str | None = None,
         frame_size: Sequence[int] = IMAGE_SIZE,
+        **keywords: Unpack[Keywords],
     ) -> None:
         """Configure an environment; the class explains the arguments."""
+        refuse_unknown("keyword", keywords, Keywords.__annotations__)
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
-        self._config = EnvConfig(
-            scenario,
-            action=action,
-            decide=decide,
-            reward=reward,
-            baseline=baseline,
-            policies=policies,
-            scale=scale,
-            n_slots=n_slots,
-            observation=observation,
-            expectations=expectations,
-            fields=fields,
-            horizon=horizon,
-            backfill=backfill,
-            backfill_order=backfill_order,
-        )
+        self._config = EnvConfig(scenario, **keywords)
         self.episodes = self._config.episodes
         self.settings = self._config.settings
         self.render_mode = render_mode
         self._frame_size = checked_frame_size(frame_size)
-        self.n_slots = n_slots
+        self.n_slots = n_slots = self._config.n_slots
         self.action_space = self._config.reader.space
         self.observation_space = self._config.observation_space
         self._places = self._config.places

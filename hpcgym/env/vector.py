@@ -32,6 +32,7 @@ from hpcgym.errors import (
     refuse_unless_whole,
     unknown_name,
 )
+from hpcgym.keywords import refuse_unknown, takes
 
 MOST_ENVS = 2**20
 
@@ -97,6 +98,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
+    @takes(EnvConfig)
     def __init__(
         self,
         scenario: AnyScenario | Sequence[AnyScenario] = "synthetic-256-weeks",
@@ -119,9 +121,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
             )
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ScenarioError(unknown_name("render_mode", render_mode, RENDER_MODES))
-        for keyword in keywords:
-            if keyword not in Keywords.__annotations__:
-                raise ScenarioError(unknown_name("keyword", keyword, Keywords.__annotations__))
+        refuse_unknown("keyword", keywords, Keywords.__annotations__, ScenarioError)
         self.frame_size = checked_frame_size(frame_size)
         self.autoreset_mode = _mode_of(autoreset_mode)
         self.metadata = {**self.metadata, "autoreset_mode": self.autoreset_mode}

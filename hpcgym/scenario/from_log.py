@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from hpcgym.keywords import refuse_unknown
 from hpcgym.machine import Machine
 from hpcgym.scenario import spec
 from hpcgym.scenario.episodes import Episodes
@@ -21,16 +23,9 @@ def episodes_of_log(
     name_or_path: str | Path,
     *,
     processors: int | None = None,
-    missing_request: spec.MissingRequest = "max",
-    threshold: int | None = THRESHOLD_S,
-    seed: int = 0,
-    on_bad_line: spec.OnBadLine = "raise",
     machine: Machine | None = None,
-    placement: str = "lowest",
-    requested_memory: bool = False,
-    max_request: int | None = None,
-    minimum_run_time: int = 0,
-    **scheduler: Any,
+    seed: int = 0,
+    **stated: Any,
 ) -> tuple[Episodes, CleaningReport]:
     """Read and clean a log and cut it into weeks, as the `<log>-weeks` scenarios are.
 
@@ -40,16 +35,10 @@ def episodes_of_log(
     Args:
         name_or_path: A log in SWF, a table of jobs, or the name of a log.
         processors: Processors of the machine; None = what the log's header states.
-        missing_request: Replacement of a request that the log lacks: "max", "tsafrir" or "drop".
-        threshold: Wait beyond which a job goes first, s; None = never.
-        seed: Seed of the synthetic requests of "tsafrir".
-        on_bad_line: "raise", or "drop" to leave malformed lines out.
         machine: A machine of nodes, in place of `processors`.
-        placement: Which nodes a job gets there.
-        requested_memory: Whether a record of an SWF log asks for memory there.
-        max_request: Longer requests are cut to this, s; None = no cut.
-        minimum_run_time: Jobs that ran shorter are dropped, s.
-        scheduler: Further fields of `hpcgym.scenario.spec.SchedulerSpec`, such as `backfill`.
+        seed: Seed of the synthetic requests of `missing_request="tsafrir"`.
+        **stated: Fields of `TraceSpec` and `SchedulerSpec`, without the unit in their names. By
+            default `missing_request` is "max", and `threshold` THRESHOLD_S.
 
     Returns:
         The episodes, of a scenario named after the log, and the report of the cleaning.
@@ -64,18 +53,22 @@ def episodes_of_log(
         >>> episodes.scenario.machine, report.jobs
         (MachineSpec(processors=4, largest_request_s=120, nodes=None), 8)
     """
-    synthetic = missing_request == "tsafrir"
+    defaults = {"missing_request": "max", "threshold": THRESHOLD_S, "on_wide_job": "drop"}
+    stated = {**defaults, **stated}
+    tables = (spec.TraceSpec, spec.SchedulerSpec)
+    keys = [{one.name.removesuffix("_s"): one.name for one in fields(table)} for table in tables]
+    refuse_unknown("setting", stated, [*keys[0], *keys[1]])
+    in_trace, in_scheduler = (
+        {key: stated[name] for name, key in each.items() if name in stated} for each in keys
+    )
+    synthetic = stated["missing_request"] == "tsafrir"
     trace = spec.TraceSpec(
-        missing_request=missing_request,
         file=str(find_log(name_or_path).absolute()),
         tsafrir_seed=seed if synthetic else None,
-        max_request_s=max_request,
-        minimum_run_time_s=minimum_run_time,
-        on_bad_line=on_bad_line,
-        on_wide_job="drop",
-        requested_memory=requested_memory,
+        **in_trace,
     )
-    workload, report = cleaned_log(trace, processors, machine, placement)
+    scheduler = spec.SchedulerSpec(**in_scheduler)
+    workload, report = cleaned_log(trace, processors, machine, scheduler.placement)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S
     episode: spec.EpisodeSpec = spec.WeekEpisodes() if has_weeks else spec.WholeEpisode()
     scenario = spec.Scenario(
@@ -89,6 +82,6 @@ def episodes_of_log(
         trace=trace,
         machine=spec.MachineSpec(workload.machine_processors, workload.largest_request, machine),
         episode=episode,
-        scheduler=spec.SchedulerSpec(threshold_s=threshold, placement=placement, **scheduler),
+        scheduler=scheduler,
     )
     return Episodes(scenario), report

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from hpcgym.core.policy import as_policy
 from hpcgym.core.predictor import as_predictor
+from hpcgym.core.setting_list import SETTINGS, Setting
 from hpcgym.core.settings import SchedulerSettings
 from hpcgym.errors import LARGEST_WHOLE, PolicyError, ScenarioError, unknown_name
 from hpcgym.machine import Machine
@@ -269,24 +270,28 @@ EPISODE_KINDS: dict[str, type[EpisodeSpec]] = {
 """Every kind of episode, by its name in a file."""
 
 
-@dataclass(frozen=True)
-class SchedulerSpec(_Table):
+def _type_of(setting: Setting) -> Any:
+    """Return the type of a setting in a scenario's file."""
+    if isinstance(setting.default, bool):
+        return bool
+    plain = int if setting.unit else str
+    return plain | None if setting.default is None else plain
+
+
+_SchedulerKeys: Any = make_dataclass(
+    "_SchedulerKeys",
+    [(one.key, _type_of(one), one.in_scenarios or one.default) for one in SETTINGS.values()],
+    bases=(_Table,),
+    frozen=True,
+)
+
+
+class SchedulerSpec(_SchedulerKeys):  # type: ignore[misc]  # which keys, the settings say
     """The scheduler that agents and baselines share.
 
-    Attributes:
-        policy: Base order: of the jobs that an agent does not see, and of the default baseline.
-        backfill: Backfilling mode: "none", "easy", "conservative", "depth:k=3" and others of
-            `hpcgym.core.backfill`.
-        backfill_order: Policy that orders the backfill candidates; None = the primary order.
-        threshold_s: Wait beyond which a job goes first, s; None = never.
-        kill_at_limit: Whether a job is killed at its request.
-        estimates: Estimates of run times: "requested", "exact" (clairvoyant), "doubled",
-            "f-model:f=3,seed=1" or "recent", as in `hpcgym.simulate`.
-        correction: Estimate of a job that outlives its first one: "none", "reqtime", "tsafrir" or
-            "doubling".
-        event_semantics: Order of the events of one instant: "batch" or "pyss".
-        placement: Which nodes a job gets, on a machine of nodes: "lowest" ids, "tightest",
-            "fewest-groups", "contiguous", "local", "best-effort-contiguous" or "best-effort-local".
+    Its keys are the fields of `hpcgym.SchedulerSettings`, all as texts, numbers and truths; the
+    threshold is `threshold_s`. The policy, by default "SAF", is the base order: of the jobs that an
+    agent does not see, and of the default baseline.
 
     Source: Specification, sections 1 and 13.
 
@@ -296,17 +301,7 @@ class SchedulerSpec(_Table):
     """
 
     TABLE: ClassVar[str] = "scheduler"
-    LEAST: ClassVar = {"threshold_s": 0}
-
-    policy: str = "SAF"
-    backfill: str = "easy"
-    backfill_order: str | None = None
-    threshold_s: int | None = None
-    kill_at_limit: bool = True
-    estimates: str = "requested"
-    correction: Literal["none", "reqtime", "tsafrir", "doubling"] = "none"
-    event_semantics: Literal["batch", "pyss"] = "batch"
-    placement: str = "lowest"
+    LEAST: ClassVar = {one.key: 0 for one in SETTINGS.values() if one.unit}
 
     def check(self) -> None:
         """Refuse values that contradict each other."""
@@ -317,18 +312,7 @@ class SchedulerSpec(_Table):
                     as_policy(value)
                 except PolicyError as error:
                     raise ScenarioError(f"[scheduler] {key}: {error}") from None
-        if self.event_semantics == "pyss" and not self.kill_at_limit:
-            raise self.contradiction(
-                'kill_at_limit = false contradicts event_semantics = "pyss", '
-                "which knows running jobs by their requested ends only"
-            )
         try:
-            predictor = as_predictor(self.estimates)
-            if self.event_semantics == "pyss" and predictor.online and self.correction == "none":
-                raise self.contradiction(
-                    'event_semantics = "pyss" needs a correction with estimates = '
-                    f'"{self.estimates}", which jobs may outlive: reqtime, tsafrir or doubling'
-                )
             _ = self.settings
         except PolicyError as error:
             raise self.contradiction(str(error)) from None
@@ -336,7 +320,7 @@ class SchedulerSpec(_Table):
     @property
     def settings(self) -> SchedulerSettings:
         """Return the settings of the simulator, whose names carry no unit."""
-        return SchedulerSettings(**{key.removesuffix("_s"): one for key, one in vars(self).items()})
+        return SchedulerSettings(**{name: getattr(self, one.key) for name, one in SETTINGS.items()})
 
 
 @dataclass(frozen=True)

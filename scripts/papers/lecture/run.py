@@ -10,7 +10,7 @@ from typing import cast
 
 import pandas as pd
 
-from hpcgym.core.settings import EventSemantics
+from hpcgym.core.setting_list import EventSemantics
 from hpcgym.core.workload import Workload
 from hpcgym.evaluation.store import Row, digest
 from hpcgym.gang import Gang, Matrix
