@@ -41,7 +41,8 @@ def evaluate_agents(
     with --resume goes on from there.
     """
     from hpcgym.agent.shelf import load_agent
-    from hpcgym.evaluation.cross_validation import DEFAULT_SCENARIO, evaluate
+    from hpcgym.evaluation import evaluate
+    from hpcgym.evaluation.cross_validation import DEFAULT_SCENARIO
 
     given = comparison.refuse_idle_options(context)
     with comparison.results_folder(

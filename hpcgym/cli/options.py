@@ -30,6 +30,13 @@ CommandT = TypeVar("CommandT", bound=Callable[..., None])
 SCHEDULER, LOG = "Scheduler", "Log and machine"
 """Headings of the options in `--help`."""
 
+Resume: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Go on from what was cut off, if there is any.")
+]
+Force: TypeAlias = Annotated[
+    bool,
+    typer.Option("--force", help="Replace what is there and, without --resume, begin anew."),
+]
 Processors: TypeAlias = Annotated[
     int | None,
     typer.Option(
@@ -52,13 +59,6 @@ RequestedMemory: TypeAlias = Annotated[
         rich_help_panel=LOG,
         help="With --machine: jobs of an SWF log need the memory of its field 10.",
     ),
-]
-Resume: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Go on from what was cut off, if there is any.")
-]
-Force: TypeAlias = Annotated[
-    bool,
-    typer.Option("--force", help="Replace what is there and, without --resume, begin anew."),
 ]
 _OWN = ". In simulate and plot also file.py:Name or module:Name, one of your own"
 _FURTHER = {

@@ -60,9 +60,21 @@ def as_event(event: object) -> Event:
     Raises:
         PolicyError: An unknown name, key or value; the message names what is allowed.
     """
-    made = event if isinstance(event, Event) else read_part("event", event, [loaders.EVENTS])
+    made = (
+        event
+        if isinstance(event, Event)
+        else read_part(
+            "event", event.strip() if isinstance(event, str) else event, [loaders.EVENTS]
+        )
+    )
     assert isinstance(made, Event)
     return made
+
+
+def as_events(events: str | Sequence[str | Event]) -> tuple[Event, ...]:
+    """Read events from a text that parts them by ";", or from a sequence; "" = none."""
+    given = filter(str.strip, events.split(";")) if isinstance(events, str) else events
+    return tuple(map(as_event, given))
 
 
 def register_event(event: type[AnEvent]) -> type[AnEvent]:

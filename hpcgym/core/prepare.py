@@ -21,7 +21,7 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import as_backfill
 from hpcgym.core.columns import LARGEST_TIME
 from hpcgym.core.compiler.struct import Struct
-from hpcgym.core.events import as_event, columns_of_events
+from hpcgym.core.events import as_events, columns_of_events
 from hpcgym.core.history import History, empty_history
 from hpcgym.core.kernels.types import InitialState, Jobs
 from hpcgym.core.nodes import NodeSizes, columns_of, sizes_of
@@ -217,7 +217,7 @@ def prepare(
     """
     refuse_on_nodes(workload, settings)
     policy = as_policy(settings.policy)
-    mode, events = as_backfill(settings.backfill), tuple(map(as_event, settings.events))
+    mode, events = as_backfill(settings.backfill), as_events(settings.events)
     backfill_policy = (
         None if settings.backfill_order is None else as_policy(settings.backfill_order)
     )
@@ -366,7 +366,7 @@ def rules_of(
     mode = as_backfill(settings.backfill)
     setting.backfill = mode.number
     setting.hears = mode.hears
-    setting.events_hear = reduce(or_, (as_event(event).hears for event in settings.events), 0)
+    setting.events_hear = reduce(or_, (event.hears for event in as_events(settings.events)), 0)
     setting.semantics = (
         s.SEMANTICS_PYSS if settings.event_semantics == "pyss" else s.SEMANTICS_BATCH
     )

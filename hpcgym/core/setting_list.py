@@ -117,8 +117,8 @@ class SettingList:
             | "local" | of one group, else none |
             | "best-effort-contiguous" | with consecutive ids, else by id |
             | "best-effort-local" | of one group, else by id |
-        events: What happens beside the jobs. Texts, or objects of `hpcgym.core.events`; of your
-            own.
+        events: What happens beside the jobs. Text, several parted by ";", or a sequence of texts
+            and of objects of `hpcgym.core.events`, of your own; "" = nothing.
     """
 
     policy: AnyPolicy = field(default="FCFS", metadata={"in_scenarios": "SAF"})
@@ -130,7 +130,7 @@ class SettingList:
     correction: Correction = field(default="none", metadata={"of_rules": "parameters"})
     event_semantics: EventSemantics = "batch"
     placement: str = "lowest"
-    events: Sequence[str | Event] = ()
+    events: str | Sequence[str | Event] = ""
 
 
 class SettingKeywords(TypedDict, total=False):
@@ -144,7 +144,7 @@ class SettingKeywords(TypedDict, total=False):
     correction: Correction
     event_semantics: EventSemantics
     placement: str
-    events: Sequence[str | Event]
+    events: str | Sequence[str | Event]
 
 
 _TEXTS = texts_of(SettingList)

@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
-from hpcgym.core.events import as_event
+from hpcgym.core.events import as_events
 from hpcgym.core.policy import Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
 from hpcgym.core.requests import PLACEMENTS
@@ -42,7 +42,7 @@ class SchedulerSettings(SettingList):
                 object.__setattr__(self, key, chosen)  # so that it shows its name
         mode = as_mode(self.backfill)
         object.__setattr__(self, "backfill", mode)
-        object.__setattr__(self, "events", tuple(map(as_event, self.events)))
+        object.__setattr__(self, "events", as_events(self.events))
         if self.events and not (isinstance(mode, Backfill) and self.event_semantics == "batch"):
             raise PolicyError(
                 f"event '{self.events[0]}' needs a backfilling mode and event_semantics 'batch'; "
@@ -132,7 +132,7 @@ class SchedulerSettings(SettingList):
     @property
     def parts(self) -> tuple[int, ...]:
         """Return the numbers of the backfilling mode and of the events."""
-        events = [as_event(event).number for event in self.events]
+        events = [event.number for event in as_events(self.events)]
         return (as_backfill(self.backfill).number, *events)
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from hpcgym import load_workload, simulate
@@ -187,3 +188,14 @@ def test_all_columns_are_written_where_asked_for(run: Command, tmp_path: Path, n
     read = pd.read_parquet if name.endswith(".parquet") else pd.read_csv
     expected = simulate(load_workload("tiny"), "SAF").to_frame()
     pd.testing.assert_frame_equal(read(tmp_path / name), expected, check_dtype=False)
+
+
+def test_resume_and_force_mean_the_same_in_every_command_that_goes_on() -> None:
+    commands = {name: one.params for name, one in get_command(app).commands.items()}
+    told = {
+        name: [getattr(one, "help", "") for one in params if one.name in ("resume", "force")]
+        for name, params in commands.items()
+        if "resume" in [one.name for one in params]
+    }
+    assert set(told) == {"evaluate", "cross-validate", "train", "tune", "record"}
+    assert len({tuple(texts) for texts in told.values()}) == 1
