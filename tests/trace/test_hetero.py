@@ -10,7 +10,7 @@ from hpcgym.core.requests import unplaceable
 from hpcgym.errors import TraceError
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
-from hpcgym.trace.hetero import BATCH, DEBUG, GPU, HETERO_64, hetero_workload
+from research.hetero import BATCH, DEBUG, GPU, HETERO_64, hetero_workload
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S
 
 
