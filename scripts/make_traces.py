@@ -14,10 +14,10 @@ import pandas as pd
 
 from hpcgym.core.workload import Workload
 from hpcgym.schedule import simulate
-from research.hetero import hetero_workload
 from hpcgym.trace.sessions import LONGEST_S, session_workload
 from hpcgym.trace.swf import SwfLog, log_of, read_bytes, write_swf
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S, synthetic_workload
+from research.hetero import hetero_workload
 
 SHELF = Path(__file__).resolve().parent.parent / "traces"
 NAME = "synthetic-256"

@@ -254,6 +254,23 @@ def test_a_setting_of_the_scheduler_is_named_in_its_list_and_where_it_works():
     assert named == USES_OF_A_SETTING.keys()
 
 
+NAME_AN_ORDER = {"smith": {"hpcgym/core/index_policy.py"}}
+"""Files beside the list that name the module of an order: indexes of one's own are made there."""
+
+
+def test_an_order_is_named_in_its_file_and_in_one_list():
+    orders = PACKAGE / "core" / "orders"
+    for order in sorted(set(orders.glob("*.py")) - {orders / "__init__.py"}):
+        named = {
+            label(path)
+            for path in MODULES
+            if re.search(rf"hpcgym\.core\.orders\.{order.stem}\b", path.read_text(encoding="utf-8"))
+        }
+        assert named == {"hpcgym/core/loaders.py"} | NAME_AN_ORDER.get(order.stem, set()), (
+            order.stem
+        )
+
+
 def test_every_room_has_a_floor():
     assert {room(path) for path in MODULES} <= set(ROOMS)
 

@@ -61,13 +61,13 @@ def _step_vectors(threads: int) -> None:
 
 
 def _step_alone() -> None:
-    """Use the environment with each kind of action, and vectors that one thread steps."""
+    """Use the environment with each kind of action, all orders, and vectors of one thread."""
     import gymnasium
 
     import hpcgym  # noqa: F401 - registers the environment
 
     options: dict[str, Any] = {"scenario": "tiny", "max_episode_steps": 1, "render_mode": "ansi"}
-    for action in ("weights", "order", "job"):
+    for action in ("weights", "policy", "order", "job"):
         env = gymnasium.make("HPCBatch-v0", action=action, **options)
         env.reset(seed=0)
         env.render()

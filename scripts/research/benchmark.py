@@ -23,7 +23,7 @@ from rich.table import Table
 
 from hpcgym.batch import simulate_many
 from hpcgym.core.compiler.struct import Struct
-from hpcgym.core.kernels.scoring.regression_update import learn_from
+from hpcgym.core.kernels.scoring.user_estimates import learn_from
 from hpcgym.core.kernels.scoring.user_history import record_completion
 from hpcgym.core.kernels.types import open_jobs, open_sim
 from hpcgym.core.settings import SchedulerSettings

@@ -10,8 +10,8 @@ from hpcgym.core.requests import unplaceable
 from hpcgym.errors import TraceError
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.scenario.load import load_scenario
-from research.hetero import BATCH, DEBUG, GPU, HETERO_64, hetero_workload
 from hpcgym.trace.synthetic import LONGEST_REQUEST_S
+from research.hetero import BATCH, DEBUG, GPU, HETERO_64, hetero_workload
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,7 @@ The order within a moment matters, and each function says why.
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_event, ask_mode, ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.kernels.scoring.regression_update import learn_from
-from hpcgym.core.kernels.scoring.user_estimates import is_expected
+from hpcgym.core.kernels.scoring.user_estimates import is_expected, learn_from
 from hpcgym.core.kernels.scoring.user_history import record_completion
 from hpcgym.core.kernels.types import Jobs, Sim
 from hpcgym.core.parts import waiting_cost

@@ -49,39 +49,35 @@ def urgent(jobs: Jobs, sim: Sim, which: int, n: int) -> None:
         sim.key[which, entry_of(sim, job)] = score
 
 
-def _indexes(source: str, ratio_term: int, speed_term: int | None, cites: str) -> list[Policy]:
-    """Return SPF, SAF and Smith's rule by terms of expected run-time ratios and speeds.
-
-    Without a term of speeds, 1 / run-time ratio is the speed.
-    """
+def _indexes(source: str, cites: str, ratio: int, speed: int | None = None) -> list[Policy]:
+    """Return SPF, SAF and Smith's rule by terms of run-time ratios and speeds, else 1 / ratio."""
     made = []
-    for name, processors, power in (("SPF", 0.0, 0.0), ("SAF", 1.0, 0.0), ("SMITH", 1.0, 1.0)):
+    for name, processors, power in (("SPF", 0, 0), ("SAF", 1, 0), ("SMITH", 1, 1)):
         weight = np.zeros(s.N_WEIGHTS)
-        weight[s.TERM_PROCESSORS], weight[s.TERM_REQUEST] = processors, 1.0 + power
-        weight[ratio_term] = 1.0
-        if speed_term is None:
-            weight[ratio_term] += power
-        else:
-            weight[speed_term] -= power
+        weight[[s.TERM_PROCESSORS, s.TERM_REQUEST, ratio]] = processors, 1 + power, 1
+        weight[ratio if speed is None else speed] += power if speed is None else -power
         made.append(index_policy(weight, name=f"{name}-{source}", source=cites))
     return made
 
 
-_RECORDS = "Smith 1956; means over user, request and size: hpcgym specification, section 10"
-_RECENT = "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)"
 _REGRESSION = "Smith 1956; Gaussier, Glesser, Reis and Trystram 2015 (SC)"
 _SECTION = "hpcgym specification, section 10"
 SMITH = compiled_policy(
     "SMITH", smith, (), f"Smith 1956; {_SECTION}", is_static=True, needs_history=True
 )
 SPF_RECENT, SAF_RECENT, SMITH_RECENT = _indexes(
-    "RECENT", s.TERM_RECENT_RUN_TIME_RATIO, None, _RECENT
+    "RECENT",
+    "Smith 1956; Tsafrir, Etsion and Feitelson 2007 (TPDS)",
+    s.TERM_RECENT_RUN_TIME_RATIO,
 )
 SPF_HISTORY, SAF_HISTORY, SMITH_HISTORY = _indexes(
-    "HISTORY", s.TERM_RUN_TIME_RATIO, s.TERM_SPEED, _RECORDS
+    "HISTORY",
+    f"Smith 1956; means over user, request and size: {_SECTION}",
+    s.TERM_RUN_TIME_RATIO,
+    s.TERM_SPEED,
 )
 SPF_REGRESSION, SAF_REGRESSION, SMITH_REGRESSION = _indexes(
-    "REGRESSION", s.TERM_REGRESSED_RUN_TIME_RATIO, s.TERM_REGRESSED_SPEED, _REGRESSION
+    "REGRESSION", _REGRESSION, s.TERM_REGRESSED_RUN_TIME_RATIO, s.TERM_REGRESSED_SPEED
 )
 SMITH_URGENT = compiled_policy(
     "SMITH-URGENT",
