@@ -246,24 +246,18 @@ class Sim(Columned):
     counter: IntVector = zeros("counters")
     gauge: FloatVector = zeros("gauges")
     backfill_parameter: FloatVector = zeros(s.N_BACKFILL_PARAMETERS)
-    weight: FloatTable = zeros(s.N_ORDERS, s.N_WEIGHTS)
-    """Parameters of the rule of each order."""
+    weight: FloatTable = zeros(s.N_ORDERS, s.N_WEIGHTS)  # parameters of the rule of each order
 
-    n_groups: IntVector = zeros(s.N_QUEUES)
-    """Groups of each queue."""
+    n_groups: IntVector = zeros(s.N_QUEUES)  # groups of each queue
     n_nodes: IntVector = zeros(s.N_QUEUES)
     """First of the nodes that a queue has not used since it was cleared."""
-    spare_node: IntVector = zeros(s.N_QUEUES)
-    """First of the nodes given back since then, -1 = none."""
-    group_order: IntTable = empty(s.N_QUEUES, "groups")
-    """Groups in queue order."""
+    spare_node: IntVector = zeros(s.N_QUEUES)  # first of the nodes given back since then, -1 = none
+    group_order: IntTable = empty(s.N_QUEUES, "groups")  # groups in queue order
     node_size: IntVector = empty("nodes")
     """Children of each node; those of a queue are every second."""
-    node_processors: IntVector = empty("nodes")
-    """Least processors in each node."""
+    node_processors: IntVector = empty("nodes")  # least processors in each node
 
-    ending_time: IntVector = empty("running")
-    """True ends of the running jobs, descending, s."""
+    ending_time: IntVector = empty("running")  # true ends of the running jobs, descending, s
     ending_job: IntVector = empty("running")
     release_time: IntVector = empty("releases")
     """Ends of the running jobs by estimate, descending, s."""
@@ -273,8 +267,7 @@ class Sim(Columned):
     """Key of each waiting job in each order, -inf beyond the threshold."""
     age: ShortTable = empty("entries if fields", 2)
     """Waiting jobs submitted just before and just after each, in the columns OLDER and YOUNGER."""
-    spare_entry: IntVector = empty("entries")
-    """Entries given back and not taken again."""
+    spare_entry: IntVector = empty("entries")  # entries given back and not taken again
     node_child: IntTable = empty("nodes", s.NODE_CHILDREN)
     """Children of each node in order: blocks of a group, or jobs of a block."""
     node_estimate: IntTable = empty("nodes", "classes")
@@ -289,8 +282,7 @@ class Sim(Columned):
 
     start_time: Annotated[IntVector, WHILE_SHOWN] = empty("jobs")
     """Start of each job, s; -1 = not submitted, `FIRST_ENTRY` and less = waiting."""
-    flag: ByteVector = empty("jobs")
-    """`FLAG_*` bits of each job."""
+    flag: ByteVector = empty("jobs")  # `FLAG_*` bits of each job
     shown_controls: SingleVector = empty("fields of controls if controls")
     """What observations show for controls, in the columns `ControlsField`."""
 
@@ -298,8 +290,7 @@ class Sim(Columned):
     """Jobs in the rings of `hpcgym.core.history.History`; -1 = what `Jobs.past_*` hold there."""
     history_log_bound: FloatTable = zeros("users if history and expectations", RING_JOBS)
     """log D of the same jobs, D = max(run time, 10 s)."""
-    history_completed: Annotated[IntVector, OF_USER] = zeros("users if history")
-    """Jobs completed."""
+    history_completed: Annotated[IntVector, OF_USER] = zeros("users if history")  # jobs completed
     history_last_end_time: Annotated[IntVector, OF_USER] = zeros("users if history")
     """Latest end, s."""
     history_shown: Annotated[SingleTable, OF_USER] = zeros(
@@ -339,35 +330,27 @@ class Sim(Columned):
 
     profile_time: IntVector = empty("profile if plans")
     """Instants from which so many processors are free by estimates, ascending, s; within a pass."""
-    profile_free: IntVector = empty("profile if plans")
-    """Processors free from then on."""
-    scratch: IntVector = empty("scratch")
-    """Room for a list of waiting jobs."""
+    profile_free: IntVector = empty("profile if plans")  # processors free from then on
+    scratch: IntVector = empty("scratch")  # room for a list of waiting jobs
 
     estimate: IntVector = empty("jobs if estimates")
     """`Jobs.estimate` of a simulation that predicts or corrects, s, see `state.own_table`."""
-    feature: FloatTable = empty("jobs if estimates", s.N_FEATURES)
-    """`Jobs.feature` likewise."""
+    feature: FloatTable = empty("jobs if estimates", s.N_FEATURES)  # `Jobs.feature` likewise
 
-    held_time: IntVector = empty("held if plans")
-    """Instants at which delays end, descending, s."""
-    held_job: IntVector = empty("held if plans")
-    """The jobs that become eligible then."""
+    held_time: IntVector = empty("held if plans")  # instants at which delays end, descending, s
+    held_job: IntVector = empty("held if plans")  # the jobs that become eligible then
 
     free_on: IntTable = empty("nodes of the machine", s.N_RESOURCES)
     """What no job occupies of each node: cpus, GPUs and memory in MB."""
     placed_node: IntVector = empty("placements")
     """Nodes of each started job, from `Jobs.placed_first` on."""
-    placed_chunks: IntVector = empty("placements")
-    """Its chunks on each."""
-    placed_on: IntVector = empty("jobs if nodes")
-    """How many nodes each started job has."""
+    placed_chunks: IntVector = empty("placements")  # its chunks on each
+    placed_on: IntVector = empty("jobs if nodes")  # how many nodes each started job has
     due: ByteVector = empty("components")
     """1 = a job of the component was submitted or ended at this instant."""
     changed_node: IntVector = empty("nodes of the machine")
     """Ring of the nodes whose free resources changed last."""
-    free_cpus: IntVector = empty("partitions")
-    """Free cpus of each partition's nodes."""
+    free_cpus: IntVector = empty("partitions")  # free cpus of each partition's nodes
 
     row_of_shape: IntVector = zeros("shapes")
     """Row of `room` that a shape had last; it still has it if `room_shape` says so."""
@@ -375,17 +358,14 @@ class Sim(Columned):
     """Shape that each row of `room` is about, plus 1; 0 = none, also where a state has grown."""
     room_at: IntVector = empty("rows of rooms")
     """`n_changes` up to which the row is right, -1 = never."""
-    room_total: IntVector = empty("rows of rooms")
-    """Chunks that the free nodes take in all."""
+    room_total: IntVector = empty("rows of rooms")  # chunks that the free nodes take in all
     room: ShortTable = empty("rows of rooms", "nodes of the machine")
     """Chunks that each node can still take, `spread` aside."""
 
-    unplaced_at: IntVector = empty("shapes")
-    """`n_vacated` when `unplaced_chunks` was found."""
+    unplaced_at: IntVector = empty("shapes")  # `n_vacated` when `unplaced_chunks` was found
     unplaced_chunks: IntVector = empty("shapes")
     """Fewest chunks of a shape that were found to have no placement since."""
-    placeable_at: IntVector = empty("shapes")
-    """`n_changes` when `placeable_chunks` was found."""
+    placeable_at: IntVector = empty("shapes")  # `n_changes` when `placeable_chunks` was found
     placeable_chunks: IntVector = empty("shapes")
     """Most chunks of a shape that were found to have a placement at that state of the nodes."""
     refused_at: IntTable = empty("requests", s.N_REACHES)
@@ -395,32 +375,21 @@ class Sim(Columned):
     refused_chunks: IntTable = empty("shapes", s.N_REACHES)
     """Fewest chunks of a shape for which it is known that as many and more are refused."""
 
-    walk: IntVector = empty("walk if nodes")
-    """The waiting jobs in queue order, within a pass."""
-    component_walk: IntVector = empty("walk if nodes")
-    """Those of one component, higher tiers first."""
+    walk: IntVector = empty("walk if nodes")  # the waiting jobs in queue order, within a pass
+    component_walk: IntVector = empty("walk if nodes")  # those of one component, higher tiers first
     plan_job: IntTable = empty(2, "plan")
     """Jobs with reservations, in the order these were made; the plan, and one that is tried."""
-    plan_start: IntTable = empty(2, "plan")
-    """Start of each reservation, s."""
-    plan_end: IntTable = empty(2, "plan")
-    """Its end, s."""
-    plan_first: IntTable = empty(2, "plan")
-    """Where its nodes are listed in `planned_node`."""
-    plan_on: IntTable = empty(2, "plan")
-    """How many nodes it has."""
-    plan_by_start: IntTable = empty(2, "plan")
-    """Reservations by start."""
-    plan_by_end: IntTable = empty(2, "plan")
-    """Reservations by end."""
+    plan_start: IntTable = empty(2, "plan")  # start of each reservation, s
+    plan_end: IntTable = empty(2, "plan")  # its end, s
+    plan_first: IntTable = empty(2, "plan")  # where its nodes are listed in `planned_node`
+    plan_on: IntTable = empty(2, "plan")  # how many nodes it has
+    plan_by_start: IntTable = empty(2, "plan")  # reservations by start
+    plan_by_end: IntTable = empty(2, "plan")  # reservations by end
     plan_spare: IntVector = empty("plan")
     """Cpus that each reservation leaves idle in its partition when it begins, at most."""
-    planned_node: IntTable = empty(2, "plan of nodes")
-    """Nodes of the reservations."""
-    planned_chunks: IntTable = empty(2, "plan of nodes")
-    """Chunks on each."""
-    planned_of: IntVector = empty("partitions")
-    """Reservations of each partition in the pass."""
+    planned_node: IntTable = empty(2, "plan of nodes")  # nodes of the reservations
+    planned_chunks: IntTable = empty(2, "plan of nodes")  # chunks on each
+    planned_of: IntVector = empty("partitions")  # reservations of each partition in the pass
 
     cursor: IntTable = empty("cursors", s.N_CURSOR_FIELDS)
     """Where each cursor is in the events to come, in the columns CURSOR_*; see `nodes.timeline`."""
@@ -428,18 +397,14 @@ class Sim(Columned):
     """What more is free of each node at the cursor's instant than now, by estimates."""
     touched_node: IntTable = empty("cursors", "nodes of the machine")
     """Nodes whose `later` was written."""
-    is_touched: ByteTable = empty("cursors", "nodes of the machine")
-    """1 = the node is listed there."""
+    is_touched: ByteTable = empty("cursors", "nodes of the machine")  # 1 = the node is listed there
     row: ShortTable = empty("cursors", "nodes of the machine")
     """Chunks of one shape that each node takes at the cursor's instant, or throughout a window."""
-    chosen_node: IntVector = empty("nodes of the machine")
-    """Nodes of the placement found last."""
-    chosen_chunks: IntVector = empty("nodes of the machine")
-    """Chunks on each."""
+    chosen_node: IntVector = empty("nodes of the machine")  # nodes of the placement found last
+    chosen_chunks: IntVector = empty("nodes of the machine")  # chunks on each
     group_room: IntVector = empty("groups of nodes")
     """Chunks that each group takes, within a search."""
-    group_is_taken: ByteVector = empty("groups of nodes")
-    """1 = the search has taken the group."""
+    group_is_taken: ByteVector = empty("groups of nodes")  # 1 = the search has taken the group
     component_shadow: IntVector = empty("components")
     """Shadow time of each component as of the latest observation, s, -1 = none."""
     shown_job: SingleVector = empty("fields of nodes")
