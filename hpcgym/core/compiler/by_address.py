@@ -72,11 +72,12 @@ ORDERS: NDArray[np.int64] = np.zeros(1024, dtype=np.int64)
 ADDRESS_OF["orders"] = lambda number: ORDERS
 
 
-def rule_of(order: str) -> int:
+def rule_of(order: str | Callable[..., None]) -> int:
     """Return the rule of an order, whose function is compiled, or loaded; one's own is listed."""
-    loaders.ORDERS.setdefault(order, ())
-    rule = RULE_CALLED + [*loaders.ORDERS].index(order)
-    ORDERS[rule] = address_of(loaders.load(order), types.void)
+    text = order if isinstance(order, str) else f"{order.__module__}:{order.__name__}"
+    loaders.ORDERS.setdefault(text, ())
+    rule = RULE_CALLED + [*loaders.ORDERS].index(text)
+    ORDERS[rule] = address_of(loaders.load(text), types.void)
     return rule
 
 
