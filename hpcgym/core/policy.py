@@ -98,7 +98,7 @@ class Policy:
 
     Attributes:
         name: Name, as tables show it.
-        order: One of `COMPILED_IN`, or the function that scores, as "module:name".
+        order: One of `COMPILED_IN`, or the function that scores, itself or as "module:name".
         parameters: Its parameters, shape (N_WEIGHTS,).
         source: Where the rule comes from.
         keys: Makes one key per job of a workload.
@@ -111,7 +111,7 @@ class Policy:
     """
 
     name: str
-    order: str
+    order: str | Score
     parameters: NDArray[np.float64]
     source: str = ""
     keys: KeyMaker | None = None
@@ -136,7 +136,7 @@ class Policy:
     def rule(self) -> int:
         """Return what kernels call its order, whose own kernel is compiled, or loaded, first."""
         if self.order in COMPILED_IN:
-            return COMPILED_IN.index(self.order)
+            return COMPILED_IN.index(str(self.order))
         from hpcgym.core.compiler.by_address import rule_of
 
         return rule_of(self.order)
@@ -289,7 +289,7 @@ def compiled_policy(
         )
     return Policy(
         name,
-        f"{score.__module__}:{called}",
+        score,
         _parameters(*parameters),
         source,
         is_static=is_static,

@@ -15,9 +15,9 @@ from hpcgym.errors import PolicyError
 HERE = Path(__file__).parent
 
 
-def run(code):
+def run(code, folder=HERE):
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return done.stdout.strip() or done.stderr
 
 
@@ -101,10 +101,20 @@ def test_order_in_one_file_is_an_action_of_environments_and_vectors(tmp_path):
 
 def test_order_is_found_in_the_file_that_the_list_names():
     for order, names in loaders.ORDERS.items():
-        assert callable(loaders.load(order))
         for name in names:
-            assert as_policy(name).order == order
+            assert as_policy(name).order in (order, loaders.load(order))
             assert as_policy(name).name == name
+
+
+def test_runs_of_an_order_whose_file_was_edited_are_not_taken_for_its_own(tmp_path):
+    toy = (HERE / "toy_order.py").read_text(encoding="utf-8")
+    digest = "import toy_order, hpcgym\nfrom hpcgym.evaluation.content import content_digest\n"
+    digest += "print(content_digest(hpcgym.as_policy('WIDE')))"
+    found = []
+    for text in (toy, toy, toy.replace("-(wide", "+(wide")):
+        (tmp_path / "toy_order.py").write_text(text, encoding="utf-8")
+        found.append(run(digest, tmp_path))
+    assert found[0] == found[1] != found[2]
 
 
 @pytest.mark.parametrize("score", [lambda jobs, sim, which, n: None, np.sum, "score", run])

@@ -109,11 +109,12 @@ ORDERS: NDArray[np.int64] = np.zeros(1024, dtype=np.int64)
 """Addresses of orders, by rule; 0 = not loaded in this process."""
 
 
-def rule_of(order: str) -> int:
+def rule_of(order: str | Callable[..., None]) -> int:
     """Return the rule of an order, whose function is compiled, or loaded; one's own is listed."""
-    loaders.ORDERS.setdefault(order, ())
-    rule = RULE_CALLED + [*loaders.ORDERS].index(order)
-    ORDERS[rule] = address_of(loaders.load(order), _of(types.void, 2))
+    text = order if isinstance(order, str) else f"{order.__module__}:{order.__name__}"
+    loaders.ORDERS.setdefault(text, ())
+    rule = RULE_CALLED + [*loaders.ORDERS].index(text)
+    ORDERS[rule] = address_of(loaders.load(text), _of(types.void, 2))
     return rule
 
 
