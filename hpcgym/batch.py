@@ -346,10 +346,10 @@ def _many_settings(
 
 def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orders:
     """Return every policy as kernels read it."""
-    backfill_policy = (
-        None if settings.backfill_order is None else as_policy(settings.backfill_order)
-    )
-    for policy in (*policies, *(() if backfill_policy is None else (backfill_policy,))):
+    order = settings.backfill_order
+    backfill_policy = None if order is None else as_policy(order)
+    others = [] if backfill_policy is None else [backfill_policy]
+    for policy in (*policies, *others):
         if policy.is_python:
             raise PolicyError(
                 f"policy {policy.name!r} orders in Python, which simulate_many cannot run; "
@@ -360,10 +360,7 @@ def _orders_of(policies: Sequence[Policy], settings: SchedulerSettings) -> _Orde
         for policy in policies
     ]
     has_keys = np.array([policy.rule == s.RULE_KEYS for policy in policies])
-    networks = [
-        network_of([policy] if backfill_policy is None else [policy, backfill_policy])
-        for policy in policies
-    ]
+    networks = [network_of([policy, *others]) for policy in policies]
     distinct = {network.tobytes(): network for network in networks if len(network)}
     place = {text: row for row, text in enumerate(distinct)}
     return _Orders(
@@ -388,10 +385,8 @@ def _blocks_of(ready: Sequence[_Ready], n_policies: int, threads: int) -> list[_
     blocks = []
     for row, one in enumerate(ready):
         size = min(max(BLOCK_JOBS // len(one.episode.workload), 1), most)
-        blocks += [
-            _Block(row, first, min(first + size, n_policies))
-            for first in range(0, n_policies, size)
-        ]
+        firsts = range(0, n_policies, size)
+        blocks += [_Block(row, first, min(first + size, n_policies)) for first in firsts]
     return blocks
 
 

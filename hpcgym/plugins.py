@@ -68,9 +68,7 @@ def load_reference(text: str, what: str, *fits: Callable[[object], bool]) -> tup
     if name is None:
         return _only_part(module, where, what, fits)
     try:
-        found: Any = module
-        for part in name.split("."):
-            found = getattr(found, part)
+        found: Any = attrgetter(name)(module)
     except AttributeError:
         names = [known for known, _ in _public(module)]
         raise HpcgymError(f"{where}: {unknown_name('name', name, names)}") from None
@@ -169,7 +167,11 @@ def failure(error: BaseException) -> str | None:
     """
     from traceback import format_exception
 
-    files = _own_files()
+    files = {
+        getattr(module, "__file__", None)
+        for name, module in list(sys.modules.items())
+        if any(f"{name}.".startswith(f"{own}.") for own in _own)
+    }
     lines = re.findall(r'(?m)^ *File "(.+)", line (\d+)', "".join(format_exception(error)))
     places = [f"{file}:{line}" for file, line in lines if file in files]
     place = places[-1] if places else _place_called(error)
@@ -188,15 +190,6 @@ def _place_called(error: BaseException) -> str | None:
             continue
         return f"{code.co_filename}:{code.co_firstlineno}"
     return None
-
-
-def _own_files() -> set[str | None]:
-    """Return the files of the modules that parts were loaded from, and of those below them."""
-    return {
-        getattr(module, "__file__", None)
-        for name, module in list(sys.modules.items())
-        if any(f"{name}.".startswith(f"{own}.") for own in _own)
-    }
 
 
 def _import_file(where: str) -> ModuleType:

@@ -186,13 +186,12 @@ def _cut(column: Column, width: int) -> Column:
     """Return a column whose cells are narrower; names stay apart from each other."""
     if column.kind == "prose":
         cells = ["\n".join(wrapped(cell, width)) for cell in column.cells]
-        return Column(column.title, cells, "word", column.rank)
-    distinct = len(set(column.cells))
-    while True:
+    else:
         cells = [shortened(cell, width) for cell in column.cells]
-        if len(set(cells)) == distinct:
-            return Column(column.title, cells, "word", column.rank)
-        width += 1
+        while len(set(cells)) < len(set(column.cells)):
+            width += 1
+            cells = [shortened(cell, width) for cell in column.cells]
+    return Column(column.title, cells, "word", column.rank)
 
 
 def _body(columns: Sequence[Column], bold: Sequence[int], width: int) -> Iterator[tuple[str, str]]:
@@ -259,13 +258,8 @@ def fixed(values: Sequence[float | None], decimals: int, *, sign: str = "") -> l
     """
     known = [value for value in values if value is not None and value == value]
     largest = max(map(abs, known), default=0.0)
-    if largest >= 1e9:
-        how = f"{sign}.2e"
-    elif largest >= 10_000:
-        how = f"{sign},.0f"
-    else:
-        how = f"{sign}.{decimals}f"
-    return ["" if one is None or one != one else format(one, how) for one in values]
+    how = ".2e" if largest >= 1e9 else ",.0f" if largest >= 10_000 else f".{decimals}f"
+    return ["" if one is None or one != one else format(one, sign + how) for one in values]
 
 
 def duration(seconds: float) -> str:

@@ -84,9 +84,10 @@ def plot_log(
     blank_figure(1, 1)  # refuse before a long run where matplotlib is missing
     shown = None if days is None else parse_days(days)
     is_made = any(map(_is_schedule, logs))
-    idle = options.idle_on_machine(machine) | (
-        dict.fromkeys(_OF_A_LOG, _AS_IT_IS) if is_made else {}
-    )
+    idle = options.idle_on_machine(machine)
+    if is_made:
+        of_a_log = ("policy", "backfill", "threshold", "estimates", "machine")
+        idle |= dict.fromkeys(of_a_log, "on a schedule, which is drawn as it is")
     options.refuse_idle(context, idle)
     nodes = options.read_machine(machine)
     runs = [
@@ -131,10 +132,6 @@ def parse_days(text: str) -> tuple[float, float]:
     return days
 
 
-_OF_A_LOG = ("policy", "backfill", "threshold", "estimates", "machine")
-_AS_IT_IS = "on a schedule, which is drawn as it is"
-
-
 def _simulated(
     context: typer.Context,
     log: str,
@@ -166,10 +163,8 @@ def _simulated(
 
 def _labels(runs: list[SchedulerSettings]) -> list[str]:
     """Name runs by what they differ in: policy, backfilling mode or both."""
-    policies, modes = (
-        [str(options.named(one.policy)) for one in runs],
-        [str(one.backfill) for one in runs],
-    )
+    policies = [str(options.named(one.policy)) for one in runs]
+    modes = [str(one.backfill) for one in runs]
     if len(set(modes)) == 1 < len(runs):
         return policies
     if len(set(policies)) == 1 < len(runs):

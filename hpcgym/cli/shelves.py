@@ -12,8 +12,6 @@ from hpcgym.errors import HpcgymError
 from hpcgym.text_table import Kind, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from hpcgym.agent.base import NamedAgent
     from hpcgym.agent.result_table import Result
     from hpcgym.agent.rule import RuleAgent
@@ -71,6 +69,12 @@ def show_agent(
         return
     card = load_card(name)
     results = card.results
+    result_pairs = {
+        f"results.{one.scenario}.{key}": value
+        for one in results
+        for key, value in vars(one).items()
+        if key != "scenario"
+    }
     show_pairs(
         {
             "name": card.name,
@@ -83,7 +87,7 @@ def show_agent(
             **{f"environment.{key}": str(value) for key, value in card.environment.items()},
             **(_training_pairs(card.training) if card.training else {}),
             "card": str(card.path),
-            **({} if how == "table" else _result_pairs(results)),
+            **({} if how == "table" else result_pairs),
         },
         how,
     )
@@ -188,13 +192,3 @@ def _waits_row(result: Result) -> dict[str, object]:
     named = zip(("p99.9", "longest", "beyond"), WAIT_RATIOS, strict=True)
     ratios = {title: result.wait_ratio_text(name) for title, name in named}
     return {"scenario": result.scenario, **ratios}
-
-
-def _result_pairs(results: Sequence[Result]) -> dict[str, object]:
-    """Return what a card's results hold, each value by the scenario and its own name."""
-    return {
-        f"results.{one.scenario}.{key}": value
-        for one in results
-        for key, value in vars(one).items()
-        if key != "scenario"
-    }

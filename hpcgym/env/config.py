@@ -158,10 +158,10 @@ class EnvConfig:
         self.reader, chosen = ActionReader(action), action.policies
         base = as_policy(self.settings.policy)
         backfill_policy = as_policy(self.settings.backfill_order or base)
-        read = [policy.expects for policy in (*chosen, base, backfill_policy)]
-        read.append(kept.expects)
-        self.expects = bool(self.expectations) or any(read)
-        network_of((*chosen, base, backfill_policy))  # refuses two networks
+        policies = (*chosen, base, backfill_policy)
+        read = any(policy.expects for policy in policies) or kept.expects
+        self.expects = bool(self.expectations) or read
+        network_of(policies)  # refuses two networks
         self.decide = _checked_decide(self.decide, self.action)
         self._extra_policies = [*chosen, base] if base.expects else chosen
         self._baseline = self._baseline_settings()
@@ -357,14 +357,12 @@ def _overridden(
             f"backfill '{mode}' {mode.REASON}, which a step cannot run; hpcgym.simulate and "
             "hpcgym.evaluate do"
         )
+    order = settings.backfill_order if backfill_order is None else backfill_order
     if not mode.TAKES_ORDER:
         if backfill_order is not None:
             raise ScenarioError(order_refused(mode))
-        settings = replace(settings, backfill_order=None)  # the scenario's went with its mode
-    settings = replace(settings, backfill=mode)
-    if backfill_order is not None:
-        settings = replace(settings, backfill_order=backfill_order)
-    order = settings.backfill_order
+        order = None  # the scenario's went with its mode
+    settings = replace(settings, backfill=mode, backfill_order=order)
     if order is not None and as_policy(order).is_python:
         raise ScenarioError(
             f"backfill order {as_policy(order).name!r} orders in Python, which a step "

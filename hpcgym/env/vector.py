@@ -155,14 +155,11 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._is_over: Bools = np.ones(num_envs, dtype=np.bool_)
         self._some_are_over, self._have_begun = True, False
         self._every: Bools = _constant(num_envs, True)
-        self._kept_info = self._constant_info()
-
-    def _constant_info(self) -> dict[str, Any]:
-        """Return what infos of steps share until an episode ends or begins."""
-        info: dict[str, Any] = {"label": _constant(self.num_envs, -1)}
-        info |= {key: _constant(self.num_envs, value) for key, value in UNMEASURED.items()}
+        info: dict[str, Any] = {"label": _constant(num_envs, -1)}
+        info |= {key: _constant(num_envs, value) for key, value in UNMEASURED.items()}
         keys = ("now", "invalid_actions", *self._terms, *info)
-        return info | {f"_{key}": self._every for key in keys}
+        # What infos of steps share until an episode ends or begins.
+        self._kept_info = info | {f"_{key}": self._every for key in keys}
 
     # --- Episodes ---------------------------------------------------------------------------------
 
@@ -218,7 +215,10 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         self._is_over[envs] = False
         self._some_are_over = bool(self._is_over.any())
         results = self.buffers.results
-        return self._observation(), info_where(mask, self._info(results.payment, results.tally))
+        shown = {**self.buffers.shown}
+        if self.copy or self._is_flat:
+            shown = self._observation_of(slice(None))
+        return shown, info_where(mask, self._info(results.payment, results.tally))
 
     def _draws_in_common(self, common: Any, mask: Bools) -> bool:
         """Return whether all environments draw the same episodes; refuse it where they cannot."""
@@ -346,12 +346,6 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
 
     # --- Observations and infos -------------------------------------------------------------------
 
-    def _observation(self) -> Observation:
-        """Return the observations, copied unless `copy` is False."""
-        if self.copy or self._is_flat:
-            return self._observation_of(slice(None))
-        return {**self.buffers.shown}
-
     def _observation_of(self, envs: int | slice) -> Observation:
         """Return copies of the observations of some environments."""
         batch, shown = self.buffers.batch, self.buffers.shown
@@ -453,10 +447,9 @@ def _configs_of(
 ) -> list[EnvConfig]:
     """Configure each environment; those of one scenario share a configuration."""
     several: list[Any] = list(scenario) if isinstance(scenario, (list, tuple)) else [scenario]
-    if not 1 <= len(several) <= num_envs:
-        raise ScenarioError(
-            f"{len(several)} scenarios cannot be dealt out to {num_envs} environments"
-        )
+    n = len(several)
+    if not 1 <= n <= num_envs:
+        raise ScenarioError(f"{n} scenarios cannot be dealt out to {num_envs} environments")
     keys = [one if isinstance(one, (str, Path)) else id(one) for one in several]
     made: dict[Any, EnvConfig] = {}
     for key, one in zip(keys, several, strict=True):

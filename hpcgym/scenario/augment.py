@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -98,9 +99,8 @@ class Augmentation:
                 f"{self.resampled} and {self.generated}"
             )
         if not self.easiest < self.hardest:
-            raise ScenarioError(
-                f"easiest must lie below hardest, got {self.easiest} and {self.hardest}"
-            )
+            came = f"{self.easiest} and {self.hardest}"
+            raise ScenarioError(f"easiest must lie below hardest, got {came}")
 
     @property
     def filters(self) -> bool:
@@ -157,9 +157,8 @@ class AugmentedEpisodes(Episodes):
             )
         weeks = [self.workload(index) for index in range(len(self))]
         if augmentation.resampled:
-            self._makers.append(
-                (augmentation.resampled, "resampled week", _resampled_week_maker(weeks))
-            )
+            maker: Maker = partial(resample_week, join_weeks(weeks))
+            self._makers.append((augmentation.resampled, "resampled week", maker))
         if augmentation.generated:
             maker = _generated_week_maker(weeks, self.largest_request)
             self._makers.append((augmentation.generated, "generated week", maker))
@@ -267,12 +266,6 @@ class AugmentedEpisodes(Episodes):
         """Read and cut the log again, and set what draws need."""
         super().__setstate__(state)
         self._augment(state["augmentation"], state["progress"])
-
-
-def _resampled_week_maker(weeks: Sequence[Workload]) -> Maker:
-    """Return a function that makes a week out of one random week of each user."""
-    joined = join_weeks(weeks)
-    return lambda generator: resample_week(joined, generator)
 
 
 def _generated_week_maker(weeks: Sequence[Workload], largest_request: int) -> Maker:

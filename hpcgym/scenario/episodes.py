@@ -201,10 +201,11 @@ are 1-3
             )
         log = slice_log(self.scenario)[0] if self._given is None else self._given
         ordered = tuple(sorted(set(numbers)))
+        trace = replace(self.scenario.trace, name=f"weeks set apart from {name}", file=None)
         apart = object.__new__(Episodes)
         apart.__setstate__(
             {
-                "scenario": _without_log(self.scenario),
+                "scenario": replace(self.scenario, trace=trace),
                 "given": None,
                 "apart": slice_apart(log, episode, ordered, held_out),
                 "numbers": ordered,
@@ -230,13 +231,6 @@ are 1-3
     def __repr__(self) -> str:
         """Show the scenario and the number of episodes."""
         return f"Episodes({self.scenario.name!r}, {len(self)} of kind {self.scenario.episode.kind})"
-
-
-def _without_log(scenario: Scenario) -> Scenario:
-    """Return a scenario from which its log cannot be found."""
-    name = f"weeks set apart from {scenario.name}"
-    trace = replace(scenario.trace, name=name, file=None)
-    return replace(scenario, trace=trace)
 
 
 def _refuse_wide_jobs(scenario: Scenario, report: CleaningReport) -> None:

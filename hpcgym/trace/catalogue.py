@@ -39,8 +39,6 @@ ARCHIVE_REQUEST = (
 )
 """What the archive requests of those who use one of its logs."""
 
-_SUFFIXES = (".swf.gz", ".swf", ".csv.gz")
-
 STATED = {"memory": "requested_memory", "queue": "queue", "partition": "partition"}
 """What jobs of a log may state for a machine of nodes, and the field that says so."""
 
@@ -224,7 +222,7 @@ def _kept_digest_of(path: Path) -> str:
 def _here(name: str) -> Path | None:
     """Return a log's file in the first folder that has one, or None."""
     for folder in _folders():
-        for suffix in _SUFFIXES:
+        for suffix in (".swf.gz", ".swf", ".csv.gz"):
             if (file := folder / f"{name}{suffix}").is_file():
                 return file
     return None

@@ -39,8 +39,6 @@ OVER_REQUEST = "run over request"
 CANNOT_RUN = "cannot run on the machine"
 """The step that drops jobs without a placement on their empty partition, or too long for it."""
 
-KB_OF_MB = 1024
-
 _WHOLE = (*(column.swf for column in COLUMNS.values() if column.swf), "allocated_processors")
 
 
@@ -224,17 +222,13 @@ def clean(
     table.drop_flurries(flurries)
     table.drop("no run time", table["run_time"] < 0, "run time below 0: cancelled before the start")
     table.drop("no submit time", table["submit_time"] < 0, "submit time below 0")
-    table.drop(
-        "short run time",
-        table["run_time"] < minimum_run_time,
-        f"run time below {minimum_run_time} s",
-    )
+    too_short = table["run_time"] < minimum_run_time
+    table.drop("short run time", too_short, f"run time below {minimum_run_time} s")
     table.take_allocated_processors()
     table.drop("no processors", table["processors"] <= 0, "neither requested nor allocated")
     widest = int(table["processors"].max(initial=0))
-    table.drop(
-        "larger than the machine", table["processors"] > size, f"more than {size} processors"
-    )
+    too_large = table["processors"] > size
+    table.drop("larger than the machine", too_large, f"more than {size} processors")
     table.replace_sentinel_requests()
     table.fill_missing_requests(missing_request, seed)
     if max_request is not None:
@@ -375,8 +369,7 @@ class _Table:
 
     def take_allocated_processors(self) -> None:
         """Take the requested processors of a job, or else the allocated ones."""
-        asked = self["requested_processors"]
-        given = self["allocated_processors"]
+        asked, given = self["requested_processors"], self["allocated_processors"]
         self.columns["processors"] = np.where(asked > 0, asked, given)
         instead = int(((asked <= 0) & (given > 0)).sum())
         self.note("no requested processors", "changed", instead, "allocated processors taken")
@@ -437,7 +430,7 @@ class _Table:
         self.columns["chunks"] = self["processors"]
         if requested_memory:
             asked_kb = self.log.records["requested_memory"].to_numpy()[rows]
-            self.columns["memory_mb"] = np.ceil(np.maximum(asked_kb, 0) / KB_OF_MB).astype(np.int64)
+            self.columns["memory_mb"] = np.ceil(np.maximum(asked_kb, 0) / 1024).astype(np.int64)
             unknown = int((asked_kb < 0).sum())
             self.note("no requested memory", "kept", unknown, "taken to need none")
         if machine.swf_partitions is not None:
@@ -513,10 +506,13 @@ class _Table:
         """Return which jobs of a table ask for what a machine without nodes has no place for."""
         if self.log.requests is None:
             return {}
-        named = {"gpus": "GPUs", "memory_mb": "memory", "spread": "nodes apart"}
-        named |= {"exclusive": "whole nodes"}
-        stated = {what: self[key] > 0 for key, what in named.items()}
-        return stated | {"partitions": self["partition"] != ""}
+        return {
+            "GPUs": self["gpus"] > 0,
+            "memory": self["memory_mb"] > 0,
+            "nodes apart": self["spread"] > 0,
+            "whole nodes": self["exclusive"] > 0,
+            "partitions": self["partition"] != "",
+        }
 
     def cut_work(self) -> float:
         """Return which share of the work runs beyond the requests."""
@@ -530,13 +526,12 @@ class _Table:
         backwards = int((np.diff(submit) < 0).sum())
         self.note("submit goes backwards", "changed", backwards, "sorted by submit time")
         self.note("run time 0", "kept", int((run == 0).sum()), "start and end at one instant")
-        self.note(
-            OVER_REQUEST, "kept", int((run > request).sum()), "end at the request when killed"
-        )
+        over = int((run > request).sum())
+        self.note(OVER_REQUEST, "kept", over, "end at the request when killed")
         no_wait = self["wait_time"] < 0
         detail = "the log has none: its submit time is the start" if no_wait.all() else "unknown"
         self.note("no wait time", "kept", int(no_wait.sum()), detail)
-        unknown_user = int((self["user"] < 0).sum())
-        self.note("no user", "kept", unknown_user, "all unknown users form one profile")
+        unknown = int((self["user"] < 0).sum())
+        self.note("no user", "kept", unknown, "all unknown users form one profile")
         repeated = len(self) - len(np.unique(self["job_id"]))
         self.note("repeated job id", "kept", repeated, "told apart by their position")

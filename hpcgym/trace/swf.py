@@ -70,7 +70,6 @@ PACKINGS = {
 }
 """Packings that logs are read in, by the ending of a file's name."""
 
-_DAMAGE = (OSError, EOFError, lzma.LZMAError, zlib.error)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _HEADER_KEY = re.compile(r"\s*;+\s*([A-Za-z][A-Za-z0-9 _-]*?)\s*:\s*(.*?)\s*")
@@ -326,7 +325,7 @@ def _unpacked(path: Path, content: bytes, packing: Packing) -> bytes:
     try:
         while chunk := stream.read1():
             unpacked += chunk
-    except _DAMAGE as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         line = unpacked.count(b"\n") + 1
         what = "ends early" if isinstance(error, EOFError) else "is damaged"
         raise TraceError(f"{path}:{line}: the {packing.name} stream {what} here") from None

@@ -108,20 +108,14 @@ def read_table(path: str | Path, *, on_bad_line: str = "raise") -> SwfLog:
     columns["processors"] = _processors(columns["chunks"], columns["cpus"], faults)
     bad_lines = tuple(BadLine(int(lines[row]), faults[row]) for row in sorted(faults))
     if bad_lines and on_bad_line == "raise":
-        raise TraceError(_message(path, bad_lines, is_csv=is_csv))
+        place = f"{path}{':' if is_csv else ': row '}{bad_lines[0].number}"
+        more = f" (and {len(bad_lines) - 1} more such rows)" if len(bad_lines) > 1 else ""
+        raise TraceError(f"{place}: {bad_lines[0].reason}{more}")
     kept = np.delete(np.arange(len(frame)), sorted(faults))
     if not len(kept):
         raise TraceError(f"{path}: no job in this file")
     columns = {key: values[kept] for key, values in columns.items()}
     return _as_log(path, columns, lines[kept], bad_lines)
-
-
-def _message(path: Path, bad_lines: tuple[BadLine, ...], *, is_csv: bool) -> str:
-    """Compose the message for rows with an error, of which it shows the first."""
-    first = bad_lines[0]
-    where = f"{path}:{first.number}" if is_csv else f"{path}: row {first.number}"
-    more = f" (and {len(bad_lines) - 1} more such rows)" if len(bad_lines) > 1 else ""
-    return f"{where}: {first.reason}{more}"
 
 
 def _as_log(
@@ -162,15 +156,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except pd.errors.ParserWarning:
         raise TraceError(f"{path}: the rows have more values than the header has names") from None
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
-        raise TraceError(_csv_fault(path, str(error))) from None
-
-
-def _csv_fault(path: Path, message: str) -> str:
-    """Turn the message of pandas' reader into one with the line."""
-    found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", message)
-    if found is None:
-        return f"{path}: not a CSV file: {message.strip()}"
-    return f"{path}:{found[2]}: {found[3]} values, yet the header has {found[1]} names"
+        found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        if found is None:
+            raise TraceError(f"{path}: not a CSV file: {str(error).strip()}") from None
+        what = f"{found[3]} values, yet the header has {found[1]} names"
+        raise TraceError(f"{path}:{found[2]}: {what}") from None
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
