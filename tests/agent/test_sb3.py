@@ -196,15 +196,16 @@ def return_of(model: Any, env: SchedulingEnv, *, is_masked: bool) -> float:
 
 PICKS = {"action": "job", "n_slots": 2}
 RULES = {"action": "policy", "policies": ["FCFS", "LCFS", "SPF"]}
+ROLLOUT = {"n_steps": 32, "batch_size": 512, "n_epochs": 4}
 
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize(
     ("learner", "kind", "best", "keywords"),
     [
-        (sb3.PPO, PICKS, -2.0104, {"n_steps": 32, "batch_size": 512, "n_epochs": 4}),
+        pytest.param(*(sb3.PPO, PICKS, -2.0104, ROLLOUT), marks=pytest.mark.slow),
         (sb3.A2C, RULES, -2.1979, {"n_steps": 16, "normalize_advantage": True}),
-        (contrib.MaskablePPO, PICKS, -2.0104, {"n_steps": 32, "batch_size": 512, "n_epochs": 4}),
+        (contrib.MaskablePPO, PICKS, -2.0104, ROLLOUT),
     ],
     ids=["PPO", "A2C", "MaskablePPO"],
 )
