@@ -52,9 +52,11 @@ class ActionReader:
         Raises:
             ActionError: Wrong shape or type (a bool is no number), or a number out of range.
         """
-        if self._is_vector:
-            return 0, self._vector(action)
-        return self._number(action), _NO_VALUES
+        if not self._is_vector:
+            return self._number(action), _NO_VALUES
+        values = np.empty(self._shape, dtype=np.float32)
+        self._write(action, values)
+        return 0, values
 
     def read_many(
         self, actions: Any, index: NDArray[np.int64], values: NDArray[np.float32]
@@ -66,13 +68,7 @@ class ActionReader:
         Raises:
             ActionError: Wrong shape or type.
         """
-        there: NDArray[Any] = values if self._is_vector else index
-        given = self._checked(actions, there.shape)
-        if given.dtype == there.dtype:
-            there[:] = given
-            return
-        with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
-            there[:] = given
+        self._write(actions, values if self._is_vector else index)
 
     def refuse(self, action: Any) -> str:
         """Return the message of the error for an action whose values a kernel has refused."""
@@ -80,8 +76,8 @@ class ActionReader:
             return f"action {self.kind!r} must lie in [-1, 1] and hold no NaN, got {_shown(action)}"
         return f"action {self.kind!r} must lie in 0 to {self.n_choices - 1}, got {action}"
 
-    def _checked(self, actions: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return an action, or many, as an array of numbers of some shape."""
+    def _write(self, actions: Any, to: NDArray[Any]) -> None:
+        """Write an action, or many, to an array of numbers."""
         try:
             given = np.asarray(actions)
             holds_numbers = given.dtype.kind in ("fiu" if self._is_vector else "iu")
@@ -90,19 +86,15 @@ class ActionReader:
         if not holds_numbers:
             what = "numbers" if self._is_vector else "whole numbers"
             raise ActionError(
-                f"action {self.kind!r} must be {what} of shape {shape}, got {_shown(actions)}"
+                f"action {self.kind!r} must be {what} of shape {to.shape}, got {_shown(actions)}"
             )
-        if given.shape != shape:
-            raise ActionError(f"action {self.kind!r} must have shape {shape}, got {given.shape}")
-        return given
-
-    def _vector(self, action: Any) -> NDArray[np.float32]:
-        """Return an action as float32 of the space's shape."""
-        values = self._checked(action, self._shape)
-        if values.dtype != np.float32:
-            with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
-                values = values.astype(np.float32)
-        return np.ascontiguousarray(values)
+        if given.shape != to.shape:
+            raise ActionError(f"action {self.kind!r} must have shape {to.shape}, got {given.shape}")
+        if given.dtype == to.dtype:
+            to[:] = given
+            return
+        with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
+            to[:] = given
 
     def _number(self, action: Any) -> int:
         """Return an action as a number of the space."""
@@ -165,9 +157,10 @@ def action_spec_of(
     policies = action.policies
     for policy in (*policies, base):
         if policy.is_python or (policy is base and policy.keys is not None):
+            how = "in Python" if policy.is_python else "by keys, which no base order does here"
             raise ScenarioError(
-                f"policy {policy.name!r} cannot serve here: a step runs compiled rules and, for "
-                "'policy' actions, policies given by keys"
+                f"policy {policy.name!r} orders {how}: a step runs compiled rules and, for actions "
+                "'policy', policies given by keys"
             )
     rule_weight = np.zeros((max(len(policies), 1), s.N_WEIGHTS))
     for row, policy in enumerate(policies):

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any, Literal, get_args
 
 from hpcgym.agent.network import Chosen, Network, NetworkSpec, Start
-from hpcgym.core.actions.controls import CONTROLS
+from hpcgym.core.action import kind_of
 from hpcgym.core.policy import FEATURES
 from hpcgym.core.threads import MOST_THREADS
 from hpcgym.env.config import Keywords
@@ -184,8 +184,7 @@ class PPOConfig:
     @property
     def spec(self) -> NetworkSpec:
         """Return the architecture of the network."""
-        outputs = {"weights": len(FEATURES), "policy": len(self.policies)}
-        outputs["controls"] = len(CONTROLS)
+        kind = kind_of(self.action)
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
             best["policy"] = self.policies.index(self.start.upper())
@@ -193,7 +192,7 @@ class PPOConfig:
             network=self.network,
             action=self.action,
             n_slots=self.n_slots,
-            n_outputs=outputs.get(self.action, 0),
+            n_outputs=0 if kind.SIZE == "n_slots" else kind(self.n_slots, self.policies).size,
             start=self.start,
             start_output=best.get(self.action, 0),
             hidden=self.hidden,

@@ -29,7 +29,7 @@ class PolicyChoice(Action):
 
         Raises:
             PolicyError: An unknown name.
-            ScenarioError: A policy orders in Python, or there is none.
+            ScenarioError: There is none.
         """
         if names is None:
             every = [as_policy(name) for name in policy_names() if name not in AFTER_V0]
@@ -37,12 +37,6 @@ class PolicyChoice(Action):
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise ScenarioError(f"policies must be a list of names, got {names!r}")
         chosen = [as_policy(name) for name in names]
-        for policy in chosen:
-            if policy.is_python:
-                raise ScenarioError(
-                    f"policy {policy.name!r} orders in Python, which a step cannot run; "
-                    "register it by keys instead"
-                )
         if not chosen:
             raise ScenarioError("action 'policy' needs at least one policy to choose among")
         return chosen

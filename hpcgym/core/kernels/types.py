@@ -86,18 +86,15 @@ class Jobs(NamedTuple):
 
     submit_time: Annotated[IntVector, AT_SUBMISSION]  # s
     run_time: IntVector  # as executed, s; read at completions only
-    # What the scheduler takes the run time to be, s, >= 1.
-    estimate: Annotated[IntVector, AT_SUBMISSION]
+    estimate: Annotated[IntVector, AT_SUBMISSION]  # of the scheduler, s, >= 1
     requested_time: Annotated[IntVector, AT_SUBMISSION]  # the user's limit, s
     processors: Annotated[IntVector, AT_SUBMISSION, WHILE_SHOWN]
     size_class: Annotated[IntVector, AT_SUBMISSION]  # by processors, 0 to SIZE_CLASSES - 1
     # FEATURE_*: what rules weigh and time does not change; float64, so scores need no conversions.
     feature: Annotated[FloatTable, AT_SUBMISSION, WHILE_SHOWN]
     user: Annotated[IntVector, AT_SUBMISSION]  # dense index
-    # A column for each policy given by one number per job.
-    keys: Annotated[FloatTable, AT_SUBMISSION]
-    # What a second of waiting costs, 1/s, and the instant from which it does; empty = no reward is
-    # kept.
+    keys: Annotated[FloatTable, AT_SUBMISSION]  # a column for each policy given by keys
+    # What a second of waiting costs, 1/s, and from which instant on; empty = no reward is kept.
     reward_rate: Annotated[FloatVector, AT_SUBMISSION]
     reward_onset: Annotated[IntVector, AT_SUBMISSION]
     # Observation fields that never change; empty = no observation is made.
