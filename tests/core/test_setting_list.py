@@ -66,7 +66,8 @@ def test_page_on_commands_has_a_row_for_each_setting_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `--([a-z-]+)`.*? \| (.+?) \|", page, re.M))
     for name, setting in SETTINGS.items():
         shown = rows["kill" if name == "kill_at_limit" else name.replace("_", "-")]
-        words = {True: "kill", None: "as the policy" if name == "backfill_order" else "none"}
+        words = {True: "kill", "": "none"}
+        words |= {None: "as the policy" if name == "backfill_order" else "none"}
         assert shown == words.get(setting.default, setting.default), name
 
 
