@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hpcgym.errors import CardError, ScenarioError, TraceError
 from hpcgym.ranges import number_ranges
@@ -16,6 +16,8 @@ from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_wit
 from hpcgym.trace.split import WEEK_S
 
 if TYPE_CHECKING:
+    from hpcgym.agent.base import NamedAgent
+    from hpcgym.agent.rule import RuleAgent
     from hpcgym.scenario.episodes import Episodes
 
 
@@ -25,10 +27,8 @@ class Training:
 
     Attributes:
         weeks: Numbers of the training weeks, by the name of their scenario.
-        seed: Seed of the training.
         seconds: Wall time it took, s.
         commit: The project's commit it was made at.
-        command: What made it.
         logs: sha256 of the uncompressed text of the log behind each scenario, where the log was at
             hand. It identifies the log where the scenario is unknown.
         ended_at_start: Whether the agent is what the training began with, since nothing that was
@@ -42,20 +42,6 @@ class Training:
     command: str
     logs: Mapping[str, str] = field(default_factory=dict)
     ended_at_start: bool = False
-
-
-class Trained(Protocol):
-    """An agent, as its training weeks are asked for."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def training(self) -> Training | None:
-        """How it was trained; None if it was not."""
-        ...
 
 
 def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
@@ -100,7 +86,9 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
     return tuple(number for number in episodes.numbers if number not in used)
 
 
-def refuse_training_weeks(agent: Trained, episodes: Episodes, numbers: Sequence[int]) -> None:
+def refuse_training_weeks(
+    agent: RuleAgent | NamedAgent, episodes: Episodes, numbers: Sequence[int]
+) -> None:
     """Refuse to evaluate an agent on weeks it was trained on, or on their neighbours.
 
     Raises:
