@@ -157,10 +157,8 @@ def _seconds_later(one: Scenario, other: Scenario) -> int | None:
         return 0
     if not _is_same_text(one, other):
         return None
-    begins = [
-        cleaned_log(scenario.trace, *size_of(scenario))[1].time_offset for scenario in (one, other)
-    ]
-    return begins[0] - begins[1]
+    first, second = (cleaned_log(cut.trace, *size_of(cut))[1].time_offset for cut in (one, other))
+    return first - second
 
 
 def _known(name: str) -> Scenario | None:

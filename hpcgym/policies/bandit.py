@@ -37,7 +37,6 @@ class Bandit(Chooser):
         algorithm: "epsilon-greedy", the best mean reward but for a share of chance; "ucb", the best
             mean reward plus sqrt(2 ln t / n) for an arm played n of t times; "exp3", by chance with
             weights that grow with the rewards (with full information: Hedge).
-        information: "bandit" or "full".
         period: s; the first one begins at time 0.
         exploration: Share of chance of "epsilon-greedy" and "exp3", and the latter's step.
         seed: Seed of the chance; "ucb" has none.
