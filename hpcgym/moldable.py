@@ -171,8 +171,7 @@ def simulate_moldable(
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)
     run_to_end(simulator)
-    schedule = simulator.schedule_of(workload)
-    return Molded(schedule, simulator.chosen, simulator.predicted_wait)
+    return Molded(simulator.schedule_of(workload), simulator.chosen, simulator.predicted_wait)
 
 
 def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> None:

@@ -132,5 +132,4 @@ def _array_of(content: bytes) -> NDArray[Any]:
         raise ValueError("Object arrays cannot be loaded")
     if math.prod(shape) * dtype.itemsize != len(numbers):
         raise ValueError(f"{len(numbers)} bytes for {dtype} of shape {shape}")
-    array = np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
-    return array.copy()
+    return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C").copy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hpcgym.errors import CardError, ScenarioError, TraceError
 from hpcgym.ranges import number_ranges
@@ -16,8 +16,6 @@ from hpcgym.trace.catalogue import digest_of, find_trace, is_same_text, name_wit
 from hpcgym.trace.split import WEEK_S
 
 if TYPE_CHECKING:
-    from hpcgym.agent.base import NamedAgent
-    from hpcgym.agent.rule import RuleAgent
     from hpcgym.scenario.episodes import Episodes
 
 
@@ -42,6 +40,20 @@ class Training:
     command: str
     logs: Mapping[str, str] = field(default_factory=dict)
     ended_at_start: bool = False
+
+
+class Trained(Protocol):
+    """An agent, as its training weeks are asked for."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def training(self) -> Training | None:
+        """How it was trained; None if it was not."""
+        ...
 
 
 def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
@@ -86,9 +98,7 @@ def open_weeks(training: Training, episodes: Episodes) -> tuple[int, ...]:
     return tuple(number for number in episodes.numbers if number not in used)
 
 
-def refuse_training_weeks(
-    agent: RuleAgent | NamedAgent, episodes: Episodes, numbers: Sequence[int]
-) -> None:
+def refuse_training_weeks(agent: Trained, episodes: Episodes, numbers: Sequence[int]) -> None:
     """Refuse to evaluate an agent on weeks it was trained on, or on their neighbours.
 
     Raises:

@@ -155,15 +155,12 @@ class _BanditRun(ChooserRun):
 
 def _reward_of_played(simulator: Simulator, period: int) -> float:
     """Return the reward of the rule that was played, NaN if no job ended."""
-    jobs, start_time = simulator.episode.table, simulator.start_time
+    jobs, start_time, now = simulator.episode.table, simulator.start_time, simulator.now
     end_time = start_time + jobs.run_time
-    now = simulator.now
     ended = (start_time >= 0) & (end_time > now - period) & (end_time <= now)
     if not ended.any():
         return float("nan")
-    run_time = jobs.run_time[ended]
-    turnaround = end_time[ended] - jobs.submit_time[ended]
-    return _inverse_mean_bsld(turnaround, run_time)
+    return _inverse_mean_bsld(end_time[ended] - jobs.submit_time[ended], jobs.run_time[ended])
 
 
 def _rewards_of_all(simulator: Simulator, bandit: Bandit) -> NDArray[np.float64]:

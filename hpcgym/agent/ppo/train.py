@@ -153,8 +153,7 @@ def train(
             seed_groups(env, config, seed)
             clone_start(model, config.clone_updates, config.batch_size)
             seed_groups(env, config, seed)
-            run = _Run(model, settings, tuple(validation), output)
-            return run.learn(progress)
+            return _Run(model, settings, tuple(validation), output).learn(progress)
 
 
 def resume(
