@@ -165,6 +165,5 @@ def job_set(schedule: Any) -> Any:
             "a job set needs evalys, which is not installed: pip install 'evalys>=4'"
         ) from None
     frame = batsim_frame(schedule)
-    texts = frame["allocated_resources"]
-    frame["allocated_resources"] = [ProcSet.from_str(text) for text in texts]
+    frame["allocated_resources"] = [ProcSet.from_str(text) for text in frame["allocated_resources"]]
     return JobSet(frame, resource_bounds=(0, schedule.workload.machine_processors - 1))

@@ -10,7 +10,7 @@ import heapq
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +57,7 @@ class Gang(OwnSimulator):
                 f"backfill 'gang': a switch of {self.switch} s leaves nothing of a quantum of "
                 f"{self.quantum} s"
             )
-        is_count = self.rows == math.inf or (type(self.rows) is int and self.rows >= 1)
-        if not is_count:
+        if self.rows != math.inf and (type(self.rows) is not int or self.rows < 1):
             raise PolicyError(f"backfill 'gang': rows must be >= 1 or inf, got {self.rows!r}")
 
     def check_policy(self, name: str) -> None:
@@ -73,18 +72,6 @@ class Gang(OwnSimulator):
         """Schedule a workload for `hpcgym.simulate`."""
         schedule = simulate_gang(workload, self, kill_at_limit=settings.kill_at_limit)
         return replace(schedule, settings=settings)
-
-
-class GangTimes(NamedTuple):
-    """Start and end of each job, shape (n_jobs,), s, and the use of the machine.
-
-    A job starts when it gets its row; its end is rounded up to a whole second. The utilisation is
-    that of `Matrix`.
-    """
-
-    start_time: NDArray[np.int64]
-    end_time: NDArray[np.int64]
-    utilisation: float
 
 
 def simulate_gang(
@@ -113,15 +100,19 @@ def simulate_gang(
             "depth:k=2, conservative"
         )
     run_time = executed_run_time(workload, kill_at_limit)
-    made = share_in_time(workload, run_time, chosen)
+    start_time, end_time = share_in_time(workload, run_time, chosen)
     never = np.zeros(len(workload), dtype=np.bool_)
-    suspended = made.end_time - made.start_time - run_time
+    suspended = end_time - start_time - run_time
     settings = SchedulerSettings(backfill=chosen, kill_at_limit=kill_at_limit)
-    return Schedule(workload, made.start_time, run_time, never, never, settings, suspended)
+    return Schedule(workload, start_time, run_time, never, never, settings, suspended)
 
 
-def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -> GangTimes:
-    """Start and end jobs of given run times, shape (n_jobs,), s, by gangs.
+def share_in_time(
+    workload: Workload, run_time: NDArray[np.int64], gang: Gang
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return start and end of jobs of given run times by gangs; all have shape (n_jobs,), s.
+
+    A job starts when it gets its row; its end is rounded up to a whole second.
 
     At an instant, ends come first, then submissions, then jobs are placed in order of arrival. A
     job without room does not block later ones. O(log n) for each of n jobs in the matrix, and a
@@ -154,7 +145,7 @@ def share_in_time(workload: Workload, run_time: NDArray[np.int64], gang: Gang) -
             }
             start_time[list(placed)] = matrix.now
             waiting = [job for job in waiting + arrived if job not in placed]
-    return GangTimes(start_time, end_time, matrix.utilisation)
+    return start_time, end_time
 
 
 class Matrix:

@@ -171,8 +171,7 @@ def simulate_moldable(
     _refuse_shapes(workload, given)
     simulator = _MoldingSimulator(workload, given, alpha, settings)
     run_to_end(simulator)
-    schedule = simulator.schedule_of(workload)
-    return Molded(schedule, simulator.chosen, simulator.predicted_wait)
+    return Molded(simulator.schedule_of(workload), simulator.chosen, simulator.predicted_wait)
 
 
 def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> None:
@@ -183,15 +182,13 @@ def _refuse_shapes(workload: Workload, shapes: Sequence[Sequence[Shape]]) -> Non
             f"{len(shapes)}"
         )
     machine = workload.machine_processors
+    longest = LARGEST_TIME // machine
     for job, options in enumerate(shapes):
         if not options:
             raise WorkloadError(f"{workload.name}: job {workload.job_id[job]} has no shape")
         for shape in options:
-            fits = 1 <= shape.processors <= machine
-            longest = LARGEST_TIME // machine
-            if not (
-                fits and 1 <= shape.requested_time <= longest and 0 <= shape.run_time <= longest
-            ):
+            fits = 1 <= shape.processors <= machine and 1 <= shape.requested_time <= longest
+            if not (fits and 0 <= shape.run_time <= longest):
                 raise WorkloadError(
                     f"{workload.name}: job {workload.job_id[job]} cannot have {shape}: processors "
                     f"must be 1 to {machine}, the request 1 to {longest} s, the run time 0 to "

@@ -53,8 +53,6 @@ class Card:
         description: A few sentences for a person choosing among agents.
         parameters: What defines it.
         environment: Keywords of `HPCBatch-v0` that it needs; the rest is the scenario's.
-        path: The card's file.
-        training: What it was trained on, or None.
     """
 
     name: str
@@ -279,22 +277,20 @@ def _network_agent(card: Card) -> NamedAgent:
     _check_keys("environment", environment, needed, others)
     _check_weights_file("parameters.weights", card.parameters["weights"], card.path)
     agent = read_network(card.path.with_suffix(".npz"))
+    spec = agent.spec
     for key in needed:
-        if environment[key] != getattr(agent.spec, key):
+        if environment[key] != getattr(spec, key):
             raise CardError(
                 f"environment.{key} is {environment[key]!r}, yet the weights are for "
-                f"{getattr(agent.spec, key)!r}"
+                f"{getattr(spec, key)!r}"
             )
-    needs = agent.spec.expectations
+    needs = spec.expectations
     if needs is not None and environment.get("expectations") != needs:
         raise CardError(
-            f"environment.expectations must be {needs!r}: the weights correct "
-            f"{agent.spec.start.upper()}"
+            f"environment.expectations must be {needs!r}: the weights correct {spec.start.upper()}"
         )
-    if agent.spec.action == "policy" and len(environment.get("policies", ())) != (
-        agent.spec.n_outputs
-    ):
-        raise CardError(f"environment.policies must name {agent.spec.n_outputs} policies")
+    if spec.action == "policy" and len(environment.get("policies", ())) != spec.n_outputs:
+        raise CardError(f"environment.policies must name {spec.n_outputs} policies")
     return NamedAgent(card.name, agent, environment)
 
 

@@ -60,7 +60,6 @@ def write_agent(
         agent: An index, weights of the six features, the same in unit scale, constant controls, or
             what `hpcgym.agent.ppo.train` returns.
         name: What tables call it; the files are named after it, in lower case.
-        folder: Where to.
         training: How it was trained; the weeks include those it was validated on.
         force: Whether to replace files that are there.
 
@@ -194,7 +193,17 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
     if not isinstance(agent.agent, ConstantAction):
         raise CardError(f"{agent.name} orders by no tuned weights; `hpcgym train` writes networks")
     if agent.env_keywords["action"] == "controls":
-        return _controls(agent, agent.agent.action, logs)
+        return _Stated(
+            {
+                "title": "Constant controls: kappa, cap, bound of long jobs, urgency",
+                "kind": "controls",
+                "source": "hpcgym specification, section 10, Controls",
+                "description": "The order of SMITH-URGENT with an urgency of its own, under a cap "
+                f"and costs of its own, trained on {logs}.",
+            },
+            {"controls": list(agent.agent.action)},
+            dict(agent.env_keywords),
+        )
     return _Stated(
         {
             "title": "Weights of the six features, in unit scale",
@@ -205,21 +214,6 @@ def _stated(agent: RuleAgent | NamedAgent | Trained, stem: str, logs: str) -> _S
         },
         {"weights": list(agent.agent.action)},
         {"action": "weights"},
-    )
-
-
-def _controls(agent: NamedAgent, controls: tuple[float, ...], logs: str) -> _Stated:
-    """Describe constant controls."""
-    return _Stated(
-        {
-            "title": "Constant controls: kappa, cap, bound of long jobs, urgency",
-            "kind": "controls",
-            "source": "hpcgym specification, section 10, Controls",
-            "description": "The order of SMITH-URGENT with an urgency of its own, under a cap and "
-            f"costs of its own, trained on {logs}.",
-        },
-        {"controls": list(controls)},
-        dict(agent.env_keywords),
     )
 
 

@@ -93,7 +93,8 @@ class XNES:
         stretch -= scale * np.eye(dimension)
         self.mean += self.step_size * self.shape @ move
         self.step_size *= float(np.exp(self._rate / 2 * scale))
-        self.shape = self.shape @ _exponential(self._rate / 2 * stretch)
+        values_of_stretch, vectors = np.linalg.eigh(self._rate / 2 * stretch)
+        self.shape = self.shape @ ((vectors * np.exp(values_of_stretch)) @ vectors.T)
 
 
 class CMAES:
@@ -181,9 +182,3 @@ def _told(values: ArrayLike, n_asked: int) -> FloatArray:
     if told.shape != (n_asked,) or np.isnan(told).any():
         raise HpcgymError(f"values must be {n_asked} numbers, none NaN; got {values!r}")
     return told
-
-
-def _exponential(symmetric: FloatArray) -> FloatArray:
-    """Return the exponential of a symmetric matrix."""
-    values, vectors = np.linalg.eigh(symmetric)
-    return np.asarray((vectors * np.exp(values)) @ vectors.T)

@@ -52,9 +52,6 @@ STARTS: dict[str, tuple[int, float]] = {
 The factors are about ln(E M) and ln(E^2 M) of most machines, so that scores are natural logarithms
 of areas or of the index."""
 
-HEAD_START = 1.0
-"""Initial lead of the start over the other policies, or initial weight of the area."""
-
 EMPTY = np.float32(-1e9)
 """Score of a slot without a job."""
 
@@ -69,7 +66,6 @@ class NetworkSpec:
     Attributes:
         network: "kernel" scores each job by itself, given the cluster; "attention" also lets the
             jobs attend to each other.
-        action: The kind of action it chooses.
         n_slots: Visible jobs.
         n_outputs: Numbers of an action that is a vector, or policies of a `policy` action; 0 for
             scores of jobs.
@@ -158,7 +154,7 @@ class NetworkSpec:
         """Return the outputs of an untrained network that corrects its start, one for each."""
         lead = np.zeros(self.n_outputs, np.float32)
         if self.action != "controls":
-            lead[self.start_output] = HEAD_START
+            lead[self.start_output] = 1.0  # over other policies, or as the weight of the area
         return lead
 
     @property
@@ -210,8 +206,22 @@ class NetworkAgent:
     _generator: np.random.Generator = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the weights."""
-        check_weights(self.spec, self.weights)
+        """Refuse weights that are not those of the network."""
+        shapes = self.spec.shapes
+        for name in self.weights:
+            if name not in shapes:
+                raise CardError(unknown_name("array of weights", name, shapes))
+        for name, shape in shapes.items():
+            if name not in self.weights:
+                raise CardError(f"array of weights {name!r} is missing")
+            array = self.weights[name]
+            if array.dtype != np.float32 or array.shape != shape:
+                raise CardError(
+                    f"weights {name!r} must be float32 of shape {shape}, got {array.dtype} of "
+                    f"{array.shape}"
+                )
+            if not np.isfinite(array).all():
+                raise CardError(f"weights {name!r} hold numbers that are not finite")
         self._generator = np.random.default_rng(self.seed)
 
     def predict(
@@ -331,29 +341,6 @@ def ranks_as_action(scores: NDArray[Any]) -> Floats:
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(scores.shape[1])[None], axis=1)
     return np.asarray(2.0 * rank / (scores.shape[1] - 1) - 1.0, dtype=np.float32)
-
-
-def check_weights(spec: NetworkSpec, weights: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse weights that are not those of a network.
-
-    Raises:
-        CardError: A missing or unknown array, another shape or type, or a number not finite.
-    """
-    shapes = spec.shapes
-    for name in weights:
-        if name not in shapes:
-            raise CardError(unknown_name("array of weights", name, shapes))
-    for name, shape in shapes.items():
-        if name not in weights:
-            raise CardError(f"array of weights {name!r} is missing")
-        array = weights[name]
-        if array.dtype != np.float32 or array.shape != shape:
-            raise CardError(
-                f"weights {name!r} must be float32 of shape {shape}, got {array.dtype} of "
-                f"{array.shape}"
-            )
-        if not np.isfinite(array).all():
-            raise CardError(f"weights {name!r} hold numbers that are not finite")
 
 
 def write_network(agent: NetworkAgent, path: str | Path, *, force: bool = False) -> None:

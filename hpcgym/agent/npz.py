@@ -29,7 +29,6 @@ SMALL_BYTES = 4096
 
 _SEAL = b"sha256:"
 _SEAL_BYTES = len(_SEAL) + 64
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class NpzFile:
@@ -80,7 +79,7 @@ class NpzFile:
                 f"{most_bytes + SMALL_BYTES}"
             )
         try:
-            if member.compress_type not in _METHODS:
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise ValueError("packed in a way that numpy does not write")
             return _array_of(self._archive.read(member))
         except Exception as error:
@@ -133,5 +132,4 @@ def _array_of(content: bytes) -> NDArray[Any]:
         raise ValueError("Object arrays cannot be loaded")
     if math.prod(shape) * dtype.itemsize != len(numbers):
         raise ValueError(f"{len(numbers)} bytes for {dtype} of shape {shape}")
-    array = np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C")
-    return array.copy()
+    return np.frombuffer(numbers, dtype).reshape(shape, order="F" if is_fortran else "C").copy()

@@ -34,7 +34,6 @@ class Objective:
 
     Args:
         episodes: The weeks of each log.
-        measure: "log-ratio" or "sum-ratio".
         copies: Jittered copies of each week, besides the original.
         generator: Source of the jitter; needed with copies.
         threads: Threads that simulate; default one per core.

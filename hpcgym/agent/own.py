@@ -90,9 +90,8 @@ def load_backfill(text: str) -> str | OwnBackfill:
     is_mode = text.partition(":")[0] in (*backfill.MODES, *loaders.SIMULATORS)
     if is_mode or not plugins.is_reference(text):
         return text
-    made: OwnBackfill = plugins.make(
-        plugins.load_reference(text, MODE, *_in_turn(_is_mode))[1], text
-    )
+    found = plugins.load_reference(text, MODE, *_in_turn(_is_mode))[1]
+    made: OwnBackfill = plugins.make(found, text)
     return made
 
 

@@ -27,8 +27,7 @@ class Result:
         replicas: Jittered copies of each week, besides the original.
         mean_bsld: Mean over the weeks of the mean over a week's replicas; `sum_bsld` is their sum.
         ratio_to_saf: The sum over SAF's.
-        ratio_low: Low end of its paired bootstrap interval; None where there is one week.
-        ratio_high: High end.
+        ratio_low, ratio_high: Its paired bootstrap interval; None where there is one week.
         mean_log_ratio: Mean natural log of the paired ratio to SAF.
         mean_pp_bsld: Mean bounded slowdown per processor.
         p99_bsld: Mean over the weeks of the 99th percentile.

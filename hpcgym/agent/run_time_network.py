@@ -115,7 +115,6 @@ def fit_network(
     Args:
         samples: Of one log or of several; each log weighs alike.
         seed: Seed of the first weights and of the order of the samples.
-        fitting: How; default `Fitting()`.
 
     Raises:
         HpcgymError: torch is not installed, or there are no samples.
@@ -133,13 +132,8 @@ def fit_network(
     fitting = Fitting() if fitting is None else fitting
     every = _concatenated(samples)
     weight = np.concatenate([np.full(len(one), 1 / max(len(one), 1)) for one in samples])
-    columns = (
-        every.inputs,
-        every.run_time_ratio,
-        every.speed,
-        every.log_bound,
-        weight / weight.mean(),
-    )
+    weight /= weight.mean()
+    columns = (every.inputs, every.run_time_ratio, every.speed, every.log_bound, weight)
     inputs, run_time_ratio, speed, log_bound, scale = (
         torch.from_numpy(column.astype(np.float32)) for column in columns
     )
@@ -243,9 +237,5 @@ def _samples_of_week(
 
 def _concatenated(parts: Sequence[Samples]) -> Samples:
     """Return all samples as one."""
-    return Samples(
-        *(
-            np.concatenate([getattr(part, key) for part in parts])
-            for key in ("inputs", "run_time_ratio", "speed", "log_bound")
-        )
-    )
+    keys = ("inputs", "run_time_ratio", "speed", "log_bound")
+    return Samples(*(np.concatenate([getattr(part, key) for part in parts]) for key in keys))

@@ -60,7 +60,6 @@ class HPCBatchVecEnv(VecEnv):
         render_mode: str | None = None,
         **keywords: Unpack[Keywords],
     ) -> None:
-        """Make the environments; the class describes the arguments."""
         self.envs = SchedulingVectorEnv(
             scenario,
             num_envs=num_envs,

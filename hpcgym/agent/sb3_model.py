@@ -86,8 +86,7 @@ def load_model(path: str | Path) -> NamedAgent:
             f"{path}: no model that Stable-Baselines3 has saved, or one of another version: "
             f"{type(error).__name__}: {reason:.200}"
         ) from None
-    keywords = keywords_of(policy, str(path))
-    return NamedAgent(place.stem, SavedPolicy(policy, str(path)), keywords)
+    return NamedAgent(place.stem, SavedPolicy(policy, str(path)), keywords_of(policy, str(path)))
 
 
 def keywords_of(model: Any, where: str) -> dict[str, Any]:

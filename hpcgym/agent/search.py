@@ -127,8 +127,6 @@ class SearchTrainer:
         """Make the agent; arguments and result as of `hpcgym.agent.trainers.Trainer`.
 
         Args:
-            episodes: As there.
-            seed: As there.
             kept: Given how vectors get their values, returns a way that remembers them; see
                 `hpcgym.evaluation.kept_values`.
         """
@@ -230,8 +228,7 @@ class SearchTrainer:
         if self.searched == "index" or network is None:
             return _index(network, found)
         scoring = network.copy()
-        first = FIRST_OF_RUN_TIME_RATIO
-        scoring[first : first + N_LAST] += found
+        scoring[FIRST_OF_RUN_TIME_RATIO:][:N_LAST] += found
         return _index(scoring, np.array(SMITH[1:]))
 
 

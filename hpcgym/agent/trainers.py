@@ -26,12 +26,6 @@ _BRIEF: dict[str, Any] = {"steps": 400_000, "minutes": 0.0, "validate_every": 6}
 _BRIEF |= {"learning_rate": 3e-3, "averaging": 0.8}  # a few rollouts must do
 _AT_URGENCY: dict[str, Any] = {**_BRIEF, "start": "smith-urgent", "baseline": "SMITH-URGENT"}
 
-
-def _tuned_controls(name: str, backfill: str) -> Trainer:
-    """Make the trainer of constant controls."""
-    return SearchTrainer(name, "controls", backfill=backfill, **_TUNED)
-
-
 TRAINERS: dict[str, Callable[[], Trainer]] = {
     "weights": partial(replace, W_TRAIN),
     "tuned-weights": partial(SearchTrainer, "TUNED-WEIGHTS", "features", evaluations=240),
@@ -39,8 +33,10 @@ TRAINERS: dict[str, Callable[[], Trainer]] = {
     "tuned-history": partial(SearchTrainer, "TUNED-HISTORY"),
     "tuned-network": partial(SearchTrainer, "TUNED-NET", network=True),
     "evolved-score": partial(SearchTrainer, "EVOLVED-NET", "score", network=True, evaluations=240),
-    "tuned-controls": partial(_tuned_controls, "TUNED-CONTROLS", CONTROLLED),
-    "tuned-controls-open": partial(_tuned_controls, "TUNED-CONTROLS-OPEN", OPEN),
+    "tuned-controls": partial(SearchTrainer, "TUNED-CONTROLS", "controls", **_TUNED),
+    "tuned-controls-open": partial(
+        SearchTrainer, "TUNED-CONTROLS-OPEN", "controls", backfill=OPEN, **_TUNED
+    ),
     "ppo": _ppo_trainer,
     "ppo-controls": partial(_ppo_trainer, "PPO-CONTROLS", "controls", **_BRIEF),
     "ppo-controls-open": partial(

@@ -25,10 +25,8 @@ class Training:
 
     Attributes:
         weeks: Numbers of the training weeks, by the name of their scenario.
-        seed: Seed of the training.
         seconds: Wall time it took, s.
         commit: The project's commit it was made at.
-        command: What made it.
         logs: sha256 of the uncompressed text of the log behind each scenario, where the log was at
             hand. It identifies the log where the scenario is unknown.
         ended_at_start: Whether the agent is what the training began with, since nothing that was
@@ -169,10 +167,8 @@ def _seconds_later(one: Scenario, other: Scenario) -> int | None:
         return 0
     if not _is_same_text(one, other):
         return None
-    begins = [
-        cleaned_log(scenario.trace, *size_of(scenario))[1].time_offset for scenario in (one, other)
-    ]
-    return begins[0] - begins[1]
+    first, second = (cleaned_log(cut.trace, *size_of(cut))[1].time_offset for cut in (one, other))
+    return first - second
 
 
 def _known(name: str) -> Scenario | None:

@@ -116,16 +116,11 @@ def aggregate_tables(
 ) -> list[TextTable]:
     """Return two tables for a person, best ratio first: of slowdowns, and of long waits.
 
-    Args:
-        evaluations: The logs.
-        aggregates: Of their agents.
-        kinds: Kind of each agent.
-        notes: Lines to add below.
+    `notes` are lines to add below the first.
 
     Source: Specification, section 10, "Evaluation protocol", step 5.
     """
     baseline = evaluations[0].baseline
-    names = ", ".join(one.scenario for one in evaluations)
     what = (
         f"ratio: geometric mean over the logs of the ratio to {baseline}, lower is better; log "
         "ratio: its mean over the logs; 95 % intervals by paired bootstrap over each log's weeks"
@@ -141,7 +136,7 @@ def aggregate_tables(
         Column("95\u00a0%\ninterval", log_intervals, rank=4),
     ]
     bold = [place for place, one in enumerate(ranked) if one.agent == baseline]
-    title = f"{len(evaluations)} logs: {names}"
+    title = f"{len(evaluations)} logs: {', '.join(one.scenario for one in evaluations)}"
     of_waits = [
         columns[0],
         Column("contest", [one.contest for one in ranked], "word"),

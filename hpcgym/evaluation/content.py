@@ -104,8 +104,7 @@ class _Digester:
             yield from (self.of(one.__defaults__), self.of(one.__kwdefaults__), self.of(cells))
         elif isinstance(one, type) and not text and name == "__main__":  # as in a notebook
             yield self.of(one.__bases__)
-            routines = {key: value for key, value in vars(one).items() if isroutine(value)}
-            yield self.of(routines)
+            yield self.of({key: value for key, value in vars(one).items() if isroutine(value)})
 
 
 def _hash(*parts: str | bytes) -> bytes:

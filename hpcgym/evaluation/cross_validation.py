@@ -225,10 +225,8 @@ def cross_validate(
         raise EvaluationError("give at least one trainer or agent to cross-validate")
     tested = [_open_to_all(entrants, log) for log in logs]
     if blocks is not None:
-        tested = [
-            _within_blocks(numbers, log, folds, blocks)
-            for numbers, log in zip(tested, logs, strict=True)
-        ]
+        pairs = zip(tested, logs, strict=True)
+        tested = [_within_blocks(numbers, log, folds, blocks) for numbers, log in pairs]
     plan = CrossValidationPlan(logs, tested, folds, seeds, seed)
     rules = [load_agent(name) for name in baselines if name in RULES]
     left_out = {name: why for log in logs for name, why in misfits(rules, log).items()}

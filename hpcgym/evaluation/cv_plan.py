@@ -51,7 +51,6 @@ class PlannedRuns:
         name: Name of the agent in tables.
         kind: Whether a scheduler could be it.
         agent: The agent, or how it is trained.
-        numbers: Numbers of the weeks.
         fold: The fold of this log it is trained on, or None.
         seed: Its training seed, or None.
     """
@@ -76,7 +75,6 @@ class CrossValidationPlan:
     """Plans the runs and the trainings.
 
     Attributes:
-        logs: Weeks of each log.
         tested: Numbers of each log's weeks that are run.
         n_folds: Blocks of each log.
         n_seeds: Trainings of each fold.

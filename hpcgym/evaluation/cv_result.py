@@ -140,10 +140,9 @@ class CrossValidationResult:
             frame.insert(0, "scenario", one.scenario)
             frames.append(self._with_seeds(frame, self.seed_ratios_on(one)))
         if self.aggregates:
-            whole = {"max_wait_time": "Int64"}
             frame = aggregate_frame(self.aggregates)
             joint = self._with_seeds(frame, self.seed_ratios).reindex(columns=frames[0].columns)
-            frames = [frame.astype(whole) for frame in (*frames, joint)]
+            frames = [frame.astype({"max_wait_time": "Int64"}) for frame in (*frames, joint)]
         return pd.concat(frames, ignore_index=True)
 
     def _with_seeds(
@@ -174,9 +173,7 @@ class CrossValidationResult:
         return Group(*(part for table in tables for part in (table, "")))
 
     def to_csv(self, folder: str | Path, *, force: bool = False) -> None:
-        """Write `runs`, `summary` and `trainings` to a folder that exists.
-
-        Writes runs.csv, summary.csv and trainings.csv.
+        """Write runs.csv, summary.csv and trainings.csv to a folder that exists.
 
         Raises:
             OutputError: A file exists and `force` is False, or it cannot be written.

@@ -23,7 +23,6 @@ class TrainingTask:
 
     Attributes:
         key: Digest of all that decides the agent.
-        name: Name of the trainer.
         train: Returns the agent; pickled where a worker calls it.
     """
 

@@ -25,9 +25,7 @@ class KeptValues:
 
     Args:
         path: A store; created if it is not there.
-        trainer: Who searches.
         episodes: Training weeks of each log.
-        seed: Seed of the search.
 
     Attributes:
         seconds: What the kept values took that this search did not compute, s.

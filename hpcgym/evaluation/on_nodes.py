@@ -52,11 +52,7 @@ def metrics_on_nodes(schedule: Schedule) -> dict[str, float]:
 
 
 def means_on_nodes(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over each agent's runs, by agent; no column where no run was on nodes.
-
-    Args:
-        runs: As `Evaluation.frame`.
-    """
+    """Return the means of runs, as `Evaluation.frame`, by agent; no column where none had nodes."""
     shown = [name for name in runs if name in _TITLES or name.startswith(BY_PARTITION)]
     return runs.groupby("agent")[shown].mean()
 
@@ -64,11 +60,8 @@ def means_on_nodes(runs: pd.DataFrame) -> pd.DataFrame:
 def tables_on_nodes(runs: pd.DataFrame, agents: Sequence[str], title: str) -> list[TextTable]:
     """Return tables of the means over each agent's runs; none where no run was on nodes.
 
-    There is one table, or several where there are many partitions.
-
-    Args:
-        runs: As `Evaluation.frame`.
-        agents: In the order of the rows.
+    There is one table, or several where there are many partitions. `runs` are as of
+    `Evaluation.frame`; the rows are in the order of `agents`.
     """
     means = means_on_nodes(runs).loc[list(agents)]
     parts = [

@@ -178,7 +178,6 @@ class _Kept:
     """What a recording has finished, in the folder that becomes its data set.
 
     Args:
-        folder: The folder.
         key: Digest of all that decides the recording.
 
     Attributes:
@@ -402,7 +401,8 @@ class _Stage:
         while not over:
             action, state = self.choose(agent, shown, state, start)
             if generator.random() < self.epsilon:
-                action = self.at_random()
+                mask = env.action_masks().astype(np.int8) if self.kind == "job" else None
+                action = env.action_space.sample(mask)  # of slots, one that holds a job
             shown, reward, terminated, truncated, info = env.step(action)
             observations.append(shown)
             infos.append(info)
@@ -411,12 +411,11 @@ class _Stage:
             start, over = np.zeros(1, dtype=np.bool_), terminated or truncated
         if len(actions) > MOST_DECISIONS:
             raise EvaluationError(f"{week} has more than {MOST_DECISIONS:,} decisions")
-        space = env.action_space
         buffer = EpisodeBuffer(
             seed=seed,
             options=options,
             observations=_stacked(observations),
-            actions=list(np.array(actions, dtype=space.dtype)),
+            actions=list(np.array(actions, dtype=env.action_space.dtype)),
             rewards=rewards,
             terminations=[False] * (len(actions) - 1) + [terminated],
             truncations=[False] * (len(actions) - 1) + [truncated],
@@ -440,11 +439,6 @@ class _Stage:
         score = np.zeros(self.env.n_slots, dtype=np.float32)
         score[first] = np.linspace(-1, 1, len(first), dtype=np.float32)
         return score, None
-
-    def at_random(self) -> Any:
-        """Return an action drawn at random; of slots, one that holds a job."""
-        space = self.env.action_space
-        return space.sample(self.env.action_masks().astype(np.int8) if self.kind == "job" else None)
 
 
 def _stacked(parts: Sequence[Any]) -> Any:

@@ -79,9 +79,7 @@ class Evaluation:
         threshold: The scenario's, s, or None.
         contests: Contest of each agent; see `hpcgym.agent.contest`.
         baseline: Agent the ratios are taken to.
-        jitter: Largest shift of a submit time in a copy, s.
-        replicas: Jittered copies of each week, besides the original.
-        seed: Seed of the copies and of the bootstrap.
+        jitter, replicas, seed: As of `hpcgym.evaluation.runner.Copies`.
         left_out: Agents that cannot schedule the scenario's machine, and why.
     """
 

@@ -99,9 +99,8 @@ def _settings_of(agent: AnyAgent, scenario: SchedulerSettings) -> SchedulerSetti
     if isinstance(agent, RuleAgent):
         return agent.settings(scenario)
     keys = ("backfill", "backfill_order")
-    return replace(
-        scenario, **{key: agent.env_keywords[key] for key in keys if key in agent.env_keywords}
-    )
+    stated = {key: agent.env_keywords[key] for key in keys if key in agent.env_keywords}
+    return replace(scenario, **stated)
 
 
 def loaded(agents: Iterable[str | AgentT], load: Callable[[str], AgentT]) -> list[AgentT]:
@@ -203,10 +202,7 @@ class Runner:
 
 
 def play(agent: AnyAgent, env: SchedulingEnv, workload: Workload) -> Schedule:
-    """Let an agent play one episode deterministically, and return its schedule.
-
-    Args:
-        env: The environment, created with the keywords that the agent needs.
+    """Let an agent play one episode deterministically, in an environment with its keywords.
 
     Source: Stable-Baselines3, `evaluate_policy`.
     """

@@ -141,9 +141,6 @@ def ratio_of_sums(agent: FloatArray, baseline: FloatArray, draws: FloatArray) ->
         baseline: The baseline's metric on the same weeks and replicas, same shape, > 0.
         draws: Samples of weeks from `draw_weeks`, shape (resamples, n_weeks).
 
-    Returns:
-        The ratio, with its percentile interval.
-
     Raises:
         EvaluationError: Shapes differ, or a value is not finite and positive.
 

@@ -114,11 +114,9 @@ def _digest_of(key: str, rows: object) -> bytes:
 
 
 def digest(workload: Workload, *others: object) -> str:
-    """Digest the jobs of an episode, hpcgym's sources, and whatever else decides a run.
+    """Digest the jobs of an episode, users' histories included, hpcgym's sources, and the others.
 
-    Args:
-        workload: The episode, users' histories included.
-        others: Anything; see `hpcgym.evaluation.content`.
+    The others are whatever else decides a run; see `hpcgym.evaluation.content`.
 
     Example:
         >>> from hpcgym.scenario.episodes import Episodes

@@ -39,10 +39,8 @@ def workers(
 ) -> Iterator[ProcessPoolExecutor]:
     """Yield a pool of processes that first call `begin(*given)`; both must be picklable.
 
-    The pool ends with the block, which drops tasks that no process has begun.
-
-    Args:
-        shares: Where `sharing` writes, as of `no_shares`.
+    The pool ends with the block, which drops tasks that no process has begun. `shares` is where
+    `sharing` writes, as of `no_shares`.
 
     Raises:
         EvaluationError: A process was killed from outside, as systems do when memory runs out.

@@ -37,7 +37,6 @@ class Bandit(Chooser):
         algorithm: "epsilon-greedy", the best mean reward but for a share of chance; "ucb", the best
             mean reward plus sqrt(2 ln t / n) for an arm played n of t times; "exp3", by chance with
             weights that grow with the rewards (with full information: Hedge).
-        information: "bandit" or "full".
         period: s; the first one begins at time 0.
         exploration: Share of chance of "epsilon-greedy" and "exp3", and the latter's step.
         seed: Seed of the chance; "ucb" has none.
@@ -156,15 +155,12 @@ class _BanditRun(ChooserRun):
 
 def _reward_of_played(simulator: Simulator, period: int) -> float:
     """Return the reward of the rule that was played, NaN if no job ended."""
-    jobs, start_time = simulator.episode.table, simulator.start_time
+    jobs, start_time, now = simulator.episode.table, simulator.start_time, simulator.now
     end_time = start_time + jobs.run_time
-    now = simulator.now
     ended = (start_time >= 0) & (end_time > now - period) & (end_time <= now)
     if not ended.any():
         return float("nan")
-    run_time = jobs.run_time[ended]
-    turnaround = end_time[ended] - jobs.submit_time[ended]
-    return _inverse_mean_bsld(turnaround, run_time)
+    return _inverse_mean_bsld(end_time[ended] - jobs.submit_time[ended], jobs.run_time[ended])
 
 
 def _rewards_of_all(simulator: Simulator, bandit: Bandit) -> NDArray[np.float64]:

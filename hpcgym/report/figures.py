@@ -87,10 +87,9 @@ def _draw_ratios(
     axes.set_yticks(range(len(ranked)), [style.shortened(one.agent, LETTERS) for one in ranked])
     axes.set_ylim(len(ranked) - 0.4, -0.6)
     axes.margins(x=0.12)
-    if ranked[0].ratio.low is None:
-        _finish_ratios(axes, "a single run gives no interval", baseline)
-        return
-    _finish_ratios(axes, "ratio of sums, 95 % interval", baseline)
+    has_interval = ranked[0].ratio.low is not None
+    title = "ratio of sums, 95 % interval" if has_interval else "a single run gives no interval"
+    _finish_ratios(axes, title, baseline)
 
 
 def _explain_marks(figure: Figure) -> None:
@@ -140,14 +139,8 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
         bsld = rows.groupby("week")["mean_bsld"].mean()
         stroke = style.DASHES[place - 1] if place else "-"
         width, mark = (1.2, 4.0) if place else (1.6, 0.0)
-        line = axes.plot(
-            bsld.index,
-            bsld,
-            linestyle=stroke,
-            linewidth=width,
-            label=style.shortened(agent, LETTERS),
-        )[0]
-        line.set(color=colours[agent], marker=".", markersize=mark)
+        line = axes.plot(bsld.index, bsld, stroke, label=style.shortened(agent, LETTERS))[0]
+        line.set(color=colours[agent], linewidth=width, marker=".", markersize=mark)
     axes.set_yscale("log")
     axes.margins(x=0.01)
     axes.set_xlim(left=max(axes.get_xlim()[0], 0.5))  # there is no week 0
@@ -162,13 +155,9 @@ def _draw_weeks(axes: Axes, evaluation: Evaluation, colours: dict[str, str]) -> 
     axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=N_LINES + 1, frameon=False, fontsize=9
     )
-    _say_what_is_left_out(axes, len(colours) - 1 - N_LINES)
-
-
-def _say_what_is_left_out(axes: Axes, n_agents: int) -> None:
-    """Write how many agents have no line, below the panel to the right; nothing if all have one."""
-    if n_agents > 0:
-        text = f"the best {N_LINES} and the baseline; {n_agents} more above only"
+    n_left_out = len(colours) - 1 - N_LINES
+    if n_left_out > 0:
+        text = f"the best {N_LINES} and the baseline; {n_left_out} more above only"
         right = {"xycoords": "axes fraction", "ha": "right", "va": "top"}
         _note(axes, text, (1, 0), (0, -22), color=style.FAINT, **right)
 

@@ -103,12 +103,9 @@ def _end_of_chart(schedule: Schedule, view: View, most: int) -> int:
 def _caption(label: str, schedule: Schedule, jobs: IntArray, view: View, n_charts: int) -> str:
     """Say what a chart shows and what it leaves out."""
     shown = len(_jobs_between(schedule, view.first, view.last))
-    word = "job" if shown == 1 else "jobs"
-    text = (
-        f"{shown:,} {word}"
-        if len(jobs) == shown
-        else f"first {len(jobs):,} of {shown:,} jobs drawn"
-    )
+    text = f"{shown:,} {'job' if shown == 1 else 'jobs'}"
+    if len(jobs) != shown:
+        text = f"first {len(jobs):,} of {shown:,} jobs drawn"
     size = f"{schedule.workload.machine_processors:,} processors"
     return f"{label}: {text}, {size}" if n_charts > 1 else f"{text}, {size}"
 

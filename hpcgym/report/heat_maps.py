@@ -40,8 +40,7 @@ class Hours(NamedTuple):
 def draw_hours(schedules: Labelled, view: View) -> Figure:
     """Draw submissions, and the mean bounded slowdown of each schedule, by hour and weekday."""
     first = next(iter(schedules.values()))
-    panels = 1 + len(schedules)
-    figure, charts = _panels(panels, view.title(schedules), (5.5, 2.3))
+    figure, charts = _panels(1 + len(schedules), view.title(schedules), (5.5, 2.3))
     hours = hours_of(first.workload, first.workload.submit_time)
     jobs = view.submitted(first)
     counts = _counted(hours.weekday[jobs], hours.hour[jobs], (7, 24))
@@ -66,8 +65,7 @@ def draw_hours(schedules: Labelled, view: View) -> Figure:
 def draw_sizes(schedules: Labelled, view: View) -> Figure:
     """Draw the mean bounded slowdown of each schedule by processors and run time."""
     figure, charts = _panels(len(schedules), view.title(schedules), (5.5, 3.4))
-    largest = max(int(one.workload.processors.max()) for one in schedules.values())
-    names = _size_names(largest)
+    names = _size_names(max(int(one.workload.processors.max()) for one in schedules.values()))
     shape = (len(names), len(RUN_TIMES))
     means, counts = {}, {}
     for label, one in schedules.items():

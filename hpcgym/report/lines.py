@@ -35,20 +35,17 @@ def draw_usage(schedules: Labelled, view: View) -> Figure:
     is_alone = len(schedules) == 1
     scale = view.scale
     edges = scale.edges(N_STRETCHES if is_alone else N_OVERLAID)
+    times = edges / scale.unit
+    area = {"fill": True, "color": style.COLOURS[0], "alpha": 0.15, "linewidth": 0}
     for place, (label, one) in enumerate(schedules.items()):
         waiting = _mean_level(one.workload.submit_time, one.start_time, np.ones(len(one)), edges)
         share = _mean_level(one.start_time, one.end_time, _held(one), edges)
         share /= one.workload.machine_processors
+        line = {"label": style.shortened(label), "linewidth": 1.4} | _style(place)
         for axes, values in ((queue, waiting), (held, share)):
-            times = edges / scale.unit
-            line = _style(place)
-            axes.stairs(
-                values, times, baseline=None, label=style.shortened(label), linewidth=1.4, **line
-            )
+            axes.stairs(values, times, baseline=None, **line)
             if is_alone:
-                axes.stairs(
-                    values, times, fill=True, color=style.COLOURS[0], alpha=0.15, linewidth=0
-                )
+                axes.stairs(values, times, **area)
     style.plain_axes(queue)
     queue.set_ylim(bottom=0.0)
     style.whole_marks(queue, "y")

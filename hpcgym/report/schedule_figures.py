@@ -13,6 +13,7 @@ import numpy as np
 from hpcgym.core import node_metrics
 from hpcgym.errors import HpcgymError
 from hpcgym.report import style
+from hpcgym.report.view import label_of
 from hpcgym.schedule import Schedule
 from hpcgym.text_table import printable
 
@@ -82,7 +83,10 @@ def schedule_figure(schedule: Schedule, between: tuple[int, int] | None = None) 
     bands = 0.14 * min(len(machine.partitions), DRAWN_PARTITIONS)
     nodes_in = min(max(0.06 * machine.n_nodes, 2.2), 5.5)
     figure = style.blank_figure(11.0, nodes_in + 4.2)
-    style.write_title(figure, _title(schedule))
+    title = schedule.workload.name
+    if schedule.settings is not None:
+        title += f": {label_of(schedule)}, placement {schedule.settings.placement}"
+    style.write_title(figure, title)
     axes = figure.subplots(
         3,
         2,
@@ -207,21 +211,9 @@ def draw_fragmentation(
         share = unusable / free
     axes.stairs(share, edges / scale.unit, fill=True, color=UNUSABLE, alpha=0.6, linewidth=0)
     mean = node_metrics.fragmentation(schedule.workload, usage)
-    text = (
-        "no job waited"
-        if np.isnan(mean)
-        else f"{100 * mean:.1f} % of free cpu time while jobs waited"
-    )
-    axes.set_title(
-        f"fragmentation, free cpus that no waiting job can use: {text}", loc="left", fontsize=9
-    )
+    text = f"{100 * mean:.1f} % of free cpu time while jobs waited"
+    if np.isnan(mean):
+        text = "no job waited"
+    title = f"fragmentation, free cpus that no waiting job can use: {text}"
+    axes.set_title(title, loc="left", fontsize=9)
     style.finish_shares(axes, "share")
-
-
-def _title(schedule: Schedule) -> str:
-    """Return the workload, and what scheduled it."""
-    settings = schedule.settings
-    if settings is None:
-        return schedule.workload.name
-    how = f"{settings.policy}, backfill {settings.backfill}, placement {settings.placement}"
-    return f"{schedule.workload.name}: {how}"

@@ -24,8 +24,6 @@ class ValidationCallback(BaseCallback):
     decisions that the network has learned from.
 
     Args:
-        config: Hyper-parameters of the training.
-        validation: Weeks held back.
         save: Called to write a checkpoint, at the start, every few rollouts, as `SAVING` allows,
             and at the end.
 

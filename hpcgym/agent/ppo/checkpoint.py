@@ -55,8 +55,6 @@ class TrainingSettings:
     """The settings of a training: what it is made of and cannot change later.
 
     Attributes:
-        config: Hyper-parameters.
-        seed: Seed of everything.
         weeks: Numbers of all weeks, ascending, by scenario, those of validation included.
         kept: Numbers of the weeks of validation, likewise.
         augmentation: How the weeks that are played are changed at every draw; None = not at all.
@@ -263,7 +261,6 @@ def clear_after(logs: dict[str, int], folder: Path) -> None:
 
     Args:
         logs: Size of each of TensorBoard's files at the checkpoint, bytes.
-        folder: The folder of the training.
 
     Writes TensorBoard's files, cut to these sizes, and removes halves of checkpoints.
     """

@@ -38,7 +38,6 @@ class PPOConfig:
         network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
-        heads: Heads of the attention.
         start: "saf", "smith-history", "smith-regression" or "smith-urgent", which decides what
             observations expect run times by; by records at "saf".
         bound: How far the network may move the scores of its start, in natural logarithms, or the
@@ -57,7 +56,6 @@ class PPOConfig:
         steps: Decisions of all environments together after which the training ends.
         minutes: Time after which it ends at any number of steps; 0 = none. With a limit, a seed
             gives another network on a slower machine.
-        n_envs: Number of environments.
         group_size: Environments of a group, which play the same episodes and are each other's
             baseline; divides `n_envs`. 1 = no groups.
         n_steps: Decisions per environment and rollout.
@@ -188,19 +186,11 @@ class PPOConfig:
         best = {"weights": FEATURES.index("area")}
         if self.action == "policy":
             best["policy"] = self.policies.index(self.start.upper())
+        shared = {one.name for one in fields(self)} & {one.name for one in fields(NetworkSpec)}
         return NetworkSpec(
-            network=self.network,
-            action=self.action,
-            n_slots=self.n_slots,
             n_outputs=0 if kind.SIZE == "n_slots" else kind(self.n_slots, self.policies).size,
-            start=self.start,
             start_output=best.get(self.action, 0),
-            hidden=self.hidden,
-            layers=self.layers,
-            heads=self.heads,
-            bound=self.bound,
-            residual=self.residual,
-            temperature=self.temperature,
+            **{name: getattr(self, name) for name in shared},
         )
 
     @property

@@ -24,11 +24,9 @@ class _Networks:
 
     Args:
         *args: Observation space, action space and schedule of the learning rate.
-        spec: The network.
         n_ranked: First ranks of an `order` that are drawn; 0 = all.
         log_std: Initial log standard deviation of `weights` and `controls`.
         with_entropy: Whether to compute the entropy of an order, which costs time.
-        **kwargs: Passed on.
     """
 
     def __init__(

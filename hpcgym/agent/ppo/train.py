@@ -51,7 +51,6 @@ class Trained:
         agent: The best average of networks by validation, or the last, as the configuration says.
         last: The average at the end.
         steps: Decisions it has learned from.
-        seconds: How long it took.
         given_at: Decisions that the agent has learned from; 0 = no later network was better on the
             weeks of validation, so that it decides as the training began.
         ratio: The agent's ratio to SAF on the weeks of validation.
@@ -119,7 +118,6 @@ def train(
     the rollout end and writes another; the second one interrupts at once.
 
     Args:
-        config: Hyper-parameters.
         episodes: What to train on; of several scenarios, groups of environments play them in turn.
         validation: Weeks that decide which network is best and when to stop.
         augmentation: How the episodes that are played are changed at every draw; None = not at all.
@@ -155,8 +153,7 @@ def train(
             seed_groups(env, config, seed)
             clone_start(model, config.clone_updates, config.batch_size)
             seed_groups(env, config, seed)
-            run = _Run(model, settings, tuple(validation), output)
-            return run.learn(progress)
+            return _Run(model, settings, tuple(validation), output).learn(progress)
 
 
 def resume(

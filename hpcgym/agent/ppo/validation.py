@@ -40,7 +40,6 @@ class Validation:
         episodes: Weeks of one or more scenarios.
         keywords: Keywords of the environment that the agent needs.
         copies: Jittered copies of each week, besides the original.
-        threads: Threads that step.
 
     Raises:
         HpcgymError: No weeks.
