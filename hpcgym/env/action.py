@@ -52,9 +52,13 @@ class ActionReader:
         Raises:
             ActionError: Wrong shape or type (a bool is no number), or a number out of range.
         """
-        if self._is_vector:
-            return 0, self._vector(action)
-        return self._number(action), _NO_VALUES
+        if not self._is_vector:
+            return self._number(action), _NO_VALUES
+        values = self._checked(action, self._shape)
+        if values.dtype != np.float32:
+            with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
+                values = values.astype(np.float32)
+        return 0, np.ascontiguousarray(values)
 
     def read_many(
         self, actions: Any, index: NDArray[np.int64], values: NDArray[np.float32]
@@ -95,14 +99,6 @@ class ActionReader:
         if given.shape != shape:
             raise ActionError(f"action {self.kind!r} must have shape {shape}, got {given.shape}")
         return given
-
-    def _vector(self, action: Any) -> NDArray[np.float32]:
-        """Return an action as float32 of the space's shape."""
-        values = self._checked(action, self._shape)
-        if values.dtype != np.float32:
-            with np.errstate(over="ignore"):  # beyond float32 is infinite, which kernels refuse
-                values = values.astype(np.float32)
-        return np.ascontiguousarray(values)
 
     def _number(self, action: Any) -> int:
         """Return an action as a number of the space."""
