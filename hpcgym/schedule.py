@@ -272,12 +272,10 @@ class Schedule:
                 f"{self.workload.name}: jobs took turns on processors, so none has them to itself "
                 "from its start to its end"
             )
+        jobs, times = self.workload, (self.start_time, self.end_time)
         if self.placement is not None:
-            return allocate_on_nodes(self.workload, self.start_time, self.end_time, self.placement)
-        jobs = self.workload
-        return allocate_processors(
-            self.start_time, self.end_time, jobs.processors, jobs.machine_processors
-        )
+            return allocate_on_nodes(jobs, *times, self.placement)
+        return allocate_processors(*times, jobs.processors, jobs.machine_processors)
 
     def plot(self, kind: str = "gantt", path: str | Path | None = None, **options: Any) -> Figure:
         """Draw this schedule, and others with it, as `hpcgym.report.plot_schedules` does.

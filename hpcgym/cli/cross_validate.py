@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -67,7 +65,9 @@ def cross_validate_agents(
 
     given = comparison.refuse_idle_options(context)
     several = scenarios or [DEFAULT_SCENARIO]
-    figures = _figures([load_scenario(name).name for name in several])
+    figures = [f"comparison-{load_scenario(name).name}.png" for name in several]
+    if len(several) == 1:
+        figures = [FILES[-1]]
     with comparison.results_folder(
         given.output, (*FILES[:-1], *figures), resume=given.resume, force=given.force
     ) as folder:
@@ -91,11 +91,3 @@ def cross_validate_agents(
         )
         by_figure = dict(zip(figures, result.evaluations, strict=True))
         comparison.show_and_write(result, folder, result.frames(), by_figure, given)
-
-
-def _figures(scenarios: Sequence[str]) -> list[str]:
-    """Return the file name of each log's figure."""
-    figure = Path(FILES[-1])
-    if len(scenarios) == 1:
-        return [figure.name]
-    return [f"{figure.stem}-{name}{figure.suffix}" for name in scenarios]

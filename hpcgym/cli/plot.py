@@ -224,8 +224,7 @@ def _most_held(table: pd.DataFrame) -> int:
     import pandas as pd
 
     starts = pd.DataFrame({"time": table["start_time"], "height": table["processors"]})
-    ends = pd.DataFrame(
-        {"time": table["start_time"] + table["run_time"], "height": -table["processors"]}
-    )
+    end_time = table["start_time"] + table["run_time"]
+    ends = pd.DataFrame({"time": end_time, "height": -table["processors"]})
     changes = pd.concat([ends, starts]).groupby("time", sort=True)["height"].sum()
     return max(int(changes.cumsum().max()), int(table["processors"].max()))

@@ -206,9 +206,8 @@ def _molded(
     """Schedule jobs that choose among the shapes of a file, and print how many chose another."""
     from hpcgym.moldable import read_shapes, simulate_moldable
 
-    molded = simulate_moldable(
-        workload, read_shapes(path, workload), alpha=alpha, settings=settings
-    )
+    shapes = read_shapes(path, workload)
+    molded = simulate_moldable(workload, shapes, alpha=alpha, settings=settings)
     jobs = molded.schedule.workload
     n_other = int((jobs.processors != workload.processors).sum())
     say(f"{n_other} of {len(workload)} jobs chose other processors than the log's", how)

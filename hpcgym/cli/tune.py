@@ -62,10 +62,8 @@ def tune_agent(
     refuse_name(name)
     changes = {"strategy": strategy, "evaluations": evaluations}
     chosen = chosen_trainer(trainer, {key: one for key, one in changes.items() if one is not None})
-    defaults = {
-        key: getattr(chosen, key) for key in _settable(chosen, trainer) if changes[key] is None
-    }
-    words = [word for key, value in defaults.items() for word in (f"--{key}", str(value))]
+    unset = [key for key in _settable(chosen, trainer) if changes[key] is None]
+    words = [word for key in unset for word in (f"--{key}", str(getattr(chosen, key)))]
     sets = left_of_each_log(asked.scenarios, asked.weeks or [])
     stem = name.casefold()
     unfinished = f"{stem}{UNFINISHED}"

@@ -201,10 +201,8 @@ class EnvConfig:
             raise ScenarioError(unknown_name("expectations", str(self.expectations), EXPECTATIONS))
         if self.scale not in get_args(Scale):
             raise ScenarioError(unknown_name("scale", self.scale, get_args(Scale)))
-        for key, is_given in (
-            ("policies", self.policies is not None),
-            ("scale", self.scale != "unit"),
-        ):
+        given = {"policies": self.policies is not None, "scale": self.scale != "unit"}
+        for key, is_given in given.items():
             if is_given and key not in kind_of(self.action).TAKES:
                 takers = _named(kind for kind in loaders.ACTIONS.values() if key in kind.TAKES)
                 raise ScenarioError(f"{key!r} belongs to action {takers}, not to {self.action!r}")

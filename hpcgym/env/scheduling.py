@@ -265,16 +265,9 @@ schedule; -1 until the episode is over |
             raise ActionError("no episode is under way; call reset()")
         index, values = self._config.reader.read(action)
         shown, parts = self._empty()
-        arguments = (
-            episode.jobs.address,
-            self._sim.address,
-            self._action_spec.address,
-            episode.reward_plan.address,
-            self._slot,
-            index,
-            values,
-            *parts,
-        )
+        jobs, plan = episode.jobs.address, episode.reward_plan.address
+        sim, spec = self._sim.address, self._action_spec.address
+        arguments = (jobs, sim, spec, plan, self._slot, index, values, *parts)
         while (status := entry_points.step(*arguments)) == s.STATUS_OWN_PASS:
             self._make_own_pass()
         if status == s.STATUS_STUCK:
@@ -284,7 +277,7 @@ schedule; -1 until the episode is over |
         terminated, truncated = status == s.STATUS_DONE, self._is_last_step()
         self._is_over = terminated or truncated
         if truncated and not terminated:
-            entry_points.pay_at_truncation(self._sim.address, episode.reward_plan.address)
+            entry_points.pay_at_truncation(sim, plan)
         if self.render_mode == "human":
             self.render()
         return shown, float(self._sim.fields.reward), terminated, truncated, self._info()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy as copies
-import math
 import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -414,7 +413,7 @@ class SchedulingVectorEnv(VectorEnv[Observation, Any, NDArray[Any]]):
         return tuple(seed for seed in self._seeds if seed is not None)
 
 
-def _checked_count(name: str, value: Any, most: float = math.inf) -> int:
+def _checked_count(name: str, value: Any, most: float) -> int:
     """Return a whole number >= 1; refuse anything else."""
     refuse_unless_whole(name, value, 1, most, ScenarioError)
     return int(value)

@@ -66,10 +66,9 @@ class Episodes:
         self.report: CleaningReport | None = None
         if self._apart is not None:
             assert numbers is not None
-            labels, workloads = self._apart.labels, self._apart.workloads
-            self._apart = Slices(
-                {n: labels[n] for n in numbers}, {n: workloads[n] for n in numbers}
-            )
+            labels = {number: self._apart.labels[number] for number in numbers}
+            workloads = {number: self._apart.workloads[number] for number in numbers}
+            self._apart = Slices(labels, workloads)
             self._keep(self._apart, numbers)
             return
         if self._given is None:
@@ -125,11 +124,8 @@ class Episodes:
             0
         """
         among: tuple[int | str, ...] = self.labels if isinstance(episode, str) else self.numbers
-        if (
-            not isinstance(episode, (str, numbers.Real))
-            or isinstance(episode, bool)
-            or episode not in among
-        ):
+        names_one = isinstance(episode, (str, numbers.Real)) and not isinstance(episode, bool)
+        if not names_one or episode not in among:
             raise ScenarioError(
                 f"{self.scenario.name}: {unknown_name('episode', episode, map(str, among))}"
             )

@@ -71,14 +71,12 @@ def episodes_of_log(
     workload, report = cleaned_log(trace, processors, machine, scheduler.placement)
     has_weeks = int(workload.submit_time[-1]) >= 2 * WEEK_S
     episode: spec.EpisodeSpec = spec.WeekEpisodes() if has_weeks else spec.WholeEpisode()
+    description = f"{'Weeks' if has_weeks else 'The whole'} of {workload.name}."
+    if synthetic:
+        description += f" SYNTHETIC requests (Tsafrir 2005, seed {seed}) stand in for missing ones."
     scenario = spec.Scenario(
         name=workload.name,
-        description=f"{'Weeks' if has_weeks else 'The whole'} of {workload.name}."
-        + (
-            f" SYNTHETIC requests (Tsafrir 2005, seed {seed}) stand in for missing ones."
-            if synthetic
-            else ""
-        ),
+        description=description,
         trace=trace,
         machine=spec.MachineSpec(workload.machine_processors, workload.largest_request, machine),
         episode=episode,

@@ -155,23 +155,18 @@ def _read_machine(table: dict[str, Any], max_request_s: int | None, folder: Path
         came = ", ".join(key for key in table if key != "largest_request_s")
         raise ScenarioError(f"[machine] needs one of processors, file and nodes, got {came}")
     try:
-        if "file" in table:
-            nodes = _read_nodes(table["file"], folder)
-        else:
+        if "file" not in table:
             nodes = Machine.from_dict({key: table[key] for key in stated})
+        elif isinstance(table["file"], str):
+            nodes = Machine.from_toml(folder / table["file"])
+        else:
+            raise ScenarioError(f"[machine] file must be a text, got {table['file']!r}")
     except MachineError as error:
         raise ScenarioError(f"[machine] {error}") from None
     rest = {key: value for key, value in table.items() if key not in NODE_TABLES}
     if max_request_s is not None:
         rest.setdefault("largest_request_s", max_request_s)
     return _read_table(MachineSpec, "machine", {"processors": nodes.cpus, **rest, "nodes": nodes})
-
-
-def _read_nodes(file: object, folder: Path) -> Machine:
-    """Return the machine of a file that a scenario names."""
-    if not isinstance(file, str):
-        raise ScenarioError(f"[machine] file must be a text, got {file!r}")
-    return Machine.from_toml(folder / file)
 
 
 def _read_episode(table: dict[str, Any]) -> EpisodeSpec:

@@ -154,10 +154,8 @@ def slice_apart(
         )
         for part in weeks(log, rule=episode.rule, offset=episode.offset_s, held_out=mask)
     }
-    return Slices(
-        {number: f"week {number}" for number in numbers},
-        {number: workloads[number] for number in numbers},
-    )
+    labels = {number: f"week {number}" for number in numbers}
+    return Slices(labels, {number: workloads[number] for number in numbers})
 
 
 def _window_maker(

@@ -74,8 +74,7 @@ class LogCheck:
             plural = "s" if len(bad_lines) > 1 else ""
             lines.append(f"{len(bad_lines)} malformed line{plural}, refused unless dropped:")
             lines += [f"  line {bad.number}: {bad.reason}" for bad in bad_lines[:SHOWN_LINES]]
-        lines.append("")
-        lines.append(str(self.cleaning or f"It cannot be simulated as it is: {self.refusal}"))
+        lines += ["", str(self.cleaning or f"It cannot be simulated as it is: {self.refusal}")]
         if self.cleaning is not None and self.cleaning.cut_warning:
             lines.append(f"warning: {self.cleaning.cut_warning}")
         return "\n".join(lines)

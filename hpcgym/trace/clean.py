@@ -23,6 +23,7 @@ from hpcgym.text_table import printable
 from hpcgym.trace.swf import SwfLog, place_of
 
 MissingRequest = Literal["run", "max", "tsafrir", "drop"]
+StepAction = Literal["dropped", "changed", "kept", "ignored"]
 
 MISSING_REQUEST = ("run", "max", "tsafrir", "drop")
 """The ways to replace a requested time that the log lacks."""
@@ -72,7 +73,7 @@ class CleaningStep:
     """
 
     name: str
-    action: Literal["dropped", "changed", "kept", "ignored"]
+    action: StepAction
     jobs: int
     detail: str
 
@@ -342,13 +343,7 @@ class _Table:
     def __getitem__(self, key: str) -> NDArray[Any]:
         return self.columns[key]
 
-    def note(
-        self,
-        name: str,
-        action: Literal["dropped", "changed", "kept", "ignored"],
-        jobs: int,
-        detail: str,
-    ) -> None:
+    def note(self, name: str, action: StepAction, jobs: int, detail: str) -> None:
         """Record a step."""
         self.steps.append(CleaningStep(name, action, jobs, detail))
 
@@ -438,21 +433,15 @@ class _Table:
             names = dict(machine.swf_partitions.names)
             numbers = self.log.records[field].to_numpy()[rows]
             named = np.array([names.get(number) for number in numbers.tolist()], dtype=object)
-            self._refuse_unmapped(numbers, named, field, names)
+            unmapped = np.flatnonzero([name is None for name in named])
+            if len(unmapped):
+                first = int(unmapped[0])
+                raise TraceError(
+                    f"{place_of(self.log, int(rows[first]))}: {field} {numbers[first]} has no "
+                    f"partition of the machine; [partitions.swf] maps "
+                    f"{', '.join(map(str, sorted(names)))} ({len(unmapped)} such jobs)"
+                )
             self.columns["partition"] = self._partitions(machine, named)
-
-    def _refuse_unmapped(
-        self, numbers: NDArray[Any], named: NDArray[Any], field: str, names: dict[int, str]
-    ) -> None:
-        """Refuse a number of an SWF log that the machine maps to no partition."""
-        unmapped = np.flatnonzero([name is None for name in named])
-        if len(unmapped):
-            first = int(unmapped[0])
-            raise TraceError(
-                f"{place_of(self.log, int(self['source_row'][first]))}: {field} {numbers[first]} "
-                f"has no partition of the machine; [partitions.swf] maps "
-                f"{', '.join(map(str, sorted(names)))} ({len(unmapped)} such jobs)"
-            )
 
     def _partitions(self, machine: Machine, named: NDArray[Any]) -> NDArray[np.int64]:
         """Return the index of each job's partition; refuse a name that the machine lacks."""

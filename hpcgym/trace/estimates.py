@@ -28,15 +28,8 @@ N_HEAD = 1 + len(HEAD_S)
 HEAD_SHARE = 0.89
 TAIL_SHARE = 0.11
 
-_DISTINCT_TABLE = (
-    (0, 0),
-    (20, 10),
-    (200, 20),
-    (1000, 35),
-    (10_000, 90),
-    (70_000, 340),
-    (250_000, 565),
-)
+_DISTINCT_JOBS = (0, 20, 200, 1000, 10_000, 70_000, 250_000)
+_DISTINCT_ESTIMATES = (0, 10, 20, 35, 90, 340, 565)
 _ROUND_STEPS_S = (HOUR_S, 1800, 900, 600, 300, 60, 10, 1)
 
 
@@ -85,10 +78,9 @@ def n_distinct_estimates(n_jobs: int) -> int:
         >>> n_distinct_estimates(10_000)
         90
     """
-    jobs, distinct = zip(*_DISTINCT_TABLE, strict=True)
-    if n_jobs <= jobs[-1]:
-        return max(1, round(float(np.interp(n_jobs, jobs, distinct))))
-    return int(max(distinct[-1], round(0.653566 * n_jobs**0.547761)))
+    if n_jobs <= _DISTINCT_JOBS[-1]:
+        return max(1, round(float(np.interp(n_jobs, _DISTINCT_JOBS, _DISTINCT_ESTIMATES))))
+    return int(max(_DISTINCT_ESTIMATES[-1], round(0.653566 * n_jobs**0.547761)))
 
 
 def estimate_distribution(
@@ -108,10 +100,8 @@ def estimate_distribution(
     ranks = np.arange(N_HEAD + 1, N_HEAD + 1 + len(tail))
     tail_shares = 795.6 * ranks**-2.267
     tail_shares *= TAIL_SHARE / tail_shares.sum()
-    return (
-        np.concatenate([head, generator.permutation(tail)]),
-        np.concatenate([head_shares, tail_shares]),
-    )
+    values = np.concatenate([head, generator.permutation(tail)])
+    return values, np.concatenate([head_shares, tail_shares])
 
 
 def head_rank_shares() -> FloatArray:

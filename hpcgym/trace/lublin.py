@@ -124,12 +124,8 @@ def lublin_workload(
     if n_jobs < 1:
         raise TraceError(f"n_jobs must be at least 1, got {n_jobs}")
     processes = (BATCH, INTERACTIVE) if job_types else (COMBINED,)
-    submit, processors, run = (
-        np.concatenate(columns)
-        for columns in zip(
-            *(_process(n_jobs, generator, p, machine_processors) for p in processes), strict=True
-        )
-    )
+    drawn = [_process(n_jobs, generator, p, machine_processors) for p in processes]
+    submit, processors, run = (np.concatenate(columns) for columns in zip(*drawn, strict=True))
     if job_types:
         first = np.argsort(submit, kind="stable")[:n_jobs]
         submit, processors, run = submit[first], processors[first], run[first]
@@ -151,9 +147,8 @@ def draw_sizes(
     kind = generator.random(n_jobs)  # serves both tests below, as in m_lublin99.c
     stage_one = generator.random(n_jobs) <= first_stage
     position = generator.random(n_jobs)
-    log_size = np.where(
-        stage_one, low + (medium - low) * position, medium + (high - medium) * position
-    )
+    first, second = low + (medium - low) * position, medium + (high - medium) * position
+    log_size = np.where(stage_one, first, second)
     rounded = kind <= constants.serial + constants.power_of_two
     log_size = np.where(rounded, np.floor(log_size + 0.5), log_size)
     size = np.minimum(np.floor(np.exp2(log_size) + 0.5), machine_processors)

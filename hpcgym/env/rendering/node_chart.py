@@ -96,9 +96,8 @@ def runs_of(members: BoolArray, nodes: NodesFrame, rows: Rows) -> list[Interval]
     """Return the cpus of some nodes in the picture, ascending, with neighbours joined."""
     runs: list[Interval] = []
     ends = rows.first_cpu + nodes.machine.node_cpus
-    for low, high in sorted(
-        zip(rows.first_cpu[members].tolist(), ends[members].tolist(), strict=True)
-    ):
+    spans = zip(rows.first_cpu[members].tolist(), ends[members].tolist(), strict=True)
+    for low, high in sorted(spans):
         if runs and runs[-1][1] == low:
             runs[-1] = (runs[-1][0], high)
         else:

@@ -112,9 +112,8 @@ class Pen:
         self.pygame = import_pygame()
         self.surface = surface
         self.pygame.font.init()
-        self._fonts = {
-            size: self.pygame.font.Font(None, size) for size in (FONT, FONT_SMALL, FONT_LARGE)
-        }
+        sizes = (FONT, FONT_SMALL, FONT_LARGE)
+        self._fonts = {size: self.pygame.font.Font(None, size) for size in sizes}
 
     def rectangle(self, box: Box, color: Color, edge: Color | None = None) -> None:
         """Fill a box, with a thin edge where it is large enough to show one."""
@@ -194,7 +193,6 @@ class Chart(NamedTuple):
 @lru_cache(maxsize=256)
 def mixed(color: Color, other: Color, share: float) -> Color:
     """Mix a share of one colour with another."""
-    red, green, blue = (
-        round(share * one + (1 - share) * two) for one, two in zip(color, other, strict=True)
-    )
+    pairs = zip(color, other, strict=True)
+    red, green, blue = (round(share * one + (1 - share) * two) for one, two in pairs)
     return red, green, blue

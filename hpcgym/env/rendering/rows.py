@@ -125,10 +125,7 @@ class RowPlacement:
 
 def _taken(started: StartedJobs, places: IntArray) -> StartedJobs:
     """Return some of the jobs."""
-    job, start_time, end_time, processors, running = started
-    return StartedJobs(
-        job[places], start_time[places], end_time[places], processors[places], running[places]
-    )
+    return StartedJobs._make(column[places] for column in started)
 
 
 def placed_in_rows(frame: Frame, placement: RowPlacement | None) -> RowPlacement:

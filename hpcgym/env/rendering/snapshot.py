@@ -36,7 +36,9 @@ def take_snapshot(
     if workload.machine is None:
         reservation = _reservation(episode, sim, waiting)
     else:
-        waiting = waiting[np.argsort(_tier_rank(episode, waiting), kind="stable")]
+        assert workload.partition is not None
+        tier_rank = table.limit[workload.partition[waiting], s.LIMIT_TIER]
+        waiting = waiting[np.argsort(tier_rank, kind="stable")]
         nodes = _nodes_frame(episode, state, env, sim, made, waiting)
     return frame.Frame(
         title=title,
@@ -135,10 +137,3 @@ def _heads(
         if not shown & s.NODES_FITS:
             heads[own] = frame.Head(job, int(workload.job_id[job]), partition, shadow_time)
     return tuple(heads.values())
-
-
-def _tier_rank(episode: EnvEpisode, waiting: frame.IntArray) -> frame.IntArray:
-    """Return the rank of each waiting job's tier in its component, 0 = the highest."""
-    assert episode.workload.partition is not None
-    rank: frame.IntArray = episode.table.limit[episode.workload.partition[waiting], s.LIMIT_TIER]
-    return rank

@@ -80,14 +80,10 @@ def ansi(frame: Frame, placement: Placement | RowPlacement | None = None) -> str
     lines = [printable(frame.title), _state_line(frame), ""]
     for row in reversed(range(n_rows)):
         lines.append(f"{labels[row]:>{_MARGIN - 1}} " + "".join(cells[row]))
+    legend = "A ran or runs   a until its estimated end   / the head's reservation"
     lines.append(" " * _MARGIN + _tick_line(axis, n_columns))
-    lines.append(
-        " " * _MARGIN + "A ran or runs   a until its estimated end   / the head's reservation"
-        "   . idle   | now"
-    )
-    lines.append("")
-    lines.append(_head_line(frame))
-    lines.extend(_queue_lines(frame))
+    lines.append(" " * _MARGIN + legend + "   . idle   | now")
+    lines += ["", _head_line(frame), *_queue_lines(frame)]
     return "\n".join(line.rstrip()[:TEXT_WIDTH] for line in lines) + "\n"
 
 
@@ -247,10 +243,9 @@ def _asked_of_nodes(frame: Frame) -> list[str]:
     n = min(len(frame.waiting.job), TEXT_JOBS)
     if frame.nodes is None:
         return [""] * (n + 1)
-    rows = [f" {'chunks':>12}  {'partition':<12}"]
-    for row in range(n):
-        rows.append(f" {chunks_of(frame, row):>12}  {partition_of(frame, row)[:12]:<12}")
-    return rows
+    asked = [("chunks", "partition")]
+    asked += [(chunks_of(frame, row), partition_of(frame, row)[:12]) for row in range(n)]
+    return [f" {chunks:>12}  {partition:<12}" for chunks, partition in asked]
 
 
 def chunks_of(frame: Frame, row: int) -> str:

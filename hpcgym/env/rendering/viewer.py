@@ -80,7 +80,8 @@ class Viewer:
     def render(self, frame: Frame) -> str | NDArray[np.uint8] | None:
         """Return text in mode "ansi" and an array in "rgb_array"; show a window in "human"."""
         if self._last is None or not _follows(self._last, frame):
-            self._placement = _no_placement(frame)
+            nodes, size = frame.nodes, frame.machine_processors
+            self._placement = RowPlacement(nodes.machine) if nodes else Placement(size)
         self._last = frame
         if self.mode == "ansi":
             return ansi(frame, self._placement)
@@ -143,13 +144,6 @@ def _follows(earlier: Frame, later: Frame) -> bool:
     )
 
 
-def _no_placement(frame: Frame) -> Placement | RowPlacement:
-    """Return a placement of no job on the frame's machine."""
-    if frame.nodes is not None:
-        return RowPlacement(frame.nodes.machine)
-    return Placement(frame.machine_processors)
-
-
 def _draw(frame: Frame, placement: Placement | RowPlacement | None) -> pygame.Surface:
     """Draw a whole frame."""
     surface: pygame.Surface = import_pygame().Surface(IMAGE_SIZE, 0, 32)
@@ -202,20 +196,14 @@ def _draw_header(pen: Pen, frame: Frame) -> None:
     busy, size = frame.busy_processors, frame.machine_processors
     left = CHART[0]
     pen.words(frame.title, (left, 16), size=FONT_LARGE)
-    pen.words(
+    load = (
         f"{clock(frame.now)}     {busy:,} of {size:,} processors busy ({busy / size:.0%})     "
-        f"running jobs: {int(frame.started.running.sum()):,}" + _idle_nodes(frame),
-        (left, 46),
-        FAINT,
+        f"running jobs: {int(frame.started.running.sum()):,}"
     )
-
-
-def _idle_nodes(frame: Frame) -> str:
-    """Return how many nodes are idle, if there are nodes."""
-    if frame.nodes is None:
-        return ""
-    used = is_used(frame.nodes)
-    return f"     {int((~used).sum()):,} of {len(used):,} nodes idle"
+    if frame.nodes is not None:
+        used = is_used(frame.nodes)
+        load += f"     {int((~used).sum()):,} of {len(used):,} nodes idle"
+    pen.words(load, (left, 46), FAINT)
 
 
 def _draw_time_axis(pen: Pen, chart: Chart) -> None:
@@ -259,9 +247,8 @@ def _draw_jobs(pen: Pen, frame: Frame, chart: Chart, placement: Placement | RowP
                 continue
             tint = mixed(color, MACHINE, 0.2)
             pen.rectangle((now, top, max(to_x - now, 1), height), tint, mixed(color, MACHINE, 0.5))
-            pen.rectangle(
-                (from_x, top, max(now - from_x, 1), height), color, mixed(color, INK, 0.8)
-            )
+            past = (from_x, top, max(now - from_x, 1), height)
+            pen.rectangle(past, color, mixed(color, INK, 0.8))
 
 
 def _draw_reservation(pen: Pen, frame: Frame, chart: Chart, placement: Placement) -> None:
