@@ -366,42 +366,21 @@ def show_wider_jobs(
     before: int,
     shadow: int,
 ) -> None:
-    """Write the fields of the visible jobs where further ones follow, and those about nodes."""
+    """Write the fields of the visible jobs where further ones follow: about nodes, or a user's."""
     n_fields = len(shown_jobs) // len(slot)
     show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, n_fields)
     if has_nodes(jobs):
         ask_nodes(jobs.nodes_pass, jobs, sim, s.NODES_SHOW, 0)
         for place in range(shown):
             show_nodes(jobs, sim, slot[place], shown_jobs, place * n_fields)
-
-
-@kernel
-def within(bounds: NDArray[np.float64], value: float) -> np.float32:
-    """Return a number, or the nearest bound; the least one in place of NaN."""
-    return np.float32(min(value, bounds[1]) if value >= bounds[0] else bounds[0])
-
-
-@kernel
-def show_own(
-    jobs: Jobs,
-    sim: Sim,
-    slot: NDArray[np.int64],
-    shown_jobs: Floats,
-    shown_cluster: Floats,
-    shown: int,
-) -> None:
-    """Write the fields of a user's own: the last ones of each job, and of the cluster."""
-    n_fields = len(shown_jobs) // len(slot)
     n_own = len(jobs.own_of_job)
     for place in range(shown):
-        first = (place + 1) * n_fields - n_own
         for column in range(n_own):
             value = show_of_job(jobs.own_of_job[column], jobs, sim, slot[place])
-            shown_jobs[first + column] = within(jobs.own_bounds[column], value)
-    first = len(shown_cluster) - len(sim.shown_machine) - len(jobs.own_of_cluster)
-    for column in range(len(jobs.own_of_cluster)):
-        value = show_of_cluster(jobs.own_of_cluster[column], jobs, sim)
-        shown_cluster[first + column] = within(jobs.own_bounds[n_own + column], value)
+            least, most = jobs.own_bounds[column, 0], jobs.own_bounds[column, 1]
+            shown_jobs[(place + 1) * n_fields - n_own + column] = np.float32(
+                min(value, most) if value >= least else least  # not NaN
+            )
 
 
 @kernel
@@ -427,12 +406,12 @@ def observe(
     before = count_visible(slot)
     shown = fill_slots(sim, slot, mask, before, listed)
     shadow = -1 if has_nodes(jobs) else shadow_of_base(jobs, sim, len(slot), listed)
+    show_cluster(jobs, sim, slot, shown_cluster, listed)  # first: what is listed in `scratch` goes
     if len(shown_jobs) == len(slot) * N_FIELDS:
         # As a constant the width of a row costs nothing.
         show_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow, N_FIELDS)
     else:
         show_wider_jobs(jobs, sim, slot, shown_jobs, mask, shown, before, shadow)
-    show_cluster(jobs, sim, slot, shown_cluster, listed)
     if sim.show_controls == 1:
         ask_mode(jobs.mode_pass, jobs, sim, s.SHOW, shadow)
         for column in range(len(sim.shown_controls)):
@@ -440,5 +419,9 @@ def observe(
     first = len(shown_cluster) - len(sim.shown_machine)
     for column in range(len(sim.shown_machine)):
         shown_cluster[first + column] = sim.shown_machine[column]
-    if len(jobs.own_bounds) > 0:
-        show_own(jobs, sim, slot, shown_jobs, shown_cluster, shown)
+    first -= len(jobs.own_of_cluster)
+    for column in range(len(jobs.own_of_cluster)):
+        value = show_of_cluster(jobs.own_of_cluster[column], jobs, sim)
+        bounds = len(jobs.own_of_job) + column
+        least, most = jobs.own_bounds[bounds, 0], jobs.own_bounds[bounds, 1]
+        shown_cluster[first + column] = np.float32(min(value, most) if value >= least else least)
