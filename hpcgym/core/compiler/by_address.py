@@ -13,7 +13,6 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core.ccallback import CFunc
-from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from hpcgym.core import loaders
@@ -23,55 +22,51 @@ from hpcgym.core.constants import BACKFILL_PART
 from hpcgym.core.kernels.types import ActionSpec, Jobs, Sim
 
 
-def _of_work() -> Signature:
-    """Return the types of `work`, which parts and the kernels of nodes have."""
-    return types.int64(StructType(Jobs), StructType(Sim), types.int64, types.int64)
-
-
-def _of_act() -> Signature:
-    """Return the types of `act`, which kinds of action have."""
-    structs = StructType(Jobs), StructType(Sim), StructType(ActionSpec)
-    slot, values = types.Array(types.int64, 1, "C"), types.Array(types.float32, 1, "C")
-    return types.void(*structs, slot, types.int64, values)
-
-
 @cache
-def address_of(function: Callable[..., Any], signature: Signature) -> int:
-    """Compile a function, or load it, and return its address."""
-    typed = signature.args, signature.return_type
-    compiled: Any = CFunc(function, typed, {}, {"error_model": "numpy"})
+def address_of(function: Callable[..., Any], signature: Any = None) -> int:
+    """Compile a function or load it, and return its address.
+
+    It takes two structs and two numbers and returns a number, unless a signature says others.
+    """
+    if signature is None:
+        signature = (StructType(Jobs), StructType(Sim), types.int64, types.int64), types.int64
+    compiled: Any = CFunc(function, signature, {}, {"error_model": "numpy"})
     compiled._cache = cache_of(function) or compiled._cache
     compiled.compile()
     return int(compiled.address)
 
 
-def _typed(signature: Signature) -> tuple[Any, Any]:
-    """Type a call by an address, which comes first, and say how it is compiled."""
+def _typed(
+    typing_context: Any, address: Any, jobs: Any, sim: Any, task: Any, argument: Any
+) -> tuple[Any, Any]:
+    """Type the call, and say how it is compiled."""
 
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        kinds = signature.return_type, *signature.args
-        result, *given = map(context.get_value_type, kinds)
-        function = ir.FunctionType(result, given).as_pointer()
-        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = ir.IntType(64)
+        function = ir.FunctionType(number, [number] * 4).as_pointer()
+        places = [builder.ptrtoint(pointer, number) for pointer in arguments[1:3]]
+        return builder.call(builder.inttoptr(arguments[0], function), [*places, *arguments[3:]])
 
-    return signature.return_type(types.int64, *signature.args), generate
-
-
-_work: Any = intrinsic(lambda typing, address, jobs, sim, task, argument: _typed(_of_work()))
-_act: Any = intrinsic(
-    lambda typing, address, jobs, sim, action_spec, slot, index, values: _typed(_of_act())
-)
+    return types.int64(types.int64, jobs, sim, types.int64, types.int64), generate
 
 
-def _caller_of(field: str, call: Any, signature: Callable[[], Signature], find: Any) -> Any:
-    """Make what kernels call in place of a function whose address is a field of a struct.
+_by_address: Any = intrinsic(_typed)
 
-    Python sets the field to a number or a name, by which `find` finds the function. The call takes
-    the address, and what the function takes.
+
+def _caller_of(field: str, name_of: Callable[[int], str]) -> Any:
+    """Make what kernels call in place of a module's `work`, whose address is a field of `Jobs`.
+
+    Python sets the field to a number, by which `name_of` names the module. The call takes the
+    address, `jobs`, `sim`, a task and a further number, and returns a number.
     """
-    ADDRESS_OF[field] = lambda name: address_of(find(name), signature())
-    # Where compilation is off, nothing has an address.
-    return call if IS_COMPILED else lambda name, *arguments: find(name)(*arguments)
+
+    def call(number: int, jobs: Jobs, sim: Sim, task: int, argument: int) -> Any:
+        return loaders.module(name_of(number)).work(
+            jobs, sim, task, argument
+        )  # nothing has an address
+
+    ADDRESS_OF[field] = lambda number: address_of(loaders.module(name_of(number)).work)
+    return _by_address if IS_COMPILED else call
 
 
 @kernel(inlined=True)
@@ -80,18 +75,39 @@ def has_nodes(jobs: Jobs) -> bool:
     return jobs.nodes_pass != 0
 
 
-ask_nodes: Any = _caller_of(
-    "nodes_pass", _work, _of_work, lambda number: loaders.module(loaders.NODES).work
-)
+ask_nodes: Any = _caller_of("nodes_pass", lambda number: loaders.NODES)
 """Have the kernels of nodes do a task `NODES_*`; the further number is a job."""
 
-ask_mode: Any = _caller_of(
-    "mode_pass",
-    _work,
-    _of_work,
-    lambda number: loaders.module(loaders.PARTS[number - BACKFILL_PART]).work,
-)
+ask_mode: Any = _caller_of("mode_pass", lambda number: loaders.PARTS[number - BACKFILL_PART])
 """Have the part of a backfilling mode do a task; `hpcgym.core.parts` says which there are."""
 
-take_action: Any = _caller_of("act", _act, _of_act, lambda module: loaders.module(module).act)
+
+def _typed_act(
+    typing: Any, address: Any, jobs: Any, sim: Any, spec: Any, slot: Any, index: Any, values: Any
+) -> tuple[Any, Any]:
+    """Type the call of a kind of action, and say how it is compiled."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        result, *kinds = map(context.get_value_type, (types.void, *signature.args[1:]))
+        function = ir.FunctionType(result, kinds).as_pointer()
+        return builder.call(builder.inttoptr(arguments[0], function), arguments[1:])
+
+    return types.void(types.int64, jobs, sim, spec, slot, types.int64, values), generate
+
+
+def _address_of_act(module: str) -> int:
+    """Return the address of the kernel of a kind of action, by its module."""
+    slot, values = types.Array(types.int64, 1, "C"), types.Array(types.float32, 1, "C")
+    structs = StructType(Jobs), StructType(Sim), StructType(ActionSpec)
+    signature = (*structs, slot, types.int64, values), types.void
+    return address_of(loaders.module(module).act, signature)
+
+
+def _act(module: str, *arguments: Any) -> None:
+    """Do what `take_action` does, where compilation is off."""
+    loaders.module(module).act(*arguments)
+
+
+ADDRESS_OF["act"] = _address_of_act
+take_action: Any = intrinsic(_typed_act) if IS_COMPILED else _act
 """Have the kernel of a kind of action take an action; `hpcgym.core.actions` explains the call."""

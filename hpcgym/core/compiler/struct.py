@@ -136,7 +136,7 @@ class Array(NamedTuple):
 
 
 class Address(NamedTuple):
-    """A number that says where a kernel lies; Python sets its number or name, 0 = there is none.
+    """A number that says where a kernel lies; Python sets the kernel's number, 0 = there is none.
 
     A kernel lies elsewhere in every process, so its address is looked up when a struct is made.
     """
@@ -155,7 +155,7 @@ class Address(NamedTuple):
 
 
 ADDRESS_OF: dict[str, Callable[[Any], int]] = {}
-"""Functions that return where the kernels lie that structs may name, by number or name."""
+"""Functions that return where the kernels lie that structs may name, by the number of one."""
 
 
 class Column(NamedTuple):
