@@ -153,7 +153,7 @@ def test_a_backfilling_mode_is_named_in_its_file_and_in_two_lists():
 
 
 USES_OF_AN_ACTION = {
-    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "ppo/config", "search", "trainers")}
+    "controls": {f"hpcgym/agent/{name}.py" for name in ("card", "search", "trainers")}
 }
 """Files beside the list that name the file of a kind of action: agents that set controls."""
 
