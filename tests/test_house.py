@@ -631,8 +631,8 @@ def test_docstrings_are_shorter_than_the_code_they_explain(folder, most):
     assert text <= most * sum(len(code_lines(path)) for path in files)
 
 
-def test_the_package_stays_small():
-    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 44_210
+def test_the_package_stays_below_forty_four_thousand_lines():
+    assert sum(len(path.read_text().splitlines()) for path in MODULES) < 44_000
 
 
 def test_the_house_plan_names_every_module():

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from hpcgym.agent.base import NamedAgent, Observation
 from hpcgym.core import loaders
+from hpcgym.core.action import kind_of
 from hpcgym.env.observation import FIELDS, fields_of, flat_space, observation_space
 from hpcgym.errors import CardError, HpcgymError
 
@@ -161,7 +162,7 @@ def _kinds(space: Any, n_slots: int, controls: bool) -> list[str]:
     """Return the kinds of action that have this space, and go with an observation."""
     is_vector = not isinstance(space, spaces.Discrete)
     size = space.shape if is_vector else int(space.n)
-    kinds = [kind for kind in loaders.ACTIONS.values() if controls == kind.SHOWS_CONTROLS]
+    kinds = [kind for kind in map(kind_of, loaders.ACTIONS) if controls == kind.SHOWS_CONTROLS]
     kinds = [kind for kind in kinds if is_vector == kind.IS_VECTOR]
     sizes = {kind.NAME: kind(n_slots).size for kind in kinds}
     return [name for name in sizes if size in (sizes[name], (sizes[name],))]

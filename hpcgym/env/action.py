@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.action import Action
+from hpcgym.core.action import Action, kind_of
 from hpcgym.core.compiler.struct import Struct
 from hpcgym.core.kernels.types import ActionSpec
 from hpcgym.core.policy import Policy
@@ -132,7 +132,7 @@ def unit_divisors(
 def with_action_table(sheet: str) -> str:
     """Return the data sheet with the kinds of action in place of the line `TABLE OF ACTIONS`."""
     rows = ["| `action` | space | meaning |", "|---|---|---|"]
-    for name, kind in loaders.ACTIONS.items():
+    for name, kind in zip(loaders.ACTIONS, map(kind_of, loaders.ACTIONS), strict=True):
         space = f"Box(-1, 1, ({kind.SIZE},))" if kind.IS_VECTOR else f"Discrete({kind.SIZE})"
         meaning = " ".join((kind.__doc__ or "").partition("Source:")[0].split())
         rows.append(f'| `"{name}"` | {space} | {meaning} |')

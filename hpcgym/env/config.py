@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 
 from hpcgym.core import loaders
-from hpcgym.core.action import Action, kind_of
+from hpcgym.core.action import kind_of
 from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.observation_fields import OwnField
 from hpcgym.core.policy import as_policy
@@ -204,7 +204,7 @@ class EnvConfig:
         given = {"policies": self.policies is not None, "scale": self.scale != "unit"}
         for key, is_given in given.items():
             if is_given and key not in kind_of(self.action).TAKES:
-                takers = _named(kind for kind in loaders.ACTIONS.values() if key in kind.TAKES)
+                takers = _listed(name for name in loaders.ACTIONS if key in kind_of(name).TAKES)
                 raise ScenarioError(f"{key!r} belongs to action {takers}, not to {self.action!r}")
 
     def _baseline_settings(self) -> SchedulerSettings | None:
@@ -321,7 +321,7 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
         return decide
     refuse_unless_whole("decide, in s,", decide, 1, error=ScenarioError)
     if not kind_of(action).LASTS:
-        lasting = _named(kind for kind in loaders.ACTIONS.values() if kind.LASTS)
+        lasting = _listed(name for name in loaders.ACTIONS if kind_of(name).LASTS)
         raise ScenarioError(
             f"decide={decide} s is for actions {lasting}: an order of visible jobs lasts one pass "
             f"only, so action {action!r} decides 'contested' or at each 'event'"
@@ -329,9 +329,9 @@ def _checked_decide(decide: str | int, action: str) -> str | int:
     return int(decide)
 
 
-def _named(kinds: Iterable[type[Action]]) -> str:
-    """Return the names of kinds of action for a message."""
-    return " and ".join(", ".join(f"{kind.NAME!r}" for kind in kinds).rsplit(", ", 1))
+def _listed(names: Iterable[str]) -> str:
+    """Return names for a message."""
+    return " and ".join(", ".join(map(repr, names)).rsplit(", ", 1))
 
 
 def _refuse_moving_estimates(settings: SchedulerSettings) -> None:
