@@ -287,6 +287,8 @@ _ALWAYS_SHOWN = ("backfill", "threshold", "kill_at_limit", "estimates")
 def _shown(value: object) -> str:
     """Return a value of a setting as a line states it."""
     words = {None: "none", True: "yes", False: "no"}
+    if isinstance(value, tuple):
+        return "; ".join(map(str, value))
     return words[value] if isinstance(value, bool | None) else str(named(value))
 
 

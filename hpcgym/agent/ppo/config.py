@@ -38,6 +38,7 @@ class PPOConfig:
         network: "kernel" or "attention"; see `hpcgym.agent.network.NetworkSpec`.
         hidden: Width of a layer.
         layers: Layers before the output.
+        heads: Heads of "attention"; divides `hidden`.
         start: "saf", "smith-history", "smith-regression" or "smith-urgent", which decides what
             observations expect run times by; by records at "saf".
         bound: How far the network may move the scores of its start, in natural logarithms, or the
@@ -56,6 +57,7 @@ class PPOConfig:
         steps: Decisions of all environments together after which the training ends.
         minutes: Time after which it ends at any number of steps; 0 = none. With a limit, a seed
             gives another network on a slower machine.
+        n_envs: Environments that step together.
         group_size: Environments of a group, which play the same episodes and are each other's
             baseline; divides `n_envs`. 1 = no groups.
         n_steps: Decisions per environment and rollout.
