@@ -18,6 +18,7 @@ import reference_modes
 import reference_multi_queue
 import reference_prediction
 import reference_profile
+import reference_trials
 from hpcgym.core.compiler.struct import layout_of
 from hpcgym.core.history import RING_JOBS
 from hpcgym.core.kernels.types import Sim
@@ -66,6 +67,7 @@ KINDS: dict[str, type[reference.Machine]] = {
     **reference_modes.KINDS,
     "multi-queue": reference_multi_queue.MultiQueue,
     "cost-benefit": reference_capped.CostBenefit,
+    "trial": reference_trials.Lives,
 }
 """The reference machine of each backfilling mode that has one of its own."""
 
@@ -129,11 +131,13 @@ def by_reference(workload: Workload, **settings: Any) -> list[Start]:
         )
     mode = str(settings.get("backfill", "easy"))
     name = "cost-benefit" if mode.startswith("easy:") else mode.partition(":")[0]
+    if any(word in mode for word in ("+trial", "by=", "widest=", "pressed=")):
+        name = "trial"
     if name not in reference.Machine.MODES:
         settings["kind"] = KINDS.get(name, reference_profile.Planner)
     orders = {key: index_of(settings[key]) for key in ORDERS if key in settings}
     learns = any(isinstance(order, reference_index.Index) for order in orders.values())
-    if learns or name == "cost-benefit":
+    if learns or name in ("cost-benefit", "trial"):
         kind = settings.get("kind", reference.Machine)
         start = workload.time_offset if workload.unix_start is None else workload.unix_start
         known_users, base = records_of_users(workload), reference_capped.UrgentReader

@@ -15,7 +15,7 @@ import numbers
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -56,12 +56,7 @@ class Mode:
 
     def __str__(self) -> str:
         """Return the text of the mode, which `as_mode` reads back."""
-        stated = [
-            f"{one.name}={_text_of(getattr(self, one.name))}"
-            for one in fields(self)
-            if getattr(self, one.name) != one.default
-        ]
-        return ":".join([self.NAME, ",".join(stated)] if stated else [self.NAME])
+        return text_of_part(self)
 
 
 @dataclass(frozen=True)
@@ -168,15 +163,21 @@ class Easy(Backfill):
     """The first job that does not fit has a reservation; what does not delay it may start.
 
     Under a cap, jobs that are expected to run longer than `long` may hold a share of the machine at
-    most, unless one of them runs alone.
+    most, unless one of them runs alone. With `trial`, its text behind a "+", what is idle is lent.
 
     Attributes:
         cap: The share, >= 0; `math.inf` = no cap.
-        long: Expected run time that such jobs exceed, s.
+        long: Run time that such jobs exceed, s.
         overdue: "guarded": jobs beyond the threshold are neither capped nor counted. "open": they
             are treated as all others.
+        by: "expectation": long are jobs that are expected to run so long. "request": that request
+            so much.
+        widest: Share of the machine up to which the cap binds a job; `math.inf` = all.
+        pressed: The cap binds while waiting jobs ask for at least this share of the machine.
+        trial: What is lent; None = nothing.
 
-    Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass"; section 8, "Cap".
+    Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass"; section 8, "Cap";
+        section 15.
     """
 
     NAME: ClassVar[str] = "easy"
@@ -185,40 +186,58 @@ class Easy(Backfill):
     cap: float = math.inf
     long: float = 7200
     overdue: str = "guarded"
+    by: str = "expectation"
+    widest: float = math.inf
+    pressed: float = 0
+    trial: Any = None
 
     def __post_init__(self) -> None:
         """Refuse what is no cap, and what says more about a cap that is not there."""
-        for key, what in (("cap", "a share of the machine >= 0 or inf"), ("long", "seconds >= 0")):
+        share = "a share of the machine >= 0"
+        for key, what in (
+            ("cap", f"{share} or inf"),
+            ("long", "seconds >= 0"),
+            ("widest", f"{share} or inf"),
+            ("pressed", share),
+        ):
             value = getattr(self, key)
-            if not is_number(value, 0) or (key == "long" and value == math.inf):
+            is_finite = key in ("long", "pressed")
+            if not is_number(value, 0) or (is_finite and value == math.inf):
                 raise PolicyError(f"backfill {self.NAME!r}: {key} must be {what}, got {value!r}")
             object.__setattr__(self, key, value if value == math.inf else shortest(value))
-        allowed = ("guarded", "open")
-        if self.overdue not in allowed:
+        for key, allowed in (("overdue", ("guarded", "open")), ("by", ("expectation", "request"))):
+            if getattr(self, key) not in allowed:
+                text = unknown_name(key, getattr(self, key), allowed)
+                raise PolicyError(f"backfill {self.NAME!r}: {text}")
+        about = ["long", "by", "widest", "pressed", *["overdue"] * (type(self) is Easy)]
+        stated = [key for key in about if getattr(self, key) != getattr(Easy, key)]
+        if self.cap == math.inf and stated:
             raise PolicyError(
-                f"backfill {self.NAME!r}: {unknown_name('overdue', self.overdue, allowed)}"
+                f"backfill {self.NAME!r}: {stated[0]} is about a cap; it needs cap too, as in "
+                "cap=0.97"
             )
-        guards = self.overdue == "open" and not self.expects
-        if self.cap == math.inf and (self.long != Easy.long or guards):
-            raise PolicyError(
-                f"backfill {self.NAME!r}: {'overdue' if guards else 'long'} is about a cap; it "
-                "needs cap too, as in cap=0.97"
-            )
+
+    def __str__(self) -> str:
+        """Return the text of the mode, which `as_mode` reads back."""
+        text = super().__str__()
+        return text if self.trial is None else f"{text}+{self.trial}"
 
     @property
     def part(self) -> str:
         """Name the module whose kernels make its passes; without a cap the engine makes them."""
-        return CAPPED if self.expects else ""
+        if self.trial is not None:
+            return TRIALS
+        return CAPPED if self.expects or self.cap < math.inf else ""
 
     @property
     def number(self) -> int:
         """Return what `Sim.setting` holds for the mode."""
-        return super().number if self.expects else s.BACKFILL_EASY
+        return super().number if self.part else s.BACKFILL_EASY
 
     @property
     def works_on_nodes(self) -> bool:
         """Tell whether its passes place jobs on the nodes of a machine."""
-        return not self.expects
+        return not self.part
 
     @property
     def guards(self) -> bool:
@@ -228,24 +247,30 @@ class Easy(Backfill):
     @property
     def parameters(self) -> tuple[float, ...]:
         """Return the numbers that kernels read in `Sim.backfill_parameter`."""
-        if not self.expects:
+        if not self.part:
             return ()
         # Without a cap no job is long, so that none needs an expectation at its start.
         long = math.inf if self.cap == math.inf else self.long
         log_long = math.log(long) if long > 0 else -math.inf
         kappa = getattr(self, "kappa", 0)
-        return float(self.cap), float(long), log_long, float(kappa), float(self.overdue == "open")
+        numbers = (self.cap, long, log_long, kappa, self.overdue == "open", self.by == "request")
+        lent = () if self.trial is None else self.trial.parameters
+        return tuple(map(float, (*numbers, self.widest, self.pressed, *lent)))
 
     @property
     def expects(self) -> int:
         """Return the expectations that its passes read, bits of `EXPECT_*`."""
-        return s.EXPECT_NOTHING if self.cap == math.inf else s.EXPECT_BY_REGRESSION
+        asks = self.cap < math.inf and self.by == "expectation"
+        return s.EXPECT_BY_REGRESSION if asks else s.EXPECT_NOTHING
 
     @property
     def keeps_state(self) -> bool:
         """Tell whether a pass depends on more than the waiting and running jobs."""
-        return bool(self.expects)
+        return bool(self.part)
 
+
+TRIALS = "hpcgym.core.parts.trials"
+"""Part that lends what is idle to trials."""
 
 CAPPED = "hpcgym.core.parts.cost_benefit"
 """Part that makes passes under a cap."""
@@ -287,8 +312,22 @@ def as_mode(mode: object) -> Backfill | OwnSimulator:
     if isinstance(mode, type) and issubclass(mode, (Backfill, OwnSimulator)):
         made = _made("backfill", mode, {})
     else:
-        made = read_part("backfill", mode, (MODES, loaders.SIMULATORS, loaders.BACKFILLS))
+        text, plus, lent = mode.partition("+") if isinstance(mode, str) else (mode, "", "")
+        made = read_part("backfill", text, (MODES, loaders.SIMULATORS, loaders.BACKFILLS))
+        if plus:
+            made = _with_trial(made, lent)
     return made
+
+
+def _with_trial(mode: Backfill | OwnSimulator, text: str) -> Backfill:
+    """Add to a mode what the text behind its "+" says."""
+    trial = read_part("what follows '+'", text, ({"trial": loaders.load(f"{TRIALS}:Trial")},))
+    if not isinstance(mode, Easy):
+        raise PolicyError(
+            f"backfill '{mode}' runs no trials, got '+{text}'; easy and cost-benefit do, with a "
+            "cap or without"
+        )
+    return replace(mode, trial=trial)
 
 
 def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> Any:
@@ -303,7 +342,7 @@ def read_part(what: str, text: object, shelves: Sequence[Mapping[str, Any]]) -> 
         known = [key for each in shelves for key in each]
         raise PolicyError(unknown_name(what, name or text, known))
     made = shelf[name]
-    keys = [each.name for each in fields(made)]
+    keys = [each.name for each in fields(made) if each.name != "trial"]
     return _made(what, made, _parameters_of(f"{what} {name!r}", rest, keys) if colon else {})
 
 
@@ -365,6 +404,16 @@ def _value_of(text: str) -> int | float | str | tuple[Any, ...]:
             continue
         return text if math.isinf(value) and "inf" not in text.casefold() else value
     return text
+
+
+def text_of_part(part: Any) -> str:
+    """Return the text of a part of the scheduler, which `read_part` reads back."""
+    stated = [
+        f"{one.name}={_text_of(getattr(part, one.name))}"
+        for one in fields(part)
+        if one.name != "trial" and getattr(part, one.name) != one.default
+    ]
+    return ":".join([part.NAME, ",".join(stated)] if stated else [part.NAME])
 
 
 def _text_of(value: object) -> str:

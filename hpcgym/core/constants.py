@@ -37,6 +37,16 @@ NO_HEAD, PICK_STARTED = -1, -2
 
 # Bits of `Sim.flag`; `FLAG_HELD` until the job's delay is over, the others from its start on.
 FLAG_BACKFILLED, FLAG_THRESHOLDED, FLAG_HELD, FLAG_CAPPED = 1, 2, 4, 8
+# And of jobs that wait: on trial; guaranteed to stay; taken off the machine at this instant.
+FLAG_TRIAL, FLAG_GUARANTEED, FLAG_EVICTED = 16, 32, 64
+
+# How an attempt ended that was not the job's last, in the order of `hpcgym.attempts.REASONS`.
+TRIAL_OVER, TRIAL_EVICTED, GAVE_WAY = 0, 1, 2
+# Columns of `Sim.attempt`.
+ATTEMPT_JOB, ATTEMPT_TAKEN, ATTEMPT_SINCE, ATTEMPT_END, ATTEMPT_REASON = 0, 1, 2, 3, 4
+N_ATTEMPT_COLUMNS = 5
+MOST_KILLS = 9
+"""Most trials of a job that may be killed, and times that it may give way."""
 
 # Orders. A static one is kept in a queue: the base order always, the backfill order where it is
 # another one.
@@ -96,7 +106,7 @@ MOST_CLASSES = 8
 FIRST_BOUND = 5
 """Place of the largest estimate of the first class, s, among the parameters of multiple-queue
 backfilling; those of the other classes follow."""
-N_BACKFILL_PARAMETERS = FIRST_BOUND + MOST_CLASSES - 1
+N_BACKFILL_PARAMETERS = 18
 """Parameters that a backfilling mode may have."""
 
 # Machines of nodes. Resources of a node, in the columns of `Jobs.capacity` and `Sim.free_on`.
@@ -127,6 +137,7 @@ N_CURSOR_FIELDS = 5
 MAKE_PASS = 0
 ON_SUBMIT, ON_START, ON_RELEASE, ON_END, MUST_PLAN, ALL_FIT, SHOW, CHECK = (2**k for k in range(8))
 NEXT_INSTANT, ON_INSTANT = 2**8, 2**9
+ON_TRIAL_END, AFTER_PASS = 2**10, 2**11
 # What the kernel behind `Jobs.nodes_pass` is asked to do.
 NODES_PASS, NODES_CONTESTED, NODES_VACATE, NODES_SHOW, NODES_SHOW_JOB, NODES_CHECK = range(6)
 # Bits of what `NODES_SHOW_JOB` returns.

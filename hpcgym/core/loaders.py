@@ -50,6 +50,7 @@ PARTS = [
     "hpcgym.core.parts.relaxed",
     "hpcgym.core.parts.slack",
     "hpcgym.core.parts.cost_benefit",
+    "hpcgym.core.parts.trials",
 ]
 """Modules of the kernels of backfilling modes; the place here is part of a mode's number."""
 

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
+from hpcgym.core import loaders
+from hpcgym.core.backfill import TRIALS
 from hpcgym.core.compiler.struct import (
     IS_COMPILED,
     Struct,
@@ -43,6 +45,7 @@ _IN_USE = {
     "planned": "n_planned",
     "held": "n_held",
     "onsets": "n_onsets",
+    "attempts": "n_attempts",
     "groups": "n_groups",
     "nodes": "n_nodes",
 }
@@ -179,6 +182,7 @@ def allocate(
         "profile": n_running + 2 * n_present + 3,  # an end each, two steps for each reservation
         "onsets": min(n_jobs, 2 * (n_present + STARTED_KEPT)),
         "jobs": n_jobs,
+        "attempts": 2 * s.MOST_KILLS * n_jobs,
         "fields of controls": len(ControlsField),
     }
     lengths |= dict.fromkeys(("entries", "planned", "held", "trial", "scratch", "walk"), n_present)
@@ -191,6 +195,11 @@ def allocate(
         "expectations": expectations,
         "plans": limit is None or any(part >= s.BACKFILL_PART for part in parts),
         "controls": fields and any(part >= s.BACKFILL_PART for part in parts),
+        "attempts": any(
+            part >= s.BACKFILL_PART and loaders.PARTS[part - s.BACKFILL_PART] == TRIALS
+            for part in parts
+        ),
+        "log": not (fields or reward),
         "nodes": sizes.nodes > 0,
     }
 

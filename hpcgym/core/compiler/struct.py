@@ -283,6 +283,8 @@ def _declare(
     for name, hint in hints.items():
         _, field, *marks = get_args(hint)
         layout.marks[name] = marks
+        if name in layout.arrays or (name in layout.columns and name not in layout.aliases):
+            raise TypeError(f"{(added or fields).__name__} declares {name!r}, which another does")
         if isinstance(field, (Array, Address)):
             layout.arrays[name] = field
             layout.axes[name] = vars(added or fields).get(name)

@@ -66,10 +66,8 @@ def put_in_turn(time: Int, listed: Int, place: int, instant: int, job: int) -> i
 
 
 @kernel(inlined=True)
-def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Enter a job that starts now into both lists; write `ending_*` and `release_*`."""
-    now = sim.now
-    end = now + jobs.run_time[job]
+def add_running(sim: Sim, job: int, end: int) -> None:
+    """List the true end of a job that takes processors; write `ending_*` and `n_running`."""
     place = sim.n_running
     sim.n_running = place + 1
     # Ties: the earlier job ends first; with `pyss` semantics, the one that started first.
@@ -84,14 +82,19 @@ def add_running(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.ending_time[place] = end
     sim.ending_job[place] = job
 
-    # Ties in estimated ends need no order: reservations count tied releases together.
-    release = now + jobs.estimate[job]
+
+@kernel(inlined=True)
+def add_release(sim: Sim, job: int, release: int) -> None:
+    """List when the processors of a job are expected to be free; write `release_*`, `n_releases`.
+
+    Ties need no order: reservations count tied releases together.
+    """
     put_in_turn(sim.release_time, sim.release_job, sim.n_releases, release, job)
     sim.n_releases += 1
 
 
 @kernel
-def remove_running(jobs: Jobs, sim: Sim, job: int) -> None:
+def remove_running(sim: Sim, job: int) -> None:
     """Remove a job from the true ends before it ends; write `ending_*` and `n_running`."""
     last = sim.n_running - 1
     place = last
@@ -104,12 +107,11 @@ def remove_running(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
-def remove_release(jobs: Jobs, sim: Sim, job: int) -> bool:
-    """Remove a running job from the estimated ends; return False if it was removed before.
+def remove_release(sim: Sim, job: int, release: int) -> bool:
+    """Remove a job from the estimated ends, of which `release` is its; False if it is not there.
 
     Writes `release_*` and `n_releases`.
     """
-    release = sim.start_time[job] + jobs.estimate[job]
     last = sim.n_releases - 1
     place = last
     while place >= 0 and (sim.release_time[place] < release or sim.release_job[place] != job):

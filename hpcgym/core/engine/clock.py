@@ -34,6 +34,7 @@ from hpcgym.core.engine.calendar import (
 )
 from hpcgym.core.engine.invariants import find_violation
 from hpcgym.core.engine.life import admit, end, enter, release_estimated, start, submit
+from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.engine.moments import next_event, tell_events
 from hpcgym.core.engine.schedule_pass import all_fit, count_pass, is_contested, make_pass
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
@@ -111,7 +112,7 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
             return False
         count_pass(sim)
         sim.checked_head = -1
-        start(jobs, sim, job, False)
+        start(jobs, sim, job, False, sim.now)
         return True
     if not is_settled(sim, job):
         return False
@@ -122,7 +123,7 @@ def pass_newcomer(jobs: Jobs, sim: Sim, job: int) -> bool:
             reserve(jobs, sim, sim.settled_head)
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
-            start(jobs, sim, job, True)
+            start(jobs, sim, job, True, sim.now)
             return True
     queue_jobs(jobs, sim, job)
     return True
@@ -140,6 +141,12 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
         event = next_event(jobs, sim)
         event_due = event <= now
         now = min(now, event)
+    mode_due = False
+    if sim.hears & s.NEXT_INSTANT != 0:
+        instant = ask_mode(jobs.mode_pass, jobs, sim, s.NEXT_INSTANT, 0)
+        mode_due = instant <= now
+        event_due = event_due and instant >= now
+        now = min(now, instant)
     # Costs accrue at the rate up to now, before any event changes that rate.
     if sim.keep_reward == 1:
         waiting_cost.accrue(jobs, sim, now)
@@ -150,6 +157,10 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
             end(jobs, sim)
             sim.settled_head = -1
             sim.pass_due = 1
+    if mode_due:
+        ask_mode(jobs.mode_pass, jobs, sim, s.ON_INSTANT, 0)
+        sim.settled_head = -1
+        sim.pass_due = 1
     if event_due and tell_events(jobs, sim, s.ON_INSTANT, 0) != 0:
         sim.settled_head = -1
         sim.pass_due = 1
@@ -260,6 +271,8 @@ def run(jobs: Jobs, sim: Sim) -> int:
         if sim.backfill == s.BACKFILL_OWN and sim.phase == s.PHASE_PASS and asks_for_pass(sim):
             return s.STATUS_OWN_PASS
         finished = sim.pass_due == 0 or make_pass(jobs, sim)
+        if finished and sim.pass_due == 1 and sim.hears & s.AFTER_PASS != 0:
+            ask_mode(jobs.mode_pass, jobs, sim, s.AFTER_PASS, 0)
         sim.ordered = 0
         sim.n_ahead = 0
         sim.pick = -1

@@ -9,6 +9,7 @@ Source: Specification, section 1, "Invariants".
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.by_address import ask_mode, ask_nodes, has_nodes
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.engine.life import is_on_trial
 from hpcgym.core.kernels.passes.easy import backfills, reserve
 from hpcgym.core.kernels.queue.ordered_queue import first_job, list_jobs
 from hpcgym.core.kernels.types import Jobs, Sim
@@ -30,11 +31,14 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
     used = 0
     for place in range(sim.n_running):
         job = sim.ending_job[place]
+        if is_on_trial(sim, job):
+            continue
         used += jobs.processors[job]
         if sim.start_time[job] < jobs.submit_time[job]:
             return STARTED_EARLY
+    used += sim.guaranteed + sim.busy
     if sim.semantics == s.SEMANTICS_BATCH and (
-        sim.free < 0 or used + sim.free != sim.machine_processors
+        sim.free < sim.lent or used + sim.free != sim.machine_processors
     ):
         return CAPACITY_BROKEN
     if (

@@ -1,4 +1,4 @@
-"""The life of a job: submit, hold, enter, start, end; or evict, and wait again.
+"""The life of a job: submit, hold, enter, start, end; or evict, and wait again; or a trial before.
 
 | step | the job before it | the job after it |
 |---|---|---|
@@ -9,23 +9,39 @@
 | `start` | fits, and is in no queue | runs; its entry is given back |
 | `end` | runs until now | has ended, and its processors are free |
 | `evict` | runs, and would run on | waits anew, as after `submit`; its work is lost |
+| `lend` | waits, and fits what is idle | is on trial: it runs, and waits all the same |
+| `promote` | is on trial | runs since its trial began |
+| `take_back` | is on trial, not guaranteed | waits, where it waited all along; its work is lost |
 
 `start_waiting` takes a job out of the queues first. What parts of the scheduler do at these steps
 is in `hpcgym.core.engine.moments`.
 
-Source: Specification, section 1, "One instant".
+Of the processors `free` counts those that no job runs on, and that are neither `guaranteed` to a
+trial nor `busy` with clearing up. A pass takes from them. Other trials hold `lent` ones of them,
+and a start ends these trials where it needs their processors.
+
+Source: Specification, section 1, "One instant"; section 15.
 """
 
 from hpcgym.core import constants as s
 from hpcgym.core.compiler.jit import kernel
-from hpcgym.core.engine.calendar import add_held, add_running, remove_release, remove_running
+from hpcgym.core.engine.calendar import (
+    add_held,
+    add_release,
+    add_running,
+    remove_release,
+    remove_running,
+)
 from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
     at_leave,
+    at_lend,
     at_release,
     at_start,
     at_submit,
+    at_take_back,
+    at_trial_end,
     at_vacate,
 )
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue, leave_entry, take_entry
@@ -95,11 +111,11 @@ def enter(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
-def start(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
-    """Start a submitted job that fits and is in no queue.
+def stop_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
+    """Count a job that is in no queue as started; its start is not written yet.
 
     `backfilled` says whether it starts ahead of a job before it in queue order that keeps waiting.
-    Writes the job's entry, start and flags, both running lists, counts, and what parts write.
+    Writes the job's entry and flags, counts, and what parts write.
     """
     flag = s.FLAG_BACKFILLED if backfilled else 0
     if is_overdue(sim, job):
@@ -107,42 +123,63 @@ def start(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
         sim.n_overdue -= 1
     flag |= at_leave(jobs, sim, job)
     leave_entry(sim, job)
-    sim.start_time[job] = sim.now
     sim.flag[job] = flag
-    sim.free -= jobs.processors[job]
     sim.n_started += 1
     sim.waiting_processors -= jobs.processors[job]
     sim.waiting_area -= jobs.processors[job] * jobs.estimate[job]
-    add_running(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def start(jobs: Jobs, sim: Sim, job: int, backfilled: bool, since: int) -> None:
+    """Start a submitted job that fits and is in no queue; it runs usefully from `since` on, s.
+
+    `backfilled` is as `stop_waiting` has it. Writes what that writes, the job's start, both running
+    lists, `free`, and what parts write.
+    """
+    stop_waiting(jobs, sim, job, backfilled)
+    sim.start_time[job] = since
+    sim.free -= jobs.processors[job]
+    add_running(sim, job, since + jobs.run_time[job])
+    add_release(sim, job, since + jobs.estimate[job])
     at_start(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def leave_queues(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Take a job out of the queues."""
+    take_out(jobs, sim, s.BASE_ORDER, job)
+    if sim.backfill_order_is_static == 1:
+        take_out(jobs, sim, s.BACKFILL_ORDER, job)
 
 
 @kernel
 def start_waiting(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     """Start a job that fits from the queues; write the queues and what `start` writes."""
-    take_out(jobs, sim, s.BASE_ORDER, job)
-    if sim.backfill_order_is_static == 1:
-        take_out(jobs, sim, s.BACKFILL_ORDER, job)
-    start(jobs, sim, job, backfilled)
+    leave_queues(jobs, sim, job)
+    start(jobs, sim, job, backfilled, sim.now)
 
 
 @kernel(inlined=True)
 def end(jobs: Jobs, sim: Sim) -> None:
-    """End the next running job.
+    """End the next job to end; one on trial, which still waits, has then run since its trial began.
 
-    Writes both running lists, `free`, `n_events`, and what parts write. `replan` becomes 1 if the
-    job was not estimated to end now.
+    Writes both running lists, `free`, `n_events`, `n_ended`, and what parts write. `replan` becomes
+    1 if the job was not estimated to end now.
     """
     last = sim.n_running - 1
     job = sim.ending_job[last]
     sim.n_running = last
     sim.n_events += 1
+    sim.n_ended += 1
+    if sim.start_time[job] < 0:
+        at_trial_end(jobs, sim, job)
     at_vacate(jobs, sim, job)
+    release = sim.start_time[job] + jobs.estimate[job]
     # With `pyss` semantics its processors may be free already (`release_estimated`).
-    if remove_release(jobs, sim, job):
+    if remove_release(sim, job, release):
         sim.free += jobs.processors[job]
         at_release(jobs, sim, job)
-        if sim.start_time[job] + jobs.estimate[job] != sim.now:
+        if release != sim.now:
             sim.replan = 1
     at_end(jobs, sim, job)
 
@@ -154,22 +191,139 @@ def evict(jobs: Jobs, sim: Sim, job: int) -> None:
     The caller lets it `enter`, and sees to it that a pass is made. Writes both running lists,
     `free`, what `wait` writes, and what parts write; `replan` becomes 1.
     """
-    remove_running(jobs, sim, job)
+    remove_running(sim, job)
     at_vacate(jobs, sim, job)
-    if remove_release(jobs, sim, job):
+    if remove_release(sim, job, sim.start_time[job] + jobs.estimate[job]):
         sim.free += jobs.processors[job]
         at_release(jobs, sim, job)
     at_evict(jobs, sim, job)
     sim.replan = 1
     sim.settled_head = -1
     sim.n_started -= 1
-    sim.flag[job] = 0
+    sim.flag[job] = s.FLAG_EVICTED
     sim.keeps_summary = 0  # it links jobs by age, the youngest last; this one is older
     wait(jobs, sim, job)
+    sim.flag[job] = 0
     if is_overdue(sim, job):
         sim.n_overdue += 1
         sim.key[s.BASE_ORDER, entry_of(sim, job)] = -float("inf")
         sim.key[s.BACKFILL_ORDER, entry_of(sim, job)] = -float("inf")
+
+
+@kernel(inlined=True)
+def is_on_trial(sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job is on trial."""
+    return sim.n_trials > 0 and sim.flag[job] & s.FLAG_TRIAL != 0
+
+
+@kernel(inlined=True)
+def is_guaranteed(sim: Sim, job: int) -> bool:
+    """Tell whether a waiting job is on a trial that is guaranteed."""
+    return sim.guaranteed > 0 and sim.flag[job] & s.FLAG_GUARANTEED != 0
+
+
+@kernel
+def lend(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guaranteed: bool) -> None:
+    """Put a waiting job that fits what is idle on trial.
+
+    It runs usefully from `since` on, and its trial is over at `over`, s. Writes what is known of
+    its attempt, the true ends, counts of processors, and what parts write.
+    """
+    sim.taken[job] = sim.now
+    sim.since[job] = since
+    sim.over[job] = over
+    add_running(sim, job, since + jobs.run_time[job])
+    sim.flag[job] |= s.FLAG_TRIAL
+    if guaranteed:
+        sim.flag[job] |= s.FLAG_GUARANTEED
+        sim.free -= jobs.processors[job]
+        sim.guaranteed += jobs.processors[job]
+        add_release(sim, job, over)
+    else:
+        sim.lent += jobs.processors[job]
+    # Those that began last come last; of one instant, the earlier jobs.
+    place = sim.n_trials
+    sim.n_trials = place + 1
+    while place > 0 and sim.taken[sim.job_on_trial[place - 1]] == sim.now and (
+        sim.job_on_trial[place - 1] < job
+    ):
+        sim.job_on_trial[place] = sim.job_on_trial[place - 1]
+        place -= 1
+    sim.job_on_trial[place] = job
+    at_lend(jobs, sim, job)
+
+
+@kernel
+def end_guarantee(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Let a trial that was guaranteed until now be one like others; write counts of processors."""
+    remove_release(sim, job, sim.over[job])
+    sim.flag[job] &= 255 - s.FLAG_GUARANTEED
+    sim.guaranteed -= jobs.processors[job]
+    sim.free += jobs.processors[job]
+    sim.lent += jobs.processors[job]
+
+
+@kernel
+def forget_trial(sim: Sim, job: int) -> None:
+    """Take a job off the list of those on trial; write `job_on_trial` and `n_trials`."""
+    last = sim.n_trials - 1
+    place = last
+    while sim.job_on_trial[place] != job:
+        place -= 1
+    for other in range(place, last):
+        sim.job_on_trial[other] = sim.job_on_trial[other + 1]
+    sim.n_trials = last
+
+
+@kernel
+def promote(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
+    """Have a job on trial run on as one that started when its trial began.
+
+    Writes the queues, what `stop_waiting` writes, its start, the estimated ends, and `free`.
+    """
+    if is_guaranteed(sim, job):
+        end_guarantee(jobs, sim, job)
+    leave_queues(jobs, sim, job)
+    stop_waiting(jobs, sim, job, backfilled)
+    forget_trial(sim, job)
+    sim.start_time[job] = sim.since[job]
+    if sim.taken[job] - jobs.submit_time[job] <= sim.threshold:
+        sim.flag[job] &= 255 - s.FLAG_THRESHOLDED  # it was within it when it started
+    sim.lent -= jobs.processors[job]
+    sim.free -= jobs.processors[job]
+    add_release(sim, job, sim.since[job] + jobs.estimate[job])
+
+
+@kernel
+def note_attempt(sim: Sim, job: int, reason: int) -> None:
+    """Note that an attempt of a job ends now, and its work is lost.
+
+    `since` and `taken` are those of the attempt. Writes what is known of the job's attempts.
+    """
+    sim.ran[job] = max(sim.ran[job], sim.now - sim.since[job])
+    sim.killed_at[job] = sim.now
+    sim.wasted[job] += sim.now - sim.taken[job]
+    if len(sim.attempt) > 0:
+        row = sim.attempt[sim.n_attempts]
+        row[s.ATTEMPT_JOB], row[s.ATTEMPT_TAKEN] = job, sim.taken[job]
+        row[s.ATTEMPT_SINCE], row[s.ATTEMPT_END] = sim.since[job], sim.now
+        row[s.ATTEMPT_REASON] = reason
+    sim.n_attempts += 1
+
+
+@kernel
+def take_back(jobs: Jobs, sim: Sim, job: int, reason: int) -> None:
+    """End the trial of a job, which is not guaranteed; it waits where it waited.
+
+    Writes the true ends, what is known of its attempts, `lent`, and what parts write.
+    """
+    remove_running(sim, job)
+    forget_trial(sim, job)
+    sim.lent -= jobs.processors[job]
+    note_attempt(sim, job, reason)
+    sim.n_tried[job] += 1
+    at_take_back(jobs, sim, job)
+    sim.flag[job] &= 255 - s.FLAG_TRIAL
 
 
 @kernel(inlined=True)

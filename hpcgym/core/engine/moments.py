@@ -71,7 +71,7 @@ def at_leave(jobs: Jobs, sim: Sim, job: int) -> int:
 def at_start(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that has started: it has no entry, and `n_waiting` does not count it."""
     if sim.keep_reward == 1:
-        waiting_cost.on_start(jobs, sim, job)
+        waiting_cost.on_start(jobs, sim, job, sim.start_time[job])
     if sim.events_hear & s.ON_START != 0:
         tell_events(jobs, sim, s.ON_START, job)
 
@@ -80,7 +80,28 @@ def at_start(jobs: Jobs, sim: Sim, job: int) -> None:
 def at_evict(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that is about to wait again: its start and its flags still stand."""
     if sim.keep_reward == 1:
-        waiting_cost.on_evict(jobs, sim, job)
+        waiting_cost.on_evict(jobs, sim, job, sim.start_time[job])
+
+
+@kernel(inlined=True)
+def at_lend(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a job that has just gone on trial: while it runs, its wait costs nothing."""
+    if sim.keep_reward == 1:
+        waiting_cost.on_start(jobs, sim, job, sim.since[job])
+
+
+@kernel(inlined=True)
+def at_take_back(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a trial that is about to end in vain: it has cost what waiting would have."""
+    if sim.keep_reward == 1:
+        waiting_cost.on_evict(jobs, sim, job, sim.since[job])
+        waiting_cost.on_submit(jobs, sim, job)
+
+
+@kernel(inlined=True)
+def at_trial_end(jobs: Jobs, sim: Sim, job: int) -> None:
+    """Tell of a job that ends while it is on trial; the mode promotes it."""
+    ask_mode(jobs.mode_pass, jobs, sim, s.ON_TRIAL_END, job)
 
 
 @kernel(inlined=True)

@@ -178,6 +178,7 @@ class Sim(Columned):
     n_running: Counter
     n_waiting: Counter
     n_started: Counter
+    n_ended: Counter
     n_overdue: Counter  # waiting jobs beyond the threshold
     next_overdue: Counter  # first job not yet looked at for the threshold
     waiting_processors: Counter
@@ -221,6 +222,11 @@ class Sim(Columned):
     n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
     refused_state: Counter  # number of the state that `refused_*` is about
     event: Counter  # the event that is asked, by its place in `Jobs.event_pass`
+    n_trials: Counter  # jobs on trial, which wait, too
+    lent: Counter  # processors of `free` that trials hold which are not guaranteed
+    guaranteed: Counter  # processors of guaranteed trials
+    busy: Counter  # processors that killed trials hold until their nodes are cleared
+    n_attempts: Counter  # attempts that have ended in vain
 
     # What moves, in real numbers.
     rate: Gauge  # reward rate of the waiting jobs, 1/s
@@ -336,6 +342,22 @@ class Sim(Columned):
 
     held_time: IntVector = empty("held if plans")  # instants at which delays end, descending, s
     held_job: IntVector = empty("held if plans")  # the jobs that become eligible then
+
+    job_on_trial: IntVector = empty("running if attempts")
+    """Jobs on trial, those that began last at the end; of one instant, the earlier jobs."""
+    taken: IntVector = empty("jobs if attempts")
+    """When each job took processors for its latest attempt, s."""
+    since: IntVector = empty("jobs if attempts")  # since when that runs usefully, s
+    over: IntVector = empty("jobs if attempts")  # when its trial is over, s
+    ran: IntVector = empty("jobs if attempts")
+    """Longest useful run of each job's attempts that ended in vain, s."""
+    killed_at: IntVector = empty("jobs if attempts")
+    """Instant at which each job's latest attempt ended in vain, s; -1 = none did."""
+    wasted: IntVector = empty("jobs if attempts")  # time that such attempts held processors, s
+    n_tried: IntVector = empty("jobs if attempts")  # trials of each job that ended in vain
+    n_gave_way: IntVector = empty("jobs if attempts")  # how often each job gave way
+    attempt: IntTable = empty("attempts if attempts and log", s.N_ATTEMPT_COLUMNS)
+    """Attempts that ended in vain, in the columns `ATTEMPT_*`; only where no rewards are kept."""
 
     free_on: IntTable = empty("nodes of the machine", s.N_RESOURCES)
     """What no job occupies of each node: cpus, GPUs and memory in MB."""

@@ -15,7 +15,9 @@ Cost, with n waiting jobs: O(n) for a pass at which a job fits, and O(log n) for
 An observation for an action of controls costs one look at each waiting and each running job more.
 Expected ends are those of the jobs' starts, so nothing is read of a run time before its end.
 
-Source: Specification, section 8, "Cap" and "Cost-benefit"; section 10, "Controls".
+A pass starts jobs that are on trial (`hpcgym.core.parts.trials`), too, where they are.
+
+Source: Specification, section 8, "Cap" and "Cost-benefit"; section 10, "Controls"; section 15.
 """
 
 import math
@@ -28,14 +30,16 @@ from hpcgym.core import constants as s
 from hpcgym.core.backfill import Easy, is_number, shortest
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.compiler.struct import Column
-from hpcgym.core.engine.life import start_waiting
-from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
-from hpcgym.core.kernels.passes.easy import (
-    backfills,
-    charge_extra,
-    kept_backfill_order,
-    reserve,
+from hpcgym.core.engine.life import (
+    is_guaranteed,
+    is_on_trial,
+    leave_queues,
+    promote,
+    start,
+    start_waiting,
 )
+from hpcgym.core.kernels.env.observation import LOG_MONTH, squash
+from hpcgym.core.kernels.passes.easy import kept_backfill_order, reserve
 from hpcgym.core.kernels.passes.easy_dynamic import make_backfill_order, make_primary_order
 from hpcgym.core.kernels.queue.entries import is_overdue
 from hpcgym.core.kernels.queue.ordered_queue import list_jobs, precedes, some_job_fits
@@ -98,6 +102,11 @@ class CostBenefitSim(Sim):
     log_long: Annotated[float, Column("backfill_parameter", 2)]
     kappa: Annotated[float, Column("backfill_parameter", 3)]  # cost to benefit at most, 0 = EASY
     is_open: Annotated[float, Column("backfill_parameter", 4)]  # 1 = overdue jobs are like others
+    by_request: Annotated[float, Column("backfill_parameter", 5)]  # 1 = long by the request
+    widest: Annotated[float, Column("backfill_parameter", 6)]  # share that the cap binds; inf = all
+    pressed: Annotated[float, Column("backfill_parameter", 7)]  # share that must wait for it to
+    overhead: Annotated[float, Column("backfill_parameter", 8)]  # before a restart is useful, s
+    binds: Counter  # 1 = the cap binds in this pass
     capped: Counter  # processors of running jobs that counted under the cap when they started
 
     expected_end: FloatVector = empty("jobs if controls")
@@ -106,10 +115,13 @@ class CostBenefitSim(Sim):
 
 @kernel
 def is_capped(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
-    """Tell whether a waiting job counts under the cap: it is expected to be long.
+    """Tell whether a waiting job counts under the cap: it is expected, or requests, to be long.
 
     Writes what `expect_now` writes.
     """
+    if sim.by_request == 1.0:
+        is_long = jobs.requested_time[job] > sim.long
+        return is_long and (sim.is_open == 1.0 or not is_overdue(sim, job))
     # Most requests are short enough to need no expectation.
     if bounded_estimate(jobs, job) <= sim.long or (sim.is_open == 0.0 and is_overdue(sim, job)):
         return False
@@ -149,9 +161,81 @@ def all_fit(sim: CostBenefitSim) -> bool:
 def is_blocked(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
     """Tell whether the cap blocks a waiting job; writes what `expect_now` writes."""
     held = sim.capped
+    q = jobs.processors[job]
     most = sim.cap * sim.machine_processors
     # One long job may always run, however wide: else it could never start.
-    return held > 0 and held + jobs.processors[job] > most and is_capped(jobs, sim, job)
+    return (
+        held > 0
+        and held + q > most
+        and sim.binds == 1
+        and q <= sim.widest * sim.machine_processors
+        and is_capped(jobs, sim, job)
+    )
+
+
+@kernel(inlined=True)
+def fits(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether a pass has processors for a waiting job; a guaranteed trial has its own."""
+    return jobs.processors[job] <= sim.free or is_guaranteed(sim, job)
+
+
+@kernel(inlined=True)
+def some_fit(sim: CostBenefitSim) -> bool:
+    """Tell whether a pass has processors for some waiting job."""
+    return some_job_fits(sim) or sim.guaranteed > 0
+
+
+@kernel(inlined=True)
+def is_restart(sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether a start of a job takes longer, for an attempt of it was in vain."""
+    return sim.overhead > 0.0 and sim.killed_at[job] >= 0
+
+
+@kernel(inlined=True)
+def begins_at(sim: CostBenefitSim, job: int) -> int:
+    """Return since when a waiting job would run usefully if a pass started it, s."""
+    if is_on_trial(sim, job):
+        return sim.since[job]
+    return sim.now + int(sim.overhead) if is_restart(sim, job) else sim.now
+
+
+@kernel(inlined=True)
+def takes_nothing(sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether the head's reservation counts on none of a job's processors."""
+    return is_guaranteed(sim, job) and sim.over[job] >= sim.shadow
+
+
+@kernel(inlined=True)
+def backfills(jobs: Jobs, sim: CostBenefitSim, job: int) -> bool:
+    """Tell whether a waiting job that fits may start without delaying the head."""
+    return (
+        jobs.processors[job] <= sim.extra
+        or begins_at(sim, job) + jobs.estimate[job] <= sim.shadow
+        or takes_nothing(sim, job)
+    )
+
+
+@kernel(inlined=True)
+def charge_extra(jobs: Jobs, sim: CostBenefitSim, job: int) -> None:
+    """Take a job that starts behind the head out of `extra`, if it outlasts the shadow time."""
+    outlasts = begins_at(sim, job) + jobs.estimate[job] > sim.shadow
+    if outlasts and not takes_nothing(sim, job):
+        sim.extra -= jobs.processors[job]
+
+
+@kernel(inlined=True)
+def begin(jobs: Jobs, sim: CostBenefitSim, job: int, backfilled: bool) -> None:
+    """Start a waiting job that fits, or have it stay where it is on trial.
+
+    Writes what `start_waiting` and `promote` write.
+    """
+    if is_on_trial(sim, job):
+        promote(jobs, sim, job, backfilled)
+    elif is_restart(sim, job):
+        leave_queues(jobs, sim, job)
+        start(jobs, sim, job, backfilled, begins_at(sim, job))
+    else:
+        start_waiting(jobs, sim, job, backfilled)
 
 
 @kernel
@@ -159,7 +243,7 @@ def find_unblocked(jobs: Jobs, sim: CostBenefitSim, n: int) -> int:
     """Return the place of the first of n listed jobs that fits and is not blocked; n if none."""
     for place in range(n):
         job = sim.scratch[place]
-        if jobs.processors[job] <= sim.free and not is_blocked(jobs, sim, job):
+        if fits(jobs, sim, job) and not is_blocked(jobs, sim, job):
             return place
     return n
 
@@ -178,7 +262,7 @@ def list_unblocked(jobs: Jobs, sim: CostBenefitSim) -> tuple[int, int]:
     n = 0
     for place in range(listed):
         job = sim.scratch[place]
-        was_blocked = place < found and jobs.processors[job] <= sim.free
+        was_blocked = place < found and fits(jobs, sim, job)
         if not was_blocked and not is_blocked(jobs, sim, job):
             sim.scratch[place] = sim.scratch[n]
             sim.scratch[n] = job
@@ -243,20 +327,20 @@ def start_unblocked(
     blocked = -1
     some_wait = False
     taken = 0
-    while taken < n and some_job_fits(sim):
+    while taken < n and some_fit(sim):
         job = take_next(sim, primary, n - taken, taken)
         taken += 1
         if is_blocked_now(jobs, sim, job, held):
             some_wait = True
             continue
-        if jobs.processors[job] > sim.free:
+        if not fits(jobs, sim, job):
             return job, n - taken
         # Only a start asks for it, and scores may read what waited before the first one.
         if taken == 1 and listed > n:
             blocked = first_blocked(jobs, sim, primary, n, listed)
         # A job counts as backfilled if one before it in queue order keeps waiting.
         some_wait = some_wait or (blocked >= 0 and precedes(sim, primary, blocked, job))
-        start_waiting(jobs, sim, job, some_wait)
+        begin(jobs, sim, job, some_wait)
         if job == sim.pick:
             return s.PICK_STARTED, n - taken
     return s.NO_HEAD, n - taken
@@ -325,11 +409,11 @@ def list_fitting(
     kept = 0
     for place in range(n):
         job = sim.scratch[place]
-        if jobs.processors[job] > sim.free or is_blocked_now(jobs, sim, job, held):
+        if not fits(jobs, sim, job) or is_blocked_now(jobs, sim, job, held):
             continue
         if not backfills(jobs, sim, job):
             # Without a benefit only EASY's test holds: a cost may round to 0.
-            if kappa == 0.0:
+            if kappa == 0.0 or is_guaranteed(sim, job):
                 continue
             if rate < 0.0:
                 rate, benefit = stakes(jobs, sim, head, sim.free, kappa)
@@ -358,19 +442,19 @@ def start_paying(
     held, free = sim.capped, sim.free
     for taken in range(n):
         job = take_next(sim, which, n - taken, taken)
-        if jobs.processors[job] > sim.free or is_blocked_now(jobs, sim, job, held):
+        if not fits(jobs, sim, job) or is_blocked_now(jobs, sim, job, held):
             continue
         if backfills(jobs, sim, job):
             charge_extra(jobs, sim, job)
-        elif kappa == 0.0:
+        elif kappa == 0.0 or is_guaranteed(sim, job):
             continue
         else:
             if rate < 0.0:
                 rate, benefit = stakes(jobs, sim, head, free, kappa)
             if not pays(jobs, sim, job, head, rate, benefit):
                 continue
-        start_waiting(jobs, sim, job, True)
-        if not some_job_fits(sim):
+        begin(jobs, sim, job, True)
+        if not some_fit(sim):
             return
 
 
@@ -378,10 +462,11 @@ def start_paying(
 def cost_benefit_pass(jobs: Jobs, sim: CostBenefitSim, contested: bool) -> bool:
     """Make a pass under the cap, by costs and benefits; return False if the picked job ended it."""
     held = sim.capped
+    sim.binds = int(sim.waiting_processors >= sim.pressed * sim.machine_processors)
     n, listed = list_unblocked(jobs, sim)
     primary = make_primary_order(jobs, sim, n) if contested else s.BASE_ORDER
     head, n = start_unblocked(jobs, sim, primary, n, listed, held)
-    if head >= 0 and n > 0 and some_job_fits(sim):
+    if head >= 0 and n > 0 and some_fit(sim):
         reserve(jobs, sim, head)
         kappa = kappa_behind(jobs, sim, head)
         n, rate, benefit = list_fitting(jobs, sim, head, n, kappa, held)
@@ -410,7 +495,7 @@ def show_expected_free(jobs: Jobs, sim: CostBenefitSim) -> None:
         until = float(sim.now + HORIZONS_S[ahead])
         for place in range(sim.n_running):
             job = sim.ending_job[place]
-            if sim.expected_end[job] <= until:
+            if not is_on_trial(sim, job) and sim.expected_end[job] <= until:
                 free += jobs.processors[job]
         shown[ControlsField.EXPECTED_FREE_IN_3600_S + ahead] = np.float32(free / machine)
 

@@ -10,10 +10,17 @@ Source: Specification, section 10, "Reward identity".
 """
 
 from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.constants import FLAG_TRIAL
 from hpcgym.core.kernels.types import Jobs, Sim
 
 STARTED_KEPT = 32
 """Jobs that have started and may stay in the heap however few wait."""
+
+
+@kernel(inlined=True)
+def has_started(sim: Sim, job: int) -> bool:
+    """Tell whether a job costs nothing now though it has been submitted: it runs, or is on trial."""
+    return sim.start_time[job] >= 0 or sim.flag[job] & FLAG_TRIAL != 0
 
 
 @kernel
@@ -36,7 +43,7 @@ def drop_started(jobs: Jobs, sim: Sim) -> None:
     n = sim.n_onsets
     sim.n_onsets = 0
     for place in range(n):  # in place: the heap never reaches a job that is still to be read
-        if sim.start_time[sim.onset[place]] < 0:
+        if not has_started(sim, sim.onset[place]):
             push_onset(jobs, sim, sim.onset[place])
 
 
@@ -75,23 +82,25 @@ def on_submit(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
-def on_start(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Subtract a starting job's rate from `rate`, and add its cost to `started_cost`.
+def on_start(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
+    """Subtract a job's rate from `rate` that takes processors, and add its cost to `started_cost`.
 
-    `n_waiting` no longer counts the job. If its onset is to come, neither changes, and `accrue`
+    It runs usefully from `since` on, s. If its onset is to come, neither changes, and `accrue`
     skips the job later.
     """
-    waited = sim.now - jobs.reward_onset[job]
-    if waited >= 0:
+    onset = jobs.reward_onset[job]
+    if onset <= sim.now:
         sim.rate -= jobs.reward_rate[job]
-        sim.started_cost += jobs.reward_rate[job] * waited
+    if onset <= since:
+        sim.started_cost += jobs.reward_rate[job] * (since - onset)
+        sim.accrued += jobs.reward_rate[job] * (since - max(onset, sim.now))
     if sim.n_waiting == 0:
         sim.rate = 0.0  # no rounding is carried from one busy period to the next
 
 
 @kernel(inlined=True)
-def on_evict(jobs: Jobs, sim: Sim, job: int) -> None:
-    """Take a start back: the job has cost what it would have, had it waited since.
+def on_evict(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
+    """Take a start back, `since` when the job ran: it has cost what it would have, had it waited.
 
     `on_submit` adds its rate again. Writes `accrued`, `started_cost`, and the heap, where the job
     may still be.
@@ -99,10 +108,18 @@ def on_evict(jobs: Jobs, sim: Sim, job: int) -> None:
     onset = jobs.reward_onset[job]
     if onset > sim.now:
         drop_started(jobs, sim)
-    waited = sim.start_time[job] - onset
-    if waited >= 0:
-        sim.started_cost -= jobs.reward_rate[job] * waited
-    sim.accrued += jobs.reward_rate[job] * max(sim.now - max(onset, sim.start_time[job]), 0)
+    if onset <= since:
+        sim.started_cost -= jobs.reward_rate[job] * (since - onset)
+    sim.accrued += jobs.reward_rate[job] * (max(onset, sim.now) - max(onset, since))
+
+
+@kernel
+def postpone(jobs: Jobs, sim: Sim, job: int, since: int) -> None:
+    """Add the cost of a start that is later than `since`, s, as it was counted."""
+    onset = jobs.reward_onset[job]
+    more = max(sim.start_time[job], onset) - max(since, onset)
+    sim.started_cost += jobs.reward_rate[job] * more
+    sim.accrued += jobs.reward_rate[job] * more
 
 
 @kernel
@@ -114,7 +131,7 @@ def accrue(jobs: Jobs, sim: Sim, until: int) -> None:
     since = sim.now
     while sim.n_onsets > 0 and jobs.reward_onset[sim.onset[0]] <= until:
         job = pop_onset(jobs, sim)
-        if sim.start_time[job] < 0:
+        if not has_started(sim, job):
             onset = jobs.reward_onset[job]
             sim.accrued += sim.rate * (onset - since)
             sim.rate += jobs.reward_rate[job]

@@ -351,7 +351,7 @@ def expect_now(jobs: Jobs, sim: Sim, job: int) -> int:
     """Compute a waiting job's terms as of `now`, and return its entry, their row in `expected`."""
     entry = entry_of(sim, job)
     # Terms change at ends only. Between two of them passes ask for the same ones again and again.
-    n_completed = sim.n_started - sim.n_running
+    n_completed = sim.n_ended
     if sim.regressed_at[entry] != n_completed:
         expect_anew(jobs, sim, job, entry, n_completed)
     return entry

@@ -1,0 +1,456 @@
+"""Trial runs: what is idle is lent to waiting jobs for minutes, and young jobs may give way.
+
+Most jobs end long before their request, and nobody knows which. So a job is started where processors
+idle, and taken off again if it has not ended within the limit. It waits all the while: a pass takes
+the processors of trials for idle, and starts a job on trial where it is. A *guaranteed* trial has
+processors that running jobs gave up for it, and keeps them for a while.
+
+An instant with such trials has these steps after the pass that
+`hpcgym.core.parts.cost_benefit` makes:
+
+1. Trials that began last end where starts of the pass need their processors.
+2. Trials whose limit is over end.
+3. Jobs go on trial on what is idle, smallest requested area first, those that had no luck no more.
+4. Where no job is overdue, a job that was never tried takes the processors of young jobs that
+   requested long, and is guaranteed.
+
+Cost, for n waiting and m running jobs: O(n) for a pass after which processors idle, and O(n + m)
+where young jobs may give way; O(trials) for an instant.
+
+Source: Specification, section 15. Perkovic and Keleher 2000; Chiang et al. 2002.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from hpcgym.core import constants as s
+from hpcgym.core.backfill import is_number, is_whole, shortest, text_of_part
+from hpcgym.core.compiler.jit import kernel
+from hpcgym.core.compiler.struct import Column
+from hpcgym.core.engine.calendar import (
+    add_release,
+    add_running,
+    put_in_turn,
+    remove_release,
+    remove_running,
+)
+from hpcgym.core.engine.life import (
+    end_guarantee,
+    enter,
+    evict,
+    is_guaranteed,
+    is_on_trial,
+    lend,
+    note_attempt,
+    promote,
+    take_back,
+)
+from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
+from hpcgym.core.kernels.queue.selection import take_first
+from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
+from hpcgym.core.parts import cost_benefit, waiting_cost
+from hpcgym.core.parts.cost_benefit import CostBenefitSim
+from hpcgym.errors import PolicyError
+
+HEARS = (
+    s.ON_SUBMIT | s.ON_START | s.ON_RELEASE | s.MUST_PLAN | s.ALL_FIT | s.SHOW
+    | s.NEXT_INSTANT | s.ON_INSTANT | s.ON_TRIAL_END | s.AFTER_PASS
+)  # fmt: skip
+
+LEAST_ESTIMATE_S = 10
+"""Estimates count for no less where jobs on trial are ordered."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is lent, and who gives way.
+
+    Attributes:
+        limit: How long a trial lasts, s.
+        kills: Trials of a job that may end in vain.
+        young: Age up to which a running job gives way, s; 0 = none does.
+        request: Request that such a job exceeds, s.
+        times: How often a job gives way.
+        share: Of the machine, how much guaranteed trials may hold.
+        guarantee: How long a trial is guaranteed that others gave way to, s.
+        victim: Share of the machine up to which a job gives way; `math.inf` = all.
+        overhead: Time before a trial or a restart runs usefully, and after a kill at the limit, s.
+
+    Raises:
+        PolicyError: A value that is not allowed.
+
+    Source: Specification, section 15, "Trials" and "Young jobs give way".
+    """
+
+    NAME: ClassVar[str] = "trial"
+
+    limit: int = 300
+    kills: int = 2
+    young: int = 0
+    request: int = 7200
+    times: int = 2
+    share: float = 0.25
+    guarantee: int = 300
+    victim: float = math.inf
+    overhead: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse what is not allowed."""
+        least = {"limit": 1, "kills": 1, "times": 1, "guarantee": 1}
+        for key in ("limit", "kills", "young", "request", "times", "guarantee", "overhead"):
+            value, bound = getattr(self, key), least.get(key, 0)
+            is_count = key in ("kills", "times")
+            if not is_whole(value, bound) or (is_count and value > s.MOST_KILLS):
+                what = f" to {s.MOST_KILLS}" if is_count else " s"
+                raise PolicyError(f"trial: {key} must be whole, {bound}{what}, got {value!r}")
+            object.__setattr__(self, key, int(value))
+        for key in ("share", "victim"):
+            value = getattr(self, key)
+            if not is_number(value, 0) or (key == "share" and value > 1):
+                what = "from 0 to 1" if key == "share" else ">= 0 or inf"
+                raise PolicyError(f"trial: {key} must be a share {what}, got {value!r}")
+            object.__setattr__(self, key, value if value == math.inf else shortest(value))
+
+    def __str__(self) -> str:
+        """Return the text, which `hpcgym.core.backfill.as_mode` reads behind a "+"."""
+        return text_of_part(self)
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Return the numbers that kernels read in `Sim.backfill_parameter`."""
+        ages = self.overhead, self.limit, self.kills, self.young, self.request, self.times
+        return tuple(map(float, (*ages, self.share, self.guarantee, self.victim)))
+
+
+class TrialSim(CostBenefitSim):
+    """What trials add to a simulation."""
+
+    limit: Annotated[float, Column("backfill_parameter", 9)]
+    most_tried: Annotated[float, Column("backfill_parameter", 10)]
+    young: Annotated[float, Column("backfill_parameter", 11)]
+    long_request: Annotated[float, Column("backfill_parameter", 12)]
+    most_times: Annotated[float, Column("backfill_parameter", 13)]
+    share: Annotated[float, Column("backfill_parameter", 14)]
+    guarantee: Annotated[float, Column("backfill_parameter", 15)]
+    victim: Annotated[float, Column("backfill_parameter", 16)]
+    in_pass: Counter  # 1 while a pass is made
+    n_begun: Counter  # jobs that the pass at hand has started anew
+    n_busy: Counter  # killed trials whose processors are not cleared yet
+
+    begun_job: IntVector = empty("running")
+    """Jobs that the pass at hand has started anew, in its order."""
+    busy_until: IntVector = empty("releases")  # when processors are cleared, descending, s
+    busy_job: IntVector = empty("releases")  # the job that held them
+    victim_job: IntVector = empty("trial")  # running jobs that may give way, within a pass
+
+
+@kernel(inlined=True)
+def idle(sim: TrialSim) -> int:
+    """Return the processors on which nothing runs."""
+    return sim.free - sim.lent
+
+
+@kernel(inlined=True)
+def on_submit(sim: TrialSim, job: int) -> None:
+    """Write that a newcomer has not been tried; one that was taken off is what it was."""
+    if sim.flag[job] & s.FLAG_EVICTED == 0:
+        sim.ran[job] = sim.wasted[job] = sim.n_tried[job] = sim.n_gave_way[job] = 0
+        sim.killed_at[job] = -1
+
+
+@kernel(inlined=True)
+def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
+    """List a job that starts anew; count it as `cost_benefit.on_start` does, and return its flag."""
+    if not is_on_trial(sim, job):
+        sim.taken[job] = sim.now
+        if sim.in_pass == 1:
+            sim.begun_job[sim.n_begun] = job
+            sim.n_begun += 1
+    return cost_benefit.on_start(jobs, sim, job)
+
+
+@kernel
+def next_over(sim: TrialSim) -> int:
+    """Return the next instant at which a trial is over or processors are cleared, s."""
+    instant = s.NEVER
+    for place in range(sim.n_trials):
+        instant = min(instant, sim.over[sim.job_on_trial[place]])
+    if sim.n_busy > 0:
+        instant = min(instant, sim.busy_until[sim.n_busy - 1])
+    return instant
+
+
+@kernel
+def on_instant(jobs: Jobs, sim: TrialSim) -> None:
+    """Free what is cleared now, and let guarantees end; write counts of processors."""
+    while sim.n_busy > 0 and sim.busy_until[sim.n_busy - 1] == sim.now:
+        sim.n_busy -= 1
+        job = sim.busy_job[sim.n_busy]
+        remove_release(sim, job, sim.now)
+        sim.busy -= jobs.processors[job]
+        sim.free += jobs.processors[job]
+    for place in range(sim.n_trials):
+        job = sim.job_on_trial[place]
+        if sim.over[job] == sim.now and is_guaranteed(sim, job):
+            end_guarantee(jobs, sim, job)
+
+
+@kernel
+def postpone(jobs: Jobs, sim: TrialSim, job: int) -> None:
+    """Let a job that starts now run usefully later by the overhead; write lists and its start."""
+    since = sim.start_time[job]
+    remove_running(sim, job)
+    remove_release(sim, job, since + jobs.estimate[job])
+    later = since + int(sim.overhead)
+    sim.start_time[job] = later
+    add_running(sim, job, later + jobs.run_time[job])
+    add_release(sim, job, later + jobs.estimate[job])
+    if sim.keep_reward == 1:
+        waiting_cost.postpone(jobs, sim, job, since)
+
+
+@kernel
+def end_last_trial(jobs: Jobs, sim: TrialSim) -> int:
+    """End the trial that began last of those not guaranteed; return the processors it held."""
+    place = sim.n_trials - 1
+    while is_guaranteed(sim, sim.job_on_trial[place]):
+        place -= 1
+    job = sim.job_on_trial[place]
+    take_back(jobs, sim, job, s.TRIAL_EVICTED)
+    return int(jobs.processors[job])
+
+
+@kernel
+def make_room(jobs: Jobs, sim: TrialSim) -> None:
+    """End trials where the starts of the pass, in turn, need their processors."""
+    room = idle(sim)
+    for place in range(sim.n_begun):
+        room += jobs.processors[sim.begun_job[place]]
+    for place in range(sim.n_begun):
+        job = sim.begun_job[place]
+        evicts = room < jobs.processors[job]
+        while room < jobs.processors[job]:
+            room += end_last_trial(jobs, sim)
+        room -= jobs.processors[job]
+        if evicts and sim.overhead > 0.0:
+            postpone(jobs, sim, job)
+
+
+@kernel
+def trial_pass(jobs: Jobs, sim: TrialSim, contested: bool) -> bool:
+    """Make a pass that takes trials for idle; return False if the picked job ended it."""
+    sim.n_begun = 0
+    sim.in_pass = 1
+    finished = cost_benefit.cost_benefit_pass(jobs, sim, contested)
+    sim.in_pass = 0
+    make_room(jobs, sim)
+    return finished
+
+
+@kernel
+def end_trials(jobs: Jobs, sim: TrialSim) -> None:
+    """End the trials whose limit is over; write counts of processors, and those being cleared."""
+    place = sim.n_trials - 1
+    while place >= 0:
+        job = sim.job_on_trial[place]
+        place -= 1
+        if sim.over[job] > sim.now:
+            continue
+        take_back(jobs, sim, job, s.TRIAL_OVER)
+        if sim.overhead > 0.0:
+            cleared = sim.now + int(sim.overhead)
+            sim.free -= jobs.processors[job]
+            sim.busy += jobs.processors[job]
+            add_release(sim, job, cleared)
+            put_in_turn(sim.busy_until, sim.busy_job, sim.n_busy, cleared, job)
+            sim.n_busy += 1
+
+
+@kernel(inlined=True)
+def may_try(jobs: Jobs, sim: TrialSim, job: int, untried: bool) -> bool:
+    """Tell whether a waiting job may go on trial; `untried` asks for one that never ran."""
+    if is_on_trial(sim, job) or sim.killed_at[job] == sim.now:
+        return False
+    if untried:
+        return sim.n_tried[job] == 0 and sim.ran[job] == 0
+    return sim.n_tried[job] < sim.most_tried and sim.ran[job] < sim.limit
+
+
+@kernel
+def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
+    """List the waiting jobs on at most so many processors that may go on trial, and count them.
+
+    Writes `scratch`, and their keys of `PASS_ORDER`: the area of their estimates, a whole number.
+    """
+    n = 0
+    for at in range(sim.n_groups[s.BASE_ORDER]):
+        group = sim.group_order[s.BASE_ORDER, at]
+        if sim.node_processors[group] > most:
+            continue
+        for place in range(sim.node_size[group]):
+            block = sim.node_child[group, place]
+            if sim.node_processors[block] > most:
+                continue
+            for spot in range(sim.node_size[block]):
+                job = sim.node_child[block, spot]
+                if jobs.processors[job] <= most and may_try(jobs, sim, job, untried):
+                    area = max(jobs.estimate[job], LEAST_ESTIMATE_S) * jobs.processors[job]
+                    sim.key[s.PASS_ORDER, entry_of(sim, job)] = float(area)
+                    sim.scratch[n] = job
+                    n += 1
+    return n
+
+
+@kernel
+def try_idle(jobs: Jobs, sim: TrialSim) -> None:
+    """Put waiting jobs on trial on what is idle; write what `lend` writes, and `scratch`."""
+    room = idle(sim)
+    if room == 0:
+        return
+    n = list_candidates(jobs, sim, room, False)
+    since = sim.now + int(sim.overhead)
+    for taken in range(n):
+        job = take_first(sim, s.PASS_ORDER, n - taken, taken)
+        if jobs.processors[job] <= room:
+            lend(jobs, sim, job, since, since + int(sim.limit), False)
+            room -= jobs.processors[job]
+            if room == 0:
+                return
+
+
+@kernel(inlined=True)
+def area_run(jobs: Jobs, sim: TrialSim, job: int) -> int:
+    """Return the processors of a running job times its age, s."""
+    return int(jobs.processors[job] * (sim.now - sim.start_time[job]))
+
+
+@kernel
+def list_victims(jobs: Jobs, sim: TrialSim) -> tuple[int, int]:
+    """List the running jobs that may give way, those first that have run least, by area.
+
+    Return how many they are, and their processors together.
+    """
+    n, processors = 0, 0
+    widest = sim.victim * sim.machine_processors
+    for at in range(sim.n_running):
+        job = sim.ending_job[at]
+        if is_on_trial(sim, job) or jobs.requested_time[job] <= sim.long_request:
+            continue
+        age = sim.now - sim.start_time[job]
+        if (
+            age < 0
+            or age >= sim.young
+            or sim.n_gave_way[job] >= sim.most_times
+            or jobs.processors[job] > widest
+            or is_overdue(sim, job)
+        ):
+            continue
+        processors += jobs.processors[job]
+        area = area_run(jobs, sim, job)
+        place = n
+        while place > 0:
+            other = sim.victim_job[place - 1]
+            other_area = area_run(jobs, sim, other)
+            if other_area < area or (other_area == area and other < job):
+                break
+            sim.victim_job[place] = other
+            place -= 1
+        sim.victim_job[place] = job
+        n += 1
+    return n, processors
+
+
+@kernel
+def give_way(jobs: Jobs, sim: TrialSim, job: int) -> None:
+    """Take a young job off the machine; it waits anew, and what `evict` and `enter` write."""
+    sim.since[job] = sim.start_time[job]
+    note_attempt(sim, job, s.GAVE_WAY)
+    sim.n_gave_way[job] += 1
+    listed = sim.scratch[0]  # a key may be made there
+    evict(jobs, sim, job)
+    enter(jobs, sim, job)
+    sim.scratch[0] = listed
+
+
+@kernel
+def some_are_overdue(sim: TrialSim) -> bool:
+    """Tell whether a job is overdue that waits, and is not on trial."""
+    n = sim.n_overdue
+    for place in range(sim.n_trials):
+        if is_overdue(sim, sim.job_on_trial[place]):
+            n -= 1
+    return n > 0
+
+
+@kernel
+def make_way(jobs: Jobs, sim: TrialSim) -> None:
+    """Have young jobs give way to jobs that were never tried, where none is overdue."""
+    if some_are_overdue(sim):
+        return
+    most = int(sim.share * sim.machine_processors)
+    n_victims, theirs = list_victims(jobs, sim)
+    room = idle(sim)
+    n = list_candidates(jobs, sim, min(room + theirs, most - sim.guaranteed), True)
+    first = 0
+    for taken in range(n):
+        job = take_first(sim, s.PASS_ORDER, n - taken, taken)
+        q = jobs.processors[job]
+        if q > room + theirs or q + sim.guaranteed > most:
+            continue
+        since = sim.now + int(sim.overhead)
+        if room < q:
+            since += int(sim.overhead)
+        while room < q:
+            victim = sim.victim_job[first]
+            first += 1
+            give_way(jobs, sim, victim)
+            room += jobs.processors[victim]
+            theirs -= jobs.processors[victim]
+        lend(jobs, sim, job, since, since + int(sim.guarantee), True)
+        room -= q
+
+
+@kernel
+def after_pass(jobs: Jobs, sim: TrialSim) -> None:
+    """Do what follows a pass that ran to its end."""
+    if sim.n_waiting == 0:
+        return
+    end_trials(jobs, sim)
+    try_idle(jobs, sim)
+    if sim.young > 0.0:
+        make_way(jobs, sim)
+
+
+@kernel
+def all_fit(sim: TrialSim) -> bool:
+    """Tell whether all waiting jobs may start together, in any order with the same result."""
+    # The first of the starts that end trials is the later for it.
+    return cost_benefit.all_fit(sim) and (sim.overhead == 0.0 or sim.n_trials == 0)
+
+
+def work(jobs: Jobs, sim: TrialSim, task: int, argument: int) -> int:
+    """Do a task for a simulation; `argument` is a job, a shadow time, or what a pass goes by."""
+    if task == s.MAKE_PASS:
+        return int(trial_pass(jobs, sim, argument == 1))
+    if task == s.NEXT_INSTANT:
+        return next_over(sim)
+    if task == s.ON_INSTANT:
+        on_instant(jobs, sim)
+    elif task == s.ON_SUBMIT:
+        on_submit(sim, argument)
+    elif task == s.ON_START:
+        return on_start(jobs, sim, argument)
+    elif task == s.ON_RELEASE:
+        cost_benefit.on_release(jobs, sim, argument)
+    elif task == s.ON_TRIAL_END:
+        promote(jobs, sim, argument, False)
+    elif task == s.AFTER_PASS:
+        after_pass(jobs, sim)
+    elif task == s.MUST_PLAN:
+        return int(sim.guaranteed > 0)
+    elif task == s.ALL_FIT:
+        return int(all_fit(sim))
+    elif task == s.SHOW:
+        cost_benefit.show_controls(jobs, sim, argument)
+    return 0
