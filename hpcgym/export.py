@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from hpcgym.attempts import ATTEMPT_COLUMNS
 from hpcgym.errors import HpcgymError, OutputError, unknown_name
 from hpcgym.output import writing
 from hpcgym.text_table import csv_style
@@ -77,7 +78,8 @@ def table_of(schedule: Any, columns: Columns = "default") -> pd.DataFrame:
     if columns == "all":
         return frame
     further = () if schedule.placement is None else PLACEMENT_COLUMNS
-    return frame[[*CSV_COLUMNS, *further]]
+    attempts = () if schedule.attempts is None else ATTEMPT_COLUMNS
+    return frame[[*CSV_COLUMNS, *further, *attempts]]
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame, *, force: bool) -> None:

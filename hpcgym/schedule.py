@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpcgym import export
 from hpcgym.allocation import Allocation, allocate_on_nodes, allocate_processors
+from hpcgym.attempts import COMPLETED, KILLED, REASONS, Attempts, attempts_of
 from hpcgym.core import metrics, node_metrics
 from hpcgym.core.backfill import OwnSimulator, as_mode
 from hpcgym.core.nodes import Placement
@@ -55,6 +56,7 @@ class Schedule:
         suspended_time: How long each was suspended after its start, s; None = never. Only gang
             scheduling suspends jobs.
         placement: On which nodes each job ran; None where processors are counted.
+        attempts: Starts that were in vain; None where the mode takes no job off the machine.
     """
 
     workload: Workload
@@ -65,6 +67,7 @@ class Schedule:
     settings: SchedulerSettings | None = None
     suspended_time: IntArray | None = None
     placement: Placement | None = None
+    attempts: Attempts | None = None
 
     def __len__(self) -> int:
         """Return the number of jobs."""
@@ -147,7 +150,10 @@ class Schedule:
         """
         columns = (self._unbroken_start, self.run_time, self.backfilled, self.thresholded)
         if by is None:
-            return metrics.summary(self.workload, *columns)
+            summary = metrics.summary(self.workload, *columns)
+            if self.attempts is not None:
+                summary |= self.attempts.summary(self.workload, int(summary["makespan"]))
+            return summary
         if by not in get_args(Group):
             raise HpcgymError(unknown_name("group", by, get_args(Group)))
         import pandas as pd
@@ -158,6 +164,11 @@ class Schedule:
             labels, names = self._labels(by)
             self.refuse_unfinished("metrics by group")
             groups = metrics.summary_by(labels, self.workload, *columns)
+            if self.attempts is not None:
+                for label, record in groups.items():
+                    kills = self.attempts.kills[labels == label]
+                    record["share_killed"] = float((kills > 0).mean())
+                    record["kills_per_job"] = float(kills.mean())
             rows = {names.get(label, label): record for label, record in groups.items()}
         return pd.DataFrame.from_dict(rows, orient="index").rename_axis(by)
 
@@ -325,9 +336,46 @@ class Schedule:
             "thresholded": self.thresholded,
             "started": np.where(self.start_time >= 0, how, ""),
             **self._node_columns(),
+            **({} if self.attempts is None else self.attempts.columns(self.start_time >= 0)),
         }
         further = {key: values for key, values in jobs.columns().items() if key not in columns}
         return pd.DataFrame(columns | further)
+
+    def attempts_frame(self) -> pd.DataFrame:
+        """Return one row per attempt of a job, by job and time, on the workload's clock.
+
+        The columns are `job_id`, `attempt` from 1 on, `taken_time`, when it took processors,
+        `start_time`, since when it ran usefully, `end_time`, `processors` and `reason`.
+
+        Raises:
+            HpcgymError: The mode takes no job off the machine, so that each has one attempt.
+        """
+        import pandas as pd
+
+        vain = self.attempts
+        if vain is None:
+            raise HpcgymError(
+                f"{self.workload.name}: each job has one attempt; modes with trials have more, "
+                "such as backfill 'easy+trial'"
+            )
+        jobs = self.workload
+        last = np.flatnonzero(self.start_time >= 0)
+        cut = jobs.run_time[last] > self.run_time[last]
+        rows = np.concatenate([vain.job, last])
+        ended = [np.array(REASONS)[vain.reason], np.where(cut, KILLED, COMPLETED)]
+        frame = pd.DataFrame(
+            {
+                "row": rows,
+                "job_id": jobs.job_id[rows],
+                "taken_time": np.concatenate([vain.taken, vain.last_taken[last]]),
+                "start_time": np.concatenate([vain.start, self.start_time[last]]),
+                "end_time": np.concatenate([vain.end, self.end_time[last]]),
+                "processors": jobs.processors[rows],
+                "reason": np.concatenate(ended),
+            }
+        ).sort_values(["row", "taken_time"], kind="stable", ignore_index=True)
+        frame.insert(1, "attempt", frame.groupby("row").cumcount() + 1)
+        return frame.drop(columns="row")[["job_id", "attempt", *frame.columns[3:]]]
 
     def _node_columns(self) -> dict[str, Any]:
         """Return the columns `PLACEMENT_COLUMNS`; none where processors are counted."""
@@ -503,6 +551,7 @@ def simulate(
         simulator.thresholded,
         chosen,
         placement=simulator.placement,
+        attempts=attempts_of(simulator),
     )
 
 

@@ -196,10 +196,12 @@ class Lives(reference_capped.CostBenefit):
             for j in self.primary.score
             if j not in self.on_trial and self.killed_at[j] != t and self.may_be_killed(j)
         ]
-        return sorted(waiting, key=lambda j: (max(self.estimate[j], 10) * self.jobs[j].processors, j))
+        return sorted(
+            waiting, key=lambda j: (max(self.estimate[j], 10) * self.jobs[j].processors, j)
+        )
 
     def try_idle(self, t: int) -> None:
-        """Lend idle processors to waiting jobs."""
+        """Put waiting jobs on trial on idle processors."""
         for j in self.candidates(t):
             if (
                 self.jobs[j].processors <= self.idle(t)
@@ -261,7 +263,7 @@ class Lives(reference_capped.CostBenefit):
     def schedule(self, t: int) -> None:
         """Decide a whole pass, then let it happen."""
         self.W = sum(self.jobs[j].processors for j in self.primary.score)
-        self.is_pressed = self.W >= self.pressed * self.processors
+        self.is_pressed = self.pressed * self.processors <= self.W
         self.free = self.processors - self.used_for_good(t)
         guaranteed = self.guaranteed(t)
         self.releases = sorted(
@@ -369,4 +371,3 @@ class Lives(reference_capped.CostBenefit):
             self.started += 1
         self.starts[j] = Start(held.useful, backfilled, self.is_thresholded(j, held.taken))
         self.leave([j])
-

@@ -16,8 +16,11 @@ from hpcgym.core.loaders import SIMULATORS
 from hpcgym.core.predictor import as_predictor
 from hpcgym.core.settings import SchedulerSettings
 
-Contest: TypeAlias = Literal["guarded", "open", "-"]
-"""Whether jobs beyond the threshold are safe from the agent; "-" where it cannot be known."""
+Contest: TypeAlias = Literal["guarded", "open", "requeue", "-"]
+"""Whether jobs beyond the threshold are safe from the agent; "requeue": jobs that run are not.
+
+"-" where it cannot be known.
+"""
 
 UNKNOWN: Contest = "-"
 
@@ -56,10 +59,15 @@ def contest_by(backfill: object, estimates: str | None = None) -> Contest:
     Example:
         >>> contest_by("cost-benefit:cap=0.97"), contest_by("cost-benefit:cap=0.97,overdue=open")
         ('guarded', 'open')
+        >>> contest_by("easy+trial")
+        'requeue'
     """
     if str(backfill).partition(":")[0] in SIMULATORS:
         return "open"  # whatever simulates jobs in its own way knows no head; it loads slowly
-    guards = modes.as_backfill(backfill).guards
+    mode = modes.as_backfill(backfill)
+    if mode.requeues:
+        return "requeue"
+    guards = mode.guards
     if guards is None:
         return UNKNOWN
     predicts = estimates is not None and as_predictor(estimates).online

@@ -37,7 +37,12 @@ DEFAULTS: dict[str, Any] = {
 """What the options of a log are where they are not given."""
 
 
-@options.with_options(options.OF_A_LOG, **DEFAULTS)
+ATTEMPTS = Annotated[
+    bool, typer.Option("--attempts", help="Write a row per attempt, not per job (.csv).")
+]
+
+
+@options.with_options(options.OF_A_LOG | {"attempts": (ATTEMPTS, False)}, **DEFAULTS)
 def simulate_log(
     context: typer.Context,
     log: Annotated[
@@ -103,7 +108,7 @@ def simulate_log(
     """
     from hpcgym.agent.own import load_backfill, load_policy, load_predictor
     from hpcgym.core.settings import SchedulerSettings
-    from hpcgym.export import check_suffix
+    from hpcgym.export import check_suffix, write_csv
     from hpcgym.output import ensure_writable
     from hpcgym.progress import steps
     from hpcgym.schedule import simulate
@@ -130,11 +135,14 @@ def simulate_log(
         "alpha": None if shapes is not None else "without --shapes",
         "force": None if output is not None else "without --output",
         "columns": None if output is not None else "without --output",
+        "attempts": None if output is not None else "without --output",
     }
     options.refuse_idle(context, idle)
     nodes = options.read_machine(given["machine"])
     if output is not None:
-        check_suffix(output, cast(Any, columns))
+        suffix = check_suffix(output, cast(Any, columns))
+        if given["attempts"] and suffix != ".csv":
+            raise HpcgymError(f"--attempts writes a .csv file; got {output}")
         ensure_writable(output, force=force)
     workload, report = load_with_report(
         options.log_at(context, log),
@@ -165,7 +173,10 @@ def simulate_log(
     _show(schedule, how, (workload.name, policy, given["backfill"]), by, top)
     if output is not None:
         with steps(1, f"writing {output}"):
-            schedule.write(output, columns=cast(Any, columns), force=force)
+            if given["attempts"]:
+                write_csv(output, schedule.attempts_frame(), force=force)
+            else:
+                schedule.write(output, columns=cast(Any, columns), force=force)
         say(f"wrote {output}", how)
 
 

@@ -140,6 +140,11 @@ class Backfill(Mode):
         """Tell whether a pass depends on more than the waiting and running jobs."""
         return self.keeps_reservations
 
+    @property
+    def requeues(self) -> bool:
+        """Tell whether it takes jobs off the machine, which then wait again."""
+        return False
+
     def row(self) -> NDArray[np.float64]:
         """Return the parameters, then zeros, shape (N_BACKFILL_PARAMETERS,)."""
         row = np.zeros(s.N_BACKFILL_PARAMETERS)
@@ -163,7 +168,8 @@ class Easy(Backfill):
     """The first job that does not fit has a reservation; what does not delay it may start.
 
     Under a cap, jobs that are expected to run longer than `long` may hold a share of the machine at
-    most, unless one of them runs alone. With `trial`, its text behind a "+", what is idle is lent.
+    most, unless one of them runs alone. With `trial`, its text behind a "+", waiting jobs are tried
+    where processors idle.
 
     Attributes:
         cap: The share, >= 0; `math.inf` = no cap.
@@ -174,7 +180,7 @@ class Easy(Backfill):
             so much.
         widest: Share of the machine up to which the cap binds a job; `math.inf` = all.
         pressed: The cap binds while waiting jobs ask for at least this share of the machine.
-        trial: What is lent; None = nothing.
+        trial: How they are, `hpcgym.core.parts.trials.Trial`; None = they are not.
 
     Source: Mu'alem and Feitelson 2001; specification, section 1, "EASY pass"; section 8, "Cap";
         section 15.
@@ -268,9 +274,14 @@ class Easy(Backfill):
         """Tell whether a pass depends on more than the waiting and running jobs."""
         return bool(self.part)
 
+    @property
+    def requeues(self) -> bool:
+        """Tell whether it takes jobs off the machine, which then wait again."""
+        return self.trial is not None
+
 
 TRIALS = "hpcgym.core.parts.trials"
-"""Part that lends what is idle to trials."""
+"""Part that tries waiting jobs where processors idle."""
 
 CAPPED = "hpcgym.core.parts.cost_benefit"
 """Part that makes passes under a cap."""

@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from hpcgym.core.backfill import Backfill, Mode, as_backfill, as_mode, order_refused
+from hpcgym.core.backfill import Backfill, Easy, Mode, as_backfill, as_mode, order_refused
 from hpcgym.core.events import as_events
 from hpcgym.core.policy import Chooser, as_policy
 from hpcgym.core.predictor import CORRECTIONS, Predictor, as_predictor
@@ -61,11 +61,13 @@ class SchedulerSettings(SettingList):
             name = getattr(self, key)
             if not isinstance(name, str) or name not in allowed:
                 raise PolicyError(unknown_name(key, name, allowed))
-        if self.event_semantics == "pyss" and isinstance(mode, Backfill) and mode.expects:
+        if self.event_semantics == "pyss" and isinstance(mode, Easy) and mode.part:
             raise PolicyError(
                 f"backfill '{mode}' counts the processors of jobs until they end, and "
                 "event_semantics 'pyss' until their estimated ends; choose 'batch'"
             )
+        if isinstance(mode, Easy) and mode.trial is not None:
+            self._refuse_with_trials(mode)
         predictor = self.predictor
         if self.threshold is not None and not (
             isinstance(self.threshold, (int, float, np.number))
@@ -85,6 +87,19 @@ class SchedulerSettings(SettingList):
                 "event_semantics 'pyss' counts a job's processors as free at its estimated end, so "
                 "it needs kill_at_limit=True and, where a job may outlive its estimate, a "
                 f"correction; got estimates {self.estimates!r}, kill_at_limit={self.kill_at_limit}"
+            )
+
+    def _refuse_with_trials(self, mode: Easy) -> None:
+        """Refuse what has no meaning where jobs go on trial, or has none yet."""
+        if self.correction != "none":
+            raise PolicyError(
+                f"backfill '{mode}' starts a job several times, each by one estimate; choose "
+                f"correction 'none', got {self.correction!r}"
+            )
+        if self.events:
+            raise PolicyError(
+                f"backfill '{mode}' takes jobs off the machine by its own rules; got event "
+                f"'{self.events[0]}' beside it"
             )
 
     def _refuse_choosers(self, mode: Mode) -> None:

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from hpcgym.core import constants as s
 from hpcgym.core import loaders
-from hpcgym.core.backfill import TRIALS
 from hpcgym.core.compiler.struct import (
     IS_COMPILED,
     Struct,
@@ -196,8 +195,9 @@ def allocate(
         "plans": limit is None or any(part >= s.BACKFILL_PART for part in parts),
         "controls": fields and any(part >= s.BACKFILL_PART for part in parts),
         "attempts": any(
-            part >= s.BACKFILL_PART and loaders.PARTS[part - s.BACKFILL_PART] == TRIALS
+            getattr(loaders.module(loaders.PARTS[part - s.BACKFILL_PART]), "REQUEUES", False)
             for part in parts
+            if part >= s.BACKFILL_PART
         ),
         "log": not (fields or reward),
         "nodes": sizes.nodes > 0,

@@ -2,27 +2,33 @@
 
 import math
 
-import hypothesis
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import engines
 import hpcgym
-from engines import by_reference, first_difference, whole
-from hpcgym.core.backfill import Easy
+import reference_trials
+from engines import by_reference, first_difference, simulator_of, whole
+from hpcgym.attempts import COMPLETED, KILLED
+from hpcgym.core.backfill import Easy, as_mode
+from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
 from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.parts.trials import Trial
+from hpcgym.core.settings import SchedulerSettings
+from hpcgym.errors import PolicyError
 from strategies import busy_workloads, one_of, policies
 
 KTH = "KTH-SP2-1996-2.1-cln"
+SAFE = "easy:cap=0.95,by=request,widest=0.2,pressed=0.25+trial:young=1800,victim=0.25"
 POLICIES = ("FCFS", "SAF", "SMITH", "WFP3", "SMITH-HISTORY", "SMITH-REGRESSION", "SMITH-URGENT")
 orders = st.sampled_from(POLICIES) | policies
 
 
 @st.composite
 def trials(draw):
-    """Draw what is lent, in times like those of the drawn jobs."""
+    """Draw how jobs are tried, in times like those of the drawn jobs."""
     return Trial(
         limit=draw(one_of((1, 5, 10, 20, 40, 100))),
         kills=draw(one_of((1, 2, 3))),
@@ -70,3 +76,129 @@ def settings(draw):
 @given(workload=busy_workloads(), mode=modes(), given=settings())
 def test_every_job_starts_as_the_reference_says(workload, mode, given):
     assert not first_difference(workload, backfill=str(mode), **given)
+
+
+def attempts_of(workload, **given):
+    """Return the attempts by the reference, and by the package, sorted."""
+    made = []
+
+    class Noting(reference_trials.Lives):
+        def run(self, event_semantics):
+            made.append(self)
+            return super().run(event_semantics)
+
+    engines.KINDS["trial"], kept = Noting, engines.KINDS["trial"]
+    try:
+        by_reference(workload, **given)
+    finally:
+        engines.KINDS["trial"] = kept
+    expected = [(*one[:4], one.reason) for one in made[0].attempts]
+    frame = hpcgym.simulate(workload, **given).attempts_frame()
+    row = {job: at for at, job in enumerate(workload.job_id.tolist())}
+    times = (frame[key].tolist() for key in ("taken_time", "start_time", "end_time"))
+    ends = frame["reason"].replace("killed at its request", "completed").tolist()
+    return sorted(expected), sorted(
+        zip([row[job] for job in frame["job_id"]], *times, ends, strict=True)
+    )
+
+
+@given(workload=busy_workloads(), mode=modes(), given=settings())
+def test_every_attempt_is_as_the_reference_says(workload, mode, given):
+    expected, got = attempts_of(workload, backfill=str(mode), **given)
+    assert got == expected
+
+
+@given(workload=busy_workloads(), mode=modes(), given=settings())
+def test_what_holds_of_every_schedule_with_trials(workload, mode, given):
+    simulator = simulator_of(workload, given.pop("policy"), backfill=str(mode), **given)
+    simulator.run()
+    schedule = hpcgym.simulate(workload, simulator.settings.policy, backfill=str(mode), **given)
+    assert simulator.start_time.tolist() == schedule.start_time.tolist()
+    frame, vain = schedule.attempts_frame(), schedule.attempts
+    trial = mode.trial
+    # No useful run is lost or counted twice, and no attempt begins before the job or another ends.
+    useful = frame[frame["reason"].isin([COMPLETED, KILLED])]
+    assert useful["job_id"].tolist() == workload.job_id.tolist()
+    assert (useful["end_time"] - useful["start_time"]).tolist() == schedule.run_time.tolist()
+    assert (schedule.start_time >= workload.submit_time).all()
+    assert (frame["taken_time"] <= frame["end_time"]).all()
+    before = frame.groupby("job_id")["end_time"].shift()
+    assert not (frame["taken_time"] < before).any()
+    # Kills stay within their bounds.
+    tried = np.bincount(vain.job[vain.reason != GAVE_WAY], minlength=len(workload))
+    gave = np.bincount(vain.job[vain.reason == GAVE_WAY], minlength=len(workload))
+    assert (tried <= trial.kills).all() and (gave <= trial.times * (trial.young > 0)).all()
+    # Work is conserved: what attempts hold is the useful runs and the waste.
+    held = ((frame["end_time"] - frame["taken_time"]) * frame["processors"]).sum()
+    cleared = (vain.reason == TRIAL_OVER) * trial.overhead * workload.processors[vain.job]
+    wasted = (vain.wasted_time * workload.processors).sum()
+    assert held + cleared.sum() == (schedule.run_time * workload.processors).sum() + wasted
+    # And never more than the machine at any instant.
+    changes = [(at, q) for at, q in zip(frame["taken_time"], frame["processors"], strict=True)]
+    changes += [(at, -q) for at, q in zip(frame["end_time"], frame["processors"], strict=True)]
+    busy = 0
+    for _, q in sorted(changes):
+        busy += q
+        assert busy <= workload.machine_processors
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["easy+trial", "cost-benefit:cap=0.97+trial:young=1800", SAFE, "easy+trial:overhead=120"],
+)
+def test_the_first_jobs_of_a_log_start_as_the_reference_says(real_log, mode):
+    workload = whole(real_log(KTH))
+    first = workload.select(np.arange(len(workload)) < 2_000)
+    expected, got = attempts_of(first, policy="SMITH-URGENT", backfill=mode, threshold=200_000)
+    assert got == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", [KTH, "CTC-SP2-1996-3.1-cln", "SDSC-SP2-1998-4.2-cln"])
+@pytest.mark.parametrize(
+    ("policy", "mode"), [("SAF", SAFE), ("SMITH-URGENT", "cost-benefit:cap=0.97+trial:young=1800")]
+)
+def test_whole_logs_start_as_the_reference_says(real_log, log, policy, mode):
+    given = {"policy": policy, "backfill": mode, "threshold": 200_000}
+    expected, got = attempts_of(whole(real_log(log)), **given)
+    assert got == expected
+
+
+def test_a_mode_with_trials_is_text_that_reads_back():
+    mode = as_mode("cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25")
+    assert str(mode) == "cost-benefit:cap=0.97,widest=0.2+trial:young=1800,victim=0.25"
+    assert as_mode(str(mode)) == mode
+    assert mode.trial == Trial(young=1800, victim=0.25)
+    assert str(as_mode("easy+trial")) == "easy+trial"
+
+
+@pytest.mark.parametrize(
+    ("mode", "named"),
+    [
+        ("easy+trail", "trial"),
+        ("easy+trial:limits=3", "limit"),
+        ("easy+trial:kills=0", "kills"),
+        ("easy+trial:share=2", "share"),
+        ("easy+trial:limit=0.5", "limit"),
+        ("depth:k=2+trial", "easy and cost-benefit"),
+        ("easy:trial=3", "trial"),
+        ("easy:by=request", "by is about a cap"),
+        ("easy:cap=0.9,by=requests", "request"),
+    ],
+)
+def test_what_is_no_mode_with_trials_is_refused_by_name(mode, named):
+    with pytest.raises(PolicyError, match=named):
+        as_mode(mode)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"correction": "reqtime", "estimates": "recent"}, "correction"),
+        ({"event_semantics": "pyss"}, "batch"),
+        ({"policy": "DYNP"}, "DYNP"),
+    ],
+)
+def test_settings_without_a_meaning_beside_trials_are_refused(settings, named):
+    with pytest.raises(PolicyError, match=named):
+        SchedulerSettings(backfill="easy+trial", **settings)

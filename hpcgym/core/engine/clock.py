@@ -24,6 +24,7 @@ Source: Specification, section 1, "One instant"; section 10, "Decision epochs".
 """
 
 from hpcgym.core import constants as s
+from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.calendar import (
     next_completion,
@@ -34,7 +35,6 @@ from hpcgym.core.engine.calendar import (
 )
 from hpcgym.core.engine.invariants import find_violation
 from hpcgym.core.engine.life import admit, end, enter, release_estimated, start, submit
-from hpcgym.core.compiler.by_address import ask_mode
 from hpcgym.core.engine.moments import next_event, tell_events
 from hpcgym.core.engine.schedule_pass import all_fit, count_pass, is_contested, make_pass
 from hpcgym.core.kernels.passes.easy import backfills, charge_extra, reserve
@@ -152,6 +152,8 @@ def advance_clock(jobs: Jobs, sim: Sim) -> None:
         waiting_cost.accrue(jobs, sim, now)
     sim.now = now
     sim.pass_due = 0
+    if now == s.NEVER:
+        return  # nothing is to come, and the end of no job is `NEVER`, too
     if sim.semantics == s.SEMANTICS_BATCH:
         while next_completion(sim) == now:
             end(jobs, sim)

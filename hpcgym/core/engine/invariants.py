@@ -38,7 +38,7 @@ def find_violation(jobs: Jobs, sim: Sim, finished: bool) -> int:
             return STARTED_EARLY
     used += sim.guaranteed + sim.busy
     if sim.semantics == s.SEMANTICS_BATCH and (
-        sim.free < sim.lent or used + sim.free != sim.machine_processors
+        sim.free < sim.on_trial or used + sim.free != sim.machine_processors
     ):
         return CAPACITY_BROKEN
     if (

@@ -9,16 +9,16 @@
 | `start` | fits, and is in no queue | runs; its entry is given back |
 | `end` | runs until now | has ended, and its processors are free |
 | `evict` | runs, and would run on | waits anew, as after `submit`; its work is lost |
-| `lend` | waits, and fits what is idle | is on trial: it runs, and waits all the same |
+| `put_on_trial` | waits, and fits what is idle | is on trial: it runs, and waits all the same |
 | `promote` | is on trial | runs since its trial began |
 | `take_back` | is on trial, not guaranteed | waits, where it waited all along; its work is lost |
 
 `start_waiting` takes a job out of the queues first. What parts of the scheduler do at these steps
 is in `hpcgym.core.engine.moments`.
 
-Of the processors `free` counts those that no job runs on, and that are neither `guaranteed` to a
-trial nor `busy` with clearing up. A pass takes from them. Other trials hold `lent` ones of them,
-and a start ends these trials where it needs their processors.
+Of the processors, `free` counts those that no job runs on, and that are neither `guaranteed` to a
+trial nor `busy` with clearing up. A pass takes from them. Trials that are not guaranteed hold
+`on_trial` of them, and end where a start needs their processors.
 
 Source: Specification, section 1, "One instant"; section 15.
 """
@@ -36,11 +36,11 @@ from hpcgym.core.engine.moments import (
     at_end,
     at_evict,
     at_leave,
-    at_lend,
     at_release,
     at_start,
     at_submit,
     at_take_back,
+    at_trial,
     at_trial_end,
     at_vacate,
 )
@@ -223,7 +223,7 @@ def is_guaranteed(sim: Sim, job: int) -> bool:
 
 
 @kernel
-def lend(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guaranteed: bool) -> None:
+def put_on_trial(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guaranteed: bool) -> None:
     """Put a waiting job that fits what is idle on trial.
 
     It runs usefully from `since` on, and its trial is over at `over`, s. Writes what is known of
@@ -240,17 +240,19 @@ def lend(jobs: Jobs, sim: Sim, job: int, since: int, over: int, guaranteed: bool
         sim.guaranteed += jobs.processors[job]
         add_release(sim, job, over)
     else:
-        sim.lent += jobs.processors[job]
+        sim.on_trial += jobs.processors[job]
     # Those that began last come last; of one instant, the earlier jobs.
     place = sim.n_trials
     sim.n_trials = place + 1
-    while place > 0 and sim.taken[sim.job_on_trial[place - 1]] == sim.now and (
-        sim.job_on_trial[place - 1] < job
+    while (
+        place > 0
+        and sim.taken[sim.job_on_trial[place - 1]] == sim.now
+        and (sim.job_on_trial[place - 1] < job)
     ):
         sim.job_on_trial[place] = sim.job_on_trial[place - 1]
         place -= 1
     sim.job_on_trial[place] = job
-    at_lend(jobs, sim, job)
+    at_trial(jobs, sim, job)
 
 
 @kernel
@@ -260,7 +262,7 @@ def end_guarantee(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.flag[job] &= 255 - s.FLAG_GUARANTEED
     sim.guaranteed -= jobs.processors[job]
     sim.free += jobs.processors[job]
-    sim.lent += jobs.processors[job]
+    sim.on_trial += jobs.processors[job]
 
 
 @kernel
@@ -289,7 +291,7 @@ def promote(jobs: Jobs, sim: Sim, job: int, backfilled: bool) -> None:
     sim.start_time[job] = sim.since[job]
     if sim.taken[job] - jobs.submit_time[job] <= sim.threshold:
         sim.flag[job] &= 255 - s.FLAG_THRESHOLDED  # it was within it when it started
-    sim.lent -= jobs.processors[job]
+    sim.on_trial -= jobs.processors[job]
     sim.free -= jobs.processors[job]
     add_release(sim, job, sim.since[job] + jobs.estimate[job])
 
@@ -315,11 +317,11 @@ def note_attempt(sim: Sim, job: int, reason: int) -> None:
 def take_back(jobs: Jobs, sim: Sim, job: int, reason: int) -> None:
     """End the trial of a job, which is not guaranteed; it waits where it waited.
 
-    Writes the true ends, what is known of its attempts, `lent`, and what parts write.
+    Writes the true ends, what is known of its attempts, `on_trial`, and what parts write.
     """
     remove_running(sim, job)
     forget_trial(sim, job)
-    sim.lent -= jobs.processors[job]
+    sim.on_trial -= jobs.processors[job]
     note_attempt(sim, job, reason)
     sim.n_tried[job] += 1
     at_take_back(jobs, sim, job)

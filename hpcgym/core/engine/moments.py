@@ -84,7 +84,7 @@ def at_evict(jobs: Jobs, sim: Sim, job: int) -> None:
 
 
 @kernel(inlined=True)
-def at_lend(jobs: Jobs, sim: Sim, job: int) -> None:
+def at_trial(jobs: Jobs, sim: Sim, job: int) -> None:
     """Tell of a job that has just gone on trial: while it runs, its wait costs nothing."""
     if sim.keep_reward == 1:
         waiting_cost.on_start(jobs, sim, job, sim.since[job])

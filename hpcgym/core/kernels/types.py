@@ -223,7 +223,7 @@ class Sim(Columned):
     refused_state: Counter  # number of the state that `refused_*` is about
     event: Counter  # the event that is asked, by its place in `Jobs.event_pass`
     n_trials: Counter  # jobs on trial, which wait, too
-    lent: Counter  # processors of `free` that trials hold which are not guaranteed
+    on_trial: Counter  # processors of `free` that trials hold which are not guaranteed
     guaranteed: Counter  # processors of guaranteed trials
     busy: Counter  # processors that killed trials hold until their nodes are cleared
     n_attempts: Counter  # attempts that have ended in vain

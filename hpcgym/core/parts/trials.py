@@ -1,9 +1,9 @@
-"""Trial runs: what is idle is lent to waiting jobs for minutes, and young jobs may give way.
+"""Trial runs: waiting jobs use what is idle for minutes, and young jobs may give way.
 
-Most jobs end long before their request, and nobody knows which. So a job is started where processors
-idle, and taken off again if it has not ended within the limit. It waits all the while: a pass takes
-the processors of trials for idle, and starts a job on trial where it is. A *guaranteed* trial has
-processors that running jobs gave up for it, and keeps them for a while.
+Most jobs end long before their request, and nobody knows which. So a job is started where
+processors idle, and taken off again if it has not ended within the limit. It waits all the while:
+a pass takes the processors of trials for idle, and starts a job on trial where it is. A
+*guaranteed* trial has processors that running jobs gave up for it, and keeps them for a while.
 
 An instant with such trials has these steps after the pass that
 `hpcgym.core.parts.cost_benefit` makes:
@@ -41,14 +41,14 @@ from hpcgym.core.engine.life import (
     evict,
     is_guaranteed,
     is_on_trial,
-    lend,
     note_attempt,
     promote,
+    put_on_trial,
     take_back,
 )
 from hpcgym.core.kernels.queue.entries import entry_of, is_overdue
 from hpcgym.core.kernels.queue.selection import take_first
-from hpcgym.core.kernels.types import Counter, IntVector, Jobs, Sim, empty
+from hpcgym.core.kernels.types import Counter, IntVector, Jobs, empty
 from hpcgym.core.parts import cost_benefit, waiting_cost
 from hpcgym.core.parts.cost_benefit import CostBenefitSim
 from hpcgym.errors import PolicyError
@@ -58,13 +58,16 @@ HEARS = (
     | s.NEXT_INSTANT | s.ON_INSTANT | s.ON_TRIAL_END | s.AFTER_PASS
 )  # fmt: skip
 
+REQUEUES = True
+"""Jobs may have several attempts, so that a simulation keeps what is known of each job's."""
+
 LEAST_ESTIMATE_S = 10
 """Estimates count for no less where jobs on trial are ordered."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is lent, and who gives way.
+    """Which waiting jobs run where processors idle, for how long, and who gives way to them.
 
     Attributes:
         limit: How long a trial lasts, s.
@@ -148,7 +151,7 @@ class TrialSim(CostBenefitSim):
 @kernel(inlined=True)
 def idle(sim: TrialSim) -> int:
     """Return the processors on which nothing runs."""
-    return sim.free - sim.lent
+    return sim.free - sim.on_trial
 
 
 @kernel(inlined=True)
@@ -161,7 +164,7 @@ def on_submit(sim: TrialSim, job: int) -> None:
 
 @kernel(inlined=True)
 def on_start(jobs: Jobs, sim: TrialSim, job: int) -> int:
-    """List a job that starts anew; count it as `cost_benefit.on_start` does, and return its flag."""
+    """List a job that starts anew; return its flag, and count it, as `cost_benefit.on_start`."""
     if not is_on_trial(sim, job):
         sim.taken[job] = sim.now
         if sim.in_pass == 1:
@@ -260,6 +263,7 @@ def end_trials(jobs: Jobs, sim: TrialSim) -> None:
         take_back(jobs, sim, job, s.TRIAL_OVER)
         if sim.overhead > 0.0:
             cleared = sim.now + int(sim.overhead)
+            sim.wasted[job] += int(sim.overhead)
             sim.free -= jobs.processors[job]
             sim.busy += jobs.processors[job]
             add_release(sim, job, cleared)
@@ -304,7 +308,7 @@ def list_candidates(jobs: Jobs, sim: TrialSim, most: int, untried: bool) -> int:
 
 @kernel
 def try_idle(jobs: Jobs, sim: TrialSim) -> None:
-    """Put waiting jobs on trial on what is idle; write what `lend` writes, and `scratch`."""
+    """Try waiting jobs on what is idle; write what `put_on_trial` writes, and `scratch`."""
     room = idle(sim)
     if room == 0:
         return
@@ -313,7 +317,7 @@ def try_idle(jobs: Jobs, sim: TrialSim) -> None:
     for taken in range(n):
         job = take_first(sim, s.PASS_ORDER, n - taken, taken)
         if jobs.processors[job] <= room:
-            lend(jobs, sim, job, since, since + int(sim.limit), False)
+            put_on_trial(jobs, sim, job, since, since + int(sim.limit), False)
             room -= jobs.processors[job]
             if room == 0:
                 return
@@ -326,10 +330,10 @@ def area_run(jobs: Jobs, sim: TrialSim, job: int) -> int:
 
 
 @kernel
-def list_victims(jobs: Jobs, sim: TrialSim) -> tuple[int, int]:
+def list_victims(jobs: Jobs, sim: TrialSim) -> int:
     """List the running jobs that may give way, those first that have run least, by area.
 
-    Return how many they are, and their processors together.
+    Return their processors together.
     """
     n, processors = 0, 0
     widest = sim.victim * sim.machine_processors
@@ -358,7 +362,7 @@ def list_victims(jobs: Jobs, sim: TrialSim) -> tuple[int, int]:
             place -= 1
         sim.victim_job[place] = job
         n += 1
-    return n, processors
+    return processors
 
 
 @kernel
@@ -389,7 +393,7 @@ def make_way(jobs: Jobs, sim: TrialSim) -> None:
     if some_are_overdue(sim):
         return
     most = int(sim.share * sim.machine_processors)
-    n_victims, theirs = list_victims(jobs, sim)
+    theirs = list_victims(jobs, sim)
     room = idle(sim)
     n = list_candidates(jobs, sim, min(room + theirs, most - sim.guaranteed), True)
     first = 0
@@ -407,7 +411,7 @@ def make_way(jobs: Jobs, sim: TrialSim) -> None:
             give_way(jobs, sim, victim)
             room += jobs.processors[victim]
             theirs -= jobs.processors[victim]
-        lend(jobs, sim, job, since, since + int(sim.guarantee), True)
+        put_on_trial(jobs, sim, job, since, since + int(sim.guarantee), True)
         room -= q
 
 

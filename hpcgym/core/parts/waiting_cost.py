@@ -19,7 +19,7 @@ STARTED_KEPT = 32
 
 @kernel(inlined=True)
 def has_started(sim: Sim, job: int) -> bool:
-    """Tell whether a job costs nothing now though it has been submitted: it runs, or is on trial."""
+    """Tell whether a submitted job costs nothing now: it runs, be it on trial."""
     return sim.start_time[job] >= 0 or sim.flag[job] & FLAG_TRIAL != 0
 
 

@@ -1,0 +1,103 @@
+"""Attempts: how often each job was started, what ended each in vain, and what that wasted.
+
+A schedule has attempts where its mode may take a job off the machine again, as trials do. The last
+attempt of a job is its useful run; the processor time of the others is waste, and so is the time
+that an attempt holds processors before it runs usefully or after it was killed.
+
+Source: Specification, section 15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcgym.core import constants as s
+
+if TYPE_CHECKING:
+    from hpcgym.core.simulator import Simulator
+    from hpcgym.core.workload import Workload
+
+IntArray = NDArray[np.int64]
+
+REASONS = ("trial over", "evicted", "gave way")
+"""Why an attempt ended in vain, in the order of `hpcgym.core.constants.TRIAL_OVER` and so on."""
+
+COMPLETED, KILLED = "completed", "killed at its request"
+"""How a job's last attempt ended."""
+
+ATTEMPT_COLUMNS = ("attempts", "kills", "wasted_time", "reason")
+"""Columns that a job's row has where jobs may have several attempts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """The attempts of a schedule that ended in vain, in the order of their ends, and totals.
+
+    Attributes:
+        job: Row of the job that each was of, shape (n_vain,).
+        taken: When it took processors, s.
+        start: Since when it ran usefully, s; later than `taken` by what overhead there is.
+        end: When it ended, s.
+        reason: Why, as a place in `REASONS`.
+        last_taken: When each job's last attempt took processors, shape (n_jobs,), s; -1 = none did.
+        wasted_time: Time that each job held processors without a useful run, shape (n_jobs,), s.
+    """
+
+    job: IntArray
+    taken: IntArray
+    start: IntArray
+    end: IntArray
+    reason: IntArray
+    last_taken: IntArray
+    wasted_time: IntArray
+
+    @property
+    def kills(self) -> IntArray:
+        """Return how often each job was killed, shape (n_jobs,)."""
+        return np.bincount(self.job, minlength=len(self.wasted_time)).astype(np.int64)
+
+    @property
+    def last_reason(self) -> NDArray[np.str_]:
+        """Return why each job's latest attempt in vain ended, "" where none did."""
+        why = np.full(len(self.wasted_time), "", dtype=f"U{max(map(len, REASONS))}")
+        why[self.job] = np.array(REASONS)[self.reason]
+        return why
+
+    def columns(self, is_started: NDArray[np.bool_]) -> dict[str, NDArray[np.generic]]:
+        """Return the columns `ATTEMPT_COLUMNS` of each job."""
+        kills = self.kills
+        columns = (kills + is_started, kills, self.wasted_time, self.last_reason)
+        return dict(zip(ATTEMPT_COLUMNS, columns, strict=True))
+
+    def summary(self, workload: Workload, makespan: int) -> dict[str, float]:
+        """Return the share of the machine wasted, of the jobs killed, and kills for each job."""
+        wasted = int((self.wasted_time * workload.processors).sum())
+        kills = self.kills
+        return {
+            "waste": wasted / max(makespan * workload.machine_processors, 1),
+            "share_killed": float((kills > 0).mean()) if len(kills) else 0.0,
+            "kills_per_job": float(kills.mean()) if len(kills) else 0.0,
+        }
+
+
+def attempts_of(simulator: Simulator) -> Attempts | None:
+    """Return the attempts of a simulation; None where a job has one only."""
+    state = simulator.state
+    if state.taken.shape[1] == 0:
+        return None
+    n, n_jobs = int(state.n_attempts[0]), len(simulator.workload)
+    rows = state.attempt[0, :n]
+    is_started = simulator.start_time >= 0
+    taken = np.where(is_started, state.taken[0, :n_jobs], -1)
+    submitted = state.start_time[0, :n_jobs] != -1
+    wasted = np.where(submitted, state.wasted[0, :n_jobs], 0)
+    wasted += np.where(is_started, simulator.start_time - taken, 0)
+    columns = (
+        s.ATTEMPT_JOB, s.ATTEMPT_TAKEN, s.ATTEMPT_SINCE, s.ATTEMPT_END, s.ATTEMPT_REASON
+    )  # fmt: skip
+    job, began, since, end, reason = (rows[:, column].copy() for column in columns)
+    return Attempts(job, began, since, end, reason, taken, wasted)
