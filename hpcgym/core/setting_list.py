@@ -76,6 +76,7 @@ class SettingList:
             | "relaxed" | also those that delay the first a little |
             | "slack:c=1" | those that break no promise |
             | "cost-benefit" | those whose gain outweighs what their start costs wider jobs |
+            | "easy+trial" | those of "easy"; others are tried where processors idle |
             | "gang" | any: jobs take turns on the machine |
         backfill_order: Order in which jobs are tried as backfill. For "easy", "depth" and
             "relaxed"; default the primary order.

@@ -16,10 +16,10 @@ from hpcgym.evaluation.statistics import (
     ratio_over_logs,
 )
 from hpcgym.evaluation.waits import (
-    NOTES,
     interval_text,
     long_waits,
     mean_ratios,
+    notes_on,
     row_of,
     table_columns,
 )
@@ -145,5 +145,7 @@ def aggregate_tables(
     waits = f"{len(evaluations)} logs: long waits, geometric means of the ratios to {baseline}'s"
     return [
         TextTable(columns, title=title, notes=(what, *notes), bold=bold),
-        TextTable(of_waits, title=waits, notes=NOTES, bold=bold),
+        TextTable(
+            of_waits, title=waits, notes=notes_on([one.contest for one in ranked]), bold=bold
+        ),
     ]

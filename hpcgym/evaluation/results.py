@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from hpcgym.evaluation.on_nodes import means_on_nodes, tables_on_nodes
 from hpcgym.evaluation.statistics import Estimate, draw_weeks, mean_log_ratio, ratio_of_sums
 from hpcgym.evaluation.waits import (
-    NOTES,
     IntArray,
     LongWaits,
     Waits,
     interval_text,
     long_waits,
+    notes_on,
     row_of,
     table_columns,
     unpacked,
@@ -267,7 +267,7 @@ class Evaluation:
                 Column("beyond\n%", shares, rank=2),
             ],
             title=f"{self.scenario}: long waits, {threshold}, as ratios to {self.baseline}'s",
-            notes=NOTES,
+            notes=notes_on([one.contest for one in ranked]),
             bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
         )
 

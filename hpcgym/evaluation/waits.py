@@ -46,6 +46,11 @@ NOTES = (
 """What is said below a table of contests and of these ratios."""
 
 
+def notes_on(contests: Iterable[str]) -> tuple[str, ...]:
+    """Return what is said below such a table of agents in these contests."""
+    return (*NOTES, *["requeue: the agent kills jobs that run"] * ("requeue" in contests))
+
+
 @dataclass(frozen=True)
 class LongWaits:
     """Statistics of an agent's waits, in the order of `STATISTICS`.

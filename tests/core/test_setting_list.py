@@ -52,7 +52,7 @@ def test_explanations_list_the_texts_that_are_allowed() -> None:
     assert texts_of("correction") == list(CORRECTIONS)
     assert texts_of("placement") == list(PLACEMENTS)
     assert texts_of("event_semantics") == list(get_args(EventSemantics))
-    modes = {text.partition(":")[0] for text in texts_of("backfill")}
+    modes = {re.split("[:+]", text)[0] for text in texts_of("backfill")}
     assert modes == {*MODES, *SIMULATORS}
     kinds = {text.partition(":")[0] for text in texts_of("estimates")}
     assert kinds == {*PREDICTORS, "f-model"}

@@ -201,6 +201,7 @@ def evict(jobs: Jobs, sim: Sim, job: int) -> None:
     sim.settled_head = -1
     sim.n_started -= 1
     sim.flag[job] = s.FLAG_EVICTED
+    sim.shows_anew = 1  # what is known of its user may be more now
     sim.keeps_summary = 0  # it links jobs by age, the youngest last; this one is older
     wait(jobs, sim, job)
     sim.flag[job] = 0

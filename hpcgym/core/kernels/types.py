@@ -221,6 +221,7 @@ class Sim(Columned):
     n_reservations: Counter  # of the plan, within a pass
     n_planned_nodes: Counter  # entries of `planned_node` in use, within a pass
     refused_state: Counter  # number of the state that `refused_*` is about
+    shows_anew: Counter  # 1 = a job was taken off the machine since the latest observation
     event: Counter  # the event that is asked, by its place in `Jobs.event_pass`
     n_trials: Counter  # jobs on trial, which wait, too
     on_trial: Counter  # processors of `free` that trials hold which are not guaranteed

@@ -140,6 +140,9 @@ def fill_slots(sim: Sim, slot: NDArray[np.int64], mask: Floats, before: int, lis
     is the number of jobs in `slot` so far. Writes `slot` and `mask`.
     """
     n_slots = len(slot)
+    if sim.shows_anew == 1:
+        sim.shows_anew = 0
+        mask[:before] = np.float32(0.0)
     n_first = min(n_slots - n_slots // OLDEST_SHARE, listed)
     for place in range(n_first):
         fill_slot(slot, mask, place, sim.scratch[place])
