@@ -38,7 +38,8 @@ of its column. `hpcgym cross-validate NAME NAME` runs all of its agents on the w
 to each.
 
 A *guarded* agent lets jobs beyond the threshold go first and lets nothing delay them further; an
-*open* one may. One in the contest *requeue* may kill jobs that run. Tables further down have the price in long waits.
+*open* one may. One in the contest *requeue* may kill jobs that run. Tables further down have the
+price in long waits.
 
 A card's `score` is the value that its agent sorts jobs by, lowest first. In it, q is a job's
 processors, e its request (s), w its wait so far (s), r its submit time (s from the episode's

@@ -137,15 +137,14 @@ def aggregate_tables(
     ]
     bold = [place for place, one in enumerate(ranked) if one.agent == baseline]
     title = f"{len(evaluations)} logs: {', '.join(one.scenario for one in evaluations)}"
+    contests = [one.contest for one in ranked]
     of_waits = [
         columns[0],
-        Column("contest", [one.contest for one in ranked], "word"),
+        Column("contest", contests, "word"),
         *table_columns([one.waits for one in ranked]),
     ]
     waits = f"{len(evaluations)} logs: long waits, geometric means of the ratios to {baseline}'s"
     return [
         TextTable(columns, title=title, notes=(what, *notes), bold=bold),
-        TextTable(
-            of_waits, title=waits, notes=notes_on([one.contest for one in ranked]), bold=bold
-        ),
+        TextTable(of_waits, title=waits, notes=notes_on(contests), bold=bold),
     ]
