@@ -230,7 +230,7 @@ def show_and_write(
     for evaluation in figures.values():
         if evaluation.interval_warning:
             options.warn(evaluation.interval_warning)
-        for table in evaluation.tables_on_nodes() if how == "table" else ():
+        for table in evaluation.further_tables() if how == "table" else ():
             show("")
             show(table)
     if folder is None:

@@ -24,6 +24,7 @@ from hpcgym.evaluation.waits import (
     table_columns,
     unpacked,
 )
+from hpcgym.evaluation.waste import means_of_waste, tables_of_waste
 from hpcgym.output import writing
 from hpcgym.text_table import Column, TextTable, csv_style, duration, fixed
 
@@ -197,12 +198,14 @@ class Evaluation:
             mean_pp_bsld, p99_bsld, max_wait_time (s), utilisation and contest; see `Summary`.
             p999_wait_time (s), share_beyond_threshold, p999_wait_ratio, max_wait_ratio and
             share_beyond_ratio with the ends of their intervals; see `hpcgym.evaluation.waits`. On
-            a machine of nodes the means of `hpcgym.evaluation.on_nodes` follow.
+            a machine of nodes the means of `hpcgym.evaluation.on_nodes` follow, and where jobs
+            were killed those of `hpcgym.evaluation.waste`.
         """
         import pandas as pd
 
         rows = [row_of(one) for one in self.summaries]
-        return pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
+        frame = pd.DataFrame(rows).join(means_on_nodes(self.frame), on="agent")
+        return frame.join(means_of_waste(self.frame), on="agent")
 
     def to_csv(self, path: str | Path, *, force: bool = False) -> None:
         """Write `frame`, one row per run.
@@ -271,14 +274,17 @@ class Evaluation:
             bold=[place for place, one in enumerate(ranked) if one.agent == self.baseline],
         )
 
-    def tables_on_nodes(self) -> list[TextTable]:
-        """Return tables of the metrics that only a machine of nodes has; none on another.
+    def further_tables(self) -> list[TextTable]:
+        """Return tables of the metrics that only a machine of nodes has, and of waste; or none.
 
         Rows are in the order of `table`; each metric is the mean over an agent's runs that have it.
         """
         agents = [one.agent for one in self.ranked()]
-        title = f"{self.scenario} on nodes: mean over {self.unit}s"
-        return tables_on_nodes(self.frame, agents, title)
+        mean = f"mean over {self.unit}s"
+        return [
+            *tables_on_nodes(self.frame, agents, f"{self.scenario} on nodes: {mean}"),
+            *tables_of_waste(self.frame, agents, f"{self.scenario}: attempts in vain, {mean}"),
+        ]
 
 
 def write_csv(frame: pd.DataFrame, path: str | Path, *, force: bool) -> None:

@@ -72,7 +72,7 @@ def test_an_agent_in_the_environment_has_the_same_metrics_as_its_rule(
 def test_the_table_shows_each_mean_whole_and_in_the_order_of_the_comparison(
     evaluation: Evaluation,
 ) -> None:
-    (table,) = evaluation.tables_on_nodes()
+    (table,) = evaluation.further_tables()
     text = text_of(table)
     assert "hetero-64-weeks on nodes: mean over weeks" in text
     names = [one.agent for one in evaluation.ranked()]
@@ -98,14 +98,14 @@ def test_a_cross_validation_has_them_too() -> None:
     weeks = Episodes(SCENARIO).select("3-4")
     found = cross_validate("SPF", weeks, baselines=["SAF"], jitter=0, replicas=0, progress=False)
     assert set(COLUMNS) <= set(found.runs)
-    assert "SPF" in text_of(found.evaluation.tables_on_nodes()[0])
+    assert "SPF" in text_of(found.evaluation.further_tables()[0])
 
 
 def test_nothing_is_added_where_processors_are_counted() -> None:
     found = evaluate(["FCFS"], "tiny", progress=False)
     assert not [name for name in found.frame if name.startswith(("fragm", "mean_bsld_", "share_o"))]
     assert not [name for name in found.frame if name.startswith("utilisation_")]
-    assert found.tables_on_nodes() == []
+    assert found.further_tables() == []
 
 
 def tiny(*partitions: Partition) -> Workload:
