@@ -107,6 +107,7 @@ def simulate_log(
     times are as executed.
     """
     from hpcgym.agent.own import load_backfill, load_policy, load_predictor
+    from hpcgym.core.backfill import as_mode
     from hpcgym.core.settings import SchedulerSettings
     from hpcgym.export import check_suffix, write_csv
     from hpcgym.output import ensure_writable
@@ -125,6 +126,11 @@ def simulate_log(
         for name in options.OF_SETTINGS
     }
     chosen = SchedulerSettings(**settings)  # refuse before the log is read
+    if given["attempts"] and not as_mode(chosen.backfill).requeues:
+        raise HpcgymError(
+            f"--attempts: under backfill '{chosen.backfill}' each job has one attempt; modes with "
+            "trials have more, such as easy+trial"
+        )
     if top is not None and (top < 1 or by in (None, "resource")):
         raise HpcgymError(f"--top {top}: give at least 1, with --by class, user or partition")
     draws = given["missing_request"] == "tsafrir"

@@ -50,6 +50,11 @@ class Mode:
         """Raise a PolicyError where the mode cannot run a policy."""
 
     @property
+    def requeues(self) -> bool:
+        """Tell whether it takes jobs off the machine, which then wait again."""
+        return False
+
+    @property
     def kept_as(self) -> str | Mode:
         """Return what specs keep of it: its text, or the mode itself where it is your own."""
         return str(self)
@@ -140,11 +145,6 @@ class Backfill(Mode):
         """Tell whether a pass depends on more than the waiting and running jobs."""
         return self.keeps_reservations
 
-    @property
-    def requeues(self) -> bool:
-        """Tell whether it takes jobs off the machine, which then wait again."""
-        return False
-
     def row(self) -> NDArray[np.float64]:
         """Return the parameters, then zeros, shape (N_BACKFILL_PARAMETERS,)."""
         row = np.zeros(s.N_BACKFILL_PARAMETERS)
@@ -215,6 +215,11 @@ class Easy(Backfill):
             if getattr(self, key) not in allowed:
                 text = unknown_name(key, getattr(self, key), allowed)
                 raise PolicyError(f"backfill {self.NAME!r}: {text}")
+        if self.trial is not None and getattr(self.trial, "NAME", "") != "trial":
+            raise PolicyError(
+                f"backfill {self.NAME!r}: trial must be a hpcgym.core.parts.trials.Trial or None, "
+                f"got {self.trial!r}; as text: '{self.NAME}+trial:limit=300'"
+            )
         about = ["long", "by", "widest", "pressed", *["overdue"] * (type(self) is Easy)]
         stated = [key for key in about if getattr(self, key) != getattr(Easy, key)]
         if self.cap == math.inf and stated:

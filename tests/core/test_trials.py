@@ -202,3 +202,8 @@ def test_what_is_no_mode_with_trials_is_refused_by_name(mode, named):
 def test_settings_without_a_meaning_beside_trials_are_refused(settings, named):
     with pytest.raises(PolicyError, match=named):
         SchedulerSettings(backfill="easy+trial", **settings)
+
+
+def test_what_is_no_trial_is_refused_where_a_mode_is_made_of_objects():
+    with pytest.raises(PolicyError, match=r"Trial or None, got 'limit=5'"):
+        Easy(trial="limit=5")

@@ -20,8 +20,14 @@ The file of a backfilling mode has
 | `MUST_PLAN` | before a pass | | 1 = reservations must be made or move, even if no job fits |
 | `ALL_FIT` | before a pass, where all fit the free processors | | 1 = all may start together |
 | `SHOW` | an observation shows controls | the shadow time, s, -1 = all fit | |
+| `NEXT_INSTANT` | the clock moves | | the next instant at which it has something to do, s |
+| `ON_INSTANT` | at that instant, after ends; a pass follows | | |
+| `ON_TRIAL_END` | `moments.at_trial_end` | the job | |
+| `AFTER_PASS` | a pass has run to its end | | |
 | `CHECK` | after a pass of a debug run | 1 = the pass ran to its end | 0, or what is broken, < 0 |
 
+The module of a mode that takes jobs off the machine says so by `REQUEUES`, so that a simulation
+keeps what is known of attempts.
 At a reset all numbers of a part are 0; arrays are as they were. The modules are listed in
 `hpcgym.core.loaders.PARTS`, the classes in `hpcgym.core.backfill.MODES`. `waiting_cost` is no mode:
 `hpcgym.core.engine.moments` calls it.

@@ -105,8 +105,9 @@ class Trial:
             value, bound = getattr(self, key), least.get(key, 0)
             is_count = key in ("kills", "times")
             if not is_whole(value, bound) or (is_count and value > s.MOST_KILLS):
-                what = f" to {s.MOST_KILLS}" if is_count else " s"
-                raise PolicyError(f"trial: {key} must be whole, {bound}{what}, got {value!r}")
+                what = f"a number from {bound} to {s.MOST_KILLS}" if is_count else "seconds"
+                least_of_it = "" if is_count else f" >= {bound}"
+                raise PolicyError(f"trial: {key} must be whole, {what}{least_of_it}, got {value!r}")
             object.__setattr__(self, key, int(value))
         for key in ("share", "victim"):
             value = getattr(self, key)
