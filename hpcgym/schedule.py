@@ -288,6 +288,18 @@ class Schedule:
             return allocate_on_nodes(jobs, *times, self.placement)
         return allocate_processors(*times, jobs.processors, jobs.machine_processors)
 
+    def allocation_of_all(self) -> Allocation:
+        """Return the same of each job's last attempt, then of each attempt in vain, in turn."""
+        vain, jobs = self.attempts, self.workload
+        if vain is None:
+            return self.allocation()
+        return allocate_processors(
+            np.concatenate([vain.last_taken, vain.taken]),
+            np.concatenate([self.end_time, vain.end]),
+            np.concatenate([jobs.processors, jobs.processors[vain.job]]),
+            jobs.machine_processors,
+        )
+
     def plot(self, kind: str = "gantt", path: str | Path | None = None, **options: Any) -> Figure:
         """Draw this schedule, and others with it, as `hpcgym.report.plot_schedules` does.
 

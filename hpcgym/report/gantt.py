@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hpcgym.errors import HpcgymError
 from hpcgym.report import style
 from hpcgym.report.schedule_figures import schedule_figure
+from hpcgym.report.style import TimeScale
 from hpcgym.report.view import Labelled, View
 from hpcgym.schedule import Schedule
 
@@ -50,6 +51,9 @@ HOWS = (
     How("beyond the threshold", "#6a4a8c", "...."),
 )
 
+IN_VAIN = How("in vain", "#d9d9d9", "xxxx")
+"""An attempt that was killed, so that its job waited on."""
+
 
 def draw_gantt(schedules: Labelled, view: View) -> Figure:
     """Draw a chart for each schedule, below each other; one of nodes where there are nodes."""
@@ -71,7 +75,7 @@ def draw_gantt(schedules: Labelled, view: View) -> Figure:
         style.finish_time(axes, scale)
         jobs = _jobs_between(one, scale.first, scale.last)
         draw = _draw_processors if one.suspended_time is None else _draw_rows
-        draw(axes, one, jobs, scale.unit)
+        draw(axes, one, jobs, scale)
         axes.set_title(_caption(label, one, jobs, view, len(schedules)), loc="left", fontsize=9)
         axes.label_outer()
         axes.spines[["top", "right"]].set_visible(False)
@@ -110,9 +114,10 @@ def _caption(label: str, schedule: Schedule, jobs: IntArray, view: View, n_chart
     return f"{label}: {text}, {size}" if n_charts > 1 else f"{text}, {size}"
 
 
-def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, unit: int) -> None:
+def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, scale: TimeScale) -> None:
     """Draw each job as boxes: time to the right, processors upwards."""
-    held = schedule.allocation()
+    held, unit = schedule.allocation_of_all(), scale.unit
+    is_few = len(jobs) <= NAMED_JOBS
     how = np.where(schedule.thresholded, 2, schedule.backfilled.astype(np.int64))
     for place, one in enumerate(HOWS):
         chosen = jobs[how[jobs] == place]
@@ -122,12 +127,22 @@ def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, unit: int) 
             for low, high in held.of(job)
         ]
         if len(chosen):
-            _draw_boxes(axes, boxes, one, len(chosen), is_few=len(jobs) <= NAMED_JOBS)
+            _draw_boxes(axes, boxes, one, len(chosen), is_few=is_few)
+    vain = schedule.attempts
+    if vain is not None:
+        shown = np.flatnonzero((vain.end > scale.first) & (vain.taken < scale.last))
+        boxes = [
+            _box(vain.taken[at] / unit, vain.end[at] / unit, low, high)
+            for at in shown.tolist()
+            for low, high in held.of(len(schedule) + at)
+        ]
+        if boxes:
+            _draw_boxes(axes, boxes, IN_VAIN, len(shown), is_few=is_few)
     axes.set_ylim(0, schedule.workload.machine_processors)
     axes.set_ylabel("processors")
     style.whole_marks(axes, "y")
-    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=3, frameon=False, fontsize=8)
-    for job in jobs.tolist() if len(jobs) <= NAMED_JOBS else []:
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, frameon=False, fontsize=8)
+    for job in jobs.tolist() if is_few else []:
         for low, high in held.of(job):
             _name(axes, schedule, job, (low + high) / 2, unit)
 
@@ -147,8 +162,9 @@ def _draw_boxes(axes: Axes, boxes: list[Corners], how: How, n_jobs: int, *, is_f
     axes.add_collection(shapes)
 
 
-def _draw_rows(axes: Axes, schedule: Schedule, jobs: IntArray, unit: int) -> None:
+def _draw_rows(axes: Axes, schedule: Schedule, jobs: IntArray, scale: TimeScale) -> None:
     """Draw a row for each job: a line while it waits, a bar while it takes turns."""
+    unit = scale.unit
     rows = np.arange(len(jobs))
     start, end = (times[jobs] / unit for times in (schedule.start_time, schedule.end_time))
     edge = INK if len(jobs) <= NAMED_JOBS else HOWS[0].colour

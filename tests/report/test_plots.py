@@ -64,6 +64,20 @@ def test_boxes_of_a_gantt_chart_are_times_and_processors(schedule: Schedule) -> 
     assert {text.get_text() for text in figure.axes[0].texts} == {"1", "2", "3"}
 
 
+def test_attempts_in_vain_are_hatched_where_they_held_processors() -> None:
+    columns = ([0, 0, 0], [600, 60, 600], [600, 600, 1200], [2, 4, 2])
+    jobs = Workload.from_arrays(*columns, machine_processors=4, name="tried")
+    figure = simulate(jobs, backfill="easy+trial").plot("gantt")
+    assert boxes_of(figure) == [
+        (0, 0, 10, 2),
+        (0, 2, 5, 4),
+        (10, 0, 11, 4),
+        (11, 0, 21, 2),
+    ]
+    (vain,) = [one for one in figure.axes[0].collections if one.get_label() == "in vain (1)"]
+    assert vain.get_hatch() == "xxxx"
+
+
 def test_gantt_chart_says_what_it_leaves_out_and_ends_where_the_next_job_starts(
     schedule: Schedule,
 ) -> None:
