@@ -1,6 +1,7 @@
 """Trial runs, young jobs that give way, and the cap by request: against the reference."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from hpcgym.core.constants import GAVE_WAY, TRIAL_OVER
 from hpcgym.core.parts.cost_benefit import CostBenefit
 from hpcgym.core.parts.trials import Trial
 from hpcgym.core.settings import SchedulerSettings
+from hpcgym.core.simulator import Simulator
 from hpcgym.errors import PolicyError
 from strategies import busy_workloads, one_of, policies
 
@@ -140,6 +142,46 @@ def test_what_holds_of_every_schedule_with_trials(workload, mode, given):
     for _, q in sorted(changes):
         busy += q
         assert busy <= workload.machine_processors
+
+
+def delays_of_heads(workload, mode):
+    """Return how often a head's reservation was seen again, and was later than before."""
+    settings = SchedulerSettings("FCFS", backfill=mode)
+    simulator = Simulator(workload, settings, decide="event")
+    order = np.argsort(workload.submit_time, kind="stable")
+    head, seen, again, later = -1, 0, 0, 0
+    while simulator.run():
+        free = simulator.free_processors
+        ends = simulator.table.estimate + simulator.start_time
+        first = next(job for job in order if job in set(simulator.waiting.tolist()))
+        if free >= workload.processors[first]:
+            head = -1  # it starts now
+            continue
+        running = iter(sorted(simulator.running.tolist(), key=ends.__getitem__))
+        while free < workload.processors[first]:
+            job = next(running)
+            free += workload.processors[job]
+            reserved = ends[job]
+        if first == head:
+            again += 1
+            later += reserved > seen
+        head, seen = first, reserved
+    return again, later
+
+
+@given(workload=busy_workloads(), mode=trials())
+def test_a_plain_trial_delays_no_reservation_of_a_head(workload, mode):
+    plain = replace(mode, young=0, overhead=0)
+    assert delays_of_heads(workload, Easy(trial=plain))[1] == 0
+
+
+def test_heads_of_a_log_are_reserved_no_later_for_its_trials(real_log):
+    workload = whole(real_log(KTH))
+    first = workload.select(np.arange(len(workload)) < 2_000)
+    again, later = delays_of_heads(first, as_mode("easy+trial"))
+    assert again > 1_000
+    assert later == 0
+    assert len(hpcgym.simulate(first, backfill="easy+trial").attempts.job) > 50
 
 
 @pytest.mark.parametrize(
