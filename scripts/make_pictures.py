@@ -40,6 +40,14 @@ def example() -> Workload:
     return Workload.from_arrays(*columns, machine_processors=5, name="eight jobs")
 
 
+def tried() -> Workload:
+    """Return the eight jobs of docs/trials.md, on six processors."""
+    submit, run = np.array([[0, 0, 1, 2, 3, 12, 14, 33], [40, 35, 10, 2, 20, 3, 15, 12]]) * 60
+    request = np.array([60, 120, 30, 120, 120, 90, 15, 60]) * 60
+    columns = (submit, run, request, [3, 1, 5, 2, 2, 1, 2, 1])
+    return Workload.from_arrays(*columns, machine_processors=6, name="eight jobs")
+
+
 def draw_kind(kind: str, path: Path, **options: object) -> None:
     """Draw a kind of picture of the bundled log under some policies."""
     jobs = hpcgym.load_workload("synthetic-256")
@@ -63,6 +71,12 @@ def draw_mode(mode: str, path: Path) -> None:
     figure = hpcgym.simulate(example(), backfill=mode).plot("gantt")
     figure.axes[0].set(xlim=(0, 17), xticks=range(18))
     figure.savefig(path, dpi=DPI)
+
+
+def draw_trials(path: Path) -> None:
+    """Draw the eight jobs with trials and without."""
+    made = {mode: hpcgym.simulate(tried(), backfill=mode) for mode in ("easy", "easy+trial")}
+    plot_schedules(made, "gantt", path, dpi=DPI, force=True)
 
 
 def draw_environment(path: Path) -> None:
@@ -95,6 +109,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "hours.png": partial(draw_kind, "hours"),
     "sizes.png": partial(draw_kind, "sizes"),
     "nodes.png": draw_nodes,
+    "trials.png": draw_trials,
 }
 for mode in MODES:
     name = re.sub("[^a-z0-9]+", "-", f"backfill:{mode}")

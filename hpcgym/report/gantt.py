@@ -138,6 +138,10 @@ def _draw_processors(axes: Axes, schedule: Schedule, jobs: IntArray, scale: Time
         ]
         if boxes:
             _draw_boxes(axes, boxes, IN_VAIN, len(shown), is_few=is_few)
+        for at in shown.tolist() if is_few else []:
+            for low, high in held.of(len(schedule) + at):
+                middle = (vain.taken[at] + vain.end[at]) / 2 / unit
+                _write(axes, schedule, int(vain.job[at]), middle, (low + high) / 2)
     axes.set_ylim(0, schedule.workload.machine_processors)
     axes.set_ylabel("processors")
     style.whole_marks(axes, "y")
@@ -189,6 +193,11 @@ def _box(left: float, right: float, low: int, high: int) -> Corners:
 def _name(axes: Axes, schedule: Schedule, job: int, height: float, unit: int) -> None:
     """Write the id of a job into the middle of its time."""
     middle = (schedule.start_time[job] + schedule.end_time[job]) / 2 / unit
+    _write(axes, schedule, job, middle, height)
+
+
+def _write(axes: Axes, schedule: Schedule, job: int, middle: float, height: float) -> None:
+    """Write the id of a job at a place."""
     axes.text(
         middle,
         height,
