@@ -2,6 +2,7 @@
 
     python scripts/mutate.py
     python scripts/mutate.py --only passes/easy.py:charge_extra
+    python scripts/mutate.py --only parts/trials.py --mutants 60
 
 Without `--only`, mutants are drawn evenly over `core/kernels`, `core/metrics` and `trace/clean`.
 The tests run in a copy of the tree, without real logs. Verdicts are kept in the folder, and the
@@ -16,8 +17,10 @@ from pathlib import Path
 from hpcgym.errors import HpcgymError
 from hpcgym.output import make_folder
 from hpcgym.progress import shown
-from research.mutants import ROOT, draw, named
+from research.mutants import ROOT, all_mutants, draw, named
 from research.mutation import Mutation, Verdict, judged, table_of
+
+MUTANTS = 200
 
 
 def main() -> int:
@@ -33,9 +36,9 @@ def main() -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Judge the mutants, print each survivor when it is found, and the table."""
-    mutants = draw(options.mutants, options.seed)
-    if options.only:
-        mutants = [one for text in options.only for one in named(text)]
+    mutants = [one for text in options.only or [] for one in named(text)]
+    if options.mutants or not options.only:
+        mutants = draw(options.mutants or MUTANTS, options.seed, mutants or list(all_mutants()))
     mutation = Mutation(make_folder(options.output), options.budget)
     mutation.learn()
     verdicts: list[Verdict] = []
@@ -64,7 +67,9 @@ def read_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--mutants", type=int, default=200, help="how many are drawn")
+    parser.add_argument(
+        "--mutants", type=int, help=f"how many are drawn; default {MUTANTS}, of --only all"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the drawing")
     parser.add_argument(
         "--only", action="append", metavar="FILE[:LINE|:FUNCTION]", help="all mutants there"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import random
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -198,10 +198,9 @@ def all_mutants(root: Path = ROOT) -> Iterator[Mutant]:
             yield from mutants_of(path.relative_to(root).as_posix(), path.read_bytes())
 
 
-def draw(n: int, seed: int, root: Path = ROOT) -> list[Mutant]:
-    """Draw one mutant from each of `n` equal parts of the code, and shuffle them."""
+def draw(n: int, seed: int, found: Sequence[Mutant]) -> list[Mutant]:
+    """Draw one mutant from each of `n` equal parts of those found, and shuffle them."""
     generator = random.Random(seed)
-    found = list(all_mutants(root))
     n = min(n, len(found))
     bounds = [len(found) * part // n for part in range(n + 1)]
     drawn = [generator.choice(found[a:b]) for a, b in pairwise(bounds)]
