@@ -2,7 +2,7 @@
 
     python scripts/ladder.py [rungs] [classes] [--scenario NAME]... [--output runs/ladder]
 
-`rungs` writes the ladder, the front and the weeks that are lost; `classes` who gains and who pays.
+`rungs` writes the ladder, the fronts and the weeks that are lost; `classes` who gains and who pays.
 Finished runs are kept in the folder, so that the same command goes on from there.
 """
 
@@ -43,7 +43,7 @@ def main() -> int:
         if "rungs" in options.parts:
             rungs(logs, beside, options.replicas, folder)
         if "classes" in options.parts:
-            agents = ("SMITH-REGRESSION", ladder.H, f"{ladder.H}-OPEN")
+            agents = ("SMITH-REGRESSION", ladder.H, f"{ladder.H}-OPEN", ladder.HEADLINE)
             for name, table in ladder.class_tables(logs, agents, options.replicas):
                 print(f"\n{name}\n\n{machine_text(table, 'markdown')}", flush=True)
     except HpcgymError as error:
@@ -74,7 +74,14 @@ def rungs(logs: list[str], beside: list[str], replicas: int, folder: Path) -> No
         curve_name="SAF under other thresholds",
     )
     save(figure, folder / "front.png", force=True)
-    show_weeks(every)
+    figure = front_figure(
+        ladder.waste_points(every[: len(logs)], means, ("SAF", ladder.H, *ladder.TRIALS)),
+        title=f"{len(logs)} logs, geometric means of ratios to SAF's, 95 % intervals",
+        price_name="share of the machine that attempts in vain held, % (lower is better)",
+    )
+    save(figure, folder / "waste.png", force=True)
+    for agent in (ladder.H, ladder.HEADLINE):
+        show_weeks(every, agent)
 
 
 def show(summary: pd.DataFrame, scenario: str) -> None:
@@ -96,11 +103,11 @@ def estimate_in(row: "pd.Series[float]", name: str) -> Estimate:
     return Estimate(row[name], row[f"{name}_low"], row[f"{name}_high"], 2)
 
 
-def show_weeks(logs: list[Evaluation]) -> None:
-    """Print by weight of the weeks, and the weeks that cost H most."""
-    print(f"\nby weight\n\n{machine_text(ladder.by_weight(logs, ladder.H), 'markdown')}")
-    lost = [ladder.lost_weeks(one, ladder.H, 3) for one in logs]
-    print(f"\nlost\n\n{machine_text(pd.concat(lost), 'markdown')}", flush=True)
+def show_weeks(logs: list[Evaluation], agent: str) -> None:
+    """Print by weight of the weeks, and the weeks that cost an agent most."""
+    print(f"\n{agent} by weight\n\n{machine_text(ladder.by_weight(logs, agent), 'markdown')}")
+    lost = [ladder.lost_weeks(one, agent, 3) for one in logs]
+    print(f"\n{agent}, lost\n\n{machine_text(pd.concat(lost), 'markdown')}", flush=True)
 
 
 if __name__ == "__main__":

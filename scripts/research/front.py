@@ -1,4 +1,4 @@
-"""The front of agents: what a smaller bounded slowdown costs in long waits."""
+"""The front of agents: what a smaller bounded slowdown costs in long waits, or in waste."""
 
 from __future__ import annotations
 
@@ -12,45 +12,52 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MARKS = {"guarded": "o", "open": "^", "-": "s"}
+MARKS = {"guarded": "o", "open": "^", "requeue": "D", "-": "s"}
 """Mark of each contest."""
 
 
 class FrontPoint(NamedTuple):
-    """An agent on the front: ratios to the baseline's, lower is better."""
+    """An agent on the front: its ratio to the baseline's, and what that costs; lower is better."""
 
     label: str
     contest: str
     mean_bsld: Estimate
-    p999_wait: Estimate
+    price: Estimate
 
 
 def front_figure(
-    points: Sequence[FrontPoint], curve: Sequence[FrontPoint], *, title: str, curve_name: str
+    points: Sequence[FrontPoint],
+    curve: Sequence[FrontPoint] = (),
+    *,
+    title: str,
+    curve_name: str = "",
+    price_name: str = "p99.9 of waits, ratio (lower is better)",
 ) -> Figure:
-    """Return agents by their p99.9 of waits and their mean bounded slowdown, with intervals.
+    """Return agents by their price and their mean bounded slowdown, with intervals.
 
     Args:
         points: The agents.
         curve: Points that a line joins, as of a rule under one threshold after another.
         title: A line above.
         curve_name: What the line is, for the legend.
+        price_name: What the price is.
 
     Raises:
         HpcgymError: matplotlib is not installed.
     """
     figure = blank_figure(9.0, 5.6)
     axes = figure.subplots()
-    places = [[one.p999_wait.value for one in curve], [one.mean_bsld.value for one in curve]]
-    axes.plot(*places, "-", color=FAINT, marker=".", linewidth=1.2, label=curve_name)
+    places = [[one.price.value for one in curve], [one.mean_bsld.value for one in curve]]
+    if curve:
+        axes.plot(*places, "-", color=FAINT, marker=".", linewidth=1.2, label=curve_name)
+        axes.axvline(1.0, color=FAINT, linewidth=0.6, zorder=0)
     for one in curve:
         _write(axes, one, one.label, FAINT)
     for number, one in enumerate(points, 1):
         _draw_point(axes, one, number)
     axes.axhline(1.0, color=FAINT, linewidth=0.6, zorder=0)
-    axes.axvline(1.0, color=FAINT, linewidth=0.6, zorder=0)
     axes.margins(0.08)
-    axes.set_xlabel("p99.9 of waits, ratio (lower is better)")
+    axes.set_xlabel(price_name)
     axes.set_ylabel("mean bounded slowdown, ratio (lower is better)")
     axes.set_title(title, loc="left", fontsize=10)
     axes.legend(frameon=False, fontsize=9)
@@ -60,7 +67,7 @@ def front_figure(
 
 def _draw_point(axes: Axes, one: FrontPoint, number: int) -> None:
     """Draw an agent as a mark with its two intervals, where it has them, and its number."""
-    x, y, colour = one.p999_wait, one.mean_bsld, COLOURS[(number - 1) % len(COLOURS)]
+    x, y, colour = one.price, one.mean_bsld, COLOURS[(number - 1) % len(COLOURS)]
     if x.low is not None and x.high is not None:
         axes.hlines(y.value, x.low, x.high, colors=colour, linewidth=1.0, alpha=0.35)
     if y.low is not None and y.high is not None:
@@ -74,7 +81,7 @@ def _write(axes: Axes, one: FrontPoint, text: str, colour: str) -> None:
     """Write beside a mark."""
     axes.annotate(
         text,
-        (one.p999_wait.value, one.mean_bsld.value),
+        (one.price.value, one.mean_bsld.value),
         xytext=(6, 5),
         textcoords="offset points",
         fontsize=8,

@@ -22,6 +22,7 @@ from hpcgym.evaluation.statistics import (
     geometric_mean,
     ratio_over_logs,
 )
+from hpcgym.evaluation.waste import means_of_waste
 from hpcgym.scenario.episodes import Episodes
 from hpcgym.trace.resample import JITTER_S
 from research.front import FrontPoint
@@ -35,6 +36,10 @@ AGENTS = (
     *("FCFS", "SPF", "SAF", "SMITH", "SMITH-REGRESSION", "SMITH-URGENT", "SMITH-CAPPED"),
     *("SMITH-COST-BENEFIT", "URGENT-CAPPED", H, f"{H}-OPEN", "CAPPED-COST-BENEFIT-OPEN"),
 )
+HEADLINE = "H-TRIAL-YOUNG"
+TRIALS = ("SAF-TRIAL", "SAF-CAP-TRIAL", "REG-TRIAL", "H-TRIAL", "SAF-CAP-YOUNG", HEADLINE)
+"""Agents that kill jobs; the best of them is the headline."""
+
 CLAIRVOYANT = ("clairvoyant SAF", "clairvoyant SMITH")
 EXACT = {
     f"{H}, exact run times": ("SMITH-URGENT", H),
@@ -48,6 +53,8 @@ STEPS = (
     ("SMITH-REGRESSION", "SMITH-CAPPED"),
     ("SMITH-REGRESSION", "SMITH-COST-BENEFIT"),
     *(("SMITH-REGRESSION", "URGENT-CAPPED"), ("URGENT-CAPPED", H), (H, f"{H}-OPEN")),
+    *(("SAF", "SAF-TRIAL"), ("SMITH-REGRESSION", "REG-TRIAL"), (H, "H-TRIAL")),
+    *(("H-TRIAL", HEADLINE), (H, HEADLINE)),
     ("SMITH-REGRESSION", "clairvoyant SMITH"),
     *((H, f"{H}, exact run times"), ("clairvoyant SMITH", f"{H}, exact run times")),
 )
@@ -72,7 +79,7 @@ def rungs(scenarios: Sequence[str], replicas: int, resume: Path | None) -> Cross
         for name, (order, card) in EXACT.items()
     ]
     return cross_validate(
-        [*AGENTS, *know],
+        [*AGENTS, *TRIALS, *know],
         scenarios,
         jitter=JITTER_S if replicas else 0,
         replicas=replicas,
@@ -143,6 +150,23 @@ def front_points(means: Sequence[Aggregate], names: Mapping[str, str]) -> list[F
     return [
         FrontPoint(label, found[name].contest, found[name].ratio, found[name].waits[0])
         for name, label in names.items()
+    ]
+
+
+def waste_points(
+    logs: Sequence[Evaluation], means: Iterable[Aggregate], names: Sequence[str]
+) -> list[FrontPoint]:
+    """Return agents by the mean over logs of the share of the machine that they waste, in %."""
+    found = {one.agent: one for one in means}
+    wasted = [means_of_waste(one.frame)["waste"] for one in logs]
+    return [
+        FrontPoint(
+            name,
+            found[name].contest,
+            found[name].ratio,
+            Estimate(100 * float(np.mean([one[name] for one in wasted])), None, None, len(logs)),
+        )
+        for name in names
     ]
 
 
