@@ -46,7 +46,8 @@ class WithOutages(Machine):
         super().__init__(*settings)
         self.down = 0
         self.attempts: list[Attempt] = []
-        self.instants = sorted({at for o in self.outages for at in (o.begin, o.end, o.announced)})
+        instants = {at for o in self.outages for at in (o.begin, o.end, o.announced)}
+        self.instants = sorted(at for at in instants if at >= 0)
 
     # --- An instant -------------------------------------------------------------------------------
 
