@@ -30,7 +30,6 @@ from hpcgym.core.backfill import Mode, list_own, read_part
 from hpcgym.errors import PolicyError, refuse_unless_new
 
 if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.workload import Workload
 
 
@@ -41,8 +40,8 @@ class Event(Mode):
     SHARED: ClassVar[bool] = False
     """Whether its kernels are called once for all events of its kind."""
 
-    def check(self, settings: SchedulerSettings) -> None:
-        """Raise a PolicyError where it cannot happen beside other settings."""
+    def check_mode(self, mode: Mode) -> None:
+        """Raise a PolicyError where it cannot happen under a backfilling mode."""
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
         """Return rows of `Jobs.outage`, on the clock of the workload."""

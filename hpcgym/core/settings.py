@@ -48,8 +48,13 @@ class SchedulerSettings(SettingList):
                 f"event '{self.events[0]}' needs a backfilling mode and event_semantics 'batch'; "
                 f"got '{mode}' and '{self.event_semantics}'"
             )
-        for event in self.events:
-            event.check(self)
+        for event in as_events(self.events):
+            event.check_mode(mode)
+            if event.requeues and self.correction != "none":
+                raise PolicyError(
+                    f"event '{event}' has jobs start several times, each by one estimate; choose "
+                    f"correction 'none', got {self.correction!r}"
+                )
         if self.backfill_order is not None and not mode.TAKES_ORDER:
             raise PolicyError(order_refused(mode))
         mode.check_policy(as_policy(self.policy).name)

@@ -292,7 +292,7 @@ def test_settings_without_a_meaning_beside_outages_are_refused(settings, named):
 
 def test_outages_that_take_more_than_the_machine_are_refused():
     jobs = jobs_of((0, 1, 1, 1))
-    with pytest.raises(PolicyError, match="take 5 processors at 20 s; .* has 4"):
+    with pytest.raises(PolicyError, match="take 5 processors at 20 s"):
         starts(jobs, Outage(10, 30, 3), Outage(20, 25, 2))
     assert starts(jobs, Outage(10, 20, 3), Outage(20, 25, 2)) == [0]
 

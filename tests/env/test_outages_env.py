@@ -113,7 +113,8 @@ def test_what_is_shown_counts_known_outages():
         np.testing.assert_allclose(shown * 256, np.maximum(free, 0), atol=1e-3)
         n_ahead += env.unwrapped._sim.fields.looks_ahead
         slots = env.unwrapped._slot
-        for row, job in zip(observation["jobs"].reshape(len(slots), -1), slots[slots >= 0], strict=False):
+        rows = observation["jobs"].reshape(len(slots), -1)
+        for row, job in zip(rows, slots[slots >= 0], strict=False):
             until, wanted = now + made.workload.requested_time[job], made.workload.processors[job]
             begins = [one.from_ - made.workload.time_offset for one in DAILY]
             fits = all(free_at(u) >= wanted for u in [now, *begins] if now <= u < until)

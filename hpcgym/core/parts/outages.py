@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from hpcgym.core import constants as s
-from hpcgym.core.backfill import Easy, NoBackfill, as_mode, is_whole
+from hpcgym.core.backfill import Easy, Mode, NoBackfill, is_whole
 from hpcgym.core.compiler.jit import kernel
 from hpcgym.core.engine.life import enter, evict, note_attempt, start_waiting
 from hpcgym.core.events import Event
@@ -41,7 +41,6 @@ from hpcgym.core.parts.depth import backfill_others, reserve_hole, starts_now
 from hpcgym.errors import PolicyError
 
 if TYPE_CHECKING:
-    from hpcgym.core.settings import SchedulerSettings
     from hpcgym.core.workload import Workload
 
 HEARS = 0
@@ -100,18 +99,12 @@ class Outage(Event):
                 f"got announced={self.announced}, from={self.from_}"
             )
 
-    def check(self, settings: SchedulerSettings) -> None:
-        """Refuse modes whose passes know no outages, and corrections."""
-        mode = as_mode(settings.backfill)
+    def check_mode(self, mode: Mode) -> None:
+        """Refuse modes whose passes know no outages."""
         if not isinstance(mode, (Easy, NoBackfill)) or mode.part:
             raise PolicyError(
                 f"event '{self}': passes know outages under backfill 'easy', without cap or "
                 f"trials, and 'none'; got '{mode}'"
-            )
-        if settings.correction != "none":
-            raise PolicyError(
-                f"event '{self}': passes that look ahead correct no estimates; choose correction "
-                f"'none', got {settings.correction!r}"
             )
 
     def outages(self, workload: Workload) -> Sequence[Sequence[int]]:
